@@ -1,0 +1,2 @@
+//! The `ravelin` binary.
+fn main() {}

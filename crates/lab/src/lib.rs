@@ -1,0 +1,1 @@
+//! Ravelin's lab crate.

@@ -1,0 +1,1 @@
+//! Ravelin's suite crate.

@@ -1,0 +1,1 @@
+//! Ravelin's tables crate.

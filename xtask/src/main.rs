@@ -1,0 +1,2 @@
+//! Repository tasks: `cargo xtask test` and `cargo xtask tidy`.
+fn main() {}
