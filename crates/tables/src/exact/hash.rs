@@ -1,0 +1,67 @@
+//! The seeded hash of a key's words.
+//!
+//! The idea: each word is combined with what came before and multiplied to 128 bits, whose halves are combined again. The
+//! high half carries every bit of the input down to the low bits that choose the slot. Both the start and the multiplier
+//! come from the seed, so collisions cannot be prepared without it.
+
+/// A hash function chosen by a seed.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Hash {
+    start: u64,
+    multiplier: u64,
+}
+
+impl Hash {
+    pub(super) fn new(seed: u64) -> Hash {
+        let start = mixed(seed.wrapping_add(0x9e37_79b9_7f4a_7c15));
+        Hash { start, multiplier: mixed(start) | 1 }
+    }
+
+    /// Hash of the words; use its low bits.
+    #[inline(always)]
+    pub(super) fn of(&self, words: &[u64]) -> u64 {
+        let mut sum = self.start;
+        for word in words {
+            let product = u128::from(sum ^ word) * u128::from(self.multiplier);
+            sum = product as u64 ^ (product >> 64) as u64;
+        }
+        sum
+    }
+}
+
+/// The output function of SplitMix64 (Steele, Lea, Flood, "Fast splittable pseudorandom number generators", 2014).
+fn mixed(mut z: u64) -> u64 {
+    z = (z ^ (z >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+    z = (z ^ (z >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
+    z ^ (z >> 31)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Fills 2^15 homes with 2^14 keys and returns the fullest home.
+    fn fullest(keys: impl Iterator<Item = Vec<u64>>) -> usize {
+        let hash = Hash::new(7);
+        let mut homes = vec![0; 1 << 15];
+        for key in keys.take(1 << 14) {
+            homes[(hash.of(&key) & 0x7fff) as usize] += 1;
+        }
+        homes.into_iter().max().unwrap_or(0)
+    }
+
+    #[test]
+    fn regular_keys_spread_out() {
+        // A random function puts at most 8 of 2^14 keys in one of 2^15 homes with probability above 0.999.
+        for step in [0, 8, 16, 24, 32, 40, 48] {
+            assert!(fullest((0..).map(|i: u64| vec![i << step])) <= 8, "step {step}");
+            assert!(fullest((0..).map(|i: u64| vec![1, i << step])) <= 8, "second word, step {step}");
+            assert!(fullest((0..).map(|i: u64| vec![i << step, 1])) <= 8, "first word, step {step}");
+        }
+    }
+
+    #[test]
+    fn seeds_choose_different_functions() {
+        assert_ne!(Hash::new(1).of(&[5]), Hash::new(2).of(&[5]));
+    }
+}

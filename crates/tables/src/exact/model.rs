@@ -1,0 +1,202 @@
+//! The exact table that is easy to believe: one ordered map of entries and one ordered set for each thing that is asked.
+//!
+//! The idea: every operation does at once, in full, what the trait's documentation says. Deadlines and order of use are
+//! sets that hold each entry's current place, never a bound of it. It costs a logarithm an operation and allocates, which
+//! a judge may.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use super::{Entry, Evict, Exact, ExactSpec, Learned, SpecError, Statistics};
+
+/// An exact table made of ordered maps: the judge of [`Table`](super::Table), and what the interpreter uses.
+pub struct Model {
+    spec: ExactSpec,
+    clock: u64,
+    operations: u64,
+    entries: BTreeMap<Vec<u64>, Held>,
+    /// (deadline, key) of every entry that has a deadline.
+    deadlines: BTreeSet<(u64, Vec<u64>)>,
+    /// (number of the last hit or learn, key) of every entry that is not permanent.
+    recency: BTreeSet<(u64, Vec<u64>)>,
+    statistics: Statistics,
+}
+
+#[derive(Clone)]
+struct Held {
+    value: Vec<u64>,
+    permanent: bool,
+    learned: u64,
+    renewed: u64,
+    operation: u64,
+}
+
+impl Model {
+    /// An empty table; fails if the spec asks for more than there can be.
+    pub fn new(spec: ExactSpec) -> Result<Model, SpecError> {
+        spec.check()?;
+        Ok(Model {
+            spec,
+            clock: 0,
+            operations: 0,
+            entries: BTreeMap::new(),
+            deadlines: BTreeSet::new(),
+            recency: BTreeSet::new(),
+            statistics: Statistics::default(),
+        })
+    }
+
+    /// The shape and the rules it was made with.
+    pub fn spec(&self) -> &ExactSpec {
+        &self.spec
+    }
+
+    fn advance(&mut self, now: u64) -> u64 {
+        self.clock = self.clock.max(now);
+        self.clock
+    }
+
+    fn deadline(&self, held: &Held) -> Option<u64> {
+        if held.permanent { None } else { self.spec.deadline(held.learned, held.renewed) }
+    }
+
+    /// Takes the entry out of the map and of both sets.
+    fn take(&mut self, key: &[u64]) -> Option<Held> {
+        let (key, held) = self.entries.remove_entry(key)?;
+        if let Some(deadline) = self.deadline(&held) {
+            self.deadlines.remove(&(deadline, key.clone()));
+        }
+        self.recency.remove(&(held.operation, key));
+        Some(held)
+    }
+
+    /// Puts an entry into the map and into the sets it belongs in.
+    fn put(&mut self, key: &[u64], held: Held) {
+        if let Some(deadline) = self.deadline(&held) {
+            self.deadlines.insert((deadline, key.to_vec()));
+        }
+        if !held.permanent {
+            self.recency.insert((held.operation, key.to_vec()));
+        }
+        self.entries.insert(key.to_vec(), held);
+    }
+
+    fn next_operation(&mut self) -> u64 {
+        self.operations += 1;
+        self.operations
+    }
+
+    fn is_full(&self) -> bool {
+        self.entries.len() >= self.spec.capacity
+    }
+
+    fn check_key(&self, key: &[u64]) {
+        assert_eq!(key.len(), self.spec.key_words, "a key has the words its table declares");
+    }
+
+    fn check_value(&self, value: &[u64]) {
+        assert_eq!(value.len(), self.spec.value_words, "a value has the words its table declares");
+    }
+}
+
+impl Exact for Model {
+    fn find(&mut self, key: &[u64], now: u64) -> Option<&[u64]> {
+        self.check_key(key);
+        let now = self.advance(now);
+        let mut held = self.take(key)?;
+        held.renewed = now;
+        held.operation = self.next_operation();
+        self.put(key, held);
+        self.peek(key)
+    }
+
+    fn peek(&self, key: &[u64]) -> Option<&[u64]> {
+        self.check_key(key);
+        self.entries.get(key).map(|held| held.value.as_slice())
+    }
+
+    fn learn(&mut self, key: &[u64], value: &[u64], now: u64) -> Learned {
+        self.check_key(key);
+        self.check_value(value);
+        let now = self.advance(now);
+        let before = self.take(key);
+        if before.is_none() && self.is_full() {
+            let oldest = self.recency.first().map(|(_, key)| key.clone());
+            match oldest.filter(|_| self.spec.evict == Evict::Lru) {
+                Some(oldest) => {
+                    self.take(&oldest);
+                    self.statistics.evictions += 1;
+                }
+                None => {
+                    self.statistics.refused += 1;
+                    return Learned::Refused;
+                }
+            }
+        }
+        let permanent = before.as_ref().is_some_and(|held| held.permanent);
+        let operation = self.next_operation();
+        self.put(key, Held { value: value.to_vec(), permanent, learned: now, renewed: now, operation });
+        match before {
+            None => {
+                self.statistics.inserts += 1;
+                Learned::New
+            }
+            Some(held) if held.value == value => Learned::Confirmed,
+            Some(_) => {
+                self.statistics.moves += 1;
+                Learned::Moved
+            }
+        }
+    }
+
+    fn insert_permanent(&mut self, key: &[u64], value: &[u64]) -> bool {
+        self.check_key(key);
+        self.check_value(value);
+        let now = self.clock;
+        if self.take(key).is_none() && self.is_full() {
+            return false;
+        }
+        let held = Held { value: value.to_vec(), permanent: true, learned: now, renewed: now, operation: 0 };
+        self.put(key, held);
+        true
+    }
+
+    fn remove(&mut self, key: &[u64]) -> bool {
+        self.check_key(key);
+        let removed = self.take(key).is_some();
+        self.statistics.removed += u64::from(removed);
+        removed
+    }
+
+    fn expire(&mut self, now: u64) -> u64 {
+        let now = self.advance(now);
+        let mut expired = 0;
+        while let Some((_, key)) = self.deadlines.first().filter(|(deadline, _)| *deadline <= now).cloned() {
+            self.take(&key);
+            expired += 1;
+        }
+        self.statistics.expired += expired;
+        expired
+    }
+
+    fn next_deadline(&self) -> u64 {
+        self.deadlines.first().map_or(u64::MAX, |(deadline, _)| *deadline)
+    }
+
+    fn free(&self) -> usize {
+        self.spec.capacity - self.entries.len()
+    }
+
+    fn statistics(&self) -> Statistics {
+        Statistics { entries: self.entries.len() as u64, ..self.statistics }
+    }
+
+    fn entries(&self) -> Vec<Entry> {
+        let entry = |(key, held): (&Vec<u64>, &Held)| Entry {
+            key: key.clone(),
+            value: held.value.clone(),
+            permanent: held.permanent,
+            deadline: self.deadline(held),
+        };
+        self.entries.iter().map(entry).collect()
+    }
+}

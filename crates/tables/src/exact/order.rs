@@ -1,0 +1,74 @@
+//! Which home slot holds the entry that is first by some rising measure (deadline, recency), kept lazily.
+//!
+//! The idea: entries whose keys hash to the same slot share one heap item, and its bound is at or below the measure of
+//! each of them. Renewing an entry only raises its measure, so it leaves the heap alone; an item that reaches the top is
+//! held against the entries themselves and sinks if they have moved on. One item a home slot at most means that the heap
+//! never outgrows the room it was made with, whatever is inserted and removed.
+
+use std::cmp::Reverse;
+use std::collections::BinaryHeap;
+use std::collections::binary_heap::PeekMut;
+
+use super::slots::NoMemory;
+
+/// A lazy priority queue of home slots.
+pub(super) struct Order {
+    items: BinaryHeap<Reverse<(u64, u32)>>,
+    /// One bit a home slot: it has an item.
+    queued: Vec<u64>,
+}
+
+impl Order {
+    /// For `homes` home slots; allocates all it will ever need.
+    pub(super) fn new(homes: usize) -> Result<Order, NoMemory> {
+        let bytes = homes * size_of::<(u64, u32)>();
+        let (mut items, mut queued) = (BinaryHeap::new(), Vec::new());
+        items.try_reserve_exact(homes).map_err(|_| NoMemory { bytes })?;
+        queued.try_reserve_exact(homes.div_ceil(64)).map_err(|_| NoMemory { bytes })?;
+        queued.resize(homes.div_ceil(64), 0);
+        Ok(Order { items, queued })
+    }
+
+    pub(super) fn is_queued(&self, home: usize) -> bool {
+        self.queued[home / 64] & (1 << (home % 64)) != 0
+    }
+
+    /// An entry with this measure has come to live at `home`. The measure is at or above that of every entry queued so far,
+    /// which is why an item that is already there need not change.
+    pub(super) fn add(&mut self, home: usize, measure: u64) {
+        if !self.is_queued(home) {
+            self.queued[home / 64] |= 1 << (home % 64);
+            self.items.push(Reverse((measure, home as u32)));
+        }
+    }
+
+    /// A lower bound of the smallest measure; `u64::MAX` if there is none.
+    pub(super) fn bound(&self) -> u64 {
+        self.items.peek().map_or(u64::MAX, |Reverse((bound, _))| *bound)
+    }
+
+    /// The slot of the entry with the smallest measure, if that is at or below `limit`. `first` says which entry of a home
+    /// slot has the smallest measure now: (measure, slot).
+    pub(super) fn first(
+        &mut self,
+        limit: u64,
+        first: impl Fn(usize) -> Option<(u64, usize)>,
+    ) -> Option<usize> {
+        loop {
+            let mut top = self.items.peek_mut()?;
+            let Reverse((bound, home)) = *top;
+            if bound > limit {
+                return None;
+            }
+            let home = home as usize;
+            match first(home) {
+                None => {
+                    PeekMut::pop(top);
+                    self.queued[home / 64] &= !(1 << (home % 64));
+                }
+                Some((measure, slot)) if measure <= bound => return Some(slot),
+                Some((measure, _)) => top.0.0 = measure,
+            }
+        }
+    }
+}

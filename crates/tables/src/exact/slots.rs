@@ -1,0 +1,201 @@
+//! The flat slot array of a fast exact table: where the words of an entry lie in memory.
+//!
+//! ```text
+//! word  0       1 .. 1+k   1+k .. 1+k+v   next, if `age`   next, if `idle`
+//!      +-------+----------+--------------+----------------+----------------+---------+
+//!      | stamp | key      | value        | last learn, ns | last renew, ns | padding |
+//!      +-------+----------+--------------+----------------+----------------+---------+
+//! stamp: 0 = the slot is empty; bit 63 = the entry is permanent; bits 0..63 = number of the last hit or learn
+//! ```
+//!
+//! Slots are padded to a power of two of words and the array starts at a cache line, so a slot of up to 8 words never
+//! crosses one. Every access masks the slot number with the size of the array, which is what makes unchecked access sound.
+
+/// The bit of a stamp that marks a permanent entry.
+pub(super) const PERMANENT: u64 = 1 << 63;
+
+/// So many bytes could not be had.
+#[derive(Debug)]
+pub(super) struct NoMemory {
+    pub(super) bytes: usize,
+}
+
+/// One cache line.
+#[derive(Clone, Copy)]
+#[repr(C, align(64))]
+struct Line([u64; 8]);
+
+/// The array. `K` is the number of key words, or 0 if it is only known at run time.
+pub(super) struct Slots<const K: usize> {
+    lines: Box<[Line]>,
+    /// Number of slots less one; the number is a power of two.
+    mask: usize,
+    /// Binary logarithm of the words of a slot.
+    shift: u32,
+    key_words: usize,
+    value_words: usize,
+    learned_at: usize,
+    renewed_at: usize,
+}
+
+impl<const K: usize> Slots<K> {
+    /// At least `slots` empty slots.
+    pub(super) fn new(
+        slots: usize,
+        key_words: usize,
+        value_words: usize,
+        has_learned: bool,
+        has_renewed: bool,
+    ) -> Result<Self, NoMemory> {
+        assert!(K == 0 || K == key_words, "the number of key words is part of the type");
+        let slots = slots.next_power_of_two().max(4);
+        let learned_at = 1 + key_words + value_words;
+        let renewed_at = learned_at + usize::from(has_learned);
+        let words = (renewed_at + usize::from(has_renewed)).next_power_of_two();
+        let count = (slots * words).div_ceil(8);
+        let mut lines = Vec::new();
+        lines.try_reserve_exact(count).map_err(|_| NoMemory { bytes: count * size_of::<Line>() })?;
+        lines.resize(count, Line([0; 8]));
+        let lines = lines.into_boxed_slice();
+        let (mask, shift) = (slots - 1, words.trailing_zeros());
+        // Absent times are never asked for; the offset 0 keeps even a mistaken access inside the slot.
+        let learned_at = if has_learned { learned_at } else { 0 };
+        let renewed_at = if has_renewed { renewed_at } else { 0 };
+        Ok(Slots { lines, mask, shift, key_words, value_words, learned_at, renewed_at })
+    }
+
+    /// Number of slots less one.
+    #[inline(always)]
+    pub(super) fn mask(&self) -> usize {
+        self.mask
+    }
+
+    #[inline(always)]
+    pub(super) fn key_words(&self) -> usize {
+        if K == 0 { self.key_words } else { K }
+    }
+
+    #[inline(always)]
+    pub(super) fn value_words(&self) -> usize {
+        self.value_words
+    }
+
+    #[inline(always)]
+    pub(super) fn stamp(&self, slot: usize) -> u64 {
+        self.word(slot, 0)
+    }
+
+    #[inline(always)]
+    pub(super) fn set_stamp(&mut self, slot: usize, stamp: u64) {
+        self.set_word(slot, 0, stamp);
+    }
+
+    /// Time of the last learn; kept only if the table was made so.
+    #[inline(always)]
+    pub(super) fn learned(&self, slot: usize) -> u64 {
+        self.word(slot, self.learned_at)
+    }
+
+    #[inline(always)]
+    pub(super) fn set_learned(&mut self, slot: usize, time: u64) {
+        debug_assert!(self.learned_at != 0);
+        self.set_word(slot, self.learned_at, time);
+    }
+
+    /// Time of the last hit or learn; kept only if the table was made so.
+    #[inline(always)]
+    pub(super) fn renewed(&self, slot: usize) -> u64 {
+        self.word(slot, self.renewed_at)
+    }
+
+    #[inline(always)]
+    pub(super) fn set_renewed(&mut self, slot: usize, time: u64) {
+        debug_assert!(self.renewed_at != 0);
+        self.set_word(slot, self.renewed_at, time);
+    }
+
+    #[inline(always)]
+    pub(super) fn key(&self, slot: usize) -> &[u64] {
+        // SAFETY: words 1 .. 1 + key_words lie inside the slot (`new`), the slot inside the array (`place`), and every word
+        // of the array is initialised.
+        unsafe { std::slice::from_raw_parts(self.place(slot).add(1), self.key_words()) }
+    }
+
+    #[inline(always)]
+    pub(super) fn value(&self, slot: usize) -> &[u64] {
+        // SAFETY: words 1 + key_words .. 1 + key_words + value_words lie inside the slot (`new`), the slot inside the array
+        // (`place`), and every word of the array is initialised.
+        unsafe { std::slice::from_raw_parts(self.place(slot).add(1 + self.key_words()), self.value_words) }
+    }
+
+    #[inline(always)]
+    pub(super) fn value_mut(&mut self, slot: usize) -> &mut [u64] {
+        let (offset, words) = (1 + self.key_words(), self.value_words);
+        // SAFETY: as in `value`; the array is borrowed mutably, so nothing else sees these words.
+        unsafe { std::slice::from_raw_parts_mut(self.place_mut(slot).add(offset), words) }
+    }
+
+    /// Writes key and value; the stamp and the times are the caller's.
+    pub(super) fn set_entry(&mut self, slot: usize, key: &[u64], value: &[u64]) {
+        for (i, word) in key[..self.key_words()].iter().enumerate() {
+            self.set_word(slot, 1 + i, *word);
+        }
+        self.value_mut(slot).copy_from_slice(value);
+    }
+
+    /// Copies a whole slot over another.
+    pub(super) fn copy(&mut self, from: usize, to: usize) {
+        for offset in 0..1 << self.shift {
+            let word = self.word(from, offset);
+            self.set_word(to, offset, word);
+        }
+    }
+
+    /// Asks the processor to fetch the line of a slot that will be used soon.
+    #[inline(always)]
+    pub(super) fn prefetch(&self, slot: usize) {
+        let place = self.place(slot);
+        #[cfg(target_arch = "x86_64")]
+        // SAFETY: a prefetch reads nothing and faults at no address; SSE is part of x86-64.
+        unsafe {
+            use std::arch::x86_64::{_MM_HINT_T0, _mm_prefetch};
+            _mm_prefetch::<_MM_HINT_T0>(place.cast());
+        }
+        #[cfg(target_arch = "aarch64")]
+        // SAFETY: a prefetch reads nothing and faults at no address.
+        unsafe {
+            std::arch::asm!("prfm pstl1keep, [{}]", in(reg) place, options(nostack, preserves_flags));
+        }
+        #[cfg(not(any(target_arch = "x86_64", target_arch = "aarch64")))]
+        let _ = place;
+    }
+
+    #[inline(always)]
+    fn word(&self, slot: usize, offset: usize) -> u64 {
+        debug_assert!(offset < 1 << self.shift);
+        // SAFETY: the slot lies inside the array (`place`), all of it is initialised, and every offset used in this file is
+        // less than the words of a slot (`new`).
+        unsafe { *self.place(slot).add(offset) }
+    }
+
+    #[inline(always)]
+    fn set_word(&mut self, slot: usize, offset: usize, word: u64) {
+        debug_assert!(offset < 1 << self.shift);
+        // SAFETY: as in `word`; the array is borrowed mutably.
+        unsafe { *self.place_mut(slot).add(offset) = word }
+    }
+
+    /// The first word of a slot; the slot number is masked.
+    #[inline(always)]
+    fn place(&self, slot: usize) -> *const u64 {
+        // SAFETY: (mask + 1) << shift words were allocated, so a masked slot begins inside them.
+        unsafe { self.lines.as_ptr().cast::<u64>().add((slot & self.mask) << self.shift) }
+    }
+
+    #[inline(always)]
+    fn place_mut(&mut self, slot: usize) -> *mut u64 {
+        let start = (slot & self.mask) << self.shift;
+        // SAFETY: as in `place`.
+        unsafe { self.lines.as_mut_ptr().cast::<u64>().add(start) }
+    }
+}
