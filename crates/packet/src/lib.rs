@@ -1,1 +1,17 @@
-//! Ravelin's packet crate.
+//! Packets as bytes: batches, verdicts, frames in memory, capture formats and generated traffic. No file access, no clock.
+
+#![forbid(unsafe_code)]
+
+pub mod batch;
+pub mod capture;
+pub mod frames;
+pub mod link;
+pub mod region;
+pub mod verdict;
+
+pub use batch::{BATCH, Batch};
+pub use capture::{Capture, CaptureError, MAXIMUM_CAPTURED, Record};
+pub use frames::Frames;
+pub use link::LinkType;
+pub use region::Region;
+pub use verdict::{NO_PORT, PortNumber, Verdict, VerdictKind};

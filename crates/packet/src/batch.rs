@@ -1,0 +1,151 @@
+//! A batch: up to 256 packets in columns, whose bytes lie in a memory region handed over beside it.
+
+use crate::verdict::{PortNumber, Verdict};
+
+/// How many packets a batch holds at most.
+pub const BATCH: usize = 256;
+
+/// Up to [`BATCH`] packets, one column a property. Only the first `len` entries of a column mean anything.
+///
+/// The bytes of packet `i` are `memory[frame[i]..][..captured[i]]` of the region that goes with the batch; the region
+/// reaches at least [`crate::region::SLACK`] bytes past the end of every frame.
+#[derive(Clone, Debug)]
+pub struct Batch {
+    /// How many packets there are.
+    pub len: usize,
+    /// Where each frame starts: a byte offset in the memory region, a multiple of 64.
+    pub frame: [u64; BATCH],
+    /// How many bytes of each frame were captured and may be read.
+    pub captured: [u32; BATCH],
+    /// How many bytes each frame had on the wire; at least `captured`.
+    pub wire: [u32; BATCH],
+    /// The port each packet came in by.
+    pub port: [PortNumber; BATCH],
+    /// When each packet arrived, in nanoseconds since 1970-01-01 UTC.
+    pub time: [u64; BATCH],
+    /// What is to happen to each packet.
+    pub verdict: [Verdict; BATCH],
+}
+
+impl Batch {
+    /// An empty batch.
+    pub const fn new() -> Batch {
+        Batch {
+            len: 0,
+            frame: [0; BATCH],
+            captured: [0; BATCH],
+            wire: [0; BATCH],
+            port: [0; BATCH],
+            time: [0; BATCH],
+            verdict: [Verdict::PENDING; BATCH],
+        }
+    }
+
+    /// Forgets every packet.
+    pub fn clear(&mut self) {
+        self.len = 0;
+    }
+
+    /// Whether there are no packets.
+    pub fn is_empty(&self) -> bool {
+        self.len == 0
+    }
+
+    /// Whether no further packet fits.
+    pub fn is_full(&self) -> bool {
+        self.len >= BATCH
+    }
+
+    /// Appends a packet without a verdict, and says whether there was room for it.
+    pub fn push(&mut self, frame: u64, captured: u32, wire: u32, port: PortNumber, time: u64) -> bool {
+        let i = self.len;
+        if i >= BATCH {
+            return false;
+        }
+        self.frame[i] = frame;
+        self.captured[i] = captured;
+        self.wire[i] = wire;
+        self.port[i] = port;
+        self.time[i] = time;
+        self.verdict[i] = Verdict::PENDING;
+        self.len = i + 1;
+        true
+    }
+
+    /// The captured bytes of packet `i`, or `None` where the batch has no such packet or the region does not hold it.
+    pub fn bytes<'a>(&self, memory: &'a [u8], i: usize) -> Option<&'a [u8]> {
+        if i >= self.len {
+            return None;
+        }
+        let start = usize::try_from(self.frame[i]).ok()?;
+        memory.get(start..)?.get(..self.captured[i] as usize)
+    }
+
+    /// The ports the packets came in by.
+    pub fn ports(&self) -> &[PortNumber] {
+        &self.port[..self.len]
+    }
+
+    /// The verdicts.
+    pub fn verdicts(&self) -> &[Verdict] {
+        &self.verdict[..self.len]
+    }
+
+    /// The verdicts, to be written.
+    pub fn verdicts_mut(&mut self) -> &mut [Verdict] {
+        &mut self.verdict[..self.len]
+    }
+
+    /// The sum of the lengths on the wire, in bytes.
+    pub fn wire_bytes(&self) -> u64 {
+        self.wire[..self.len].iter().map(|&wire| u64::from(wire)).sum()
+    }
+}
+
+impl Default for Batch {
+    fn default() -> Batch {
+        Batch::new()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn takes_256_packets_and_no_more() {
+        let mut batch = Batch::new();
+        for i in 0..BATCH {
+            assert!(batch.push(64 * i as u64, 1, 2, 3, 4));
+        }
+        assert!(batch.is_full());
+        assert!(!batch.push(0, 1, 2, 3, 4));
+        assert_eq!(batch.len, BATCH);
+        assert_eq!(batch.wire_bytes(), 512);
+        batch.clear();
+        assert!(batch.is_empty());
+    }
+
+    #[test]
+    fn a_push_resets_the_verdict_of_the_place() {
+        let mut batch = Batch::new();
+        batch.push(0, 1, 1, 1, 0);
+        batch.verdicts_mut()[0] = Verdict::FLOOD;
+        batch.clear();
+        batch.push(0, 1, 1, 1, 0);
+        assert_eq!(batch.verdicts(), [Verdict::PENDING]);
+    }
+
+    #[test]
+    fn bytes_outside_the_region_are_none() {
+        let mut batch = Batch::new();
+        batch.push(2, 3, 3, 1, 0);
+        batch.push(9, 3, 3, 1, 0);
+        batch.push(u64::MAX, 3, 3, 1, 0);
+        let memory = [0, 1, 2, 3, 4, 5, 6, 7, 8, 9];
+        assert_eq!(batch.bytes(&memory, 0), Some(&[2, 3, 4][..]));
+        assert_eq!(batch.bytes(&memory, 1), None);
+        assert_eq!(batch.bytes(&memory, 2), None);
+        assert_eq!(batch.bytes(&memory, 3), None);
+    }
+}
