@@ -1,2 +1,57 @@
-//! Repository tasks: `cargo xtask test` and `cargo xtask tidy`.
-fn main() {}
+//! Repository tasks: `cargo xtask test`, `tidy` and `demo-capture`.
+
+mod demo_capture;
+mod test;
+mod tidy;
+
+use std::path::{Path, PathBuf};
+use std::process::ExitCode;
+
+const HELP: &str = "\
+Tasks of this repository.
+
+  cargo xtask test [--only NAME]...   every check, in order; --list names them
+  cargo xtask tidy                    the rules of the house alone
+  cargo xtask demo-capture [--check]  make captures/demo.pcapng again, or compare it
+";
+
+fn main() -> ExitCode {
+    let arguments: Vec<String> = std::env::args().skip(1).collect();
+    let arguments: Vec<&str> = arguments.iter().map(String::as_str).collect();
+    let result = match arguments[..] {
+        ["test", ref options @ ..] => test::run(&root(), options),
+        ["tidy"] => tidy_alone(),
+        ["demo-capture"] => demo_capture::write(&root()).map(|()| true),
+        ["demo-capture", "--check"] => demo_capture::check(&root()).map(|()| true),
+        ["help" | "--help" | "-h"] => {
+            print!("{HELP}");
+            Ok(true)
+        }
+        _ => {
+            eprint!("{HELP}");
+            return ExitCode::from(2);
+        }
+    };
+    match result {
+        Ok(true) => ExitCode::SUCCESS,
+        Ok(false) => ExitCode::FAILURE,
+        Err(error) => {
+            eprintln!("error: {error:#}");
+            ExitCode::FAILURE
+        }
+    }
+}
+
+fn tidy_alone() -> anyhow::Result<bool> {
+    let findings = tidy::check(&root(), &test::names())?;
+    for finding in &findings {
+        println!("{finding}");
+    }
+    println!("{} findings", findings.len());
+    Ok(findings.is_empty())
+}
+
+/// The root of the repository: the folder above this crate.
+fn root() -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).parent().unwrap_or(Path::new(".")).to_owned()
+}

@@ -1,0 +1,216 @@
+//! `cargo xtask test`: every check of the repository as a list of named steps.
+
+mod build;
+mod console;
+mod packages;
+mod program;
+
+use anyhow::{Context as _, bail};
+use std::path::{Path, PathBuf};
+use std::process::Command;
+use std::time::{Duration, Instant};
+
+/// How a step ended.
+enum Outcome {
+    Passed,
+    /// The step could not be done here, and why.
+    Skipped(String),
+}
+
+/// What steps need to know.
+struct Context {
+    /// The root of the repository.
+    root: PathBuf,
+    /// Where cargo puts what it builds.
+    target: PathBuf,
+}
+
+struct Step {
+    name: &'static str,
+    what: &'static str,
+    run: fn(&Context) -> anyhow::Result<Outcome>,
+}
+
+/// The steps in order: cheap ones first, then those that need the release binary. A new check is a new line here.
+const STEPS: &[Step] = &[
+    Step { name: "packages", what: "Debian packages that tests use", run: packages::install },
+    Step { name: "format", what: "cargo fmt --all --check", run: build::format },
+    Step { name: "clippy", what: "clippy, warnings are errors", run: build::clippy },
+    Step { name: "tidy", what: "the rules of the house", run: tidy },
+    Step { name: "unit", what: "unit, integration and doc tests", run: build::unit },
+    Step {
+        name: "documentation",
+        what: "the API documentation builds without a warning",
+        run: build::documentation,
+    },
+    Step { name: "fuzz-targets", what: "the fuzz targets compile", run: build::fuzz_targets },
+    Step { name: "release", what: "cargo build --release", run: build::release },
+    Step {
+        name: "programs",
+        what: "in-source tests of every program, both back ends",
+        run: program::in_source_tests,
+    },
+    Step { name: "stf", what: "every STF file, both back ends", run: program::stf_files },
+    Step {
+        name: "rav-format",
+        what: "programs and the standard library are formatted",
+        run: program::format,
+    },
+    Step { name: "agree", what: "random programs mean the same on both back ends", run: program::agree },
+    Step { name: "demo-capture", what: "the shipped capture is what its seed makes", run: demo_capture },
+    Step { name: "readme", what: "commands of README.md print what it shows", run: console::readme },
+];
+
+/// Names of the steps.
+pub(crate) fn names() -> Vec<&'static str> {
+    STEPS.iter().map(|step| step.name).collect()
+}
+
+/// Runs all steps, or those that `--only NAME` chooses. True if none failed.
+///
+/// # Errors
+/// An unknown option or step.
+pub(crate) fn run(root: &Path, options: &[&str]) -> anyhow::Result<bool> {
+    if options == ["--list"] {
+        for step in STEPS {
+            println!("{:<14} {}", step.name, step.what);
+        }
+        return Ok(true);
+    }
+    let chosen = choose(options)?;
+    let context = Context { root: root.to_owned(), target: target()? };
+    let strict = std::env::var("CI").is_ok_and(|value| value == "true");
+    let mut report = Vec::new();
+    for step in chosen {
+        println!("\n=== {}: {}", step.name, step.what);
+        let start = Instant::now();
+        let outcome = match (step.run)(&context) {
+            Ok(Outcome::Skipped(why)) if strict => {
+                Err(anyhow::anyhow!("skipped, which CI=true does not allow: {why}"))
+            }
+            outcome => outcome,
+        };
+        let seconds = start.elapsed();
+        if let Err(error) = &outcome {
+            eprintln!("error in {}: {error:#}", step.name);
+        }
+        report.push((step.name, seconds, outcome));
+    }
+    Ok(summarise(&report))
+}
+
+/// Prints a line a step and the closing line. True if none failed.
+fn summarise(report: &[(&str, Duration, anyhow::Result<Outcome>)]) -> bool {
+    let (mut passed, mut failed, mut skipped) = (0, 0, 0);
+    println!();
+    for (name, time, outcome) in report {
+        let word = match outcome {
+            Ok(Outcome::Passed) => {
+                passed += 1;
+                "passed".to_owned()
+            }
+            Ok(Outcome::Skipped(why)) => {
+                skipped += 1;
+                format!("skipped: {why}")
+            }
+            Err(error) => {
+                failed += 1;
+                format!("FAILED: {}", error.to_string().lines().next().unwrap_or(""))
+            }
+        };
+        println!("{name:<14} {:>7.1} s  {word}", time.as_secs_f64());
+    }
+    if skipped > 0 {
+        println!("{skipped} skipped");
+    }
+    println!("{passed} passed, {failed} failed");
+    failed == 0
+}
+
+fn choose(options: &[&str]) -> anyhow::Result<Vec<&'static Step>> {
+    if options.is_empty() {
+        return Ok(STEPS.iter().collect());
+    }
+    options
+        .chunks(2)
+        .map(|pair| match pair {
+            ["--only", name] => STEPS
+                .iter()
+                .find(|step| step.name == *name)
+                .with_context(|| format!("no step is called `{name}`; there are {}", names().join(", "))),
+            _ => bail!("unknown option `{}`; use --only NAME or --list", pair[0]),
+        })
+        .collect()
+}
+
+fn tidy(context: &Context) -> anyhow::Result<Outcome> {
+    let findings = crate::tidy::check(&context.root, &names())?;
+    for finding in &findings {
+        println!("{finding}");
+    }
+    if findings.is_empty() { Ok(Outcome::Passed) } else { bail!("{} findings", findings.len()) }
+}
+
+fn demo_capture(context: &Context) -> anyhow::Result<Outcome> {
+    crate::demo_capture::check(&context.root)?;
+    Ok(Outcome::Passed)
+}
+
+/// Runs a command with its output shown; any exit status but 0 is an error.
+fn execute(command: &mut Command) -> anyhow::Result<Outcome> {
+    let shown = show(command);
+    let status = command.status().with_context(|| format!("cannot start `{shown}`"))?;
+    if status.success() { Ok(Outcome::Passed) } else { bail!("`{shown}` ended with {status}") }
+}
+
+/// The command as one would type it.
+fn show(command: &Command) -> String {
+    let words = std::iter::once(command.get_program()).chain(command.get_args());
+    words.map(|word| word.to_string_lossy()).collect::<Vec<_>>().join(" ")
+}
+
+/// `cargo` with arguments, at the root.
+fn cargo(context: &Context, arguments: &[&str]) -> Command {
+    let mut command = Command::new(std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into()));
+    command.args(arguments).current_dir(&context.root);
+    command
+}
+
+/// Two folders above this program: it lies in `TARGET/debug`.
+fn target() -> anyhow::Result<PathBuf> {
+    let own = std::env::current_exe().context("where is this program?")?;
+    own.ancestors().nth(2).map(Path::to_owned).context("this program lies in no target folder")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn step_names_are_unique() {
+        let mut sorted = names();
+        sorted.sort_unstable();
+        sorted.dedup();
+        assert_eq!(sorted.len(), STEPS.len());
+    }
+
+    #[test]
+    fn options_choose_steps_or_say_what_exists() {
+        assert_eq!(choose(&[]).unwrap().len(), STEPS.len());
+        let chosen = choose(&["--only", "tidy", "--only", "format"]).unwrap();
+        assert_eq!(chosen.iter().map(|step| step.name).collect::<Vec<_>>(), ["tidy", "format"]);
+        assert!(choose(&["--only", "tidi"]).err().unwrap().to_string().contains("clippy"));
+        assert!(choose(&["--only"]).is_err());
+        assert!(choose(&["tidy"]).is_err());
+    }
+
+    #[test]
+    fn a_failure_fails_the_whole() {
+        let time = Duration::ZERO;
+        assert!(summarise(&[
+            ("a", time, Ok(Outcome::Passed)),
+            ("b", time, Ok(Outcome::Skipped("no".into())))
+        ]));
+        assert!(!summarise(&[("a", time, Ok(Outcome::Passed)), ("b", time, Err(anyhow::anyhow!("no")))]));
+    }
+}

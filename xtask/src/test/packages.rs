@@ -1,0 +1,39 @@
+//! Debian packages that tests use: installed where that is allowed, named where it is not.
+
+use super::{Context, Outcome, execute};
+use std::path::Path;
+use std::process::Command;
+
+/// A package and the program by which one sees that it is there.
+const PACKAGES: [(&str, &str); 1] = [("tshark", "tshark")];
+
+/// Installs what is missing when this runs as root on a machine with apt-get.
+pub(super) fn install(_: &Context) -> anyhow::Result<Outcome> {
+    let missing: Vec<&str> =
+        PACKAGES.iter().filter(|(_, program)| !on_path(program)).map(|(package, _)| *package).collect();
+    if missing.is_empty() {
+        return Ok(Outcome::Passed);
+    }
+    if !on_path("apt-get") || !is_root() {
+        let names = missing.join(" ");
+        return Ok(Outcome::Skipped(format!("not installed: {names} (as root: apt-get install {names})")));
+    }
+    execute(Command::new("apt-get").arg("update"))?;
+    execute(
+        Command::new("apt-get")
+            .args(["install", "-y", "--no-install-recommends"])
+            .args(missing)
+            .env("DEBIAN_FRONTEND", "noninteractive"),
+    )
+}
+
+fn on_path(program: &str) -> bool {
+    std::env::var_os("PATH")
+        .is_some_and(|path| std::env::split_paths(&path).any(|folder| folder.join(program).is_file()))
+}
+
+/// True for user 0: the owner of this process' folder under `/proc`.
+fn is_root() -> bool {
+    use std::os::unix::fs::MetadataExt;
+    Path::new("/proc/self").metadata().is_ok_and(|folder| folder.uid() == 0)
+}

@@ -1,0 +1,70 @@
+//! Steps that run programs with the release binary.
+
+use super::{Context, Outcome, cargo, execute};
+use anyhow::{Context as _, ensure};
+use std::hash::{BuildHasher, RandomState};
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+const BACK_ENDS: [&str; 2] = ["interpreter", "native"];
+
+/// `ravelin`, as `cargo build --release` made it, at the root.
+pub(super) fn ravelin(context: &Context) -> Command {
+    let mut command = Command::new(context.target.join("release/ravelin"));
+    command.current_dir(&context.root);
+    command
+}
+
+/// `ravelin test` on every program for users.
+pub(super) fn in_source_tests(context: &Context) -> anyhow::Result<Outcome> {
+    let programs = files(&context.root.join("programs"), "rav")?;
+    ensure!(!programs.is_empty(), "programs/ holds no program");
+    for back_end in BACK_ENDS {
+        execute(ravelin(context).args(["test", "--back-end", back_end]).args(&programs))?;
+    }
+    Ok(Outcome::Passed)
+}
+
+/// `ravelin test PROGRAM CASE` on every STF file of the suite; the program lies beside it under the same name.
+pub(super) fn stf_files(context: &Context) -> anyhow::Result<Outcome> {
+    let cases = files(&context.root.join("crates/suite"), "stf")?;
+    ensure!(!cases.is_empty(), "crates/suite holds no STF file");
+    for back_end in BACK_ENDS {
+        for case in &cases {
+            let program = case.with_extension("rav");
+            execute(ravelin(context).args(["test", "--back-end", back_end]).arg(program).arg(case))?;
+        }
+    }
+    Ok(Outcome::Passed)
+}
+
+/// `ravelin fmt --check` on everything written in the language that is meant to be read.
+pub(super) fn format(context: &Context) -> anyhow::Result<Outcome> {
+    let mut all = files(&context.root.join("programs"), "rav")?;
+    all.extend(files(&context.root.join("crates/lang/std"), "rav")?);
+    execute(ravelin(context).args(["fmt", "--check"]).args(all))
+}
+
+/// Random programs and packets on both back ends for half a minute, with a seed that is printed and different each time.
+pub(super) fn agree(context: &Context) -> anyhow::Result<Outcome> {
+    let seed = RandomState::new().hash_one(std::process::id()).to_string();
+    println!("seed {seed}");
+    let arguments = ["run", "--release", "--quiet", "--package", "suite", "--bin", "agree", "--"];
+    execute(cargo(context, &arguments).args(["--seconds", "30", "--seed", &seed]))
+}
+
+/// Files with this ending in a folder and the folders in it, sorted.
+fn files(folder: &Path, ending: &str) -> anyhow::Result<Vec<PathBuf>> {
+    let mut found = Vec::new();
+    let entries = std::fs::read_dir(folder).with_context(|| format!("cannot list {}", folder.display()))?;
+    for entry in entries {
+        let path = entry?.path();
+        if path.is_dir() {
+            found.extend(files(&path, ending)?);
+        } else if path.extension().is_some_and(|own| own == ending) {
+            found.push(path);
+        }
+    }
+    found.sort();
+    Ok(found)
+}

@@ -1,0 +1,60 @@
+//! Rules about programs and about the compiler's diagnostics.
+
+use super::rust::{is_test_file, line_of, without_tests};
+use super::{Finding, Tree};
+use std::collections::BTreeMap;
+
+/// Every program for users begins with a comment that says what it does, and tests itself.
+pub(super) fn programs(tree: &Tree, findings: &mut Vec<Finding>) {
+    for (path, text) in tree.ending("rav").filter(|(path, _)| path.starts_with("programs/")) {
+        if !text.starts_with("//") {
+            findings.push(Finding::new(
+                path,
+                1,
+                "program",
+                "begin with a comment that says what the program does",
+            ));
+        }
+        if !text.lines().any(|line| line.trim_start().starts_with("test \"")) {
+            findings.push(Finding::new(
+                path,
+                0,
+                "program",
+                "has no `test \"…\"`: show what it does on a packet",
+            ));
+        }
+    }
+}
+
+/// Every diagnostic code has an explanation, and no explanation is left without its code. Explanations stand in files of `crates/lang/src`
+/// whose path says `explain` or `explanation`.
+pub(super) fn diagnostics(tree: &Tree, findings: &mut Vec<Finding>) {
+    let mut used = BTreeMap::new();
+    let mut explained = BTreeMap::new();
+    for (path, text) in tree.ending("rs").filter(|(path, _)| path.starts_with("crates/lang/src/")) {
+        if is_test_file(path) {
+            continue;
+        }
+        let codes = if path.contains("expla") { &mut explained } else { &mut used };
+        for (at, code) in codes_in(without_tests(text)) {
+            codes.entry(code).or_insert((path, line_of(text, at)));
+        }
+    }
+    let missing = used.iter().filter(|(code, _)| !explained.contains_key(*code));
+    findings.extend(missing.map(|(code, (path, line))| {
+        Finding::new(path, *line, "diagnostic", format!("`{code}` has no explanation for `ravelin explain`"))
+    }));
+    let left = explained.iter().filter(|(code, _)| !used.contains_key(*code));
+    findings.extend(left.map(|(code, (path, line))| {
+        Finding::new(path, *line, "diagnostic", format!("`{code}` is explained, but nothing reports it"))
+    }));
+}
+
+/// String literals of the form `"E0412"` or `"W0001"`, with their positions.
+fn codes_in(text: &str) -> impl Iterator<Item = (usize, &str)> {
+    text.match_indices('"').filter_map(|(at, _)| {
+        let code = text.get(at + 1..at + 6)?;
+        let is_code = code.starts_with(['E', 'W']) && code[1..].bytes().all(|b| b.is_ascii_digit());
+        (is_code && text.as_bytes().get(at + 6) == Some(&b'"')).then_some((at, code))
+    })
+}
