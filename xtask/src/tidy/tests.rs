@@ -163,11 +163,9 @@ fn the_packet_walk_leads_to_functions() {
     breaks("docs/packet-walk.md", &walk.replace("## 4. lookup", "## 4. search"), "packet-walk");
     breaks("docs/packet-walk.md", &walk.replacen("#turn", "#spin", 1), "packet-walk");
     breaks("docs/packet-walk.md", &walk.replacen(".rs#turn", ".rs", 1), "packet-walk");
-    breaks(
-        "crates/engine/src/worker.rs",
-        "//! The loop.\nfn turning() {}\nfn counts_all() {} // fn turn\n",
-        "packet-walk",
-    );
+    let renamed = "//! The loop.\nfn turning() {}\nfn counts_all() {} // fn turn\n";
+    let findings = found(&sound().with("crates/engine/src/worker.rs", renamed));
+    assert_eq!(findings, vec![("packet-walk", "docs/packet-walk.md".to_owned()); 8]);
 }
 
 #[test]
