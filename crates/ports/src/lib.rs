@@ -1,1 +1,67 @@
-//! Ravelin's ports crate.
+//! Where packets enter and leave: capture files, memory, the generator, and directories of captures.
+
+#![forbid(unsafe_code)]
+
+pub mod arena;
+pub mod capture_in;
+pub mod capture_out;
+pub mod ingress;
+pub mod memory_in;
+pub mod null_out;
+
+pub use capture_in::{CaptureSource, Links, OpenError};
+pub use capture_out::CaptureOut;
+pub use ingress::{Ingress, Policy};
+pub use memory_in::{MemorySource, Order};
+pub use null_out::NullOut;
+
+use packet::{Batch, CaptureError, LinkType, PortNumber};
+use std::io;
+
+/// Where packets come from.
+pub trait Receive {
+    /// Replaces the contents of `batch` by the next packets, up to [`packet::BATCH`], and returns the memory that their frames lie in.
+    /// An empty batch is the end. What was received before an error has been handed out before it; after it there is nothing more.
+    fn receive<'a>(&'a mut self, batch: &mut Batch) -> Result<&'a mut [u8], ReceiveError>;
+}
+
+/// Where packets go.
+pub trait Transmit {
+    /// Sends a packet of which `bytes` are known and which had `wire` bytes on the wire, at `time` (nanoseconds since 1970-01-01 UTC).
+    /// Port [`packet::NO_PORT`] is where dropped packets go, with the reason as comment.
+    fn transmit(
+        &mut self,
+        port: PortNumber,
+        bytes: &[u8],
+        wire: u32,
+        time: u64,
+        comment: Option<&str>,
+    ) -> io::Result<()>;
+}
+
+/// Why no further packets can be received.
+#[derive(Debug, thiserror::Error)]
+pub enum ReceiveError {
+    /// {name}: {source}
+    #[error("{name}: {source}")]
+    Capture {
+        /// The path of the capture, or "standard input".
+        name: String,
+        /// What is wrong with it.
+        source: CaptureError,
+    },
+    /// a packet of a link type that programs are not made for
+    #[error(
+        "{name}: packet {packet} is of interface {interface}, whose link type is {link}, and only Ethernet is understood; with `--link any` the program gets such packets as they are"
+    )]
+    LinkType {
+        /// The path of the capture, or "standard input".
+        name: String,
+        /// The number of the packet, counted from 1.
+        packet: u64,
+        /// The number of the interface within its section of the capture.
+        interface: u32,
+        /// Its link type.
+        link: LinkType,
+    },
+}

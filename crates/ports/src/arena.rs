@@ -1,0 +1,79 @@
+//! A bounded piece of memory that the frames of one batch are laid out in, again and again.
+
+use packet::region::{SLACK, frame_boundary};
+use packet::{BATCH, Batch, MAXIMUM_CAPTURED, Region};
+
+/// How many bytes an arena has: a full batch of jumbo frames, or some of the longest frames there are.
+const SIZE: usize = 4 << 20;
+
+/// Memory for the frames of a batch.
+pub struct Arena {
+    region: Region,
+    next: usize,
+}
+
+impl Arena {
+    /// Empty memory.
+    pub fn new() -> Arena {
+        Arena { region: Region::zeroed(SIZE), next: 0 }
+    }
+
+    /// Starts a new batch: its frames take the place of those before.
+    pub fn clear(&mut self) {
+        self.next = 0;
+    }
+
+    /// Whether the longest frame possible still fits.
+    pub fn has_room(&self) -> bool {
+        self.next + MAXIMUM_CAPTURED as usize + SLACK <= SIZE
+    }
+
+    /// Appends a frame to the arena and to the batch (without a port). Says whether both had room; otherwise nothing has changed.
+    #[inline]
+    pub fn push(&mut self, batch: &mut Batch, bytes: &[u8], wire: u32, time: u64) -> bool {
+        let (start, end) = (self.next, self.next + bytes.len());
+        if batch.len >= BATCH || end + SLACK > SIZE {
+            return false;
+        }
+        self.region.bytes_mut()[start..end].copy_from_slice(bytes);
+        batch.push(start as u64, bytes.len() as u32, wire, packet::NO_PORT, time);
+        self.next = frame_boundary(end);
+        true
+    }
+
+    /// The memory.
+    pub fn memory_mut(&mut self) -> &mut [u8] {
+        self.region.bytes_mut()
+    }
+}
+
+impl Default for Arena {
+    fn default() -> Arena {
+        Arena::new()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn takes_frames_until_the_longest_does_not_fit() {
+        let (mut arena, mut batch) = (Arena::new(), Batch::new());
+        let longest = vec![1; MAXIMUM_CAPTURED as usize];
+        let mut taken = 0;
+        while arena.has_room() {
+            assert!(arena.push(&mut batch, &longest, 9, 0));
+            taken += 1;
+        }
+        assert_eq!(taken, 15);
+        assert!(!arena.push(&mut batch, &longest, 9, 0));
+        assert_eq!(batch.len, taken);
+        assert_eq!(batch.bytes(arena.memory_mut(), 14), Some(&longest[..]));
+        batch.clear();
+        arena.clear();
+        while arena.push(&mut batch, &[2; 1500], 1500, 0) {}
+        assert_eq!(batch.len, BATCH);
+        assert!(arena.has_room());
+    }
+}

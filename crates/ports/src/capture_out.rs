@@ -1,0 +1,106 @@
+//! A directory of captures: what each port sent, and what was dropped with the reason as comment.
+
+use crate::Transmit;
+use packet::capture::write::{Interface, PcapngWriter};
+use packet::{LinkType, NO_PORT, PortNumber};
+use std::fs::{self, File};
+use std::io::{self, BufWriter};
+use std::path::Path;
+
+/// Writes `port1.pcapng`, `port2.pcapng` and so on, and `dropped.pcapng`, all of them from the start, also where they stay empty.
+pub struct CaptureOut {
+    /// The capture of dropped packets, then those of the ports: as port numbers have it.
+    writers: Vec<PcapngWriter<BufWriter<File>>>,
+}
+
+impl CaptureOut {
+    /// Makes the directory, with those it lies in, and the captures of `ports` ports. Captures of these names that are there are replaced.
+    pub fn create(directory: &Path, ports: u16, link: LinkType) -> io::Result<CaptureOut> {
+        fs::create_dir_all(directory).map_err(|error| in_words(directory, &error))?;
+        let writers = (0..=ports).map(|port| {
+            let name = if port == NO_PORT { "dropped".to_owned() } else { format!("port{port}") };
+            let path = directory.join(format!("{name}.pcapng"));
+            let interface = Interface { name: &name, link };
+            // Many ports share the memory, so their buffers are small.
+            File::create(&path)
+                .and_then(|file| PcapngWriter::new(BufWriter::with_capacity(64 << 10, file), &[interface]))
+                .map_err(|error| in_words(&path, &error))
+        });
+        Ok(CaptureOut { writers: writers.collect::<io::Result<_>>()? })
+    }
+
+    /// Ends the captures. Without this, what could not be written at the end goes unnoticed.
+    pub fn finish(self) -> io::Result<()> {
+        for writer in self.writers {
+            writer.finish()?;
+        }
+        Ok(())
+    }
+}
+
+impl Transmit for CaptureOut {
+    fn transmit(
+        &mut self,
+        port: PortNumber,
+        bytes: &[u8],
+        wire: u32,
+        time: u64,
+        comment: Option<&str>,
+    ) -> io::Result<()> {
+        let ports = self.writers.len() - 1;
+        match self.writers.get_mut(usize::from(port)) {
+            Some(writer) => writer.write(0, time, wire, bytes, comment),
+            None => {
+                let text = format!("there is no port {port} to write to; the ports are 1 to {ports}");
+                Err(io::Error::new(io::ErrorKind::InvalidInput, text))
+            }
+        }
+    }
+}
+
+fn in_words(path: &Path, error: &io::Error) -> io::Error {
+    io::Error::new(error.kind(), format!("cannot write {}: {error}", path.display()))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use packet::Capture;
+
+    fn packets(path: &Path) -> Vec<(Vec<u8>, u32, u64)> {
+        let mut capture = Capture::open(File::open(path).expect("was made")).expect("a capture");
+        let mut all = Vec::new();
+        while let Some(record) = capture.next().expect("whole") {
+            all.push((record.data.to_vec(), record.wire, record.time_ns));
+        }
+        all
+    }
+
+    #[test]
+    fn one_capture_a_port_and_one_of_drops() {
+        let directory = std::env::temp_dir().join(format!("ravelin-capture-out-{}", std::process::id()));
+        let inner = directory.join("a/b");
+        let mut out = CaptureOut::create(&inner, 3, LinkType::ETHERNET).expect("can be made");
+        out.transmit(1, b"one", 60, 5, None).expect("port 1");
+        out.transmit(3, b"three", 5, 6, None).expect("port 3");
+        out.transmit(NO_PORT, b"none", 4, 7, Some("not_web")).expect("dropped");
+        let error = out.transmit(4, b"", 0, 0, None).expect_err("no port 4").to_string();
+        assert_eq!(error, "there is no port 4 to write to; the ports are 1 to 3");
+        out.finish().expect("is written");
+        assert_eq!(packets(&inner.join("port1.pcapng")), [(b"one".to_vec(), 60, 5)]);
+        assert_eq!(packets(&inner.join("port2.pcapng")), []);
+        assert_eq!(packets(&inner.join("port3.pcapng")), [(b"three".to_vec(), 5, 6)]);
+        let dropped = inner.join("dropped.pcapng");
+        assert_eq!(packets(&dropped), [(b"none".to_vec(), 4, 7)]);
+        let bytes = fs::read(&dropped).expect("was made");
+        assert!(bytes.windows(7).any(|window| window == b"not_web"));
+        fs::remove_dir_all(&directory).expect("can be removed");
+    }
+
+    #[test]
+    fn a_directory_that_cannot_be_is_named() {
+        let error =
+            CaptureOut::create(Path::new("/dev/null/out"), 1, LinkType::ETHERNET).err().expect("an error");
+        assert!(error.to_string().starts_with("cannot write /dev/null/out: "), "{error}");
+    }
+}
