@@ -11,9 +11,12 @@ use std::collections::binary_heap::PeekMut;
 
 use super::slots::NoMemory;
 
+/// The bound in the high half and the home slot in the low half: one comparison without a branch orders two of them.
+type Item = u128;
+
 /// A lazy priority queue of home slots.
 pub(super) struct Order {
-    items: BinaryHeap<Reverse<(u64, u32)>>,
+    items: BinaryHeap<Reverse<Item>>,
     /// One bit a home slot: it has an item.
     queued: Vec<u64>,
 }
@@ -21,7 +24,7 @@ pub(super) struct Order {
 impl Order {
     /// For `homes` home slots; allocates all it will ever need.
     pub(super) fn new(homes: usize) -> Result<Order, NoMemory> {
-        let bytes = homes * size_of::<(u64, u32)>();
+        let bytes = homes * size_of::<Item>();
         let (mut items, mut queued) = (BinaryHeap::new(), Vec::new());
         items.try_reserve_exact(homes).map_err(|_| NoMemory { bytes })?;
         queued.try_reserve_exact(homes.div_ceil(64)).map_err(|_| NoMemory { bytes })?;
@@ -38,13 +41,13 @@ impl Order {
     pub(super) fn add(&mut self, home: usize, measure: u64) {
         if !self.is_queued(home) {
             self.queued[home / 64] |= 1 << (home % 64);
-            self.items.push(Reverse((measure, home as u32)));
+            self.items.push(Reverse(item(measure, home)));
         }
     }
 
     /// A lower bound of the smallest measure; `u64::MAX` if there is none.
     pub(super) fn bound(&self) -> u64 {
-        self.items.peek().map_or(u64::MAX, |Reverse((bound, _))| *bound)
+        self.items.peek().map_or(u64::MAX, |Reverse(item)| bound(*item))
     }
 
     /// The slot of the entry with the smallest measure, if that is at or below `limit`. `first` says which entry of a home
@@ -56,19 +59,26 @@ impl Order {
     ) -> Option<usize> {
         loop {
             let mut top = self.items.peek_mut()?;
-            let Reverse((bound, home)) = *top;
+            let (bound, home) = (bound(top.0), top.0 as u64 as usize);
             if bound > limit {
                 return None;
             }
-            let home = home as usize;
             match first(home) {
                 None => {
                     PeekMut::pop(top);
                     self.queued[home / 64] &= !(1 << (home % 64));
                 }
                 Some((measure, slot)) if measure <= bound => return Some(slot),
-                Some((measure, _)) => top.0.0 = measure,
+                Some((measure, _)) => top.0 = item(measure, home),
             }
         }
     }
+}
+
+fn item(bound: u64, home: usize) -> Item {
+    Item::from(bound) << 64 | home as Item
+}
+
+fn bound(item: Item) -> u64 {
+    (item >> 64) as u64
 }

@@ -288,10 +288,11 @@ impl<const K: usize> HashTable<K> {
             self.recency_filled = true;
             for slot in 0..=slots.mask() {
                 let home = hash.of(slots.key(slot)) as usize & slots.mask();
-                if slots.stamp(slot) != 0 && !recency.is_queued(home) {
-                    if let Some((stamp, _)) = first(home) {
-                        recency.add(home, stamp);
-                    }
+                if slots.stamp(slot) != 0
+                    && !recency.is_queued(home)
+                    && let Some((stamp, _)) = first(home)
+                {
+                    recency.add(home, stamp);
                 }
             }
         }
@@ -479,10 +480,10 @@ fn least<const K: usize>(
     let mut found: Option<(u64, usize)> = None;
     let mut slot = home;
     while slots.stamp(slot) != 0 {
-        if hash.of(slots.key(slot)) as usize & slots.mask() == home {
-            if let Some(measure) = measure(slot).filter(|m| found.is_none_or(|(least, _)| *m < least)) {
-                found = Some((measure, slot));
-            }
+        if hash.of(slots.key(slot)) as usize & slots.mask() == home
+            && let Some(measure) = measure(slot).filter(|m| found.is_none_or(|(least, _)| *m < least))
+        {
+            found = Some((measure, slot));
         }
         slot = (slot + 1) & slots.mask();
     }
