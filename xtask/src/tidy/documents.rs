@@ -74,6 +74,27 @@ pub(super) fn packet_walk(tree: &Tree, findings: &mut Vec<Finding>) {
     }
 }
 
+/// A block that begins with "```rav PATH" is a piece of that file, word for word.
+pub(super) fn excerpts(tree: &Tree, findings: &mut Vec<Finding>) {
+    for (path, text) in tree.ending("md") {
+        let mut rest = text;
+        while let Some((before, after)) = rest.split_once("```rav ") {
+            let (file, body) = after.split_once('\n').unwrap_or((after, ""));
+            let (excerpt, next) = body.split_once("```").unwrap_or((body, ""));
+            if !tree.text(file.trim()).is_some_and(|source| source.contains(excerpt)) {
+                let line = text[..text.len() - rest.len() + before.len()].lines().count() + 1;
+                findings.push(Finding::new(
+                    path,
+                    line,
+                    "excerpt",
+                    format!("this is not a piece of `{}`", file.trim()),
+                ));
+            }
+            rest = next;
+        }
+    }
+}
+
 /// The changelog has a heading for what is being built or was released.
 pub(super) fn changelog(tree: &Tree, findings: &mut Vec<Finding>) {
     const PAGE: &str = "CHANGELOG.md";

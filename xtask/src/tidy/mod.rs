@@ -66,6 +66,7 @@ fn check_tree(tree: &Tree, steps: &[&str]) -> Vec<Finding> {
     unsafety::places(tree, &mut findings);
     unsafety::reasons(tree, &mut findings);
     documents::links(tree, &mut findings);
+    documents::excerpts(tree, &mut findings);
     documents::packet_walk(tree, &mut findings);
     documents::changelog(tree, &mut findings);
     specification::promises(tree, steps, &mut findings);

@@ -158,6 +158,16 @@ fn links_lead_somewhere() {
 }
 
 #[test]
+fn excerpts_are_word_for_word() {
+    let page = |line: &str| format!("# Page\n\n```rav programs/wire.rav\n{line}\n```\n");
+    assert_eq!(found(&sound().with("docs/a.md", &page("test \"a packet passes\" {}"))), []);
+    breaks("docs/a.md", &page("test \"a packet stays\" {}"), "excerpt");
+    breaks("docs/a.md", "# Page\n```rav programs/no.rav\nx\n```\n", "excerpt");
+    let both = check_tree(&sound().with("docs/a.md", &(page("// Sends on.") + &page("// Holds."))), &STEPS);
+    assert_eq!(both.iter().map(|finding| finding.line).collect::<Vec<_>>(), [8]);
+}
+
+#[test]
 fn the_packet_walk_leads_to_functions() {
     let walk = sound().text("docs/packet-walk.md").unwrap().to_owned();
     breaks("docs/packet-walk.md", &walk.replace("## 4. lookup", "## 4. search"), "packet-walk");
