@@ -41,7 +41,7 @@ pub(super) fn stf_files(context: &Context) -> anyhow::Result<Outcome> {
 /// `ravelin fmt --check` on everything written in the language that is meant to be read.
 pub(super) fn format(context: &Context) -> anyhow::Result<Outcome> {
     let mut all = files(&context.root.join("programs"), "rav")?;
-    all.extend(files(&context.root.join("crates/lang/std"), "rav")?);
+    all.extend(files(&context.root.join("std"), "rav")?);
     execute(ravelin(context).args(["fmt", "--check"]).args(all))
 }
 

@@ -4,9 +4,10 @@ use super::rust::{is_test_file, line_of, without_tests};
 use super::{Finding, Tree};
 use std::collections::BTreeMap;
 
-/// Every program for users begins with a comment that says what it does, and tests itself.
+/// Every program for users and every standard module begins with a comment that says what it does; programs also test themselves.
 pub(super) fn programs(tree: &Tree, findings: &mut Vec<Finding>) {
-    for (path, text) in tree.ending("rav").filter(|(path, _)| path.starts_with("programs/")) {
+    let is_read = |path: &str| path.starts_with("programs/") || path.starts_with("std/");
+    for (path, text) in tree.ending("rav").filter(|(path, _)| is_read(path)) {
         if !text.starts_with("//") {
             findings.push(Finding::new(
                 path,
@@ -15,7 +16,8 @@ pub(super) fn programs(tree: &Tree, findings: &mut Vec<Finding>) {
                 "begin with a comment that says what the program does",
             ));
         }
-        if !text.lines().any(|line| line.trim_start().starts_with("test \"")) {
+        if path.starts_with("programs/") && !text.lines().any(|line| line.trim_start().starts_with("test \""))
+        {
             findings.push(Finding::new(
                 path,
                 0,
@@ -27,7 +29,7 @@ pub(super) fn programs(tree: &Tree, findings: &mut Vec<Finding>) {
 }
 
 /// Every diagnostic code has an explanation, and no explanation is left without its code. Explanations stand in files of `crates/lang/src`
-/// whose path says `explain` or `explanation`.
+/// called `codes.rs` or `explain…`.
 pub(super) fn diagnostics(tree: &Tree, findings: &mut Vec<Finding>) {
     let mut used = BTreeMap::new();
     let mut explained = BTreeMap::new();
@@ -35,7 +37,8 @@ pub(super) fn diagnostics(tree: &Tree, findings: &mut Vec<Finding>) {
         if is_test_file(path) {
             continue;
         }
-        let codes = if path.contains("expla") { &mut explained } else { &mut used };
+        let name = path.rsplit('/').next().unwrap_or(path);
+        let codes = if name == "codes.rs" || path.contains("/expla") { &mut explained } else { &mut used };
         for (at, code) in codes_in(without_tests(text)) {
             codes.entry(code).or_insert((path, line_of(text, at)));
         }

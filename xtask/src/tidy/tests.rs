@@ -202,6 +202,8 @@ fn promises_are_numbered_and_shown() {
 fn programs_explain_and_test_themselves() {
     breaks("programs/hub.rav", "start stage a() { flood }\ntest \"a\" {}\n", "program");
     breaks("programs/hub.rav", "// Floods.\nstart stage a() { flood }\n", "program");
+    breaks("std/net/arp.rav", "layout arp {}\n", "program");
+    assert_eq!(found(&sound().with("std/net/arp.rav", "// ARP.\nlayout arp {}\n")), []);
 }
 
 #[test]
