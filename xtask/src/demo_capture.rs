@@ -5,6 +5,7 @@ use std::path::Path;
 use std::process::Command;
 
 const CAPTURE: &str = "captures/demo.pcapng";
+const SEED: &str = "1";
 
 /// Makes the capture.
 ///
@@ -36,7 +37,19 @@ pub(crate) fn check(root: &Path) -> anyhow::Result<()> {
 
 fn generate(root: &Path) -> anyhow::Result<Vec<u8>> {
     let mut command = Command::new(std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into()));
-    command.args(["run", "--release", "--quiet", "--", "generate", "--preset", "demo", "--out", "-"]);
+    command.args([
+        "run",
+        "--release",
+        "--quiet",
+        "--",
+        "generate",
+        "--preset",
+        "demo",
+        "--seed",
+        SEED,
+        "-o",
+        "-",
+    ]);
     let output = command.current_dir(root).output().context("cannot start cargo")?;
     ensure!(output.status.success(), "the generator failed:\n{}", String::from_utf8_lossy(&output.stderr));
     Ok(output.stdout)

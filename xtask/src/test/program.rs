@@ -6,8 +6,6 @@ use std::hash::{BuildHasher, RandomState};
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-const BACK_ENDS: [&str; 2] = ["interpreter", "native"];
-
 /// `ravelin`, as `cargo build --release` made it, at the root.
 pub(super) fn ravelin(context: &Context) -> Command {
     let mut command = Command::new(context.target.join("release/ravelin"));
@@ -15,27 +13,14 @@ pub(super) fn ravelin(context: &Context) -> Command {
     command
 }
 
-/// `ravelin test` on every program for users.
+/// `ravelin test` on every program for users, with both back ends.
 pub(super) fn in_source_tests(context: &Context) -> anyhow::Result<Outcome> {
-    let programs = files(&context.root.join("programs"), "rav")?;
-    ensure!(!programs.is_empty(), "programs/ holds no program");
-    for back_end in BACK_ENDS {
-        execute(ravelin(context).args(["test", "--back-end", back_end]).args(&programs))?;
-    }
-    Ok(Outcome::Passed)
+    test(context, &files(&context.root.join("programs"), "rav")?)
 }
 
-/// `ravelin test PROGRAM CASE` on every STF file of the suite; the program lies beside it under the same name.
+/// `ravelin test` on every STF file of the suite, with both back ends; the program lies beside it under the same name.
 pub(super) fn stf_files(context: &Context) -> anyhow::Result<Outcome> {
-    let cases = files(&context.root.join("crates/suite"), "stf")?;
-    ensure!(!cases.is_empty(), "crates/suite holds no STF file");
-    for back_end in BACK_ENDS {
-        for case in &cases {
-            let program = case.with_extension("rav");
-            execute(ravelin(context).args(["test", "--back-end", back_end]).arg(program).arg(case))?;
-        }
-    }
-    Ok(Outcome::Passed)
+    test(context, &files(&context.root.join("crates/suite"), "stf")?)
 }
 
 /// `ravelin fmt --check` on everything written in the language that is meant to be read.
@@ -51,6 +36,11 @@ pub(super) fn agree(context: &Context) -> anyhow::Result<Outcome> {
     println!("seed {seed}");
     let arguments = ["run", "--release", "--quiet", "--package", "suite", "--bin", "agree", "--"];
     execute(cargo(context, &arguments).args(["--seconds", "30", "--seed", &seed]))
+}
+
+fn test(context: &Context, files: &[PathBuf]) -> anyhow::Result<Outcome> {
+    ensure!(!files.is_empty(), "there are no files to test");
+    execute(ravelin(context).args(["test", "--back-end", "both"]).args(files))
 }
 
 /// Files with this ending in a folder and the folders in it, sorted.
