@@ -7,6 +7,12 @@
 //! values counted in bytes from its first byte. Bytes may only be read or written behind a [`Terminator::Need`] that has shown them to be
 //! captured; every cycle of blocks passes a [`Terminator::Fuel`]. The verifier (`verify`) checks both, and back ends rely on it.
 
+pub mod cost;
+pub mod graph;
+pub mod print;
+pub mod read;
+pub mod verify;
+
 use crate::source::Span;
 
 /// An SSA value: index into [`Function::widths`].

@@ -1,0 +1,395 @@
+//! What a program costs at most: work for one packet, event or timer, and memory for its tables.
+//!
+//! The bound of a function is its longest path. Blocks that form a loop (a strongly connected component of the graph) count together:
+//! the loop's longest way without passing the `ok` of a fuel, as often as its fuel allows and once more; what is left has no cycles. Each
+//! figure is maximised by itself, so different figures may come from different paths, and none can be exceeded.
+
+use std::collections::BTreeMap;
+use std::fmt::{self, Display, Formatter};
+use std::ops::Range;
+
+use super::*;
+
+/// Upper bounds for a verified program. A figure of [`u64::MAX`] means "no bound known".
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Cost {
+    /// One for each function: the packet function first, then handlers.
+    pub functions: Vec<FunctionCost>,
+    /// One for each table.
+    pub tables: Vec<TableMemory>,
+    /// All tables together, in bytes.
+    pub memory: u64,
+}
+
+/// Bounds for one run of a function.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct FunctionCost {
+    /// Its name.
+    pub name: String,
+    /// The bounds.
+    pub bound: Bound,
+    /// Its loops in the order in which packets come to them.
+    pub loops: Vec<LoopCost>,
+}
+
+/// A loop of a function.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct LoopCost {
+    /// Its first block in the function's order.
+    pub first: u32,
+    /// How many blocks it has.
+    pub blocks: u32,
+    /// The most times it comes round for one packet.
+    pub rounds: u64,
+    /// The bounds for one round.
+    pub round: Bound,
+}
+
+/// Upper bounds of work.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Bound {
+    /// Instructions and ends of blocks, without those that only serve traces.
+    pub instructions: u64,
+    /// Searches in tables: lookups, and one for each key of "has room".
+    pub lookups: u64,
+    /// Entries learned or removed, and defaults set or cleared.
+    pub table_writes: u64,
+    /// Packets made from templates and copies.
+    pub packets_made: u64,
+    /// Events raised.
+    pub events: u64,
+    /// Bytes of the packet read or written, and of templates copied out. A tail that is appended to a made packet is not counted.
+    pub bytes_touched: u64,
+}
+
+/// Memory of one table.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct TableMemory {
+    /// Its name.
+    pub name: String,
+    /// Its capacity in entries.
+    pub capacity: u32,
+    /// Estimated bytes an entry: key and value in whole bytes, 16 bytes for time and recency if it ages or evicts, and one for the index.
+    pub entry: u64,
+    /// Capacity times entry.
+    pub bytes: u64,
+}
+
+/// The bounds of a program.
+///
+/// They hold for programs that `verify` accepts; for others the figures mean nothing, but are given all the same.
+pub fn cost(program: &Program) -> Cost {
+    let functions = program.functions.iter().map(|function| function_cost(program, function)).collect();
+    let tables: Vec<TableMemory> = program.tables.iter().map(table_memory).collect();
+    let memory = tables.iter().fold(0_u64, |sum, table| sum.saturating_add(table.bytes));
+    Cost { functions, tables, memory }
+}
+
+impl Bound {
+    const FIGURES: [(&'static str, fn(&Bound) -> u64); 6] = [
+        ("instructions", |bound| bound.instructions),
+        ("lookups", |bound| bound.lookups),
+        ("table writes", |bound| bound.table_writes),
+        ("packets made", |bound| bound.packets_made),
+        ("events", |bound| bound.events),
+        ("bytes touched", |bound| bound.bytes_touched),
+    ];
+
+    fn combine(self, other: Bound, with: impl Fn(u64, u64) -> u64) -> Bound {
+        Bound {
+            instructions: with(self.instructions, other.instructions),
+            lookups: with(self.lookups, other.lookups),
+            table_writes: with(self.table_writes, other.table_writes),
+            packets_made: with(self.packets_made, other.packets_made),
+            events: with(self.events, other.events),
+            bytes_touched: with(self.bytes_touched, other.bytes_touched),
+        }
+    }
+
+    fn plus(self, other: Bound) -> Bound {
+        self.combine(other, u64::saturating_add)
+    }
+
+    fn max(self, other: Bound) -> Bound {
+        self.combine(other, u64::max)
+    }
+
+    fn times(self, factor: u64) -> Bound {
+        self.combine(self, |figure, _| figure.saturating_mul(factor))
+    }
+}
+
+impl Display for Bound {
+    fn fmt(&self, out: &mut Formatter<'_>) -> fmt::Result {
+        let figures =
+            Self::FIGURES.iter().map(|(name, figure)| (name, figure(self))).filter(|(_, figure)| *figure > 0);
+        for (index, (name, figure)) in figures.enumerate() {
+            let comma = if index == 0 { "" } else { ", " };
+            write!(out, "{comma}{} {name}", Grouped(figure))?;
+        }
+        Ok(())
+    }
+}
+
+impl Display for Cost {
+    fn fmt(&self, out: &mut Formatter<'_>) -> fmt::Result {
+        for (index, function) in self.functions.iter().enumerate() {
+            match index {
+                0 => writeln!(out, "for each packet at most:")?,
+                _ => writeln!(out, "for each run of {} at most:", function.name)?,
+            }
+            for (name, figure) in Bound::FIGURES {
+                writeln!(out, "  {name:<14} {:>15}", Grouped(figure(&function.bound)).to_string())?;
+            }
+            for LoopCost { first, blocks, rounds, round } in &function.loops {
+                let rounds = Grouped(*rounds);
+                let plural = if *blocks == 1 { "" } else { "s" };
+                writeln!(
+                    out,
+                    "  loop at b{first} ({blocks} block{plural}), at most {rounds} rounds of: {round}"
+                )?;
+            }
+        }
+        if self.tables.is_empty() {
+            return writeln!(out, "no tables");
+        }
+        writeln!(out, "memory of tables, about:")?;
+        for table in &self.tables {
+            let (entries, each) = (Grouped(table.capacity.into()), Grouped(table.entry));
+            writeln!(
+                out,
+                "  {:<14} {:>15}  ({entries} entries of {each} bytes)",
+                table.name,
+                Size(table.bytes).to_string()
+            )?;
+        }
+        writeln!(out, "  {:<14} {:>15}", "total", Size(self.memory).to_string())
+    }
+}
+
+fn table_memory(table: &Table) -> TableMemory {
+    let bytes =
+        |columns: &[Column]| columns.iter().map(|column| u64::from(column.width.div_ceil(8))).sum::<u64>();
+    let ages = table.idle.is_some() || table.age.is_some();
+    let entry = bytes(&table.keys) + bytes(&table.values) + if ages { 16 } else { 0 } + 1;
+    let bytes = entry.saturating_mul(table.capacity.into());
+    TableMemory { name: table.name.clone(), capacity: table.capacity, entry, bytes }
+}
+
+fn block_cost(program: &Program, block: &Block) -> Bound {
+    let mut bound = Bound { instructions: 1, ..Bound::default() };
+    for instruction in &block.instructions {
+        let mut step = Bound { instructions: 1, ..Bound::default() };
+        match &instruction.op {
+            Op::EnterStage(_) | Op::Header { .. } => step.instructions = 0,
+            Op::Load { bytes, .. } | Op::Store { bytes, .. } => step.bytes_touched = u64::from(*bytes),
+            Op::Lookup { .. } => step.lookups = 1,
+            Op::HasRoom(keys) => step.lookups = keys.len() as u64,
+            Op::Learn { .. } | Op::Remove { .. } | Op::SetDefault { .. } | Op::ClearDefault(_) => {
+                step.table_writes = 1
+            }
+            Op::Copy(_) => step.packets_made = 1,
+            Op::Emit { template, .. } => {
+                step.packets_made = 1;
+                let template = program.templates.get(*template as usize);
+                step.bytes_touched = template.map_or(0, |template| template.bytes.len() as u64);
+            }
+            Op::Raise { .. } => step.events = 1,
+            _ => {}
+        }
+        bound = bound.plus(step);
+    }
+    bound
+}
+
+fn function_cost(program: &Program, function: &Function) -> FunctionCost {
+    let name = function.name.clone();
+    if function.blocks.is_empty() {
+        return FunctionCost { name, ..FunctionCost::default() };
+    }
+    let exists = |block: &usize| *block < function.blocks.len();
+    let successors: Vec<Vec<usize>> = (function.blocks.iter())
+        .map(|block| {
+            block.terminator.targets().iter().map(|target| target.block.0 as usize).filter(exists).collect()
+        })
+        .collect();
+    let components = Components::of(&successors);
+    let mut loops = Vec::new();
+    // By component, which are numbered from the ends of the function to its entry: the most work from there on.
+    let mut from_there: Vec<Bound> = Vec::new();
+    for (number, range) in components.ranges.iter().enumerate() {
+        let members = &components.members[range.clone()];
+        let mut after = Bound::default();
+        for next in members.iter().flat_map(|&block| &successors[block]) {
+            let next = components.of_block[*next];
+            if next != number {
+                after = after.max(from_there[next]);
+            }
+        }
+        let own = match members {
+            [block] if !successors[*block].contains(block) => block_cost(program, &function.blocks[*block]),
+            _ => {
+                let found = loop_cost(program, function, &successors, members);
+                let total = found.round.times(found.rounds);
+                loops.push(found);
+                total
+            }
+        };
+        from_there.push(own.plus(after));
+    }
+    loops.reverse();
+    FunctionCost { name, bound: from_there.last().copied().unwrap_or_default(), loops }
+}
+
+fn loop_cost(
+    program: &Program,
+    function: &Function,
+    successors: &[Vec<usize>],
+    members: &[usize],
+) -> LoopCost {
+    let place: BTreeMap<usize, usize> =
+        members.iter().enumerate().map(|(place, &block)| (block, place)).collect();
+    let mut caps = BTreeMap::new();
+    // The loop without the edges that use up fuel; what remains is free of cycles in a verified program.
+    let inner: Vec<Vec<usize>> = (members.iter())
+        .map(|&block| {
+            let mut skipped = 0;
+            if let Terminator::Fuel { slot, cap, ok, .. } = &function.blocks[block].terminator {
+                skipped = 1;
+                if place.contains_key(&(ok.block.0 as usize)) {
+                    let largest = caps.entry(*slot).or_insert(*cap);
+                    *largest = (*largest).max(*cap);
+                }
+            }
+            successors[block].iter().skip(skipped).filter_map(|next| place.get(next).copied()).collect()
+        })
+        .collect();
+    let mut round = Bound::default();
+    let mut from_there: Vec<Bound> = vec![Bound::default(); members.len()];
+    let components = Components::from_all(&inner);
+    for (number, range) in components.ranges.iter().enumerate() {
+        let inside = &components.members[range.clone()];
+        let endless = inside.len() > 1 || inner[inside[0]].contains(&inside[0]);
+        for &member in inside {
+            let mut bound = block_cost(program, &function.blocks[members[member]]);
+            if endless {
+                bound = bound.times(u64::MAX);
+            }
+            let next = inner[member].iter().filter(|next| components.of_block[**next] != number);
+            let after = next.fold(Bound::default(), |after, next| after.max(from_there[*next]));
+            from_there[member] = bound.plus(after);
+            round = round.max(from_there[member]);
+        }
+    }
+    LoopCost {
+        first: members.iter().copied().min().unwrap_or(0) as u32,
+        blocks: members.len() as u32,
+        rounds: caps.values().fold(1, |sum: u64, cap| sum.saturating_add(u64::from(*cap))),
+        round,
+    }
+}
+
+/// Strongly connected components, each numbered before those that lead to it (Tarjan, "Depth-First Search and Linear Graph Algorithms",
+/// 1972).
+struct Components {
+    /// Blocks, component by component.
+    members: Vec<usize>,
+    /// By component: its part of `members`.
+    ranges: Vec<Range<usize>>,
+    /// By block: its component, or [`usize::MAX`] if the search did not come to it.
+    of_block: Vec<usize>,
+}
+
+impl Components {
+    /// Components that the first block leads to.
+    fn of(successors: &[Vec<usize>]) -> Self {
+        Self::from_roots(successors, 0..1)
+    }
+
+    /// All components.
+    fn from_all(successors: &[Vec<usize>]) -> Self {
+        Self::from_roots(successors, 0..successors.len())
+    }
+
+    fn from_roots(successors: &[Vec<usize>], roots: Range<usize>) -> Self {
+        const NONE: usize = usize::MAX;
+        let count = successors.len();
+        let mut components = Self { members: Vec::new(), ranges: Vec::new(), of_block: vec![NONE; count] };
+        let mut lowest = vec![NONE; count];
+        let mut found = vec![NONE; count];
+        let mut stack = Vec::new();
+        let mut clock = 0;
+        for root in roots {
+            let mut open: Vec<(usize, usize)> = Vec::new();
+            let mut next = Some(root).filter(|root| found[*root] == NONE);
+            loop {
+                if let Some(block) = next.take() {
+                    (found[block], lowest[block]) = (clock, clock);
+                    clock += 1;
+                    stack.push(block);
+                    open.push((block, 0));
+                }
+                let Some((block, tried)) = open.last_mut() else { break };
+                let block = *block;
+                if let Some(&target) = successors[block].get(*tried) {
+                    *tried += 1;
+                    if found[target] == NONE {
+                        next = Some(target);
+                    } else if components.of_block[target] == NONE {
+                        lowest[block] = lowest[block].min(found[target]);
+                    }
+                    continue;
+                }
+                open.pop();
+                if let Some((before, _)) = open.last() {
+                    lowest[*before] = lowest[*before].min(lowest[block]);
+                }
+                if lowest[block] == found[block] {
+                    let start = components.members.len();
+                    while let Some(member) = stack.pop() {
+                        components.of_block[member] = components.ranges.len();
+                        components.members.push(member);
+                        if member == block {
+                            break;
+                        }
+                    }
+                    components.ranges.push(start..components.members.len());
+                }
+            }
+        }
+        components
+    }
+}
+
+/// A number with commas between thousands.
+struct Grouped(u64);
+
+impl Display for Grouped {
+    fn fmt(&self, out: &mut Formatter<'_>) -> fmt::Result {
+        if self.0 == u64::MAX {
+            return out.write_str("unbounded");
+        }
+        let digits = self.0.to_string();
+        for (index, digit) in digits.chars().enumerate() {
+            if index > 0 && (digits.len() - index) % 3 == 0 {
+                out.write_str(",")?;
+            }
+            write!(out, "{digit}")?;
+        }
+        Ok(())
+    }
+}
+
+/// Bytes in the largest binary unit that leaves at least one.
+struct Size(u64);
+
+impl Display for Size {
+    fn fmt(&self, out: &mut Formatter<'_>) -> fmt::Result {
+        match self.0 {
+            bytes @ 0..1024 => write!(out, "{bytes} B"),
+            bytes @ 1024..1_048_576 => write!(out, "{:.1} KiB", bytes as f64 / 1024.0),
+            bytes @ 1_048_576..1_073_741_824 => write!(out, "{:.1} MiB", bytes as f64 / 1_048_576.0),
+            bytes => write!(out, "{:.1} GiB", bytes as f64 / 1_073_741_824.0),
+        }
+    }
+}

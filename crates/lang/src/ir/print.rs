@@ -1,0 +1,359 @@
+//! A program as text: complete, readable by a person, and read back by [`super::read`].
+//!
+//! ```text
+//! program "firewall"
+//! reason r0 "no_such_port" "the program sent to a port that the gateway does not have"
+//! function f0 "packet" {
+//! b0:
+//!   %0:32 = const 0
+//!   need %0 + 14 ok b1 short b2
+//! b1:
+//!   %1:16 = load %0 + 12, 2 proven 14  @0:120..128
+//! ```
+
+use std::fmt::{self, Display, Formatter, Write};
+
+use super::*;
+
+/// The whole program as text; the same as its `Display`.
+pub fn print(program: &Program) -> String {
+    program.to_string()
+}
+
+impl Display for Value {
+    fn fmt(&self, out: &mut Formatter<'_>) -> fmt::Result {
+        write!(out, "%{}", self.0)
+    }
+}
+
+impl Display for BlockId {
+    fn fmt(&self, out: &mut Formatter<'_>) -> fmt::Result {
+        write!(out, "b{}", self.0)
+    }
+}
+
+impl Display for Target {
+    fn fmt(&self, out: &mut Formatter<'_>) -> fmt::Result {
+        write!(out, "{}", self.block)?;
+        if self.args.is_empty() { Ok(()) } else { write!(out, "({})", list(&self.args)) }
+    }
+}
+
+impl Display for Kind {
+    fn fmt(&self, out: &mut Formatter<'_>) -> fmt::Result {
+        match self {
+            Kind::Uint => out.write_str("uint"),
+            Kind::Bool => out.write_str("bool"),
+            Kind::Ip4 => out.write_str("ip4"),
+            Kind::Ip6 => out.write_str("ip6"),
+            Kind::Mac => out.write_str("mac"),
+            Kind::Port => out.write_str("port"),
+            Kind::Time => out.write_str("time"),
+            Kind::Names(names) => {
+                let names =
+                    names.iter().map(|(number, name)| format!("{} {}", Number(*number), Quoted(name)));
+                write!(out, "names{{{}}}", list(names))
+            }
+        }
+    }
+}
+
+impl Display for Column {
+    fn fmt(&self, out: &mut Formatter<'_>) -> fmt::Result {
+        write!(out, "{} {}:{}", Quoted(&self.name), self.kind, self.width)
+    }
+}
+
+impl BinaryOp {
+    /// All operations with the names the text uses.
+    pub const NAMES: [(BinaryOp, &'static str); 13] = [
+        (BinaryOp::Add, "add"),
+        (BinaryOp::Sub, "sub"),
+        (BinaryOp::Mul, "mul"),
+        (BinaryOp::AddSaturate, "add_saturate"),
+        (BinaryOp::SubSaturate, "sub_saturate"),
+        (BinaryOp::MulSaturate, "mul_saturate"),
+        (BinaryOp::Div, "div"),
+        (BinaryOp::Rem, "rem"),
+        (BinaryOp::And, "and"),
+        (BinaryOp::Or, "or"),
+        (BinaryOp::Xor, "xor"),
+        (BinaryOp::ShiftLeft, "shift_left"),
+        (BinaryOp::ShiftRight, "shift_right"),
+    ];
+}
+
+impl CompareOp {
+    /// All comparisons with the names the text uses.
+    pub const NAMES: [(CompareOp, &'static str); 4] =
+        [(CompareOp::Eq, "eq"), (CompareOp::Ne, "ne"), (CompareOp::Lt, "lt"), (CompareOp::Le, "le")];
+}
+
+impl Display for BinaryOp {
+    fn fmt(&self, out: &mut Formatter<'_>) -> fmt::Result {
+        let name = Self::NAMES.iter().find(|(op, _)| op == self).map_or("", |(_, name)| name);
+        out.write_str(name)
+    }
+}
+
+impl Display for CompareOp {
+    fn fmt(&self, out: &mut Formatter<'_>) -> fmt::Result {
+        let name = Self::NAMES.iter().find(|(op, _)| op == self).map_or("", |(_, name)| name);
+        out.write_str(name)
+    }
+}
+
+impl Display for Op {
+    fn fmt(&self, out: &mut Formatter<'_>) -> fmt::Result {
+        match self {
+            Op::Const(number) => write!(out, "const {}", Number(*number)),
+            Op::Binary(op, left, right) => write!(out, "{op} {left}, {right}"),
+            Op::Compare(op, left, right) => write!(out, "{op} {left}, {right}"),
+            Op::Select(condition, yes, no) => write!(out, "select {condition}, {yes}, {no}"),
+            Op::Resize(value) => write!(out, "resize {value}"),
+            Op::Load { base, offset, bytes, proven } => {
+                write!(out, "load {base} + {offset}, {bytes} proven {proven}")
+            }
+            Op::Store { base, offset, bytes, value, proven } => {
+                write!(out, "store {base} + {offset}, {bytes} proven {proven} = {value}")
+            }
+            Op::InPort => out.write_str("in_port"),
+            Op::WireLength => out.write_str("wire_length"),
+            Op::Captured => out.write_str("captured"),
+            Op::Now => out.write_str("now"),
+            Op::Lookup { table, key } => write!(out, "lookup t{table}[{}]", list(key)),
+            Op::Learn { table, key, value } => {
+                write!(out, "learn t{table}[{}] = ({})", list(key), list(value))
+            }
+            Op::HasRoom(keys) => {
+                let keys = keys.iter().map(|(table, key)| format!("t{table}[{}]", list(key)));
+                write!(out, "has_room({})", list(keys))
+            }
+            Op::Remove { table, key } => write!(out, "remove t{table}[{}]", list(key)),
+            Op::SetDefault { table, value } => write!(out, "set_default t{table} = ({})", list(value)),
+            Op::ClearDefault(table) => write!(out, "clear_default t{table}"),
+            Op::Count { counter, index: None } => write!(out, "count c{counter}"),
+            Op::Count { counter, index: Some(index) } => write!(out, "count c{counter}[{index}]"),
+            Op::Raise { event, args, delay } => {
+                write!(out, "raise e{event}({})", list(args))?;
+                option(out, " after ", delay)
+            }
+            Op::Copy(port) => write!(out, "copy {port}"),
+            Op::Emit { template, values, tail, port } => {
+                write!(out, "emit p{template}({})", list(values))?;
+                option(out, " tail ", tail)?;
+                write!(out, " port {port}")
+            }
+            Op::Keep(value) => write!(out, "keep {value}"),
+            Op::EnterStage(stage) => write!(out, "stage s{stage}"),
+            Op::Header { layout, base, name } => write!(out, "header l{layout} at {base} {}", Quoted(name)),
+        }
+    }
+}
+
+impl Display for Terminator {
+    fn fmt(&self, out: &mut Formatter<'_>) -> fmt::Result {
+        match self {
+            Terminator::Jump(target) => write!(out, "jump {target}"),
+            Terminator::Branch(value, yes, no) => write!(out, "branch {value}, {yes}, {no}"),
+            Terminator::Switch(value, cases, default) => {
+                let cases = cases.iter().map(|(case, target)| format!("{} => {target}", Number(*case)));
+                write!(out, "switch {value} {{{}}} else {default}", list(cases))
+            }
+            Terminator::Need { base, bytes, more, limit, ok, short } => {
+                write!(out, "need {base} + {bytes}")?;
+                option(out, " more ", more)?;
+                option(out, " limit ", limit)?;
+                write!(out, " ok {ok} short {short}")
+            }
+            Terminator::Fuel { slot, cap, ok, out: exhausted } => {
+                write!(out, "fuel {slot} cap {cap} ok {ok} out {exhausted}")
+            }
+            Terminator::Send(port) => write!(out, "send {port}"),
+            Terminator::Flood => out.write_str("flood"),
+            Terminator::Multicast(set) => write!(out, "multicast g{set}"),
+            Terminator::Drop(reason) => write!(out, "drop r{reason}"),
+            Terminator::Punt(reason) => write!(out, "punt r{reason}"),
+            Terminator::Done => out.write_str("done"),
+        }
+    }
+}
+
+impl Display for Program {
+    fn fmt(&self, out: &mut Formatter<'_>) -> fmt::Result {
+        writeln!(out, "program {}", Quoted(&self.name))?;
+        writeln!(out, "slots {}", self.slots)?;
+        for (index, reason) in self.reasons.iter().enumerate() {
+            writeln!(out, "reason r{index} {} {}", Quoted(&reason.name), Quoted(&reason.help))?;
+        }
+        for (index, table) in self.tables.iter().enumerate() {
+            write_table(out, index, table)?;
+        }
+        for (index, counter) in self.counters.iter().enumerate() {
+            let indexed = if counter.indexed { " indexed" } else { "" };
+            writeln!(out, "counter c{index} {} size {}{indexed}", Quoted(&counter.name), counter.size)?;
+        }
+        for (index, ports) in self.port_sets.iter().enumerate() {
+            writeln!(out, "ports g{index} ({})", list(ports))?;
+        }
+        for (index, event) in self.events.iter().enumerate() {
+            let Event { name, params, handler } = event;
+            writeln!(out, "event e{index} {} ({}) handler f{handler}", Quoted(name), list(params))?;
+        }
+        for every in &self.every {
+            writeln!(out, "every {} handler f{}", every.period, every.handler)?;
+        }
+        for (index, template) in self.templates.iter().enumerate() {
+            write!(out, "template p{index} \"")?;
+            template.bytes.iter().try_for_each(|byte| write!(out, "{byte:02x}"))?;
+            let holes = template.holes.iter().map(|hole| format!("{}:{}", hole.bit, hole.width));
+            writeln!(out, "\" ({})", list(holes))?;
+        }
+        for (index, stage) in self.stages.iter().enumerate() {
+            writeln!(out, "stage s{index} {}{}", Quoted(&stage.name), Place(stage.span))?;
+        }
+        for (index, layout) in self.layouts.iter().enumerate() {
+            writeln!(out, "layout l{index} {} {{", Quoted(&layout.name))?;
+            for field in &layout.fields {
+                write!(out, "  field {} {}", Quoted(&field.name), field.kind)?;
+                option(out, " bit ", &field.bit)?;
+                option(out, " width ", &field.width)?;
+                out.write_char('\n')?;
+            }
+            writeln!(out, "}}")?;
+        }
+        write_manifest(out, &self.manifest)?;
+        self.functions
+            .iter()
+            .enumerate()
+            .try_for_each(|(index, function)| write_function(out, index, function))
+    }
+}
+
+fn write_table(out: &mut Formatter<'_>, index: usize, table: &Table) -> fmt::Result {
+    writeln!(out, "table t{index} {} {{", Quoted(&table.name))?;
+    writeln!(out, "  key ({})", list(&table.keys))?;
+    writeln!(out, "  value ({})", list(&table.values))?;
+    writeln!(out, "  capacity {}", table.capacity)?;
+    for (word, nanoseconds) in [("idle", table.idle), ("age", table.age)] {
+        if let Some(nanoseconds) = nanoseconds {
+            writeln!(out, "  {word} {nanoseconds}")?;
+        }
+    }
+    writeln!(out, "  evict {}", if table.evict == Evict::Lru { "lru" } else { "refuse" })?;
+    let numbers = |columns: &[u128]| list(columns.iter().map(|&number| Number(number)));
+    for (key, value) in &table.entries {
+        writeln!(out, "  entry ({}) = ({})", numbers(key), numbers(value))?;
+    }
+    if let Some(value) = &table.default {
+        writeln!(out, "  default ({})", numbers(value))?;
+    }
+    writeln!(out, "}}{}", Place(table.span))
+}
+
+fn write_manifest(out: &mut Formatter<'_>, manifest: &Manifest) -> fmt::Result {
+    writeln!(out, "manifest {{")?;
+    if !manifest.writes_tables.is_empty() {
+        let tables = manifest.writes_tables.iter().map(|table| format!("t{table}"));
+        writeln!(out, "  writes_tables ({})", list(tables))?;
+    }
+    if !manifest.ports.is_empty() {
+        writeln!(out, "  ports ({})", list(&manifest.ports))?;
+    }
+    for (word, set) in [
+        ("writes_packet", manifest.writes_packet),
+        ("makes_packets", manifest.makes_packets),
+        ("reads_payload", manifest.reads_payload),
+        ("any_port", manifest.any_port),
+    ] {
+        if set {
+            writeln!(out, "  {word}")?;
+        }
+    }
+    writeln!(out, "}}")
+}
+
+/// The width stands where a value is made; values that nothing makes follow as `undefined`, so that no width is lost.
+fn write_function(out: &mut Formatter<'_>, index: usize, function: &Function) -> fmt::Result {
+    writeln!(out, "\nfunction f{index} {} {{", Quoted(&function.name))?;
+    for (value, name, kind) in &function.names {
+        writeln!(out, "  name {value} {} {kind}", Quoted(name))?;
+    }
+    let mut made = vec![false; function.widths.len()];
+    let mut definition = |value: &Value| match function.widths.get(value.0 as usize) {
+        Some(width) => {
+            made[value.0 as usize] = true;
+            format!("{value}:{width}")
+        }
+        None => value.to_string(),
+    };
+    for (index, block) in function.blocks.iter().enumerate() {
+        write!(out, "b{index}")?;
+        if !block.params.is_empty() {
+            write!(out, "({})", list(block.params.iter().map(&mut definition)))?;
+        }
+        writeln!(out, ":")?;
+        for instruction in &block.instructions {
+            write!(out, "  ")?;
+            if !instruction.results.is_empty() {
+                write!(out, "{} = ", list(instruction.results.iter().map(&mut definition)))?;
+            }
+            writeln!(out, "{}{}", instruction.op, Place(instruction.span))?;
+        }
+        writeln!(out, "  {}{}", block.terminator, Place(block.span))?;
+    }
+    for (index, width) in function.widths.iter().enumerate().filter(|(index, _)| !made[*index]) {
+        writeln!(out, "  undefined %{index}:{width}")?;
+    }
+    writeln!(out, "}}")
+}
+
+fn list<T: Display>(items: impl IntoIterator<Item = T>) -> String {
+    let mut text = String::new();
+    for item in items {
+        let comma = if text.is_empty() { "" } else { ", " };
+        text.push_str(comma);
+        text.push_str(&item.to_string());
+    }
+    text
+}
+
+fn option<T: Display>(out: &mut Formatter<'_>, before: &str, item: &Option<T>) -> fmt::Result {
+    item.as_ref().map_or(Ok(()), |item| write!(out, "{before}{item}"))
+}
+
+/// Small numbers as people count, larger ones as they stand in packets.
+struct Number(u128);
+
+impl Display for Number {
+    fn fmt(&self, out: &mut Formatter<'_>) -> fmt::Result {
+        if self.0 < 4096 { write!(out, "{}", self.0) } else { write!(out, "{:#x}", self.0) }
+    }
+}
+
+/// A span, or nothing for the empty one at the start.
+struct Place(Span);
+
+impl Display for Place {
+    fn fmt(&self, out: &mut Formatter<'_>) -> fmt::Result {
+        let Span { file, start, end } = self.0;
+        if self.0 == Span::default() { Ok(()) } else { write!(out, "  @{}:{start}..{end}", file.0) }
+    }
+}
+
+/// Text in quotes with every character escaped that could end it or break the line.
+struct Quoted<'a>(&'a str);
+
+impl Display for Quoted<'_> {
+    fn fmt(&self, out: &mut Formatter<'_>) -> fmt::Result {
+        out.write_char('"')?;
+        for character in self.0.chars() {
+            match character {
+                '"' | '\\' => write!(out, "\\{character}")?,
+                _ if character.is_control() => write!(out, "\\u{{{:x}}}", character as u32)?,
+                _ => out.write_char(character)?,
+            }
+        }
+        out.write_char('"')
+    }
+}

@@ -1,0 +1,250 @@
+//! The text of a program back to the program: the inverse of [`super::print`].
+//!
+//! The reader knows the form, not the rules: indexes out of range, missing definitions and wrong widths are read as they stand and are
+//! the verifier's to find. Spaces and line breaks mean nothing, and `#` begins a remark that ends with the line.
+
+mod function;
+mod tokens;
+
+use std::fmt;
+
+use self::tokens::{Token, Tokens};
+use super::*;
+use crate::source::FileId;
+
+/// Why a text is not a program.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ReadError {
+    /// Line from 1.
+    pub line: u32,
+    /// Column from 1, in characters.
+    pub column: u32,
+    /// What was wrong and what was expected.
+    pub message: String,
+}
+
+impl fmt::Display for ReadError {
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(out, "line {}, column {}: {}", self.line, self.column, self.message)
+    }
+}
+
+impl std::error::Error for ReadError {}
+
+/// Reads a program from its text; `read(&print(&program))` is `program`.
+///
+/// # Errors
+/// The first place where the text departs from the form that [`super::print`] writes.
+pub fn read(text: &str) -> Result<Program, ReadError> {
+    let mut tokens = Tokens::of(text)?;
+    let mut program = Program::default();
+    tokens.word("program")?;
+    program.name = tokens.text()?;
+    while !tokens.at_end() {
+        declaration(&mut tokens, &mut program)?;
+    }
+    Ok(program)
+}
+
+fn declaration(tokens: &mut Tokens<'_>, program: &mut Program) -> Result<(), ReadError> {
+    let Token::Word(word) = *tokens.peek() else {
+        return Err(tokens.expected("a declaration such as `table` or `function`"));
+    };
+    match word {
+        "slots" => {
+            tokens.advance();
+            program.slots = tokens.number()?;
+        }
+        "reason" => {
+            tokens.advance();
+            tokens.index_is('r', program.reasons.len())?;
+            program.reasons.push(Reason { name: tokens.text()?, help: tokens.text()? });
+        }
+        "table" => {
+            tokens.advance();
+            tokens.index_is('t', program.tables.len())?;
+            program.tables.push(table(tokens)?);
+        }
+        "counter" => {
+            tokens.advance();
+            tokens.index_is('c', program.counters.len())?;
+            let name = tokens.text()?;
+            tokens.word("size")?;
+            let size = tokens.number()?;
+            program.counters.push(Counter { name, size, indexed: tokens.accept_word("indexed") });
+        }
+        "ports" => {
+            tokens.advance();
+            tokens.index_is('g', program.port_sets.len())?;
+            program.port_sets.push(tokens.list("(", ")", Tokens::number)?);
+        }
+        "event" => {
+            tokens.advance();
+            tokens.index_is('e', program.events.len())?;
+            let name = tokens.text()?;
+            let params = tokens.list("(", ")", column)?;
+            tokens.word("handler")?;
+            program.events.push(Event { name, params, handler: tokens.index('f')? });
+        }
+        "every" => {
+            tokens.advance();
+            let period = tokens.number()?;
+            tokens.word("handler")?;
+            program.every.push(Every { period, handler: tokens.index('f')? });
+        }
+        "template" => {
+            tokens.advance();
+            tokens.index_is('p', program.templates.len())?;
+            let bytes = tokens.hexadecimal()?;
+            let holes = tokens.list("(", ")", |tokens| {
+                let bit = tokens.number()?;
+                tokens.symbol(":")?;
+                Ok(Hole { bit, width: tokens.number()? })
+            })?;
+            program.templates.push(Template { bytes, holes });
+        }
+        "stage" => {
+            tokens.advance();
+            tokens.index_is('s', program.stages.len())?;
+            program.stages.push(Stage { name: tokens.text()?, span: span(tokens)? });
+        }
+        "layout" => {
+            tokens.advance();
+            tokens.index_is('l', program.layouts.len())?;
+            program.layouts.push(layout(tokens)?);
+        }
+        "manifest" => {
+            tokens.advance();
+            program.manifest = manifest(tokens)?;
+        }
+        "function" => {
+            tokens.advance();
+            tokens.index_is('f', program.functions.len())?;
+            program.functions.push(function::function(tokens)?);
+        }
+        _ => return Err(tokens.expected("a declaration such as `table` or `function`")),
+    }
+    Ok(())
+}
+
+fn table(tokens: &mut Tokens<'_>) -> Result<Table, ReadError> {
+    let mut table = Table {
+        name: tokens.text()?,
+        keys: Vec::new(),
+        values: Vec::new(),
+        capacity: 0,
+        idle: None,
+        age: None,
+        evict: Evict::Lru,
+        entries: Vec::new(),
+        default: None,
+        span: Span::default(),
+    };
+    tokens.symbol("{")?;
+    while !tokens.accept("}") {
+        if tokens.accept_word("key") {
+            table.keys = tokens.list("(", ")", column)?;
+        } else if tokens.accept_word("value") {
+            table.values = tokens.list("(", ")", column)?;
+        } else if tokens.accept_word("capacity") {
+            table.capacity = tokens.number()?;
+        } else if tokens.accept_word("idle") {
+            table.idle = Some(tokens.number()?);
+        } else if tokens.accept_word("age") {
+            table.age = Some(tokens.number()?);
+        } else if tokens.accept_word("evict") {
+            table.evict = if tokens.accept_word("refuse") {
+                Evict::Refuse
+            } else {
+                tokens.word("lru")?;
+                Evict::Lru
+            };
+        } else if tokens.accept_word("entry") {
+            let key = tokens.list("(", ")", Tokens::number)?;
+            tokens.symbol("=")?;
+            table.entries.push((key, tokens.list("(", ")", Tokens::number)?));
+        } else if tokens.accept_word("default") {
+            table.default = Some(tokens.list("(", ")", Tokens::number)?);
+        } else {
+            return Err(tokens.expected("a property of a table, or `}`"));
+        }
+    }
+    table.span = span(tokens)?;
+    Ok(table)
+}
+
+fn layout(tokens: &mut Tokens<'_>) -> Result<Layout, ReadError> {
+    let name = tokens.text()?;
+    let mut fields = Vec::new();
+    tokens.symbol("{")?;
+    while !tokens.accept("}") {
+        tokens.word("field")?;
+        let name = tokens.text()?;
+        let kind = kind(tokens)?;
+        let bit = if tokens.accept_word("bit") { Some(tokens.number()?) } else { None };
+        let width = if tokens.accept_word("width") { Some(tokens.number()?) } else { None };
+        fields.push(LayoutField { name, kind, bit, width });
+    }
+    Ok(Layout { name, fields })
+}
+
+fn manifest(tokens: &mut Tokens<'_>) -> Result<Manifest, ReadError> {
+    let mut manifest = Manifest::default();
+    tokens.symbol("{")?;
+    while !tokens.accept("}") {
+        if tokens.accept_word("writes_tables") {
+            manifest.writes_tables = tokens.list("(", ")", |tokens| tokens.index('t'))?;
+        } else if tokens.accept_word("ports") {
+            manifest.ports = tokens.list("(", ")", Tokens::number)?;
+        } else if tokens.accept_word("writes_packet") {
+            manifest.writes_packet = true;
+        } else if tokens.accept_word("makes_packets") {
+            manifest.makes_packets = true;
+        } else if tokens.accept_word("reads_payload") {
+            manifest.reads_payload = true;
+        } else if tokens.accept_word("any_port") {
+            manifest.any_port = true;
+        } else {
+            return Err(tokens.expected("a right of the manifest, or `}`"));
+        }
+    }
+    Ok(manifest)
+}
+
+fn column(tokens: &mut Tokens<'_>) -> Result<Column, ReadError> {
+    let name = tokens.text()?;
+    let kind = kind(tokens)?;
+    tokens.symbol(":")?;
+    Ok(Column { name, kind, width: tokens.number()? })
+}
+
+fn kind(tokens: &mut Tokens<'_>) -> Result<Kind, ReadError> {
+    let kind = match tokens.peek() {
+        Token::Word("uint") => Kind::Uint,
+        Token::Word("bool") => Kind::Bool,
+        Token::Word("ip4") => Kind::Ip4,
+        Token::Word("ip6") => Kind::Ip6,
+        Token::Word("mac") => Kind::Mac,
+        Token::Word("port") => Kind::Port,
+        Token::Word("time") => Kind::Time,
+        Token::Word("names") => {
+            tokens.advance();
+            let names = tokens.list("{", "}", |tokens| Ok((tokens.number()?, tokens.text()?)))?;
+            return Ok(Kind::Names(names));
+        }
+        _ => return Err(tokens.expected("a kind such as `uint` or `ip4`")),
+    };
+    tokens.advance();
+    Ok(kind)
+}
+
+fn span(tokens: &mut Tokens<'_>) -> Result<Span, ReadError> {
+    if !tokens.accept("@") {
+        return Ok(Span::default());
+    }
+    let file = FileId(tokens.number()?);
+    tokens.symbol(":")?;
+    let start = tokens.number()?;
+    tokens.symbol("..")?;
+    Ok(Span { file, start, end: tokens.number()? })
+}

@@ -1,0 +1,274 @@
+//! Reads a function: its names, blocks, instructions and terminators.
+
+use std::collections::BTreeMap;
+
+use super::tokens::{Token, Tokens};
+use super::{ReadError, kind, span};
+use crate::ir::*;
+
+/// Widths by value, as they turn up where values are made.
+type Widths = BTreeMap<u32, u8>;
+
+/// Reads a function from its name to its closing brace.
+pub(super) fn function(tokens: &mut Tokens<'_>) -> Result<Function, ReadError> {
+    let mut function = Function { name: tokens.text()?, ..Function::default() };
+    let mut widths = Widths::new();
+    tokens.symbol("{")?;
+    while tokens.accept_word("name") {
+        function.names.push((value(tokens)?, tokens.text()?, kind(tokens)?));
+    }
+    while !matches!(tokens.peek(), Token::Word("undefined") | Token::Symbol("}")) {
+        tokens.index_is('b', function.blocks.len())?;
+        function.blocks.push(block(tokens, &mut widths)?);
+    }
+    while tokens.accept_word("undefined") {
+        definition(tokens, &mut widths)?;
+    }
+    if let Some(missing) = (0..).zip(widths.keys()).find(|(due, value)| due != *value) {
+        return Err(tokens.error(format!("%{} has no width, but a later value has one", missing.0)));
+    }
+    function.widths = widths.into_values().collect();
+    tokens.symbol("}")?;
+    Ok(function)
+}
+
+fn block(tokens: &mut Tokens<'_>, widths: &mut Widths) -> Result<Block, ReadError> {
+    let mut params = Vec::new();
+    if *tokens.peek() == Token::Symbol("(") {
+        params = tokens.list("(", ")", |tokens| definition(tokens, widths))?;
+    }
+    tokens.symbol(":")?;
+    let mut instructions = Vec::new();
+    loop {
+        if let Some(terminator) = terminator(tokens)? {
+            return Ok(Block { params, instructions, terminator, span: span(tokens)? });
+        }
+        let mut results = Vec::new();
+        if *tokens.peek() == Token::Symbol("%") {
+            results.push(definition(tokens, widths)?);
+            while tokens.accept(",") {
+                results.push(definition(tokens, widths)?);
+            }
+            tokens.symbol("=")?;
+        }
+        instructions.push(Instruction { results, op: op(tokens)?, span: span(tokens)? });
+    }
+}
+
+fn definition(tokens: &mut Tokens<'_>, widths: &mut Widths) -> Result<Value, ReadError> {
+    let value = value(tokens)?;
+    if tokens.accept(":") {
+        let width = tokens.number()?;
+        if *widths.entry(value.0).or_insert(width) != width {
+            return Err(tokens.error(format!("{value} had another width before")));
+        }
+    }
+    Ok(value)
+}
+
+fn value(tokens: &mut Tokens<'_>) -> Result<Value, ReadError> {
+    tokens.symbol("%")?;
+    Ok(Value(tokens.number()?))
+}
+
+fn values(tokens: &mut Tokens<'_>, open: &str, close: &str) -> Result<Vec<Value>, ReadError> {
+    tokens.list(open, close, value)
+}
+
+fn optional(tokens: &mut Tokens<'_>, word: &str) -> Result<Option<Value>, ReadError> {
+    if tokens.accept_word(word) { value(tokens).map(Some) } else { Ok(None) }
+}
+
+fn two(tokens: &mut Tokens<'_>) -> Result<(Value, Value), ReadError> {
+    let left = value(tokens)?;
+    tokens.symbol(",")?;
+    Ok((left, value(tokens)?))
+}
+
+/// `%4 + 12, 2 proven 14`
+fn access(tokens: &mut Tokens<'_>) -> Result<(Value, u32, u8, u32), ReadError> {
+    let base = value(tokens)?;
+    tokens.symbol("+")?;
+    let offset = tokens.number()?;
+    tokens.symbol(",")?;
+    let bytes = tokens.number()?;
+    tokens.word("proven")?;
+    Ok((base, offset, bytes, tokens.number()?))
+}
+
+fn op(tokens: &mut Tokens<'_>) -> Result<Op, ReadError> {
+    let Token::Word(word) = *tokens.peek() else {
+        return Err(tokens.expected("an instruction or the end of the block"));
+    };
+    let binary = BinaryOp::NAMES.iter().find(|(_, name)| *name == word);
+    let compare = CompareOp::NAMES.iter().find(|(_, name)| *name == word);
+    let known = [
+        "const",
+        "select",
+        "resize",
+        "load",
+        "store",
+        "in_port",
+        "wire_length",
+        "captured",
+        "now",
+        "lookup",
+        "learn",
+        "has_room",
+        "remove",
+        "set_default",
+        "clear_default",
+        "count",
+        "raise",
+        "copy",
+        "emit",
+        "keep",
+        "stage",
+        "header",
+    ];
+    if binary.is_none() && compare.is_none() && !known.contains(&word) {
+        return Err(tokens.expected("an instruction or the end of the block"));
+    }
+    tokens.advance();
+    if let Some((op, _)) = binary {
+        let (left, right) = two(tokens)?;
+        return Ok(Op::Binary(*op, left, right));
+    }
+    if let Some((op, _)) = compare {
+        let (left, right) = two(tokens)?;
+        return Ok(Op::Compare(*op, left, right));
+    }
+    Ok(match word {
+        "const" => Op::Const(tokens.number()?),
+        "select" => {
+            let (condition, yes) = two(tokens)?;
+            tokens.symbol(",")?;
+            Op::Select(condition, yes, value(tokens)?)
+        }
+        "resize" => Op::Resize(value(tokens)?),
+        "load" => {
+            let (base, offset, bytes, proven) = access(tokens)?;
+            Op::Load { base, offset, bytes, proven }
+        }
+        "store" => {
+            let (base, offset, bytes, proven) = access(tokens)?;
+            tokens.symbol("=")?;
+            Op::Store { base, offset, bytes, value: value(tokens)?, proven }
+        }
+        "in_port" => Op::InPort,
+        "wire_length" => Op::WireLength,
+        "captured" => Op::Captured,
+        "now" => Op::Now,
+        "lookup" => Op::Lookup { table: tokens.index('t')?, key: values(tokens, "[", "]")? },
+        "learn" => {
+            let (table, key) = (tokens.index('t')?, values(tokens, "[", "]")?);
+            tokens.symbol("=")?;
+            Op::Learn { table, key, value: values(tokens, "(", ")")? }
+        }
+        "has_room" => {
+            Op::HasRoom(tokens.list("(", ")", |tokens| Ok((tokens.index('t')?, values(tokens, "[", "]")?)))?)
+        }
+        "remove" => Op::Remove { table: tokens.index('t')?, key: values(tokens, "[", "]")? },
+        "set_default" => {
+            let table = tokens.index('t')?;
+            tokens.symbol("=")?;
+            Op::SetDefault { table, value: values(tokens, "(", ")")? }
+        }
+        "clear_default" => Op::ClearDefault(tokens.index('t')?),
+        "count" => {
+            let counter = tokens.index('c')?;
+            let mut index = None;
+            if tokens.accept("[") {
+                index = Some(value(tokens)?);
+                tokens.symbol("]")?;
+            }
+            Op::Count { counter, index }
+        }
+        "raise" => Op::Raise {
+            event: tokens.index('e')?,
+            args: values(tokens, "(", ")")?,
+            delay: optional(tokens, "after")?,
+        },
+        "copy" => Op::Copy(value(tokens)?),
+        "emit" => {
+            let template = tokens.index('p')?;
+            let holes = values(tokens, "(", ")")?;
+            let tail = optional(tokens, "tail")?;
+            tokens.word("port")?;
+            Op::Emit { template, values: holes, tail, port: value(tokens)? }
+        }
+        "keep" => Op::Keep(value(tokens)?),
+        "stage" => Op::EnterStage(tokens.index('s')?),
+        _ => {
+            let layout = tokens.index('l')?;
+            tokens.word("at")?;
+            Op::Header { layout, base: value(tokens)?, name: tokens.text()? }
+        }
+    })
+}
+
+fn target(tokens: &mut Tokens<'_>) -> Result<Target, ReadError> {
+    let block = BlockId(tokens.index('b')?);
+    let mut args = Vec::new();
+    if *tokens.peek() == Token::Symbol("(") {
+        args = values(tokens, "(", ")")?;
+    }
+    Ok(Target { block, args })
+}
+
+/// The terminator if the next word begins one.
+fn terminator(tokens: &mut Tokens<'_>) -> Result<Option<Terminator>, ReadError> {
+    let Token::Word(word) = *tokens.peek() else { return Ok(None) };
+    let known =
+        ["jump", "branch", "switch", "need", "fuel", "send", "flood", "multicast", "drop", "punt", "done"];
+    if !known.contains(&word) {
+        return Ok(None);
+    }
+    tokens.advance();
+    Ok(Some(match word {
+        "jump" => Terminator::Jump(target(tokens)?),
+        "branch" => {
+            let condition = value(tokens)?;
+            tokens.symbol(",")?;
+            let yes = target(tokens)?;
+            tokens.symbol(",")?;
+            Terminator::Branch(condition, yes, target(tokens)?)
+        }
+        "switch" => {
+            let switched = value(tokens)?;
+            let cases = tokens.list("{", "}", |tokens| {
+                let case = tokens.number()?;
+                tokens.symbol("=>")?;
+                Ok((case, target(tokens)?))
+            })?;
+            tokens.word("else")?;
+            Terminator::Switch(switched, cases, target(tokens)?)
+        }
+        "need" => {
+            let base = value(tokens)?;
+            tokens.symbol("+")?;
+            let bytes = tokens.number()?;
+            let more = optional(tokens, "more")?;
+            let limit = optional(tokens, "limit")?;
+            tokens.word("ok")?;
+            let ok = target(tokens)?;
+            tokens.word("short")?;
+            Terminator::Need { base, bytes, more, limit, ok, short: target(tokens)? }
+        }
+        "fuel" => {
+            let slot = tokens.number()?;
+            tokens.word("cap")?;
+            let cap = tokens.number()?;
+            tokens.word("ok")?;
+            let ok = target(tokens)?;
+            tokens.word("out")?;
+            Terminator::Fuel { slot, cap, ok, out: target(tokens)? }
+        }
+        "send" => Terminator::Send(value(tokens)?),
+        "flood" => Terminator::Flood,
+        "multicast" => Terminator::Multicast(tokens.index('g')?),
+        "drop" => Terminator::Drop(tokens.index('r')?),
+        "punt" => Terminator::Punt(tokens.index('r')?),
+        _ => Terminator::Done,
+    }))
+}

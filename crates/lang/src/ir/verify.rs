@@ -1,0 +1,163 @@
+//! The independent verifier: what every back end may rely on, checked on the IR alone.
+//!
+//! It trusts nothing that the compiler says: indexes, widths and single assignment are checked first (`body`), then what depends on paths
+//! (`flow`: definitions before uses, captured bytes before accesses, fuel in every cycle), then the rights (`manifest`). It is written to
+//! be read in one sitting, takes time close to linear in the program, and does not recurse.
+
+mod body;
+mod fault;
+mod flow;
+mod manifest;
+mod paths;
+
+pub use self::fault::{Fault, Place, VerifyError};
+pub use self::manifest::derive_manifest;
+
+use super::*;
+use std::collections::HashSet;
+
+/// The largest cap of a [`Terminator::Fuel`].
+pub const LARGEST_CAP: u32 = 1 << 20;
+
+/// Checks that a program is well formed, reads and writes captured bytes only, ends, and does no more than its manifest says.
+///
+/// # Errors
+/// Every fault found. Faults that hide others stop the search: a function's paths are followed only if its instructions are well formed.
+pub fn verify(program: &Program) -> Result<(), Vec<VerifyError>> {
+    let mut errors = Vec::new();
+    check_declarations(program, &mut errors);
+    for (index, function) in program.functions.iter().enumerate() {
+        let before = errors.len();
+        body::check(program, index, function, &mut errors);
+        if errors.len() == before {
+            flow::check(index, function, &mut errors);
+        }
+    }
+    if errors.is_empty() {
+        check_manifest(program, &mut errors);
+    }
+    if errors.is_empty() { Ok(()) } else { Err(errors) }
+}
+
+fn check_declarations(program: &Program, errors: &mut Vec<VerifyError>) {
+    let mut report = |fault| errors.push(VerifyError { place: Place::default(), fault });
+    if program.functions.is_empty() {
+        report(Fault::NoPacketFunction);
+    }
+    if program.reasons.is_empty() {
+        report(Fault::NoReasons);
+    }
+    let mut names = HashSet::new();
+    for reason in program.reasons.iter().filter(|reason| !names.insert(&reason.name)) {
+        report(Fault::ReasonTwice(reason.name.clone()));
+    }
+    for (index, table) in program.tables.iter().enumerate() {
+        check_table(index as u32, table, &mut report);
+    }
+    for (index, counter) in program.counters.iter().enumerate() {
+        if counter.size == 0 {
+            report(Fault::EmptyCounter(index as u32));
+        }
+    }
+    for (index, template) in program.templates.iter().enumerate() {
+        check_template(index as u32, template, &mut report);
+    }
+    let handler = |index: u32| program.functions.get(index as usize).filter(|_| index != 0);
+    for (index, event) in program.events.iter().enumerate() {
+        let widths: Vec<u8> = event.params.iter().map(|param| param.width).collect();
+        match handler(event.handler) {
+            None => report(Fault::NoSuchHandler(event.handler)),
+            Some(function) if entry_widths(function) != widths => report(Fault::HandlerParams(index as u32)),
+            Some(_) => {}
+        }
+    }
+    for every in &program.every {
+        if every.period == 0 {
+            report(Fault::NoPeriod);
+        }
+        match handler(every.handler) {
+            None => report(Fault::NoSuchHandler(every.handler)),
+            Some(function) if !entry_widths(function).is_empty() => report(Fault::TimerParams(every.handler)),
+            Some(_) => {}
+        }
+    }
+}
+
+fn check_table(index: u32, table: &Table, report: &mut impl FnMut(Fault)) {
+    if table.keys.is_empty() {
+        report(Fault::NoKey(index));
+    }
+    if table.keys.iter().chain(&table.values).any(|column| !(1..=128).contains(&column.width)) {
+        report(Fault::ColumnWidth(index));
+    }
+    if table.capacity == 0 || table.entries.len() > table.capacity as usize {
+        report(Fault::Capacity(index));
+    }
+    let fits = |columns: &[Column], numbers: &[u128]| {
+        columns.len() == numbers.len()
+            && columns.iter().zip(numbers).all(|(column, &number)| fits(number, column.width))
+    };
+    for (entry, (key, value)) in table.entries.iter().enumerate() {
+        if !fits(&table.keys, key) || !fits(&table.values, value) {
+            report(Fault::Entry(index, entry));
+        }
+    }
+    if table.default.as_ref().is_some_and(|value| !fits(&table.values, value)) {
+        report(Fault::Default(index));
+    }
+}
+
+fn check_template(index: u32, template: &Template, report: &mut impl FnMut(Fault)) {
+    let mut holes: Vec<(u64, u64)> = template
+        .holes
+        .iter()
+        .map(|hole| (hole.bit.into(), u64::from(hole.bit) + u64::from(hole.width)))
+        .collect();
+    let bits = template.bytes.len() as u64 * 8;
+    let outside = holes.iter().any(|&(_, end)| end > bits);
+    if outside || template.holes.iter().any(|hole| !(1..=128).contains(&hole.width)) {
+        report(Fault::HoleOutside(index));
+    }
+    holes.sort_unstable();
+    if holes.windows(2).any(|pair| pair[0].1 > pair[1].0) {
+        report(Fault::HolesOverlap(index));
+    }
+}
+
+/// Widths of a function's parameters as far as they exist; `body` reports those that do not.
+fn entry_widths(function: &Function) -> Vec<u8> {
+    let params = function.blocks.first().map_or(&[][..], |block| &block.params);
+    params.iter().filter_map(|param| function.widths.get(param.0 as usize).copied()).collect()
+}
+
+fn check_manifest(program: &Program, errors: &mut Vec<VerifyError>) {
+    let mut report =
+        |what: String| errors.push(VerifyError { place: Place::default(), fault: Fault::Right(what) });
+    let (declared, derived) = (&program.manifest, derive_manifest(program));
+    for &table in &declared.writes_tables {
+        if table as usize >= program.tables.len() {
+            report(format!("to write table t{table}, which does not exist"));
+        }
+    }
+    for table in derived.writes_tables.iter().filter(|table| !declared.writes_tables.contains(table)) {
+        report(format!("to write table t{table}"));
+    }
+    for port in derived.ports.iter().filter(|port| !declared.ports.contains(port)) {
+        report(format!("to send to port {port}"));
+    }
+    for (has, needs, what) in [
+        (declared.writes_packet, derived.writes_packet, "to write packets"),
+        (declared.makes_packets, derived.makes_packets, "to make packets"),
+        (declared.reads_payload, derived.reads_payload, "to read payload"),
+        (declared.any_port, derived.any_port, "to send to any port"),
+    ] {
+        if needs && !has {
+            report(what.to_owned());
+        }
+    }
+}
+
+/// True if a number is smaller than two to the width.
+fn fits(number: u128, width: u8) -> bool {
+    width >= 128 || number >> width == 0
+}
