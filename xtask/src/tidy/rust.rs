@@ -129,7 +129,7 @@ fn raw_string_end(bytes: &[u8], start: usize) -> usize {
 /// The length of a character literal; none for a lifetime, which looks alike at its start.
 fn character_end(rest: &[u8]) -> Option<usize> {
     if rest.get(1) == Some(&b'\\') {
-        return rest[3..].iter().take(12).position(|&b| b == b'\'').map(|n| n + 4);
+        return rest.get(3..)?.iter().take(12).position(|&b| b == b'\'').map(|n| n + 4);
     }
     let length = match rest.get(1)? {
         first if *first < 0x80 => 1,

@@ -223,6 +223,9 @@ fn literals_and_comments_are_not_code() {
     assert_eq!(code.lines().count(), 2);
     let left: Vec<&str> =
         code.split(|c: char| !c.is_alphanumeric()).filter(|word| !word.is_empty()).collect();
+    for unfinished in ["'", "'\\", "\"", "\"\\", "r#\"", "/*", "b'", "'é"] {
+        assert_eq!(rust::code_only(unfinished).lines().count(), 1, "{unfinished}");
+    }
     assert_eq!(left, ["let", "a", "let", "e", "fn", "g", "h", "i", "h", "u8", "l", "m", "b", "o"]);
 }
 
