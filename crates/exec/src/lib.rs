@@ -1,7 +1,14 @@
 //! From IR to something that runs a batch: the interpreter, which is the judge, and native code.
 
+pub mod interpret;
+mod load;
+pub mod native;
 pub mod outputs;
+pub mod pack;
 pub mod processor;
+pub mod state;
 
+pub use interpret::{Interpreter, Observer};
+pub use load::{LoadError, load};
 pub use outputs::{Output, Outputs, Raised};
 pub use processor::{BackEnd, Processor, TableReport};

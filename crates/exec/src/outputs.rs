@@ -1,5 +1,7 @@
 //! What a program sends besides verdicts: copies, packets it made, and the events it raised. Buffers are reused from batch to batch.
 
+use lang::ir::{Hole, Template};
+
 /// A packet that leaves besides the received ones.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Output {
@@ -61,8 +63,121 @@ impl Outputs {
         self.arguments.clear();
     }
 
+    /// Adds a copy of a received packet as it now is; false, and no effect, where the bytes would pass 4 GiB.
+    pub fn copy(&mut self, frame: &[u8], cause: Cause, port: u16) -> bool {
+        let Some(start) = self.room_for(frame.len()) else { return false };
+        self.bytes.extend_from_slice(frame);
+        self.packets.push(Output {
+            port,
+            cause: cause.packet,
+            start,
+            captured: frame.len() as u32,
+            wire: cause.wire,
+            time: cause.time,
+            copy: true,
+        });
+        true
+    }
+
+    /// Adds a packet made from a template, whose holes get `values`, and the received bytes that follow it; false, and no
+    /// effect, where the bytes would pass 4 GiB.
+    pub fn emit(
+        &mut self,
+        template: &Template,
+        values: impl IntoIterator<Item = u128>,
+        tail: &[u8],
+        cause: Cause,
+        port: u16,
+    ) -> bool {
+        let captured = template.bytes.len() + tail.len();
+        let Some(start) = self.room_for(captured) else { return false };
+        self.bytes.extend_from_slice(&template.bytes);
+        let made = &mut self.bytes[start as usize..];
+        for (hole, value) in template.holes.iter().zip(values) {
+            fill(made, hole, value);
+        }
+        self.bytes.extend_from_slice(tail);
+        let wire = (template.bytes.len() as u32).saturating_add(cause.wire);
+        self.packets.push(Output {
+            port,
+            cause: cause.packet,
+            start,
+            captured: captured as u32,
+            wire,
+            time: cause.time,
+            copy: false,
+        });
+        true
+    }
+
+    /// Where bytes to be added start, if there is room for so many.
+    fn room_for(&self, bytes: usize) -> Option<u32> {
+        u32::try_from(self.bytes.len() + bytes).ok()?;
+        Some(self.bytes.len() as u32)
+    }
+
     /// The bytes of a packet.
     pub fn bytes_of(&self, output: &Output) -> &[u8] {
         &self.bytes[output.start as usize..(output.start + output.captured) as usize]
+    }
+}
+
+/// What an output inherits from what caused it.
+#[derive(Clone, Copy, Debug)]
+pub struct Cause {
+    /// Index in the batch, or [`Output::BETWEEN`].
+    pub packet: u32,
+    /// Nanoseconds.
+    pub time: u64,
+    /// For a copy, its length on the wire; for a made packet, that of the tail.
+    pub wire: u32,
+}
+
+/// Writes the value's bits into a hole, the most significant bit first. Bits outside the bytes are left out.
+fn fill(bytes: &mut [u8], hole: &Hole, value: u128) {
+    let mut bit = hole.bit as usize;
+    let mut left = u32::from(hole.width);
+    while left > 0 {
+        let in_byte = 8 - (bit % 8) as u32;
+        let take = left.min(in_byte);
+        let Some(byte) = bytes.get_mut(bit / 8) else { return };
+        let mask = (0xff >> (8 - take)) as u8;
+        let shift = in_byte - take;
+        *byte = *byte & !(mask << shift) | ((value >> (left - take)) as u8 & mask) << shift;
+        bit += take as usize;
+        left -= take;
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_hole_takes_exactly_its_bits() {
+        let mut bytes = [0xff, 0xff, 0xff];
+        fill(&mut bytes, &Hole { bit: 3, width: 14 }, 0);
+        assert_eq!(bytes, [0b1110_0000, 0, 0b0111_1111]);
+        fill(&mut bytes, &Hole { bit: 3, width: 14 }, 0b10_0000_0000_0001);
+        assert_eq!(bytes, [0b1111_0000, 0, 0b1111_1111]);
+        let mut wide = [0; 17];
+        fill(&mut wide, &Hole { bit: 8, width: 128 }, 0x0102_0304_0506_0708_090a_0b0c_0d0e_0f10);
+        assert_eq!(wide, [0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15, 16]);
+    }
+
+    #[test]
+    fn made_packets_and_copies_lie_one_after_the_other() {
+        let mut outputs = Outputs::default();
+        let cause = Cause { packet: 3, time: 9, wire: 100 };
+        let template = Template { bytes: vec![0, 0xaa], holes: vec![Hole { bit: 0, width: 8 }] };
+        assert!(outputs.copy(&[1, 2, 3], cause, 7));
+        assert!(outputs.emit(&template, [0x5f], &[9, 9], Cause { wire: 60, ..cause }, 2));
+        let [copy, made] = outputs.packets[..] else { panic!("two packets") };
+        assert_eq!(outputs.bytes_of(&copy), [1, 2, 3]);
+        assert_eq!((copy.wire, copy.copy, copy.port), (100, true, 7));
+        assert_eq!(outputs.bytes_of(&made), [0x5f, 0xaa, 9, 9]);
+        assert_eq!((made.wire, made.copy, made.port, made.time), (62, false, 2, 9));
+        outputs.clear();
+        assert!(outputs.packets.is_empty() && outputs.bytes.is_empty());
     }
 }

@@ -54,6 +54,9 @@ pub trait Processor: Send {
     /// How often each event was raised, in order of declaration.
     fn events(&self) -> Vec<u64>;
 
+    /// How many events were refused because too many were waiting.
+    fn lost_events(&self) -> u64;
+
     /// Which execution this is.
     fn back_end(&self) -> BackEnd;
 }

@@ -1,0 +1,400 @@
+//! The interpreter: the judge of every other back end. Values are 128-bit numbers and every step is the IR's definition.
+
+mod arithmetic;
+mod observe;
+
+pub use arithmetic::{binary, compare};
+pub use observe::{Observer, Silent};
+
+use crate::load::LoadError;
+use crate::outputs::{Cause, Output, Outputs};
+use crate::pack::{MAX_WORDS, Packing};
+use crate::processor::{BackEnd, Processor, TableReport};
+use crate::state::{RunHandler, State};
+use lang::ir::{self, BlockId, Function, Instruction, NO_SUCH_PORT, Op, Program, Terminator, Value};
+use packet::batch::Batch;
+use packet::verdict::Verdict;
+use tables::exact::{Exact, Learned, Model};
+
+/// A program run step by step.
+pub struct Interpreter<O = Silent> {
+    state: State<Model>,
+    machine: Machine<O>,
+}
+
+impl Interpreter {
+    /// An interpreter nobody watches; see [`crate::load`] for the arguments.
+    pub fn new(program: &Program, ports: u16, seed: u64) -> Result<Interpreter, LoadError> {
+        Interpreter::with_observer(program, ports, seed, Silent)
+    }
+}
+
+impl<O: Observer> Interpreter<O> {
+    /// An interpreter whose every step is shown to `observer`.
+    pub fn with_observer(program: &Program, ports: u16, seed: u64, observer: O) -> Result<Self, LoadError> {
+        crate::load::verify(program)?;
+        let slots = vec![0; program.slots as usize];
+        Ok(Interpreter {
+            state: State::new(program, seed)?,
+            machine: Machine { program: program.clone(), ports, observer, slots, values: Vec::new() },
+        })
+    }
+
+    /// Who watches.
+    pub fn observer(&mut self) -> &mut O {
+        &mut self.machine.observer
+    }
+}
+
+impl<O: Observer + Send> Processor for Interpreter<O> {
+    fn run(&mut self, memory: &mut [u8], batch: &mut Batch, outputs: &mut Outputs) {
+        let Interpreter { state, machine } = self;
+        for i in 0..batch.len {
+            let time = batch.time[i].max(state.now);
+            if time >= state.next_wake {
+                state.settle(time, machine, outputs);
+            }
+            state.now = time;
+            state.cause = i as u32;
+            machine.observer.packet(i, time);
+            let frame = usize::try_from(batch.frame[i]).ok().and_then(|start| memory.get_mut(start..));
+            let frame = frame.and_then(|rest| rest.get_mut(..batch.captured[i] as usize)).unwrap_or_default();
+            let mut packet = Packet { frame, wire: batch.wire[i], in_port: batch.port[i] };
+            batch.verdict[i] = machine.call(state, 0, &[], Some(&mut packet), outputs);
+            if state.has_queued() {
+                state.handle_queued(machine, outputs);
+            }
+        }
+        state.cause = Output::BETWEEN;
+    }
+
+    fn advance(&mut self, now: u64, outputs: &mut Outputs) {
+        self.state.settle(now, &mut self.machine, outputs);
+    }
+
+    fn tables(&self) -> Vec<TableReport> {
+        self.state.table_reports()
+    }
+
+    fn entries(&self, table: u32) -> Vec<(Vec<u128>, Vec<u128>)> {
+        self.state.entries(table)
+    }
+
+    fn counter(&self, counter: u32) -> Vec<(u64, u64)> {
+        self.state.counter(counter)
+    }
+
+    fn events(&self) -> Vec<u64> {
+        self.state.events()
+    }
+
+    fn lost_events(&self) -> u64 {
+        self.state.lost_events()
+    }
+
+    fn back_end(&self) -> BackEnd {
+        BackEnd::Interpreter
+    }
+}
+
+/// What runs functions, apart from the state they change.
+struct Machine<O> {
+    program: Program,
+    ports: u16,
+    observer: O,
+    slots: Vec<u64>,
+    values: Vec<u128>,
+}
+
+/// The packet a function runs on.
+struct Packet<'a> {
+    frame: &'a mut [u8],
+    wire: u32,
+    in_port: u16,
+}
+
+impl<O: Observer> RunHandler<Model> for Machine<O> {
+    fn run_handler(&mut self, state: &mut State<Model>, function: u32, args: &[u128], outputs: &mut Outputs) {
+        self.observer.handler(function, args, state.now);
+        self.call(state, function, args, None, outputs);
+    }
+}
+
+impl<O: Observer> Machine<O> {
+    /// Runs a function to its end; [`Verdict::PENDING`] for a handler.
+    fn call(
+        &mut self,
+        state: &mut State<Model>,
+        index: u32,
+        args: &[u128],
+        packet: Option<&mut Packet<'_>>,
+        outputs: &mut Outputs,
+    ) -> Verdict {
+        let Machine { program, ports, observer, slots, values } = self;
+        let function = &program.functions[index as usize];
+        slots.fill(0);
+        values.clear();
+        values.resize(function.widths.len(), 0);
+        for (param, arg) in function.blocks[0].params.iter().zip(args) {
+            values[param.0 as usize] = *arg;
+        }
+        let mut run = Run { program, ports: *ports, observer, slots, values, function, index, state, packet, outputs };
+        let mut block = BlockId(0);
+        loop {
+            for instruction in &function.block(block).instructions {
+                run.instruction(instruction);
+            }
+            let next = run.terminator(&function.block(block).terminator);
+            run.observer.terminator(index, block, next.as_ref().map(|target| target.block).ok());
+            match next {
+                Ok(target) => {
+                    block = target.block;
+                    run.enter(target);
+                }
+                Err(verdict) => return verdict,
+            }
+        }
+    }
+}
+
+/// One run of one function.
+struct Run<'a, 'p, O> {
+    program: &'a Program,
+    ports: u16,
+    observer: &'a mut O,
+    slots: &'a mut [u64],
+    values: &'a mut [u128],
+    function: &'a Function,
+    index: u32,
+    state: &'a mut State<Model>,
+    packet: Option<&'a mut Packet<'p>>,
+    outputs: &'a mut Outputs,
+}
+
+impl<O: Observer> Run<'_, '_, O> {
+    fn value(&self, value: Value) -> u128 {
+        self.values[value.0 as usize]
+    }
+
+    fn all(&self, values: &[Value]) -> Vec<u128> {
+        values.iter().map(|&value| self.value(value)).collect()
+    }
+
+    fn captured(&self) -> usize {
+        self.packet.as_ref().map_or(0, |packet| packet.frame.len())
+    }
+
+    fn wire(&self) -> u32 {
+        self.packet.as_ref().map_or(0, |packet| packet.wire)
+    }
+
+    /// The captured bytes at `base + offset`; the verifier has shown that they are there.
+    fn bytes(&mut self, base: Value, offset: u32, bytes: u8) -> &mut [u8] {
+        let start = self.value(base) as usize + offset as usize;
+        let packet = self.packet.as_mut().expect("the verifier admits loads and stores in the packet function only");
+        &mut packet.frame[start..start + usize::from(bytes)]
+    }
+
+    fn packed(&self, packing: &Packing, columns: &[Value]) -> ([u64; MAX_WORDS], usize) {
+        let mut words = [0; MAX_WORDS];
+        packing.pack(columns.iter().map(|&column| self.value(column)), &mut words[..packing.words]);
+        (words, packing.words)
+    }
+
+    fn key(&self, table: u32, columns: &[Value]) -> ([u64; MAX_WORDS], usize) {
+        self.packed(&self.state.shapes[table as usize].key, columns)
+    }
+
+    fn instruction(&mut self, instruction: &Instruction) {
+        let results = self.op(instruction);
+        for (result, value) in instruction.results.iter().zip(&results) {
+            self.values[result.0 as usize] = *value;
+        }
+        self.observer.instruction(self.index, instruction, &results);
+    }
+
+    /// Does it and gives the results.
+    fn op(&mut self, instruction: &Instruction) -> Vec<u128> {
+        let one = |value: u128| vec![value];
+        match &instruction.op {
+            Op::Const(value) => one(*value),
+            Op::Binary(op, a, b) => one(binary(*op, self.function.width(*a), self.value(*a), self.value(*b))),
+            Op::Compare(op, a, b) => one(compare(*op, self.value(*a), self.value(*b)).into()),
+            Op::Select(condition, yes, no) => {
+                one(if self.value(*condition) == 1 { self.value(*yes) } else { self.value(*no) })
+            }
+            Op::Resize(value) => {
+                let width = instruction.results.first().map_or(128, |result| self.function.width(*result));
+                one(self.value(*value) & arithmetic::largest(width))
+            }
+            Op::Load { base, offset, bytes, .. } => {
+                let loaded = self.bytes(*base, *offset, *bytes);
+                one(loaded.iter().fold(0, |value, byte| value << 8 | u128::from(*byte)))
+            }
+            Op::Store { base, offset, bytes, value, .. } => {
+                let big_endian = self.value(*value).to_be_bytes();
+                self.bytes(*base, *offset, *bytes).copy_from_slice(&big_endian[16 - usize::from(*bytes)..]);
+                Vec::new()
+            }
+            Op::InPort => one(self.packet.as_ref().map_or(0, |packet| packet.in_port).into()),
+            Op::WireLength => one(self.wire().into()),
+            Op::Captured => one(self.captured() as u128),
+            Op::Now => one(self.state.now.into()),
+            Op::Count { counter, index } => {
+                let index = index.map_or(0, |index| self.value(index) as u64);
+                let wire = self.wire();
+                self.state.count(*counter, index, wire.into());
+                Vec::new()
+            }
+            Op::Keep(_) => Vec::new(),
+            Op::EnterStage(stage) => {
+                self.observer.stage(*stage);
+                Vec::new()
+            }
+            Op::Header { layout, base, name } => {
+                let base = self.value(*base) as u32;
+                self.observer.header(*layout, base, name);
+                Vec::new()
+            }
+            Op::Lookup { .. }
+            | Op::Learn { .. }
+            | Op::HasRoom(_)
+            | Op::Remove { .. }
+            | Op::SetDefault { .. }
+            | Op::ClearDefault(_) => self.table_op(&instruction.op),
+            Op::Raise { .. } | Op::Copy(_) | Op::Emit { .. } => {
+                self.output(&instruction.op);
+                Vec::new()
+            }
+        }
+    }
+
+    fn table_op(&mut self, op: &Op) -> Vec<u128> {
+        let now = self.state.now;
+        match op {
+            Op::Lookup { table, key } => {
+                let (words, length) = self.key(*table, key);
+                let index = *table as usize;
+                let default = self.state.defaults[index];
+                let packing = &self.state.shapes[index].value;
+                let hit = self.state.tables[index].find(&words[..length], now);
+                let found = hit.or((default.present == 1).then_some(&default.words[..packing.words]));
+                let columns = found.map(|words| packing.unpack(words));
+                let missing = vec![0; packing.places.len()];
+                let key = self.all(key);
+                self.observer.lookup(*table, &key, columns.as_deref());
+                let mut results = vec![u128::from(columns.is_some())];
+                results.extend(columns.unwrap_or(missing));
+                results
+            }
+            Op::Learn { table, key, value } => {
+                let (key_words, key_length) = self.key(*table, key);
+                let (words, length) = self.packed(&self.state.shapes[*table as usize].value, value);
+                let table_state = &mut self.state.tables[*table as usize];
+                let learned = table_state.learn(&key_words[..key_length], &words[..length], now);
+                let (key, value) = (self.all(key), self.all(value));
+                self.observer.learn(*table, &key, &value, learned);
+                vec![u128::from(learned != Learned::Refused)]
+            }
+            Op::HasRoom(keys) => {
+                let listed = keys.iter().map(|(table, key)| {
+                    let (words, length) = self.key(*table, key);
+                    (*table, self.state.tables[*table as usize].peek(&words[..length]).is_some())
+                });
+                let listed: Vec<(u32, bool)> = listed.collect();
+                vec![u128::from(self.state.has_room(&listed))]
+            }
+            Op::Remove { table, key } => {
+                let (words, length) = self.key(*table, key);
+                self.state.tables[*table as usize].remove(&words[..length]);
+                Vec::new()
+            }
+            Op::SetDefault { table, value } => {
+                let (words, _) = self.packed(&self.state.shapes[*table as usize].value, value);
+                let default = &mut self.state.defaults[*table as usize];
+                (default.present, default.words) = (1, words);
+                Vec::new()
+            }
+            Op::ClearDefault(table) => {
+                self.state.defaults[*table as usize].present = 0;
+                Vec::new()
+            }
+            _ => Vec::new(),
+        }
+    }
+
+    fn output(&mut self, op: &Op) {
+        let cause = Cause { packet: self.state.cause, time: self.state.now, wire: self.wire() };
+        match op {
+            Op::Raise { event, args, delay } => {
+                let args = self.all(args);
+                let delay = delay.map(|delay| self.value(delay) as u64);
+                self.state.raise(*event, args.into_iter(), delay, self.outputs);
+            }
+            Op::Copy(port) => {
+                let port = self.value(*port) as u16;
+                let frame: &[u8] = self.packet.as_ref().map_or(&[], |packet| &*packet.frame);
+                if has_port(self.ports, port) {
+                    self.outputs.copy(frame, cause, port);
+                }
+            }
+            Op::Emit { template, values, tail, port } => {
+                let port = self.value(*port) as u16;
+                let (values, tail) = (self.all(values), tail.map(|tail| self.value(tail) as usize));
+                let frame: &[u8] = self.packet.as_ref().map_or(&[], |packet| &*packet.frame);
+                let rest = tail.and_then(|tail| frame.get(tail..));
+                let wire = rest.map_or(0, |rest| cause.wire.saturating_sub((frame.len() - rest.len()) as u32));
+                let template = &self.program.templates[*template as usize];
+                if has_port(self.ports, port) {
+                    self.outputs.emit(template, values, rest.unwrap_or_default(), Cause { wire, ..cause }, port);
+                }
+            }
+            _ => {}
+        }
+    }
+
+    /// Where it goes next, or the verdict.
+    fn terminator<'t>(&mut self, terminator: &'t Terminator) -> Result<&'t ir::Target, Verdict> {
+        match terminator {
+            Terminator::Jump(target) => Ok(target),
+            Terminator::Branch(condition, yes, no) => Ok(if self.value(*condition) == 1 { yes } else { no }),
+            Terminator::Switch(value, cases, default) => {
+                let value = self.value(*value);
+                Ok(cases.iter().find(|(case, _)| *case == value).map_or(default, |(_, target)| target))
+            }
+            Terminator::Need { base, bytes, more, limit, ok, short } => {
+                let more = more.map_or(0, |more| self.value(more));
+                let end = self.value(*base) + u128::from(*bytes) + more;
+                let fits = end <= self.captured() as u128 && limit.is_none_or(|limit| end <= self.value(limit));
+                Ok(if fits { ok } else { short })
+            }
+            Terminator::Fuel { slot, cap, ok, out } => {
+                let slot = &mut self.slots[*slot as usize];
+                *slot += 1;
+                Ok(if *slot > u64::from(*cap) { out } else { ok })
+            }
+            Terminator::Send(port) => {
+                let port = self.value(*port) as u16;
+                Err(if has_port(self.ports, port) { Verdict::send(port) } else { Verdict::drop(NO_SUCH_PORT) })
+            }
+            Terminator::Flood => Err(Verdict::FLOOD),
+            Terminator::Multicast(set) => Err(Verdict::multicast(*set as u16)),
+            Terminator::Drop(reason) => Err(Verdict::drop(*reason)),
+            Terminator::Punt(reason) => Err(Verdict::punt(*reason)),
+            Terminator::Done => Err(Verdict::PENDING),
+        }
+    }
+
+    /// Hands the arguments over to the block's parameters, all at once.
+    fn enter(&mut self, target: &ir::Target) {
+        let args = self.all(&target.args);
+        for (param, arg) in self.function.block(target.block).params.iter().zip(args) {
+            self.values[param.0 as usize] = arg;
+        }
+    }
+}
+
+/// Whether there is such a port.
+fn has_port(ports: u16, port: u16) -> bool {
+    (1..=ports).contains(&port)
+}

@@ -1,0 +1,37 @@
+//! Who watches the interpreter: every step of a packet, for traces.
+
+use lang::ir::{BlockId, Instruction};
+use tables::exact::Learned;
+
+/// Is shown every step. Each method does nothing unless it is written.
+pub trait Observer {
+    /// A packet begins: its index in the batch and the time, ns.
+    fn packet(&mut self, _index: usize, _now: u64) {}
+
+    /// A handler begins: its function, its arguments and the time, ns.
+    fn handler(&mut self, _function: u32, _args: &[u128], _now: u64) {}
+
+    /// A decoder or stage begins.
+    fn stage(&mut self, _stage: u32) {}
+
+    /// A header was decoded: its layout, its position in bytes, and its name in the program.
+    fn header(&mut self, _layout: u32, _base: u32, _name: &str) {}
+
+    /// An instruction of a function was done, with its results.
+    fn instruction(&mut self, _function: u32, _instruction: &Instruction, _results: &[u128]) {}
+
+    /// A table was asked: the key's columns, and the value's columns if an entry was found. Comes before its instruction.
+    fn lookup(&mut self, _table: u32, _key: &[u128], _hit: Option<&[u128]>) {}
+
+    /// A table was taught: the key's columns, the value's, and what came of it. Comes before its instruction.
+    fn learn(&mut self, _table: u32, _key: &[u128], _value: &[u128], _learned: Learned) {}
+
+    /// A block of a function ended and went on to `next`, or ended the function.
+    fn terminator(&mut self, _function: u32, _block: BlockId, _next: Option<BlockId>) {}
+}
+
+/// Watches nothing.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Silent;
+
+impl Observer for Silent {}

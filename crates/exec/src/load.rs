@@ -1,0 +1,80 @@
+//! From a program to a processor: verifies, then hands over to a back end.
+
+use crate::interpret::Interpreter;
+use crate::native::Native;
+use crate::processor::{BackEnd, Processor};
+use lang::ir::Program;
+use lang::ir::verify::VerifyError;
+use tables::exact::SpecError;
+
+/// Makes a program ready to run.
+///
+/// `ports` is how many ports there are, numbered from 1; sending to any other is a drop for [`lang::ir::NO_SUCH_PORT`].
+/// `seed` chooses the tables' hash functions and has no other effect.
+pub fn load(program: &Program, back_end: BackEnd, ports: u16, seed: u64) -> Result<Box<dyn Processor>, LoadError> {
+    Ok(match back_end {
+        BackEnd::Interpreter => Box::new(Interpreter::new(program, ports, seed)?),
+        BackEnd::Native => Box::new(Native::new(program, ports, seed)?),
+    })
+}
+
+/// Why a program cannot be made ready to run.
+#[derive(Debug, thiserror::Error)]
+pub enum LoadError {
+    /// The program breaks a rule of the IR: a defect of the compiler that made it, not of the user's program.
+    #[error("the compiled program is not well formed: {}; report this", list(.0))]
+    Verify(Vec<VerifyError>),
+    /// A key or value takes more words than a table can hold.
+    #[error("table `{table}`: its {what} takes {words} words of 64 bits and at most 8 are possible: use fewer or narrower columns")]
+    TooWide {
+        /// The table.
+        table: String,
+        /// `key` or `value`.
+        what: &'static str,
+        /// How many it takes.
+        words: usize,
+    },
+    /// The table library refuses the shape.
+    #[error("table `{table}` cannot be made: {cause}")]
+    Table {
+        /// The table.
+        table: String,
+        /// Why.
+        cause: SpecError,
+    },
+    /// More entries in the program than the table holds.
+    #[error("table `{table}` holds {capacity} entries and the program lists more: raise its capacity")]
+    TooManyEntries {
+        /// The table.
+        table: String,
+        /// The most entries it holds.
+        capacity: u32,
+    },
+    /// Counters without measure.
+    #[error("the counters have {cells} cells together and at most 67,108,864 are possible: declare smaller ones")]
+    TooManyCells {
+        /// Cells of all counters.
+        cells: usize,
+    },
+    /// This machine has no code generator.
+    #[error("native code cannot be made on this machine: {0}; use the interpreter")]
+    Machine(String),
+    /// The code generator failed: a defect of this program, not of the user's.
+    #[error("function `{function}` could not be compiled: {cause}; use the interpreter and report this")]
+    Compile {
+        /// The function.
+        function: String,
+        /// What the code generator says.
+        cause: String,
+    },
+}
+
+/// Checks a program as every back end relies on.
+pub(crate) fn verify(program: &Program) -> Result<(), LoadError> {
+    lang::ir::verify::verify(program).map_err(LoadError::Verify)
+}
+
+fn list(faults: &[VerifyError]) -> String {
+    let faults: Vec<String> = faults.iter().map(VerifyError::to_string).collect();
+    faults.join("; ")
+}

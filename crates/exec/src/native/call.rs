@@ -1,0 +1,314 @@
+//! The border between Rust and compiled code: the calls into it and the host functions it calls. All `unsafe` of this
+//! crate is here.
+//!
+//! Compiled code gets a [`Context`] and the packet. It follows the context's pointers only: tables, default entries and
+//! counter cells by the index that the program's IR names, which the IR verifier has shown to exist; packet bytes behind a
+//! length check, likewise verified; and zeros.
+
+use crate::outputs::{Cause, Outputs};
+use crate::pack::MAX_WORDS;
+use crate::state::{Cell, DefaultEntry, State};
+use cranelift_jit::JITModule;
+use lang::ir::Template;
+use packet::batch::Batch;
+use std::marker::PhantomData;
+use tables::exact::{Exact, Learned, Table};
+
+/// What compiled code reaches besides the packet. It holds the borrows of everything its pointers lead to.
+#[repr(C)]
+pub(super) struct Context<'a> {
+    /// The time, ns.
+    pub(super) now: u64,
+    /// The packet's length on the wire.
+    pub(super) wire: u64,
+    /// The packet function leaves the frame and its captured length here before it calls `copy` or `emit`.
+    pub(super) frame: *const u8,
+    pub(super) captured: u64,
+    pub(super) tables: *mut Table,
+    pub(super) defaults: *mut DefaultEntry,
+    pub(super) cells: *mut Cell,
+    /// What a lookup that finds nothing reads.
+    pub(super) zeros: [u64; MAX_WORDS],
+    state: *mut State<Table>,
+    outputs: *mut Outputs,
+    templates: &'a [Template],
+    /// Hole values or event arguments on their way.
+    borrows: PhantomData<(&'a mut State<Table>, &'a mut Outputs)>,
+}
+
+/// A compiled function: context; for the packet function frame, captured length and port of entry, for a handler its
+/// arguments as pairs of words, the less significant first, and twice zero. Gives the bits of a verdict.
+type Entry = unsafe extern "C" fn(*mut Context<'_>, *mut u8, u64, u64) -> u64;
+
+/// Two words of a 128-bit number, as functions give them back in two registers.
+#[repr(C)]
+pub(super) struct Pair {
+    low: u64,
+    high: u64,
+}
+
+/// The compiled functions of a program. Their memory is given back with them.
+pub(super) struct Code {
+    module: Option<JITModule>,
+    entries: Vec<Entry>,
+}
+
+impl Code {
+    /// The code of a module whose functions are finished. Each address must be that of a function of this module that was
+    /// compiled by [`super::translate`] with the signature of [`Entry`].
+    pub(super) fn new(module: JITModule, addresses: &[*const u8]) -> Code {
+        let entry = |address: &*const u8| {
+            // SAFETY: the address is that of a finished function with this signature, see above.
+            unsafe { std::mem::transmute::<*const u8, Entry>(*address) }
+        };
+        let entries = addresses.iter().map(entry).collect();
+        Code { module: Some(module), entries }
+    }
+
+    /// Runs the packet function on a frame; gives the bits of its verdict.
+    #[inline(always)]
+    pub(super) fn run_packet(&self, context: &mut Context<'_>, frame: &mut [u8], in_port: u16) -> u64 {
+        // SAFETY: the code follows the context's pointers, which are good while the context is, and touches the frame below
+        // its captured length only, as the verifier has shown.
+        unsafe { self.entries[0](context, frame.as_mut_ptr(), frame.len() as u64, in_port.into()) }
+    }
+
+    /// Runs a handler with its arguments.
+    pub(super) fn run_handler(&self, context: &mut Context<'_>, function: u32, args: &[[u64; 2]]) {
+        let args = args.as_ptr().cast_mut().cast();
+        // SAFETY: as above; a handler reads as many arguments as its event has, which is how many there are, and writes none.
+        unsafe { self.entries[function as usize](context, args, 0, 0) };
+    }
+}
+
+impl Drop for Code {
+    fn drop(&mut self) {
+        self.entries.clear();
+        if let Some(module) = self.module.take() {
+            // SAFETY: the addresses of its functions were never handed out and are now forgotten, and nothing runs them
+            // since that takes a borrow of this value.
+            unsafe { module.free_memory() };
+        }
+    }
+}
+
+impl<'a> Context<'a> {
+    /// A context for these. Nothing else touches them while it lives.
+    pub(super) fn new(state: &'a mut State<Table>, outputs: &'a mut Outputs, templates: &'a [Template]) -> Self {
+        Context {
+            now: state.now,
+            wire: 0,
+            frame: std::ptr::null(),
+            captured: 0,
+            tables: state.tables.as_mut_ptr(),
+            defaults: state.defaults.as_mut_ptr(),
+            cells: state.cells.as_mut_ptr(),
+            zeros: [0; MAX_WORDS],
+            state,
+            outputs,
+            templates,
+            borrows: PhantomData,
+        }
+    }
+
+    /// The state.
+    #[inline(always)]
+    pub(super) fn state(&mut self) -> &mut State<Table> {
+        // SAFETY: the context holds the exclusive borrow that this pointer was made from; compiled code does not run
+        // while this borrow of the context lasts.
+        unsafe { &mut *self.state }
+    }
+
+    /// The state and the outputs.
+    pub(super) fn parts(&mut self) -> (&mut State<Table>, &mut Outputs) {
+        // SAFETY: as above for both, and they are different objects.
+        unsafe { (&mut *self.state, &mut *self.outputs) }
+    }
+
+    /// The captured bytes of the packet that is being run (none in a handler), the outputs, and what caused them.
+    fn sending(&mut self) -> (&[u8], &mut Outputs, Cause) {
+        // SAFETY: as above; outputs and frame are different objects. Compiled code stores the frame and length it was
+        // called with just before it calls a function that reads them, and waits for that function.
+        let (packet, state, outputs) = unsafe {
+            let packet = if self.frame.is_null() {
+                &[]
+            } else {
+                std::slice::from_raw_parts(self.frame, self.captured as usize)
+            };
+            (packet, &*self.state, &mut *self.outputs)
+        };
+        (packet, outputs, Cause { packet: state.cause, time: self.now, wire: self.wire as u32 })
+    }
+}
+
+/// Starts to fetch the first two cache lines of a packet's frame.
+#[inline(always)]
+pub(super) fn prefetch(memory: &[u8], batch: &Batch, i: usize) {
+    #[cfg(target_arch = "x86_64")]
+    if let Some(&frame) = batch.frame.get(i) {
+        use std::arch::x86_64::{_MM_HINT_T0, _mm_prefetch};
+        let address = memory.as_ptr().wrapping_add(frame as usize).cast::<i8>();
+        // SAFETY: prefetching is a hint that reads nothing, whatever the address.
+        unsafe { _mm_prefetch::<_MM_HINT_T0>(address) };
+    }
+    #[cfg(not(target_arch = "x86_64"))]
+    let _ = (memory, batch, i);
+}
+
+/// Host functions, as compiled code calls them. Every pointer comes from compiled code: a table from the context, words
+/// from its stack, as many as the table's key or value has.
+pub(super) mod host {
+    use super::*;
+
+    /// Name and address of each.
+    pub(in super::super) fn symbols() -> [(&'static str, *const u8); 14] {
+        [
+            ("find1", find1 as *const u8),
+            ("find2", find2 as *const u8),
+            ("find", find as *const u8),
+            ("learn11", learn11 as *const u8),
+            ("learn", learn as *const u8),
+            ("holds", holds as *const u8),
+            ("free", free as *const u8),
+            ("remove", remove as *const u8),
+            ("raise", raise as *const u8),
+            ("copy", copy as *const u8),
+            ("emit", emit as *const u8),
+            ("multiply_saturating", multiply_saturating as *const u8),
+            ("divide", divide as *const u8),
+            ("remainder", remainder as *const u8),
+        ]
+    }
+
+    fn found(value: Option<&[u64]>) -> *const u64 {
+        value.map_or(std::ptr::null(), <[u64]>::as_ptr)
+    }
+
+    unsafe extern "C" fn find1(table: *mut Table, key: u64, now: u64) -> *const u64 {
+        // SAFETY: the table comes from the context and nothing else refers to it during this call.
+        match unsafe { &mut *table } {
+            Table::One(table) => found(table.find1(key, now)),
+            table => found(table.find(&[key], now)),
+        }
+    }
+
+    unsafe extern "C" fn find2(table: *mut Table, first: u64, second: u64, now: u64) -> *const u64 {
+        // SAFETY: as for `find1`.
+        match unsafe { &mut *table } {
+            Table::Two(table) => found(table.find2([first, second], now)),
+            table => found(table.find(&[first, second], now)),
+        }
+    }
+
+    unsafe extern "C" fn find(table: *mut Table, key: *const u64, now: u64) -> *const u64 {
+        // SAFETY: as for `find1`; the key has as many words as the table's.
+        let (table, key) = unsafe {
+            let table = &mut *table;
+            let words = table.spec().key_words;
+            (table, std::slice::from_raw_parts(key, words))
+        };
+        found(table.find(key, now))
+    }
+
+    unsafe extern "C" fn learn11(table: *mut Table, key: u64, value: u64, now: u64) -> u64 {
+        // SAFETY: as for `find1`.
+        let learned = match unsafe { &mut *table } {
+            Table::One(table) => table.learn1(key, &[value], now),
+            table => table.learn(&[key], &[value], now),
+        };
+        u64::from(learned != Learned::Refused)
+    }
+
+    unsafe extern "C" fn learn(table: *mut Table, key: *const u64, value: *const u64, now: u64) -> u64 {
+        // SAFETY: as for `find1`; key and value have as many words as the table's.
+        let (table, key, value) = unsafe {
+            let table = &mut *table;
+            let (key_words, value_words) = (table.spec().key_words, table.spec().value_words);
+            let key = std::slice::from_raw_parts(key, key_words);
+            (table, key, std::slice::from_raw_parts(value, value_words))
+        };
+        u64::from(table.learn(key, value, now) != Learned::Refused)
+    }
+
+    unsafe extern "C" fn holds(table: *mut Table, key: *const u64) -> u64 {
+        // SAFETY: as for `find`.
+        let (table, key) = unsafe { (&*table, std::slice::from_raw_parts(key, (*table).spec().key_words)) };
+        u64::from(table.peek(key).is_some())
+    }
+
+    unsafe extern "C" fn free(table: *mut Table) -> u64 {
+        // SAFETY: as for `find1`.
+        unsafe { &*table }.free() as u64
+    }
+
+    unsafe extern "C" fn remove(table: *mut Table, key: *const u64) {
+        // SAFETY: as for `find`.
+        let (table, key) = unsafe {
+            let table = &mut *table;
+            let words = table.spec().key_words;
+            (table, std::slice::from_raw_parts(key, words))
+        };
+        table.remove(key);
+    }
+
+    unsafe extern "C" fn raise(
+        context: *mut Context<'_>,
+        event: u64,
+        args: *const [u64; 2],
+        count: u64,
+        delay: u64,
+        delayed: u64,
+    ) {
+        // SAFETY: the context is the one that compiled code was called with, and it passes `count` arguments.
+        let (context, args) = unsafe { (&mut *context, std::slice::from_raw_parts(args, count as usize)) };
+        let (state, outputs) = context.parts();
+        let delay = (delayed == 1).then_some(delay);
+        state.raise(event as u32, args.iter().map(whole), delay, outputs);
+    }
+
+    unsafe extern "C" fn copy(context: *mut Context<'_>, port: u64) {
+        // SAFETY: as for `raise`.
+        let (packet, outputs, cause) = unsafe { &mut *context }.sending();
+        outputs.copy(packet, cause, port as u16);
+    }
+
+    unsafe extern "C" fn emit(
+        context: *mut Context<'_>,
+        template: u64,
+        values: *const [u64; 2],
+        tail: u64,
+        port: u64,
+    ) {
+        // SAFETY: as for `raise`.
+        let context = unsafe { &mut *context };
+        let templates = context.templates;
+        let template = &templates[template as usize];
+        let (packet, outputs, cause) = context.sending();
+        let rest = usize::try_from(tail).ok().and_then(|tail| packet.get(tail..));
+        let wire = rest.map_or(0, |rest| cause.wire.saturating_sub((packet.len() - rest.len()) as u32));
+        // SAFETY: compiled code passes one value a hole.
+        let values = unsafe { std::slice::from_raw_parts(values, template.holes.len()) };
+        let cause = Cause { wire, ..cause };
+        outputs.emit(template, values.iter().map(whole), rest.unwrap_or_default(), cause, port as u16);
+    }
+
+    extern "C" fn multiply_saturating(low: u64, high: u64, by_low: u64, by_high: u64) -> Pair {
+        split(whole(&[low, high]).saturating_mul(whole(&[by_low, by_high])))
+    }
+
+    extern "C" fn divide(low: u64, high: u64, by_low: u64, by_high: u64) -> Pair {
+        split(whole(&[low, high]).checked_div(whole(&[by_low, by_high])).unwrap_or(0))
+    }
+
+    extern "C" fn remainder(low: u64, high: u64, by_low: u64, by_high: u64) -> Pair {
+        split(whole(&[low, high]).checked_rem(whole(&[by_low, by_high])).unwrap_or(0))
+    }
+
+    fn whole([low, high]: &[u64; 2]) -> u128 {
+        u128::from(*high) << 64 | u128::from(*low)
+    }
+
+    fn split(value: u128) -> Pair {
+        Pair { low: value as u64, high: (value >> 64) as u64 }
+    }
+}

@@ -1,0 +1,115 @@
+//! Compiles a program: one Cranelift module with a function for each of the IR's.
+
+use super::call::{Code, host};
+use super::translate::{Host, Shared, translate};
+use crate::load::LoadError;
+use cranelift_codegen::ir::{AbiParam, Signature, types};
+use cranelift_codegen::settings::{self, Configurable};
+use cranelift_frontend::FunctionBuilderContext;
+use cranelift_jit::{JITBuilder, JITModule};
+use cranelift_module::{FuncId, Linkage, Module, default_libcall_names};
+use std::collections::HashMap;
+use std::fmt::{Display, Write};
+
+/// The code of a program and, if wanted, its listing: for every function Cranelift's IR and the machine's instructions.
+pub(super) fn compile(shared: &Shared<'_>, listing: Option<&mut String>) -> Result<Code, LoadError> {
+    let mut module = module()?;
+    let declared = declare_host(&mut module).map_err(|cause| failed("host functions", &cause))?;
+    let program = shared.program;
+    let mut functions: Vec<FuncId> = Vec::with_capacity(program.functions.len());
+    let mut listing = listing;
+    let mut context = module.make_context();
+    let mut builder = FunctionBuilderContext::new();
+    context.set_disasm(listing.is_some());
+    for (index, function) in program.functions.iter().enumerate() {
+        let fail = |cause: &dyn Display| failed(&function.name, cause);
+        context.func.signature = entry(&module);
+        // Names in a program need not differ from those of host functions, so the index tells them apart.
+        let name = format!("{index} {}", function.name);
+        let id = module
+            .declare_function(&name, Linkage::Local, &context.func.signature)
+            .map_err(|cause| fail(&cause))?;
+        let host = Host { module: &mut module, declared: &declared, used: HashMap::new() };
+        translate(shared, index, host, &mut context.func, &mut builder);
+        if let Some(text) = listing.as_deref_mut() {
+            let _ = writeln!(text, "; {}\n{}", function.name, context.func.display());
+        }
+        module.define_function(id, &mut context).map_err(|cause| fail(&format!("{cause:?}")))?;
+        if let Some(text) = listing.as_deref_mut() {
+            let code = context.compiled_code().and_then(|code| code.vcode.as_deref());
+            let _ = writeln!(text, "{}", code.unwrap_or_default());
+        }
+        module.clear_context(&mut context);
+        context.set_disasm(listing.is_some());
+        functions.push(id);
+    }
+    module.finalize_definitions().map_err(|cause| failed("the program", &cause))?;
+    let addresses: Vec<*const u8> = functions.iter().map(|id| module.get_finalized_function(*id)).collect();
+    Ok(Code::new(module, &addresses))
+}
+
+/// An empty module for this machine with the host functions' addresses.
+fn module() -> Result<JITModule, LoadError> {
+    if cfg!(target_endian = "big") {
+        return Err(LoadError::Machine("it stores the most significant byte first".to_string()));
+    }
+    let mut flags = settings::builder();
+    let wanted = [
+        ("opt_level", "speed"),
+        ("use_colocated_libcalls", "false"),
+        ("is_pic", "false"),
+        ("unwind_info", "false"),
+        ("enable_verifier", if cfg!(debug_assertions) { "true" } else { "false" }),
+    ];
+    for (name, value) in wanted {
+        flags.set(name, value).map_err(|cause| LoadError::Machine(cause.to_string()))?;
+    }
+    let machine = cranelift_native::builder().map_err(|cause| LoadError::Machine(cause.to_string()))?;
+    let isa =
+        machine.finish(settings::Flags::new(flags)).map_err(|cause| LoadError::Machine(cause.to_string()))?;
+    let mut builder = JITBuilder::with_isa(isa, default_libcall_names());
+    builder.symbols(host::symbols());
+    Ok(JITModule::new(builder))
+}
+
+/// The signature of every compiled function.
+fn entry(module: &JITModule) -> Signature {
+    let mut signature = module.make_signature();
+    signature.params.extend([AbiParam::new(types::I64); 4]);
+    signature.returns.push(AbiParam::new(types::I64));
+    signature
+}
+
+fn declare_host(
+    module: &mut JITModule,
+) -> Result<HashMap<&'static str, FuncId>, cranelift_module::ModuleError> {
+    // Name, parameters and results, all of 64 bits.
+    let shapes: [(&'static str, usize, usize); 14] = [
+        ("find1", 3, 1),
+        ("find2", 4, 1),
+        ("find", 3, 1),
+        ("learn11", 4, 1),
+        ("learn", 4, 1),
+        ("holds", 2, 1),
+        ("free", 1, 1),
+        ("remove", 2, 0),
+        ("raise", 6, 0),
+        ("copy", 2, 0),
+        ("emit", 5, 0),
+        ("multiply_saturating", 4, 2),
+        ("divide", 4, 2),
+        ("remainder", 4, 2),
+    ];
+    let mut declared = HashMap::new();
+    for (name, params, results) in shapes {
+        let mut signature = module.make_signature();
+        signature.params.extend(std::iter::repeat_n(AbiParam::new(types::I64), params));
+        signature.returns.extend(std::iter::repeat_n(AbiParam::new(types::I64), results));
+        declared.insert(name, module.declare_function(name, Linkage::Import, &signature)?);
+    }
+    Ok(declared)
+}
+
+fn failed(function: &str, cause: &dyn Display) -> LoadError {
+    LoadError::Compile { function: function.to_string(), cause: cause.to_string() }
+}

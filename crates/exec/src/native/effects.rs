@@ -1,0 +1,336 @@
+//! Tables, counters, events and outputs in Cranelift's IR: what touches more than values and packet bytes.
+
+use super::arithmetic::{constant, largest, type_of, word, words};
+use super::call::Context;
+use super::translate::Body;
+use crate::pack::{Packing, Place};
+use crate::state::{Cell, DefaultEntry};
+use cranelift_codegen::ir::{
+    self as clif, InstBuilder, MemFlagsData, StackSlot, StackSlotData, StackSlotKind, types,
+};
+use cranelift_frontend::FunctionBuilder;
+use lang::ir::{Op, Program, Value};
+use std::mem::{offset_of, size_of};
+use tables::exact::Table;
+
+/// Room on the stack for words on their way to host functions.
+pub(super) struct Scratch {
+    key: StackSlot,
+    value: StackSlot,
+    list: StackSlot,
+    kept: StackSlot,
+}
+
+impl Scratch {
+    /// Enough for every key, value and list of arguments of the program.
+    pub(super) fn new(bx: &mut FunctionBuilder<'_>, program: &Program) -> Scratch {
+        let params = program.events.iter().map(|event| event.params.len());
+        let holes = program.templates.iter().map(|template| template.holes.len());
+        let longest = params.chain(holes).max().unwrap_or(0).max(1) as u32;
+        let mut slot = |words: u32| {
+            bx.create_sized_stack_slot(StackSlotData::new(StackSlotKind::ExplicitSlot, words * 8, 3))
+        };
+        Scratch { key: slot(8), value: slot(8), list: slot(longest * 2), kept: slot(1) }
+    }
+}
+
+impl Body<'_, '_> {
+    /// Translates an operation with an effect outside of the function.
+    pub(super) fn effect(&mut self, op: &Op, results: &[Value]) {
+        match op {
+            Op::Lookup { table, key } => self.lookup(*table, key, results),
+            Op::Learn { table, key, value } => self.learn(*table, key, value, results),
+            Op::HasRoom(keys) => self.has_room(keys, results),
+            Op::Remove { table, key } => {
+                let (table_address, key) = (self.table(*table), self.stored_key(*table, key));
+                self.host.call(&mut self.bx, "remove", &[table_address, key]);
+            }
+            Op::SetDefault { table, value } => {
+                let packing = &self.shared.packings[*table as usize].1;
+                let packed = self.pack(packing, value);
+                let entry = self.default_entry(*table);
+                let present = self.iconst(1);
+                let flags = MemFlagsData::trusted();
+                self.bx.ins().store(flags, present, entry, offset_of!(DefaultEntry, present) as i32);
+                for (index, value) in packed.into_iter().enumerate() {
+                    let offset = offset_of!(DefaultEntry, words) + index * 8;
+                    self.bx.ins().store(flags, value, entry, offset as i32);
+                }
+            }
+            Op::ClearDefault(table) => {
+                let (entry, zero) = (self.default_entry(*table), self.iconst(0));
+                let flags = MemFlagsData::trusted();
+                self.bx.ins().store(flags, zero, entry, offset_of!(DefaultEntry, present) as i32);
+            }
+            Op::Count { counter, index } => self.count(*counter, *index),
+            Op::Raise { event, args, delay } => {
+                let args = self.stored_list(args);
+                let length = self.shared.program.events[*event as usize].params.len() as u64;
+                let (event, length) = (self.iconst(u64::from(*event)), self.iconst(length));
+                let delayed = self.iconst(delay.is_some().into());
+                let delay = match delay {
+                    Some(delay) => self.word(*delay),
+                    None => self.iconst(0),
+                };
+                let context = self.context;
+                self.host.call(&mut self.bx, "raise", &[context, event, args, length, delay, delayed]);
+            }
+            Op::Copy(port) => {
+                let port = self.value(*port);
+                self.if_port(port, |body| {
+                    let context = body.context;
+                    body.host.call(&mut body.bx, "copy", &[context, port]);
+                });
+            }
+            Op::Emit { template, values, tail, port } => {
+                let port = self.value(*port);
+                self.if_port(port, |body| {
+                    let list = body.stored_list(values);
+                    let template = body.iconst(u64::from(*template));
+                    let tail = match tail {
+                        Some(tail) => body.word(*tail),
+                        None => body.iconst(u64::MAX),
+                    };
+                    let context = body.context;
+                    body.host.call(&mut body.bx, "emit", &[context, template, list, tail, port]);
+                });
+            }
+            _ => {}
+        }
+    }
+
+    /// Makes sure that a value is computed.
+    pub(super) fn keep(&mut self, value: clif::Value) {
+        let address = self.bx.ins().stack_addr(types::I64, self.scratch.kept, 0);
+        self.bx.ins().store(MemFlagsData::trusted(), value, address, 0);
+    }
+
+    fn lookup(&mut self, table: u32, key: &[Value], results: &[Value]) {
+        let shared = self.shared;
+        let (key_packing, value_packing) = &shared.packings[table as usize];
+        let (address, now) = (self.table(table), self.fixed(offset_of!(Context<'_>, now)));
+        let mut entry = match key_packing.words {
+            1 => {
+                let key = self.pack(key_packing, key);
+                self.host.call(&mut self.bx, "find1", &[address, key[0], now])[0]
+            }
+            2 => {
+                let key = self.pack(key_packing, key);
+                self.host.call(&mut self.bx, "find2", &[address, key[0], key[1], now])[0]
+            }
+            _ => {
+                let key = self.stored_key(table, key);
+                self.host.call(&mut self.bx, "find", &[address, key, now])[0]
+            }
+        };
+        if shared.defaults[table as usize] {
+            let default = self.default_entry(table);
+            let offset = offset_of!(DefaultEntry, present) as i32;
+            let present = self.bx.ins().load(types::I64, MemFlagsData::trusted(), default, offset);
+            let first = self.iconst(offset_of!(DefaultEntry, words) as u64);
+            let first = self.bx.ins().iadd(default, first);
+            let none = self.iconst(0);
+            let otherwise = self.bx.ins().select(present, first, none);
+            entry = self.bx.ins().select(entry, entry, otherwise);
+        }
+        let none = self.iconst(0);
+        let found = self.bx.ins().icmp(clif::condcodes::IntCC::NotEqual, entry, none);
+        let Some((first, columns)) = results.split_first() else { return };
+        self.set(*first, found);
+        if columns.is_empty() {
+            return;
+        }
+        // Where nothing is found the columns are read from zeros, which costs no branch.
+        let zeros = self.iconst(offset_of!(Context<'_>, zeros) as u64);
+        let zeros = self.bx.ins().iadd(self.context, zeros);
+        let entry = self.bx.ins().select(found, entry, zeros);
+        for (place, column) in value_packing.places.iter().zip(columns) {
+            let value = self.unpack(value_packing, place, entry);
+            self.set(*column, value);
+        }
+    }
+
+    fn learn(&mut self, table: u32, key: &[Value], value: &[Value], results: &[Value]) {
+        let (key_packing, value_packing) = &self.shared.packings[table as usize];
+        let (address, now) = (self.table(table), self.fixed(offset_of!(Context<'_>, now)));
+        let accepted = if (key_packing.words, value_packing.words) == (1, 1) {
+            let (key, value) = (self.pack(key_packing, key), self.pack(value_packing, value));
+            self.host.call(&mut self.bx, "learn11", &[address, key[0], value[0], now])[0]
+        } else {
+            let key = self.stored_key(table, key);
+            let packed = self.pack(value_packing, value);
+            let value = self.stored(self.scratch.value, &packed);
+            self.host.call(&mut self.bx, "learn", &[address, key, value, now])[0]
+        };
+        if let Some(result) = results.first() {
+            let accepted = self.bx.ins().ireduce(types::I8, accepted);
+            self.set(*result, accepted);
+        }
+    }
+
+    fn has_room(&mut self, keys: &[(u32, Vec<Value>)], results: &[Value]) {
+        let mut fits = constant(&mut self.bx, 1, 1);
+        let mut done: Vec<u32> = Vec::new();
+        for (table, _) in keys {
+            let refuses = self.shared.program.tables[*table as usize].evict == lang::ir::Evict::Refuse;
+            if !refuses || done.contains(table) {
+                continue;
+            }
+            done.push(*table);
+            let address = self.table(*table);
+            let mut new = self.iconst(0);
+            for (_, key) in keys.iter().filter(|(other, _)| other == table) {
+                let key = self.stored_key(*table, key);
+                let held = self.host.call(&mut self.bx, "holds", &[address, key])[0];
+                let one = self.iconst(1);
+                let missing = self.bx.ins().isub(one, held);
+                new = self.bx.ins().iadd(new, missing);
+            }
+            // Free places are never fewer than none, so where nothing is new there is room.
+            let free = self.host.call(&mut self.bx, "free", &[address])[0];
+            let enough = self.bx.ins().icmp(clif::condcodes::IntCC::UnsignedLessThanOrEqual, new, free);
+            fits = self.bx.ins().band(fits, enough);
+        }
+        if let Some(result) = results.first() {
+            self.set(*result, fits);
+        }
+    }
+
+    fn count(&mut self, counter: u32, index: Option<Value>) {
+        let first = self.shared.first_cell[counter as usize];
+        let size = self.shared.first_cell[counter as usize + 1] - first;
+        let cells = self.fixed(offset_of!(Context<'_>, cells));
+        let start = self.iconst((first * size_of::<Cell>()) as u64);
+        let start = self.bx.ins().iadd(cells, start);
+        let Some(index) = index else {
+            if size > 0 {
+                self.add_to_cell(start);
+            }
+            return;
+        };
+        let index = self.word(index);
+        let size = self.iconst(size as u64);
+        let inside = self.bx.ins().icmp(clif::condcodes::IntCC::UnsignedLessThan, index, size);
+        self.if_true(inside, |body| {
+            let offset = body.bx.ins().ishl_imm_u(index, i64::from(size_of::<Cell>().ilog2()));
+            let cell = body.bx.ins().iadd(start, offset);
+            body.add_to_cell(cell);
+        });
+    }
+
+    fn add_to_cell(&mut self, cell: clif::Value) {
+        let flags = self.counters;
+        let offset = offset_of!(Cell, packets) as i32;
+        let packets = self.bx.ins().load(types::I64, flags, cell, offset);
+        let packets = self.bx.ins().iadd_imm_u(packets, 1);
+        self.bx.ins().store(flags, packets, cell, offset);
+        if self.is_packet {
+            let wire = self.fixed(offset_of!(Context<'_>, wire));
+            let offset = offset_of!(Cell, bytes) as i32;
+            let bytes = self.bx.ins().load(types::I64, flags, cell, offset);
+            let bytes = self.bx.ins().iadd(bytes, wire);
+            self.bx.ins().store(flags, bytes, cell, offset);
+        }
+    }
+
+    /// Does something if there is such a port, with the packet where the host finds it.
+    fn if_port(&mut self, port: clif::Value, then: impl FnOnce(&mut Self)) {
+        let exists = self.has_port(port);
+        self.if_true(exists, |body| {
+            if body.is_packet {
+                let flags = MemFlagsData::trusted();
+                let (frame, captured, context) = (body.frame, body.captured, body.context);
+                body.bx.ins().store(flags, frame, context, offset_of!(Context<'_>, frame) as i32);
+                body.bx.ins().store(flags, captured, context, offset_of!(Context<'_>, captured) as i32);
+            }
+            then(body);
+        });
+    }
+
+    fn if_true(&mut self, condition: clif::Value, then: impl FnOnce(&mut Self)) {
+        let (yes, after) = (self.bx.create_block(), self.bx.create_block());
+        self.bx.ins().brif(condition, yes, &[], after, &[]);
+        self.bx.switch_to_block(yes);
+        then(self);
+        self.bx.ins().jump(after, &[]);
+        self.bx.switch_to_block(after);
+    }
+
+    fn table(&mut self, table: u32) -> clif::Value {
+        let tables = self.fixed(offset_of!(Context<'_>, tables));
+        let offset = self.iconst(u64::from(table) * size_of::<Table>() as u64);
+        self.bx.ins().iadd(tables, offset)
+    }
+
+    fn default_entry(&mut self, table: u32) -> clif::Value {
+        let defaults = self.fixed(offset_of!(Context<'_>, defaults));
+        let offset = self.iconst(u64::from(table) * size_of::<DefaultEntry>() as u64);
+        self.bx.ins().iadd(defaults, offset)
+    }
+
+    /// The words of these columns.
+    fn pack(&mut self, packing: &Packing, columns: &[Value]) -> Vec<clif::Value> {
+        let mut packed: Vec<Option<clif::Value>> = vec![None; packing.words];
+        for (place, column) in packing.places.iter().zip(columns) {
+            let column = self.value(*column);
+            if place.is_wide() {
+                let (low, high) = words(&mut self.bx, column);
+                (packed[place.word], packed[place.word + 1]) = (Some(high), Some(low));
+                continue;
+            }
+            let mut part = word(&mut self.bx, column);
+            if place.shift > 0 {
+                part = self.bx.ins().ishl_imm_u(part, i64::from(place.shift));
+            }
+            packed[place.word] = Some(match packed[place.word] {
+                Some(before) => self.bx.ins().bor(before, part),
+                None => part,
+            });
+        }
+        packed.into_iter().map(|word| word.unwrap_or_else(|| self.iconst(0))).collect()
+    }
+
+    /// One column of the words at an address.
+    fn unpack(&mut self, packing: &Packing, place: &Place, words: clif::Value) -> clif::Value {
+        let flags = MemFlagsData::trusted();
+        let mut load = |word: usize| self.bx.ins().load(types::I64, flags, words, word as i32 * 8);
+        if place.is_wide() {
+            let (high, low) = (load(place.word), load(place.word + 1));
+            return self.bx.ins().iconcat(low, high);
+        }
+        let mut value = load(place.word);
+        if place.shift > 0 {
+            value = self.bx.ins().ushr_imm_u(value, i64::from(place.shift));
+        }
+        if packing.places.iter().any(|other| other.word == place.word && other.shift > place.shift) {
+            let mask = self.iconst(largest(place.width) as u64);
+            value = self.bx.ins().band(value, mask);
+        }
+        if type_of(place.width) == types::I8 { self.bx.ins().ireduce(types::I8, value) } else { value }
+    }
+
+    /// The address of a key's words on the stack.
+    fn stored_key(&mut self, table: u32, key: &[Value]) -> clif::Value {
+        let packed = self.pack(&self.shared.packings[table as usize].0, key);
+        self.stored(self.scratch.key, &packed)
+    }
+
+    fn stored(&mut self, slot: StackSlot, values: &[clif::Value]) -> clif::Value {
+        let address = self.bx.ins().stack_addr(types::I64, slot, 0);
+        for (index, value) in values.iter().enumerate() {
+            self.bx.ins().store(MemFlagsData::trusted(), *value, address, index as i32 * 8);
+        }
+        address
+    }
+
+    /// The address of values on the stack as pairs of words, the less significant first.
+    fn stored_list(&mut self, values: &[Value]) -> clif::Value {
+        let mut pairs = Vec::with_capacity(values.len() * 2);
+        for value in values {
+            let value = self.value(*value);
+            let (low, high) = words(&mut self.bx, value);
+            pairs.extend([low, high]);
+        }
+        self.stored(self.scratch.list, &pairs)
+    }
+}

@@ -1,0 +1,170 @@
+//! The native back end: a program compiled to machine code, run from a batch loop in Rust.
+
+mod arithmetic;
+mod bytes;
+mod call;
+mod compile;
+mod effects;
+mod translate;
+
+use crate::load::LoadError;
+use crate::outputs::{Output, Outputs};
+use crate::pack::Packing;
+use crate::processor::{BackEnd, Processor, TableReport};
+use crate::state::{RunHandler, State};
+use call::{Code, Context, prefetch};
+use lang::ir::{Op, Program, Template};
+use packet::batch::Batch;
+use packet::verdict::Verdict;
+use tables::exact::Table;
+use translate::Shared;
+
+/// How many packets ahead frames are fetched into the cache.
+const AHEAD: usize = 12;
+
+/// A program as machine code.
+pub struct Native {
+    state: State<Table>,
+    code: Compiled,
+}
+
+/// The code with what it refers to.
+struct Compiled {
+    code: Code,
+    templates: Vec<Template>,
+    args: Vec<[u64; 2]>,
+}
+
+impl Native {
+    /// Compiles a program; see [`crate::load`] for the arguments.
+    pub fn new(program: &Program, ports: u16, seed: u64) -> Result<Native, LoadError> {
+        crate::load::verify(program)?;
+        let state = State::new(program, seed)?;
+        let code = compiled(program, ports, &state, None)?;
+        let templates = program.templates.clone();
+        Ok(Native { state, code: Compiled { code, templates, args: Vec::new() } })
+    }
+}
+
+/// What a program becomes, as text: for every function Cranelift's IR and the machine's instructions.
+pub fn listing(program: &Program) -> Result<String, LoadError> {
+    crate::load::verify(program)?;
+    let mut text = String::new();
+    compiled(program, u16::MAX, &State::<Table>::new(program, 0)?, Some(&mut text))?;
+    Ok(text)
+}
+
+impl Processor for Native {
+    fn run(&mut self, memory: &mut [u8], batch: &mut Batch, outputs: &mut Outputs) {
+        for i in 0..AHEAD.min(batch.len) {
+            prefetch(memory, batch, i);
+        }
+        let mut next = 0;
+        while next < batch.len {
+            let time = batch.time[next];
+            if time.max(self.state.now) >= self.state.next_wake {
+                self.state.settle(time, &mut self.code, outputs);
+            }
+            next = self.code.stretch(&mut self.state, memory, batch, next, outputs);
+            if self.state.has_queued() {
+                self.state.handle_queued(&mut self.code, outputs);
+            }
+        }
+        self.state.cause = Output::BETWEEN;
+    }
+
+    fn advance(&mut self, now: u64, outputs: &mut Outputs) {
+        self.state.settle(now, &mut self.code, outputs);
+    }
+
+    fn tables(&self) -> Vec<TableReport> {
+        self.state.table_reports()
+    }
+
+    fn entries(&self, table: u32) -> Vec<(Vec<u128>, Vec<u128>)> {
+        self.state.entries(table)
+    }
+
+    fn counter(&self, counter: u32) -> Vec<(u64, u64)> {
+        self.state.counter(counter)
+    }
+
+    fn events(&self) -> Vec<u64> {
+        self.state.events()
+    }
+
+    fn lost_events(&self) -> u64 {
+        self.state.lost_events()
+    }
+
+    fn back_end(&self) -> BackEnd {
+        BackEnd::Native
+    }
+}
+
+impl Compiled {
+    /// Runs packet `first` and those behind it up to the first that raises an event or before which something is due;
+    /// gives the index of the packet to go on with.
+    fn stretch(
+        &self,
+        state: &mut State<Table>,
+        memory: &mut [u8],
+        batch: &mut Batch,
+        first: usize,
+        outputs: &mut Outputs,
+    ) -> usize {
+        let mut context = Context::new(state, outputs, &self.templates);
+        let end = batch.len.min(packet::BATCH);
+        let mut i = first;
+        while i < end {
+            let time = batch.time[i].max(context.now);
+            // What is due before the first packet has been handled, or stays due by its bound.
+            if i > first && time >= context.state().next_wake {
+                break;
+            }
+            prefetch(memory, batch, i + AHEAD);
+            context.now = time;
+            context.wire = batch.wire[i].into();
+            let state = context.state();
+            (state.now, state.cause) = (time, i as u32);
+            let start = batch.frame[i] as usize;
+            let frame = memory.get_mut(start..).and_then(|rest| rest.get_mut(..batch.captured[i] as usize));
+            let verdict = self.code.run_packet(&mut context, frame.unwrap_or_default(), batch.port[i]);
+            batch.verdict[i] = Verdict::from_bits(verdict as u32);
+            i += 1;
+            if context.state().has_queued() {
+                break;
+            }
+        }
+        i
+    }
+}
+
+impl RunHandler<Table> for Compiled {
+    fn run_handler(&mut self, state: &mut State<Table>, function: u32, args: &[u128], outputs: &mut Outputs) {
+        self.args.clear();
+        self.args.extend(args.iter().map(|&arg| [arg as u64, (arg >> 64) as u64]));
+        let mut context = Context::new(state, outputs, &self.templates);
+        self.code.run_handler(&mut context, function, &self.args);
+    }
+}
+
+fn compiled(
+    program: &Program,
+    ports: u16,
+    state: &State<Table>,
+    listing: Option<&mut String>,
+) -> Result<Code, LoadError> {
+    let packings: Vec<(Packing, Packing)> =
+        state.shapes.iter().map(|shape| (shape.key.clone(), shape.value.clone())).collect();
+    let mut defaults: Vec<bool> = program.tables.iter().map(|table| table.default.is_some()).collect();
+    let blocks = program.functions.iter().flat_map(|function| &function.blocks);
+    for instruction in blocks.flat_map(|block| &block.instructions) {
+        if let Op::SetDefault { table, .. } = instruction.op {
+            defaults[table as usize] = true;
+        }
+    }
+    let shared =
+        Shared { program, ports, packings: &packings, first_cell: &state.first_cell, defaults: &defaults };
+    compile::compile(&shared, listing)
+}

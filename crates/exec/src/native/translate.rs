@@ -1,0 +1,396 @@
+//! One function of the IR in Cranelift's: blocks and values one to one, fuel counters in variables, everything that
+//! touches tables or outputs through host functions.
+//!
+//! Fuel counters live in SSA variables, so they cost a register addition a pass. Loads of the packet have an alias region of
+//! their own, so that equal loads become one although counters are written between them.
+
+use super::arithmetic::{binary, compare, constant, resize, type_of, word, words};
+use super::bytes::{self, Place};
+use super::call::Context;
+use super::effects::Scratch;
+use crate::pack::Packing;
+use cranelift_codegen::ir::{
+    self as clif, AliasRegionData, BlockArg, FuncRef, InstBuilder, MemFlagsData, Type, types,
+};
+use cranelift_frontend::{FunctionBuilder, FunctionBuilderContext, Switch, Variable};
+use cranelift_jit::JITModule;
+use cranelift_module::{FuncId, Module};
+use lang::ir::{BlockId, Function, Instruction, NO_SUCH_PORT, Op, Program, Target, Terminator, Value};
+use packet::verdict::Verdict;
+use std::collections::HashMap;
+use std::mem::offset_of;
+
+/// What does not differ from function to function.
+pub(super) struct Shared<'a> {
+    pub(super) program: &'a Program,
+    pub(super) ports: u16,
+    /// Key and value packing of every table.
+    pub(super) packings: &'a [(Packing, Packing)],
+    /// First cell of every counter, and the end.
+    pub(super) first_cell: &'a [usize],
+    /// Whether a table may ever have a default entry.
+    pub(super) defaults: &'a [bool],
+}
+
+/// The host functions, as a function being compiled refers to them.
+pub(super) struct Host<'a> {
+    pub(super) module: &'a mut JITModule,
+    pub(super) declared: &'a HashMap<&'static str, FuncId>,
+    pub(super) used: HashMap<&'static str, FuncRef>,
+}
+
+impl Host<'_> {
+    /// Calls a host function and gives its results.
+    pub(super) fn call(
+        &mut self,
+        bx: &mut FunctionBuilder<'_>,
+        name: &'static str,
+        args: &[clif::Value],
+    ) -> Vec<clif::Value> {
+        let Host { module, declared, used } = self;
+        let function = *used.entry(name).or_insert_with(|| module.declare_func_in_func(declared[name], bx.func));
+        let call = bx.ins().call(function, args);
+        bx.inst_results(call).to_vec()
+    }
+}
+
+/// Translates function `index` into `into`, whose signature is set.
+pub(super) fn translate(
+    shared: &Shared<'_>,
+    index: usize,
+    host: Host<'_>,
+    into: &mut clif::Function,
+    builder: &mut FunctionBuilderContext,
+) {
+    let function = &shared.program.functions[index];
+    let config = host.module.target_config();
+    let mut bx = FunctionBuilder::new(into, builder);
+    let region = |bx: &mut FunctionBuilder<'_>, id, name: &'static str| {
+        let region = AliasRegionData { user_id: id, description: name.into() };
+        MemFlagsData::new().with_notrap().with_alias_region(Some(bx.func.dfg.alias_regions.insert(region)))
+    };
+    let packet = region(&mut bx, 1, "packet");
+    let counters = region(&mut bx, 2, "counters");
+    let blocks: Vec<clif::Block> = function.blocks.iter().map(|_| bx.create_block()).collect();
+    let entry = bx.create_block();
+    bx.append_block_params_for_function_params(entry);
+    bx.switch_to_block(entry);
+    let &[context, frame, captured, in_port] = bx.block_params(entry) else { unreachable_signature() };
+    let scratch = Scratch::new(&mut bx, shared.program);
+    let slots = slots_of(function).into_iter().map(|slot| (slot, bx.declare_var(types::I64))).collect();
+    let mut body = Body {
+        shared,
+        function,
+        host,
+        bx,
+        blocks,
+        values: vec![None; function.widths.len()],
+        constants: vec![None; function.widths.len()],
+        slots,
+        context,
+        frame,
+        captured,
+        in_port,
+        is_packet: index == 0,
+        packet,
+        counters,
+        scratch,
+    };
+    body.enter();
+    for block in order(function) {
+        body.block(block);
+    }
+    body.bx.seal_all_blocks();
+    body.bx.finalize(config);
+}
+
+/// A function being translated.
+pub(super) struct Body<'a, 'b> {
+    pub(super) shared: &'a Shared<'a>,
+    pub(super) function: &'a Function,
+    pub(super) host: Host<'a>,
+    pub(super) bx: FunctionBuilder<'b>,
+    blocks: Vec<clif::Block>,
+    values: Vec<Option<clif::Value>>,
+    constants: Vec<Option<u128>>,
+    slots: HashMap<u32, Variable>,
+    pub(super) context: clif::Value,
+    pub(super) frame: clif::Value,
+    pub(super) captured: clif::Value,
+    in_port: clif::Value,
+    pub(super) is_packet: bool,
+    packet: MemFlagsData,
+    pub(super) counters: MemFlagsData,
+    pub(super) scratch: Scratch,
+}
+
+impl Body<'_, '_> {
+    pub(super) fn value(&self, value: Value) -> clif::Value {
+        self.values[value.0 as usize].expect("the verifier admits values only behind their definition")
+    }
+
+    pub(super) fn word(&mut self, value: Value) -> clif::Value {
+        let value = self.value(value);
+        word(&mut self.bx, value)
+    }
+
+    pub(super) fn set(&mut self, result: Value, value: clif::Value) {
+        self.values[result.0 as usize] = Some(value);
+    }
+
+    pub(super) fn iconst(&mut self, value: u64) -> clif::Value {
+        self.bx.ins().iconst(types::I64, value as i64)
+    }
+
+    /// A field of the context that does not change while a function runs.
+    pub(super) fn fixed(&mut self, offset: usize) -> clif::Value {
+        let flags = MemFlagsData::trusted().with_readonly().with_can_move();
+        self.bx.ins().load(types::I64, flags, self.context, offset as i32)
+    }
+
+    /// Counters at zero, arguments of a handler loaded, on to the first block.
+    fn enter(&mut self) {
+        let variables: Vec<Variable> = self.slots.values().copied().collect();
+        let zero = self.iconst(0);
+        for variable in variables {
+            self.bx.def_var(variable, zero);
+        }
+        let params = &self.function.blocks[0].params;
+        let mut args: Vec<BlockArg> = Vec::new();
+        for (index, param) in params.iter().enumerate() {
+            let at = index as i32 * 16;
+            let width = self.function.width(*param);
+            let flags = MemFlagsData::trusted();
+            let low = self.bx.ins().load(types::I64, flags, self.frame, at);
+            let value = match type_of(width) {
+                types::I128 => {
+                    let high = self.bx.ins().load(types::I64, flags, self.frame, at + 8);
+                    self.bx.ins().iconcat(low, high)
+                }
+                types::I8 => self.bx.ins().ireduce(types::I8, low),
+                _ => low,
+            };
+            args.push(value.into());
+        }
+        let first = self.blocks[0];
+        self.bx.ins().jump(first, &args);
+    }
+
+    fn block(&mut self, id: BlockId) {
+        let block = self.function.block(id);
+        let to = self.blocks[id.0 as usize];
+        self.bx.switch_to_block(to);
+        for param in &block.params {
+            let kind: Type = type_of(self.function.width(*param));
+            let value = self.bx.append_block_param(to, kind);
+            self.set(*param, value);
+        }
+        for instruction in &block.instructions {
+            self.instruction(instruction);
+        }
+        self.terminator(&block.terminator);
+    }
+
+    fn instruction(&mut self, instruction: &Instruction) {
+        let result = instruction.results.first().copied();
+        let width = result.map_or(64, |result| self.function.width(result));
+        let value = match &instruction.op {
+            Op::Const(value) => {
+                if let Some(result) = result {
+                    self.constants[result.0 as usize] = Some(*value);
+                }
+                constant(&mut self.bx, width, *value)
+            }
+            Op::Binary(op, a, b) => {
+                let (a, b) = (self.value(*a), self.value(*b));
+                binary(&mut self.bx, &mut self.host, *op, width, a, b)
+            }
+            Op::Compare(op, a, b) => {
+                let (a, b) = (self.value(*a), self.value(*b));
+                compare(&mut self.bx, *op, a, b)
+            }
+            Op::Select(condition, yes, no) => {
+                let (condition, yes, no) = (self.value(*condition), self.value(*yes), self.value(*no));
+                self.bx.ins().select(condition, yes, no)
+            }
+            Op::Resize(from) => {
+                let have = self.function.width(*from);
+                let from = self.value(*from);
+                resize(&mut self.bx, from, have, width)
+            }
+            Op::Load { base, offset, bytes, proven } => {
+                let place = self.place(*base, *proven);
+                bytes::load(&mut self.bx, place, *offset, *bytes)
+            }
+            Op::Store { base, offset, bytes, value, proven } => {
+                let (place, value) = (self.place(*base, *proven), self.value(*value));
+                bytes::store(&mut self.bx, place, *offset, *bytes, value);
+                return;
+            }
+            Op::InPort => self.in_port,
+            Op::WireLength => self.fixed(offset_of!(Context<'_>, wire)),
+            Op::Captured => self.captured,
+            Op::Now => self.fixed(offset_of!(Context<'_>, now)),
+            Op::Keep(kept) => {
+                let kept = self.value(*kept);
+                let (low, high) = words(&mut self.bx, kept);
+                let kept = self.bx.ins().bor(low, high);
+                self.keep(kept);
+                return;
+            }
+            Op::EnterStage(_) | Op::Header { .. } => return,
+            effect => return self.effect(effect, &instruction.results),
+        };
+        if let Some(result) = result {
+            self.set(result, value);
+        }
+    }
+
+    /// Where bytes at `base` lie.
+    fn place(&mut self, base: Value, proven: u32) -> Place {
+        let flags = self.packet;
+        if let Some(base) = self.constants[base.0 as usize] {
+            return Place { address: self.frame, lead: base as u32, proven, flags };
+        }
+        let base = self.value(base);
+        Place { address: self.bx.ins().iadd(self.frame, base), lead: 0, proven, flags }
+    }
+
+    fn target(&self, target: &Target) -> (clif::Block, Vec<BlockArg>) {
+        let args = target.args.iter().map(|arg| self.value(*arg).into()).collect();
+        (self.blocks[target.block.0 as usize], args)
+    }
+
+    fn branch(&mut self, condition: clif::Value, yes: &Target, no: &Target) {
+        let ((yes, yes_args), (no, no_args)) = (self.target(yes), self.target(no));
+        self.bx.ins().brif(condition, yes, &yes_args, no, &no_args);
+    }
+
+    fn terminator(&mut self, terminator: &Terminator) {
+        match terminator {
+            Terminator::Jump(target) => {
+                let (block, args) = self.target(target);
+                self.bx.ins().jump(block, &args);
+            }
+            Terminator::Branch(condition, yes, no) => {
+                let condition = self.value(*condition);
+                self.branch(condition, yes, no);
+            }
+            Terminator::Switch(value, cases, default) => self.switch(*value, cases, default),
+            Terminator::Need { base, bytes, more, limit, ok, short } => {
+                let base = self.value(*base);
+                let bytes = self.iconst(u64::from(*bytes));
+                let mut end = self.bx.ins().iadd(base, bytes);
+                if let Some(more) = more {
+                    let more = self.value(*more);
+                    end = self.bx.ins().iadd(end, more);
+                }
+                let mut fits = compare(&mut self.bx, lang::ir::CompareOp::Le, end, self.captured);
+                if let Some(limit) = limit {
+                    let limit = self.value(*limit);
+                    let inside = compare(&mut self.bx, lang::ir::CompareOp::Le, end, limit);
+                    fits = self.bx.ins().band(fits, inside);
+                }
+                self.branch(fits, ok, short);
+            }
+            Terminator::Fuel { slot, cap, ok, out } => {
+                let variable = self.slots[slot];
+                let used = self.bx.use_var(variable);
+                let used = self.bx.ins().iadd_imm_u(used, 1);
+                self.bx.def_var(variable, used);
+                let cap = self.iconst(u64::from(*cap));
+                let fits = compare(&mut self.bx, lang::ir::CompareOp::Le, used, cap);
+                self.branch(fits, ok, out);
+            }
+            Terminator::Send(port) => {
+                let port = self.value(*port);
+                let exists = self.has_port(port);
+                let send = self.iconst(Verdict::send(0).bits().into());
+                let send = self.bx.ins().bor(port, send);
+                let drop = self.iconst(Verdict::drop(NO_SUCH_PORT).bits().into());
+                let verdict = self.bx.ins().select(exists, send, drop);
+                self.bx.ins().return_(&[verdict]);
+            }
+            Terminator::Flood => self.end(Verdict::FLOOD),
+            Terminator::Multicast(set) => self.end(Verdict::multicast(*set as u16)),
+            Terminator::Drop(reason) => self.end(Verdict::drop(*reason)),
+            Terminator::Punt(reason) => self.end(Verdict::punt(*reason)),
+            Terminator::Done => self.end(Verdict::PENDING),
+        }
+    }
+
+    fn end(&mut self, verdict: Verdict) {
+        let verdict = self.iconst(verdict.bits().into());
+        self.bx.ins().return_(&[verdict]);
+    }
+
+    /// Whether there is such a port.
+    pub(super) fn has_port(&mut self, port: clif::Value) -> clif::Value {
+        let one = self.iconst(1);
+        let from_zero = self.bx.ins().isub(port, one);
+        let ports = self.iconst(self.shared.ports.into());
+        compare(&mut self.bx, lang::ir::CompareOp::Lt, from_zero, ports)
+    }
+
+    fn switch(&mut self, value: Value, cases: &[(u128, Target)], default: &Target) {
+        let width = self.function.width(value);
+        let value = self.value(value);
+        let value = if width == 1 { word(&mut self.bx, value) } else { value };
+        let mut switch = Switch::new();
+        // A case of a switch has no arguments, so each gets a block that hands them over.
+        let mut hand_over = Vec::with_capacity(cases.len() + 1);
+        for (case, target) in cases {
+            let block = self.bx.create_block();
+            switch.set_entry(*case, block);
+            hand_over.push((block, target));
+        }
+        let otherwise = self.bx.create_block();
+        hand_over.push((otherwise, default));
+        switch.emit(&mut self.bx, value, otherwise);
+        for (block, target) in hand_over {
+            self.bx.switch_to_block(block);
+            let (block, args) = self.target(target);
+            self.bx.ins().jump(block, &args);
+        }
+    }
+}
+
+/// The fuel counters a function uses.
+fn slots_of(function: &Function) -> Vec<u32> {
+    let used = function.blocks.iter().filter_map(|block| match block.terminator {
+        Terminator::Fuel { slot, .. } => Some(slot),
+        _ => None,
+    });
+    let mut slots: Vec<u32> = used.collect();
+    slots.sort_unstable();
+    slots.dedup();
+    slots
+}
+
+/// The reachable blocks, each behind all that dominate it: reverse postorder, without recursion.
+fn order(function: &Function) -> Vec<BlockId> {
+    let mut order = Vec::with_capacity(function.blocks.len());
+    let mut seen = vec![false; function.blocks.len()];
+    let targets = |id: BlockId| -> Vec<BlockId> {
+        function.block(id).terminator.targets().iter().map(|target| target.block).collect()
+    };
+    let mut path = vec![(BlockId(0), targets(BlockId(0)))];
+    seen[0] = true;
+    while let Some((id, left)) = path.last_mut() {
+        let Some(next) = left.pop() else {
+            order.push(*id);
+            path.pop();
+            continue;
+        };
+        if !std::mem::replace(&mut seen[next.0 as usize], true) {
+            path.push((next, targets(next)));
+        }
+    }
+    order.reverse();
+    order
+}
+
+/// Every function is declared with four parameters.
+fn unreachable_signature() -> ! {
+    unreachable!("every function is declared with four parameters")
+}
