@@ -5,6 +5,7 @@
 pub mod batch;
 pub mod capture;
 pub mod frames;
+pub mod generate;
 pub mod link;
 pub mod region;
 pub mod verdict;

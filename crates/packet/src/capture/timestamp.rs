@@ -49,7 +49,7 @@ impl Clock {
         let elapsed = match self.unit {
             Unit::Nanoseconds(unit) => count * u128::from(unit),
             Unit::PerNanosecond(units) => count.checked_div(units).unwrap_or(0),
-            Unit::SecondShifted(shift) => count * 1_000_000_000 >> shift,
+            Unit::SecondShifted(shift) => (count * 1_000_000_000) >> shift,
         };
         // Below 2^94 plus below 2^93, so the sum fits.
         let time = elapsed as i128 + i128::from(self.offset) * 1_000_000_000;
