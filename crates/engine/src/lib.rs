@@ -1,1 +1,17 @@
-//! Ravelin's engine crate.
+//! The packet loop: receive, run, commit, transmit; and the report of what it did.
+
+#![forbid(unsafe_code)]
+
+pub mod bench;
+pub mod case;
+pub mod commit;
+pub mod report;
+pub mod stf;
+pub mod transmit;
+pub mod worker;
+
+pub use bench::{Bench, Outcome};
+pub use commit::{Ledger, Volume};
+pub use report::{Imbalance, Report, Setting, Times, back_end_name};
+pub use transmit::Transmitter;
+pub use worker::{Clock, Finished, RunError, Worker};

@@ -1,0 +1,109 @@
+//! One packet at a time: what its verdict was, what left because of it, which events it raised. For tests of programs.
+
+use crate::commit::Ledger;
+use exec::{BackEnd, LoadError, Outputs, Processor, load};
+use lang::ir::Program;
+use packet::region::SLACK;
+use packet::{Batch, PortNumber, Verdict};
+
+/// What came of a packet, or of time that passed.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Outcome {
+    /// The verdict; none for time that passed.
+    pub verdict: Option<Verdict>,
+    /// What left, in order: by verdict, copy or as a made packet, with its port.
+    pub left: Vec<(PortNumber, Vec<u8>)>,
+    /// Events that were raised, in order, with their arguments.
+    pub raised: Vec<(u32, Vec<u128>)>,
+}
+
+/// A program that gets single packets.
+pub struct Bench<'a> {
+    program: &'a Program,
+    processor: Box<dyn Processor>,
+    ledger: Ledger,
+    outputs: Outputs,
+    batch: Batch,
+}
+
+impl<'a> Bench<'a> {
+    /// Loads the program for a gateway with `ports` ports.
+    ///
+    /// # Errors
+    /// If the back end cannot load it.
+    pub fn new(program: &'a Program, back_end: BackEnd, ports: u16, seed: u64) -> Result<Bench<'a>, LoadError> {
+        Ok(Bench::with(program, load(program, back_end, ports, seed)?, ports))
+    }
+
+    /// Takes a processor that `program` was loaded into.
+    pub fn with(program: &'a Program, processor: Box<dyn Processor>, ports: u16) -> Bench<'a> {
+        Bench {
+            program,
+            processor,
+            ledger: Ledger::new(program, ports),
+            outputs: Outputs::default(),
+            batch: Batch::new(),
+        }
+    }
+
+    /// Runs a packet that was captured whole and came in by `port` at `time`, in nanoseconds.
+    pub fn packet(&mut self, port: PortNumber, bytes: &[u8], time: u64) -> Outcome {
+        let length = u32::try_from(bytes.len()).unwrap_or(u32::MAX);
+        let mut memory = bytes.to_vec();
+        memory.resize(bytes.len() + SLACK, 0);
+        self.outputs.clear();
+        self.batch.clear();
+        self.batch.push(0, length, length, port, time);
+        self.processor.run(&mut memory, &mut self.batch, &mut self.outputs);
+        self.ledger.commit(&mut self.batch, &self.outputs);
+        let verdict = self.batch.verdict[0];
+        let mut outcome = self.outcome();
+        outcome.verdict = Some(verdict);
+        for reached in self.ledger.reaches(verdict, port) {
+            outcome.left.push((reached, memory[..bytes.len()].to_vec()));
+        }
+        outcome
+    }
+
+    /// Lets time pass to `now`, in nanoseconds, without a packet.
+    pub fn advance(&mut self, now: u64) -> Outcome {
+        self.outputs.clear();
+        self.processor.advance(now, &mut self.outputs);
+        self.ledger.commit_outputs(&self.outputs);
+        self.outcome()
+    }
+
+    /// The ports that a verdict on a packet from `arrival` reaches, in ascending order.
+    pub fn reaches(&self, verdict: Verdict, arrival: PortNumber) -> Vec<PortNumber> {
+        self.ledger.reaches(verdict, arrival)
+    }
+
+    /// The program's state.
+    pub fn processor(&self) -> &dyn Processor {
+        self.processor.as_ref()
+    }
+
+    /// What the program sent and raised itself.
+    fn outcome(&self) -> Outcome {
+        let left = self
+            .outputs
+            .packets
+            .iter()
+            .filter(|output| (1..=self.ledger.ports()).contains(&output.port))
+            .map(|output| (output.port, self.outputs.bytes_of(output).to_vec()))
+            .collect();
+        let raised = self
+            .outputs
+            .raised
+            .iter()
+            .map(|raised| {
+                let arguments =
+                    self.program.events.get(raised.event as usize).map_or(0, |event| event.params.len());
+                let first = raised.first as usize;
+                let end = (first + arguments).min(self.outputs.arguments.len());
+                (raised.event, self.outputs.arguments[first.min(end)..end].to_vec())
+            })
+            .collect();
+        Outcome { verdict: None, left, raised }
+    }
+}

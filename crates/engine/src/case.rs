@@ -1,0 +1,123 @@
+//! Runs the tests of a program's text and says which expectation did not hold.
+
+use crate::bench::{Bench, Outcome};
+use exec::{BackEnd, LoadError};
+use lang::ir::Program;
+use lang::source::Span;
+use lang::testcase::{Expected, Step, TestCase};
+use packet::{PortNumber, Verdict, VerdictKind};
+
+/// An expectation that did not hold.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Mismatch {
+    /// Its place in the program's text.
+    pub span: Span,
+    /// What was expected.
+    pub expected: Expected,
+    /// What came instead.
+    pub found: Found,
+    /// The last packet before it: its port and bytes as they came in.
+    pub packet: Option<(PortNumber, Vec<u8>)>,
+}
+
+/// What came instead of what was expected.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Found {
+    /// There was no packet before the expectation.
+    Nothing,
+    /// The verdict, and for a multicast its ports.
+    Verdict(Verdict, Vec<PortNumber>),
+    /// Everything that left and was not expected before, with its port.
+    Left(Vec<(PortNumber, Vec<u8>)>),
+    /// So many entries, or packets in a counter's cell.
+    Number(u64),
+    /// Every event that was raised and not expected before.
+    Raised(Vec<(u32, Vec<u128>)>),
+}
+
+/// Runs a test to its first expectation that does not hold.
+///
+/// # Errors
+/// If the back end cannot load the program.
+pub fn run(program: &Program, case: &TestCase, back_end: BackEnd) -> Result<Option<Mismatch>, LoadError> {
+    let mut bench = Bench::new(program, back_end, case.ports, 0)?;
+    let mut since = Outcome::default();
+    let mut packet: Option<(PortNumber, Vec<u8>)> = None;
+    for step in &case.steps {
+        match step {
+            Step::Packet { port, bytes, time } => {
+                since = bench.packet(*port, bytes, *time);
+                packet = Some((*port, bytes.clone()));
+            }
+            Step::Advance(time) => {
+                let outcome = bench.advance(*time);
+                since.left.extend(outcome.left);
+                since.raised.extend(outcome.raised);
+            }
+            Step::Expect(expected, span) => {
+                let arrival = packet.as_ref().map_or(0, |(port, _)| *port);
+                if let Some(found) = check(program, &bench, &mut since, arrival, expected) {
+                    return Ok(Some(Mismatch { span: *span, expected: expected.clone(), found, packet }));
+                }
+            }
+        }
+    }
+    Ok(None)
+}
+
+/// What came instead, if the expectation does not hold.
+fn check(
+    program: &Program,
+    bench: &Bench<'_>,
+    since: &mut Outcome,
+    arrival: PortNumber,
+    expected: &Expected,
+) -> Option<Found> {
+    match expected {
+        Expected::Out(port, bytes) => {
+            match since.left.iter().position(|(left, sent)| left == port && sent == bytes) {
+                Some(index) => {
+                    since.left.remove(index);
+                    None
+                }
+                None => Some(Found::Left(since.left.clone())),
+            }
+        }
+        Expected::Event(event, arguments) => {
+            match since.raised.iter().position(|(raised, values)| raised == event && values == arguments) {
+                Some(index) => {
+                    since.raised.remove(index);
+                    None
+                }
+                None => Some(Found::Raised(since.raised.clone())),
+            }
+        }
+        Expected::Entries(table, entries) => {
+            let found = bench.processor().tables().get(*table as usize).map_or(0, |table| table.entries);
+            (found != *entries).then_some(Found::Number(found))
+        }
+        Expected::Count(counter, cell, packets) => {
+            let cells = bench.processor().counter(*counter);
+            let found = cells.get(*cell as usize).map_or(0, |(packets, _)| *packets);
+            (found != *packets).then_some(Found::Number(found))
+        }
+        _ => {
+            let Some(verdict) = since.verdict else { return Some(Found::Nothing) };
+            let reached = bench.reaches(verdict, arrival);
+            (!verdict_fits(program, verdict, &reached, expected)).then_some(Found::Verdict(verdict, reached))
+        }
+    }
+}
+
+fn verdict_fits(program: &Program, verdict: Verdict, reached: &[PortNumber], expected: &Expected) -> bool {
+    let reason = program.reasons.get(verdict.argument() as usize).map(|reason| reason.name.as_str());
+    match (expected, verdict.kind()) {
+        (Expected::Send(port), VerdictKind::Send) => *port == verdict.argument(),
+        (Expected::Flood, VerdictKind::Flood) => true,
+        (Expected::Multicast(ports), VerdictKind::Multicast) => ports == reached,
+        (Expected::Drop(name), VerdictKind::Drop) | (Expected::Punt(name), VerdictKind::Punt) => {
+            reason == Some(name.as_str())
+        }
+        _ => false,
+    }
+}

@@ -1,0 +1,334 @@
+//! Turns verdicts into exact accounting, in the order of arrival.
+//!
+//! The idea: a verdict is a kind and an argument, so there are only as many different verdicts as there are ports, sets and reasons. Each has one
+//! cell of packets and bytes (a flood has one for each arrival port), and a packet adds to one cell and to the one of its arrival port. Who was
+//! sent what is not counted packet by packet but derived from the cells when a report is asked for.
+
+use exec::Outputs;
+use lang::ir::{NO_SUCH_PORT, Program};
+use packet::{Batch, Verdict, VerdictKind};
+use serde::Serialize;
+use std::ops::AddAssign;
+
+/// A number of packets and the sum of their lengths on the wire.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
+pub struct Volume {
+    /// How many packets.
+    pub packets: u64,
+    /// Their lengths on the wire, in bytes.
+    pub bytes: u64,
+}
+
+impl AddAssign for Volume {
+    fn add_assign(&mut self, other: Volume) {
+        self.packets += other.packets;
+        self.bytes += other.bytes;
+    }
+}
+
+impl Volume {
+    /// The sum of many.
+    pub fn sum<'a>(volumes: impl IntoIterator<Item = &'a Volume>) -> Volume {
+        let mut total = Volume::default();
+        volumes.into_iter().for_each(|&volume| total += volume);
+        total
+    }
+}
+
+/// What happened to every packet of a run.
+#[derive(Clone, Debug)]
+pub struct Ledger {
+    ports: u16,
+    /// Sets of ports by index: existing ports only, each once.
+    sets: Vec<Vec<u16>>,
+    /// Where the cells of a kind begin, by the kind's number; the last cell of a kind takes arguments that nothing has.
+    first: [u32; 8],
+    /// How many cells a kind has, less one.
+    last: [u32; 8],
+    cells: Vec<Volume>,
+    /// By arrival port; the last takes ports that do not exist.
+    received: Vec<Volume>,
+    /// Copies and made packets by port; index 0 is not used.
+    extra: Vec<Volume>,
+    copies: u64,
+    made: u64,
+    lost: u64,
+}
+
+impl Ledger {
+    /// An empty ledger for a program on a gateway with `ports` ports.
+    pub fn new(program: &Program, ports: u16) -> Ledger {
+        let exists = |port: &u16| (1..=ports).contains(port);
+        let sets: Vec<Vec<u16>> = program
+            .port_sets
+            .iter()
+            .map(|set| {
+                let mut set: Vec<u16> = set.iter().copied().filter(exists).collect();
+                set.sort_unstable();
+                set.dedup();
+                set
+            })
+            .collect();
+        let by_port = u32::from(ports) + 1;
+        let by_reason = program.reasons.len() as u32;
+        let mut first = [0; 8];
+        let mut last = [0; 8];
+        let mut end = 1;
+        for (kind, size) in [
+            (VerdictKind::Send, by_port),
+            (VerdictKind::Flood, by_port),
+            (VerdictKind::Multicast, sets.len() as u32),
+            (VerdictKind::Punt, by_reason),
+            (VerdictKind::Drop, by_reason),
+        ] {
+            first[kind as usize] = end;
+            last[kind as usize] = size;
+            end += size + 1;
+        }
+        Ledger {
+            ports,
+            sets,
+            first,
+            last,
+            cells: vec![Volume::default(); end as usize],
+            received: vec![Volume::default(); ports as usize + 2],
+            extra: vec![Volume::default(); ports as usize + 1],
+            copies: 0,
+            made: 0,
+            lost: 0,
+        }
+    }
+
+    /// Counts every packet of the batch and everything in `outputs`. A `send` to a port that does not exist becomes a drop in the batch, too.
+    pub fn commit(&mut self, batch: &mut Batch, outputs: &Outputs) {
+        let ports = u32::from(self.ports);
+        let stray = self.received.len() - 1;
+        for index in 0..batch.len {
+            let mut verdict = batch.verdict[index];
+            if verdict.kind() == VerdictKind::Send && u32::from(verdict.argument()).wrapping_sub(1) >= ports {
+                verdict = Verdict::drop(NO_SUCH_PORT);
+                batch.verdict[index] = verdict;
+            }
+            let port = u32::from(batch.port[index]);
+            // Chosen by value and not by a branch: in a learning switch send and flood alternate at random.
+            let argument =
+                if verdict.kind() == VerdictKind::Flood { port } else { u32::from(verdict.argument()) };
+            let kind = verdict.kind() as usize;
+            let cell = self.first[kind] + argument.min(self.last[kind]);
+            let volume = Volume { packets: 1, bytes: u64::from(batch.wire[index]) };
+            self.cells[cell as usize] += volume;
+            self.received[(port as usize).min(stray)] += volume;
+        }
+        if !outputs.packets.is_empty() {
+            self.commit_outputs(outputs);
+        }
+    }
+
+    /// Counts copies and made packets that left without a received packet, such as those of a timer.
+    pub fn commit_outputs(&mut self, outputs: &Outputs) {
+        for output in &outputs.packets {
+            if output.copy {
+                self.copies += 1;
+            } else {
+                self.made += 1;
+            }
+            match self.extra.get_mut(output.port as usize) {
+                Some(extra) if output.port != 0 => {
+                    *extra += Volume { packets: 1, bytes: u64::from(output.wire) };
+                }
+                _ => self.lost += 1,
+            }
+        }
+    }
+
+    /// How many ports there are; they are numbered from 1.
+    pub fn ports(&self) -> u16 {
+        self.ports
+    }
+
+    /// Everything that arrived.
+    pub fn received(&self) -> Volume {
+        Volume::sum(&self.received)
+    }
+
+    /// What arrived by a port.
+    pub fn received_by(&self, port: u16) -> Volume {
+        if port == 0 || port > self.ports { Volume::default() } else { self.received[port as usize] }
+    }
+
+    /// What got a verdict of this kind.
+    pub fn verdicts(&self, kind: VerdictKind) -> Volume {
+        Volume::sum(self.kind(kind))
+    }
+
+    /// What was dropped for a reason, by index in the program.
+    pub fn dropped(&self, reason: u16) -> Volume {
+        self.kind(VerdictKind::Drop).get(reason as usize).copied().unwrap_or_default()
+    }
+
+    /// What was punted for a reason, by index in the program.
+    pub fn punted(&self, reason: u16) -> Volume {
+        self.kind(VerdictKind::Punt).get(reason as usize).copied().unwrap_or_default()
+    }
+
+    /// Every packet with a `send`, `flood` or `multicast` verdict, once.
+    pub fn forwarded(&self) -> Volume {
+        let mut total = self.verdicts(VerdictKind::Send);
+        total += self.verdicts(VerdictKind::Flood);
+        total += self.verdicts(VerdictKind::Multicast);
+        total
+    }
+
+    /// Every copy that left by a port: by verdict, `copy to` or `emit`.
+    pub fn transmitted_by(&self, port: u16) -> Volume {
+        if port == 0 || port > self.ports {
+            return Volume::default();
+        }
+        let mut total = self.kind(VerdictKind::Send)[port as usize];
+        for (arrival, &flooded) in self.kind(VerdictKind::Flood).iter().enumerate() {
+            if arrival != port as usize {
+                total += flooded;
+            }
+        }
+        for (set, &sent) in self.sets.iter().zip(self.kind(VerdictKind::Multicast)) {
+            if set.contains(&port) {
+                total += sent;
+            }
+        }
+        total += self.extra[port as usize];
+        total
+    }
+
+    /// Every copy that left.
+    pub fn transmitted(&self) -> Volume {
+        let mut total = Volume::default();
+        (1..=self.ports).for_each(|port| total += self.transmitted_by(port));
+        total
+    }
+
+    /// The ports that a verdict on a packet from `arrival` reaches, in ascending order.
+    pub fn reaches(&self, verdict: Verdict, arrival: u16) -> Vec<u16> {
+        match verdict.kind() {
+            VerdictKind::Send => {
+                Some(verdict.argument()).filter(|port| (1..=self.ports).contains(port)).into_iter().collect()
+            }
+            VerdictKind::Flood => (1..=self.ports).filter(|&port| port != arrival).collect(),
+            VerdictKind::Multicast => {
+                self.sets.get(verdict.argument() as usize).cloned().unwrap_or_default()
+            }
+            VerdictKind::Pending | VerdictKind::Punt | VerdictKind::Drop => Vec::new(),
+        }
+    }
+
+    /// Copies of received packets that the program sent besides verdicts, lost ones included.
+    pub fn copies(&self) -> u64 {
+        self.copies
+    }
+
+    /// Packets that the program made, lost ones included.
+    pub fn made(&self) -> u64 {
+        self.made
+    }
+
+    /// Copies and made packets for ports that do not exist.
+    pub fn lost(&self) -> u64 {
+        self.lost
+    }
+
+    /// Packets that the back end left without a verdict that the program has: none, unless a back end is broken.
+    pub fn unaccounted(&self) -> u64 {
+        let strays = [VerdictKind::Multicast, VerdictKind::Punt, VerdictKind::Drop]
+            .map(|kind| self.kind(kind)[self.last[kind as usize] as usize].packets);
+        self.cells[0].packets + strays.iter().sum::<u64>()
+    }
+
+    fn kind(&self, kind: VerdictKind) -> &[Volume] {
+        let first = self.first[kind as usize] as usize;
+        &self.cells[first..=first + self.last[kind as usize] as usize]
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use exec::Output;
+    use lang::ir::Reason;
+
+    fn program() -> Program {
+        let reason = |name: &str| Reason { name: name.into(), help: String::new() };
+        Program {
+            reasons: vec![reason("no_such_port"), reason("not_web")],
+            port_sets: vec![vec![2, 9, 1, 2], vec![9]],
+            ..Program::default()
+        }
+    }
+
+    fn batch(packets: &[(u16, u32, Verdict)]) -> Batch {
+        let mut batch = Batch::new();
+        for &(port, wire, verdict) in packets {
+            assert!(batch.push(0, wire, wire, port, 0));
+            batch.verdict[batch.len - 1] = verdict;
+        }
+        batch
+    }
+
+    #[test]
+    fn every_kind_is_counted_once_and_each_copy_on_its_port() {
+        let mut ledger = Ledger::new(&program(), 3);
+        let mut batch = batch(&[
+            (1, 100, Verdict::send(2)),
+            (1, 10, Verdict::FLOOD),
+            (3, 20, Verdict::FLOOD),
+            (2, 1000, Verdict::multicast(0)),
+            (2, 1, Verdict::multicast(1)),
+            (1, 7, Verdict::drop(1)),
+            (1, 8, Verdict::punt(1)),
+        ]);
+        ledger.commit(&mut batch, &Outputs::default());
+        assert_eq!(ledger.received(), Volume { packets: 7, bytes: 1146 });
+        assert_eq!(ledger.received_by(1), Volume { packets: 4, bytes: 125 });
+        assert_eq!(ledger.forwarded(), Volume { packets: 5, bytes: 1131 });
+        assert_eq!(ledger.transmitted_by(1), Volume { packets: 2, bytes: 1020 });
+        assert_eq!(ledger.transmitted_by(2), Volume { packets: 4, bytes: 1130 });
+        assert_eq!(ledger.transmitted_by(3), Volume { packets: 1, bytes: 10 });
+        assert_eq!(ledger.transmitted(), Volume { packets: 7, bytes: 2160 });
+        assert_eq!(ledger.dropped(1), Volume { packets: 1, bytes: 7 });
+        assert_eq!(ledger.punted(1), Volume { packets: 1, bytes: 8 });
+        assert_eq!(ledger.unaccounted(), 0);
+    }
+
+    #[test]
+    fn a_send_to_a_port_that_does_not_exist_becomes_a_drop() {
+        let mut ledger = Ledger::new(&program(), 3);
+        let mut batch =
+            batch(&[(1, 60, Verdict::send(0)), (1, 60, Verdict::send(4)), (1, 60, Verdict::send(u16::MAX))]);
+        ledger.commit(&mut batch, &Outputs::default());
+        assert_eq!(batch.verdicts(), [Verdict::drop(NO_SUCH_PORT); 3]);
+        assert_eq!(ledger.dropped(NO_SUCH_PORT).packets, 3);
+        assert_eq!(ledger.verdicts(VerdictKind::Send).packets, 0);
+        assert_eq!(ledger.transmitted().packets, 0);
+    }
+
+    #[test]
+    fn a_packet_without_a_verdict_is_noticed() {
+        let mut ledger = Ledger::new(&program(), 3);
+        let mut batch =
+            batch(&[(1, 60, Verdict::PENDING), (1, 60, Verdict::drop(9)), (1, 60, Verdict::multicast(7))]);
+        ledger.commit(&mut batch, &Outputs::default());
+        assert_eq!(ledger.unaccounted(), 3);
+    }
+
+    #[test]
+    fn copies_and_made_packets_are_transmitted_but_not_forwarded() {
+        let mut ledger = Ledger::new(&program(), 2);
+        let output = |port, copy| Output { port, cause: 0, start: 0, captured: 0, wire: 50, time: 0, copy };
+        let outputs = Outputs {
+            packets: vec![output(2, true), output(1, false), output(0, false), output(3, true)],
+            ..Outputs::default()
+        };
+        ledger.commit(&mut batch(&[(1, 60, Verdict::drop(1))]), &outputs);
+        assert_eq!(ledger.forwarded(), Volume::default());
+        assert_eq!(ledger.transmitted(), Volume { packets: 2, bytes: 100 });
+        assert_eq!((ledger.copies(), ledger.made(), ledger.lost()), (2, 2, 2));
+    }
+}

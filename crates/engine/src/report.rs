@@ -1,0 +1,327 @@
+//! What a run did, in figures: the JSON report and the source of every table that people see.
+
+use crate::commit::{Ledger, Volume};
+use exec::{BackEnd, Processor, TableReport};
+use lang::ir::Program;
+use packet::VerdictKind;
+use serde::Serialize;
+use std::collections::BTreeMap;
+use std::time::Duration;
+
+/// The accounting of a run does not add up: a back end is broken.
+#[derive(Clone, Debug, thiserror::Error, PartialEq, Eq)]
+pub enum Imbalance {
+    /// Packets have no verdict that the program knows.
+    #[error(
+        "the {back_end} back end left {packets} packets without a verdict of the program; please report this as a bug"
+    )]
+    NoVerdict {
+        /// How many packets.
+        packets: u64,
+        /// Which back end.
+        back_end: &'static str,
+    },
+    /// Received packets are not forwarded, dropped and punted ones together.
+    #[error(
+        "{received} packets were received, but {forwarded} were forwarded, {dropped} dropped and {punted} punted; please report this as a bug"
+    )]
+    Sum {
+        /// Packets received.
+        received: u64,
+        /// Packets with a `send`, `flood` or `multicast` verdict.
+        forwarded: u64,
+        /// Packets dropped.
+        dropped: u64,
+        /// Packets punted.
+        punted: u64,
+    },
+}
+
+/// What a run was given.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
+pub struct Setting {
+    /// The program's file, as it was named.
+    pub program: String,
+    /// The capture, as it was named.
+    pub capture: String,
+    /// How much of each header is decoded: `lazy`, `declared` or `full`.
+    pub decode: String,
+    /// Which port a packet enters by, as the option spells it.
+    pub ingress: String,
+    /// The order of repeated packets: `replay` or `each`.
+    pub order: String,
+    /// How often every packet of the capture was run.
+    pub repeat: u64,
+    /// What random choices were made from.
+    pub seed: u64,
+}
+
+/// Where the time went, all in seconds.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub struct Times {
+    /// From text to IR.
+    pub compile: Duration,
+    /// From IR to something that runs.
+    pub prepare: Duration,
+    /// Opening and reading the capture.
+    pub load: Duration,
+    /// The packet loop alone.
+    pub packets: Duration,
+}
+
+/// Packets by the kind of their verdict.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
+pub struct Verdicts {
+    /// To one port.
+    pub send: u64,
+    /// To all ports but the one they came in by.
+    pub flood: u64,
+    /// To a set of ports.
+    pub multicast: u64,
+    /// Handed to the control plane.
+    pub punt: u64,
+    /// Dropped.
+    pub drop: u64,
+}
+
+/// What one port saw.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+pub struct PortReport {
+    /// Its number.
+    pub port: u16,
+    /// Packets that came in by it.
+    pub received: u64,
+    /// Packets that left by it, each copy.
+    pub transmitted: u64,
+    /// Their bytes on the wire.
+    pub received_bytes: u64,
+    /// Their bytes on the wire.
+    pub transmitted_bytes: u64,
+}
+
+/// The state of one table at the end of a run.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+pub struct TableState {
+    /// Entries it holds.
+    pub entries: u64,
+    /// The most it can hold.
+    pub capacity: u64,
+    /// New entries.
+    pub inserts: u64,
+    /// Entries whose value changed.
+    pub moves: u64,
+    /// Entries that went because the table was full.
+    pub evictions: u64,
+    /// Entries that went because their time was up.
+    pub expired: u64,
+    /// New entries refused because the table was full.
+    pub refused: u64,
+}
+
+/// What a run did.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct Report {
+    /// What it was given.
+    #[serde(flatten)]
+    pub setting: Setting,
+    /// What ran it: `interpreter` or `native`.
+    pub back_end: &'static str,
+    /// Everything that arrived.
+    pub received: Volume,
+    /// Packets by the kind of verdict.
+    pub verdicts: Verdicts,
+    /// Packets sent, flooded or multicast, each once.
+    pub forwarded: Volume,
+    /// Every copy that left.
+    pub transmitted: Volume,
+    /// Packets dropped, by reason; reasons that dropped nothing are left out.
+    pub drops: BTreeMap<String, u64>,
+    /// Packets punted, by reason; reasons that punted nothing are left out.
+    pub punts: BTreeMap<String, u64>,
+    /// What each port saw.
+    pub ports: Vec<PortReport>,
+    /// Tables by name.
+    pub tables: BTreeMap<String, TableState>,
+    /// Counters by name, each cell that counted something: its number, packets and bytes.
+    pub counters: BTreeMap<String, Vec<CounterCell>>,
+    /// How often each event was raised.
+    pub events: BTreeMap<String, u64>,
+    /// Copies of received packets sent besides verdicts.
+    pub copies: u64,
+    /// Packets that the program made.
+    pub made: u64,
+    /// Copies and made packets for ports that do not exist.
+    pub outputs_lost: u64,
+    /// Seconds in the packet loop alone.
+    pub seconds: f64,
+    /// Seconds from text to IR.
+    pub compile_seconds: f64,
+    /// Seconds from IR to something that runs.
+    pub prepare_seconds: f64,
+    /// Seconds for opening and reading the capture.
+    pub load_seconds: f64,
+    /// Packets received in a second of the packet loop, in millions.
+    pub mpps: f64,
+    /// Bits received in a second of the packet loop, in thousands of millions.
+    pub gbps: f64,
+    /// Bits forwarded in a second of the packet loop, each packet once, in thousands of millions.
+    pub forwarded_gbps: f64,
+}
+
+/// One cell of a counter.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+pub struct CounterCell {
+    /// Its number.
+    pub cell: u64,
+    /// Packets it counted.
+    pub packets: u64,
+    /// Their bytes on the wire.
+    pub bytes: u64,
+}
+
+impl Report {
+    /// The report of a run that has come to its end.
+    ///
+    /// # Errors
+    /// If the accounting does not add up.
+    pub fn new(
+        setting: Setting,
+        program: &Program,
+        ledger: &Ledger,
+        processor: &dyn Processor,
+        times: Times,
+    ) -> Result<Report, Imbalance> {
+        let received = ledger.received();
+        let forwarded = ledger.forwarded();
+        let verdicts = Verdicts {
+            send: ledger.verdicts(VerdictKind::Send).packets,
+            flood: ledger.verdicts(VerdictKind::Flood).packets,
+            multicast: ledger.verdicts(VerdictKind::Multicast).packets,
+            punt: ledger.verdicts(VerdictKind::Punt).packets,
+            drop: ledger.verdicts(VerdictKind::Drop).packets,
+        };
+        let back_end = back_end_name(processor.back_end());
+        let drops = by_reason(program, |reason| ledger.dropped(reason).packets);
+        let punts = by_reason(program, |reason| ledger.punted(reason).packets);
+        check(ledger, received, forwarded, &drops, &punts, back_end)?;
+        let seconds = times.packets.as_secs_f64();
+        let per_second = |amount: f64| if seconds > 0.0 { amount / seconds } else { 0.0 };
+        Ok(Report {
+            setting,
+            back_end,
+            received,
+            verdicts,
+            forwarded,
+            transmitted: ledger.transmitted(),
+            drops,
+            punts,
+            ports: (1..=ledger.ports()).map(|port| port_report(ledger, port)).collect(),
+            tables: processor
+                .tables()
+                .into_iter()
+                .zip(&program.tables)
+                .map(|(state, table)| (state.name.clone(), table_state(&state, table.capacity)))
+                .collect(),
+            counters: counters(program, processor),
+            events: program.events.iter().map(|event| event.name.clone()).zip(processor.events()).collect(),
+            copies: ledger.copies(),
+            made: ledger.made(),
+            outputs_lost: ledger.lost(),
+            seconds,
+            compile_seconds: times.compile.as_secs_f64(),
+            prepare_seconds: times.prepare.as_secs_f64(),
+            load_seconds: times.load.as_secs_f64(),
+            mpps: per_second(received.packets as f64 / 1e6),
+            gbps: per_second(received.bytes as f64 * 8.0 / 1e9),
+            forwarded_gbps: per_second(forwarded.bytes as f64 * 8.0 / 1e9),
+        })
+    }
+
+    /// Packets dropped for any reason.
+    pub fn dropped(&self) -> u64 {
+        self.drops.values().sum()
+    }
+
+    /// Packets punted for any reason.
+    pub fn punted(&self) -> u64 {
+        self.punts.values().sum()
+    }
+}
+
+/// The name of a back end, as options and reports spell it.
+pub fn back_end_name(back_end: BackEnd) -> &'static str {
+    match back_end {
+        BackEnd::Interpreter => "interpreter",
+        BackEnd::Native => "native",
+    }
+}
+
+fn check(
+    ledger: &Ledger,
+    received: Volume,
+    forwarded: Volume,
+    drops: &BTreeMap<String, u64>,
+    punts: &BTreeMap<String, u64>,
+    back_end: &'static str,
+) -> Result<(), Imbalance> {
+    if ledger.unaccounted() > 0 {
+        return Err(Imbalance::NoVerdict { packets: ledger.unaccounted(), back_end });
+    }
+    let (dropped, punted) = (drops.values().sum::<u64>(), punts.values().sum::<u64>());
+    if received.packets != forwarded.packets + dropped + punted {
+        return Err(Imbalance::Sum {
+            received: received.packets,
+            forwarded: forwarded.packets,
+            dropped,
+            punted,
+        });
+    }
+    Ok(())
+}
+
+fn by_reason(program: &Program, packets: impl Fn(u16) -> u64) -> BTreeMap<String, u64> {
+    let mut found = BTreeMap::new();
+    for (index, reason) in program.reasons.iter().enumerate() {
+        let count = packets(index as u16);
+        if count > 0 {
+            *found.entry(reason.name.clone()).or_default() += count;
+        }
+    }
+    found
+}
+
+fn port_report(ledger: &Ledger, port: u16) -> PortReport {
+    let (received, transmitted) = (ledger.received_by(port), ledger.transmitted_by(port));
+    PortReport {
+        port,
+        received: received.packets,
+        transmitted: transmitted.packets,
+        received_bytes: received.bytes,
+        transmitted_bytes: transmitted.bytes,
+    }
+}
+
+fn table_state(state: &TableReport, capacity: u32) -> TableState {
+    TableState {
+        entries: state.entries,
+        capacity: u64::from(capacity),
+        inserts: state.inserts,
+        moves: state.moves,
+        evictions: state.evictions,
+        expired: state.expired,
+        refused: state.refused,
+    }
+}
+
+fn counters(program: &Program, processor: &dyn Processor) -> BTreeMap<String, Vec<CounterCell>> {
+    let cells = |index: usize| {
+        processor
+            .counter(index as u32)
+            .into_iter()
+            .zip(0..)
+            .filter(|&((packets, bytes), _)| packets > 0 || bytes > 0)
+            .map(|((packets, bytes), cell)| CounterCell { cell, packets, bytes })
+            .collect()
+    };
+    program.counters.iter().enumerate().map(|(index, counter)| (counter.name.clone(), cells(index))).collect()
+}

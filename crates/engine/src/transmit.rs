@@ -1,0 +1,106 @@
+//! Hands what leaves to a [`Transmit`], in the order in which it leaves; dropped packets go to no port, with their reason.
+
+use crate::commit::Ledger;
+use exec::{Output, Outputs};
+use lang::ir::Program;
+use packet::{Batch, NO_PORT, VerdictKind};
+use ports::Transmit;
+use std::io;
+
+/// Sends packets by their verdicts.
+pub struct Transmitter<'a> {
+    sink: &'a mut dyn Transmit,
+    /// What is said of a dropped or punted packet, by reason.
+    comments: Vec<String>,
+    now: u64,
+}
+
+impl<'a> Transmitter<'a> {
+    /// Sends to `sink`. Dropped packets go to port [`NO_PORT`] with the reason as comment, and punted ones are only counted.
+    pub fn new(program: &Program, sink: &'a mut dyn Transmit) -> Transmitter<'a> {
+        let comments = program
+            .reasons
+            .iter()
+            .map(|reason| {
+                if reason.help.is_empty() {
+                    reason.name.clone()
+                } else {
+                    format!("{}: {}", reason.name, reason.help)
+                }
+            })
+            .collect();
+        Transmitter { sink, comments, now: 0 }
+    }
+
+    /// Sends everything that leaves because of a batch, packet by packet in the order of arrival: what the program sent itself, then what the
+    /// verdict says, then what handlers sent after it.
+    ///
+    /// # Errors
+    /// What the sink says.
+    pub fn transmit(
+        &mut self,
+        ledger: &Ledger,
+        memory: &[u8],
+        batch: &Batch,
+        outputs: &Outputs,
+    ) -> io::Result<()> {
+        let mut left = outputs.packets.as_slice();
+        for index in 0..batch.len {
+            let time = batch.time[index].max(self.now);
+            self.now = time;
+            left = self.send_while(ledger, outputs, left, |output| {
+                output.cause == index as u32 || output.cause == Output::BETWEEN && output.time < time
+            })?;
+            self.send_verdict(ledger, memory, batch, index)?;
+            left = self.send_while(ledger, outputs, left, |output| {
+                output.cause == Output::BETWEEN && output.time <= time
+            })?;
+        }
+        self.send_while(ledger, outputs, left, |_| true)?;
+        Ok(())
+    }
+
+    /// Sends the first of `left` as long as they fit, and returns the rest.
+    fn send_while<'o>(
+        &mut self,
+        ledger: &Ledger,
+        outputs: &Outputs,
+        left: &'o [Output],
+        fits: impl Fn(&Output) -> bool,
+    ) -> io::Result<&'o [Output]> {
+        let end = left.iter().position(|output| !fits(output)).unwrap_or(left.len());
+        let (now, later) = left.split_at(end);
+        for output in now {
+            if (1..=ledger.ports()).contains(&output.port) {
+                self.sink.transmit(
+                    output.port,
+                    outputs.bytes_of(output),
+                    output.wire,
+                    output.time,
+                    None,
+                )?;
+            }
+        }
+        Ok(later)
+    }
+
+    fn send_verdict(
+        &mut self,
+        ledger: &Ledger,
+        memory: &[u8],
+        batch: &Batch,
+        index: usize,
+    ) -> io::Result<()> {
+        let verdict = batch.verdict[index];
+        let bytes = batch.bytes(memory, index).unwrap_or_default();
+        let (wire, time) = (batch.wire[index], batch.time[index]);
+        if verdict.kind() == VerdictKind::Drop {
+            let comment = self.comments.get(verdict.argument() as usize).map(String::as_str);
+            return self.sink.transmit(NO_PORT, bytes, wire, time, comment);
+        }
+        for port in ledger.reaches(verdict, batch.port[index]) {
+            self.sink.transmit(port, bytes, wire, time, None)?;
+        }
+        Ok(())
+    }
+}
