@@ -4,6 +4,7 @@
 
 pub mod batch;
 pub mod capture;
+pub mod describe;
 pub mod frames;
 pub mod generate;
 pub mod link;

@@ -5,17 +5,19 @@
 pub mod arena;
 pub mod capture_in;
 pub mod capture_out;
+pub mod generator_in;
 pub mod ingress;
 pub mod memory_in;
 pub mod null_out;
 
 pub use capture_in::{CaptureSource, Links, OpenError};
 pub use capture_out::CaptureOut;
+pub use generator_in::GeneratorSource;
 pub use ingress::{Ingress, Policy};
 pub use memory_in::{MemorySource, Order};
 pub use null_out::NullOut;
 
-use packet::{Batch, CaptureError, LinkType, PortNumber};
+use packet::{Batch, CaptureError, Frames, LinkType, PortNumber};
 use std::io;
 
 /// Where packets come from.
@@ -64,4 +66,21 @@ pub enum ReceiveError {
         /// Its link type.
         link: LinkType,
     },
+}
+
+/// All packets of a source in memory, and the error that ended them if one did.
+pub fn collect(source: &mut impl Receive) -> (Frames, Option<ReceiveError>) {
+    let (mut frames, mut batch) = (Frames::new(), Batch::new());
+    loop {
+        let memory = match source.receive(&mut batch) {
+            Ok(memory) => memory,
+            Err(error) => return (frames, Some(error)),
+        };
+        if batch.is_empty() {
+            return (frames, None);
+        }
+        for i in 0..batch.len {
+            frames.push(batch.bytes(memory, i).unwrap_or_default(), batch.wire[i], batch.time[i]);
+        }
+    }
 }

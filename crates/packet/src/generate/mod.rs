@@ -150,10 +150,6 @@ impl Generator {
     }
 
     /// Puts the captured bytes of the next packet into `out`, in place of what it holds; `None` after the last.
-    #[expect(
-        clippy::should_implement_trait,
-        reason = "the bytes go into a buffer of the caller, which an iterator has not"
-    )]
     pub fn next(&mut self, out: &mut Vec<u8>) -> Option<Stamp> {
         let left = self.packets - self.made;
         if left == 0 {
