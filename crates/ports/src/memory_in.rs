@@ -167,8 +167,8 @@ mod tests {
                 assert_eq!(batch.time[i], u64::from(number));
                 seen.push((number, batch.port[i]));
             }
-            if source.copies.is_some() {
-                source.copies.as_mut().expect("copies").memory_mut().fill(0xff);
+            if let Some(copies) = &mut source.copies {
+                copies.memory_mut().fill(0xff);
             }
         }
     }
