@@ -41,6 +41,27 @@ impl Arena {
         true
     }
 
+    /// Copies the frames of a batch, which lie in `memory`, into the arena, in place of what it holds, and makes the batch point to the
+    /// copies. Frames that do not fit any more leave the batch.
+    #[inline]
+    pub fn replace_frames(&mut self, memory: &[u8], batch: &mut Batch) {
+        let arena = self.region.bytes_mut();
+        let mut next = 0;
+        let mut copied = 0;
+        while let Some(frame) = batch.bytes(memory, copied) {
+            let end = next + frame.len();
+            match arena.get_mut(next..end) {
+                Some(place) if end + SLACK <= SIZE => place.copy_from_slice(frame),
+                _ => break,
+            }
+            batch.frame[copied] = next as u64;
+            copied += 1;
+            next = frame_boundary(end);
+        }
+        batch.len = copied;
+        self.next = next;
+    }
+
     /// The memory.
     pub fn memory_mut(&mut self) -> &mut [u8] {
         self.region.bytes_mut()

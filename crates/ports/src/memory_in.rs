@@ -88,16 +88,8 @@ impl MemorySource {
         let (Some(arena), memory) = (&mut self.copies, self.frames.memory()) else {
             return;
         };
-        arena.clear();
         let wanted = batch.len;
-        let mut copied = Batch::new();
-        for i in 0..wanted {
-            let bytes = batch.bytes(memory, i).unwrap_or_default();
-            if !arena.push(&mut copied, bytes, batch.wire[i], batch.time[i]) {
-                break;
-            }
-        }
-        *batch = copied;
+        arena.replace_frames(memory, batch);
         self.take_back(wanted - batch.len);
     }
 
