@@ -2,6 +2,11 @@
 
 pub mod ast;
 pub mod diagnostic;
+pub mod format;
 pub mod ir;
+pub mod lexer;
+pub mod parser;
 pub mod source;
 pub mod testcase;
+pub mod token;
+pub mod tree;

@@ -1,0 +1,273 @@
+//! The parser: tokens to the syntax tree, by recursive descent; after a fault it goes on at the next statement or declaration.
+
+pub mod codes;
+mod declaration;
+mod expression;
+mod layout;
+mod packet;
+mod pattern;
+mod recovery;
+mod spelling;
+mod statement;
+mod table;
+mod test;
+
+use crate::ast::{File, Name};
+use crate::diagnostic::Diagnostic;
+use crate::lexer::lex;
+use crate::source::{FileId, Span};
+use crate::token::{Sign, Token, TokenKind};
+
+/// How deep blocks, brackets and conditions may nest.
+pub const DEEPEST_NESTING: u32 = 100;
+
+/// How many operators one expression may chain, counted along its deepest branch.
+pub const TALLEST_EXPRESSION: u32 = 250;
+
+/// Words with a fixed meaning inside expressions; nothing that is declared can bear them.
+pub const RESERVED: [&str; 8] = ["true", "false", "if", "else", "match", "in", "as", "_"];
+
+/// Parses one file. Each fault is told once; what could be read around it is in the tree.
+pub fn parse(file: FileId, text: &str) -> (File, Vec<Diagnostic>) {
+    let (mut tokens, diagnostics) = lex(file, text);
+    tokens.retain(|token| token.kind != TokenKind::Comment);
+    let lexical = diagnostics.len();
+    let mut parser =
+        Parser { text, file, tokens, at: 0, diagnostics, lexical, depth: 0, height: 0, lost: false };
+    let tree = parser.file();
+    let mut diagnostics = parser.diagnostics;
+    diagnostics.sort_by_key(|fault| fault.primary.span.start);
+    (tree, diagnostics)
+}
+
+/// A construct could not be read; the diagnostic is already noted.
+#[derive(Debug)]
+pub(crate) struct Fault;
+
+pub(crate) type Parsed<T> = Result<T, Fault>;
+
+pub(crate) struct Parser<'t> {
+    text: &'t str,
+    file: FileId,
+    tokens: Vec<Token>,
+    at: usize,
+    diagnostics: Vec<Diagnostic>,
+    /// How many of the diagnostics are the lexer's.
+    lexical: usize,
+    depth: u32,
+    /// Height of the expression parsed last.
+    height: u32,
+    /// A closing brace is missing: every open block ends without a further word.
+    lost: bool,
+}
+
+impl<'t> Parser<'t> {
+    pub(crate) fn kind(&self) -> &TokenKind {
+        self.kind_at(0)
+    }
+
+    pub(crate) fn kind_at(&self, ahead: usize) -> &TokenKind {
+        &self.token_at(ahead).kind
+    }
+
+    fn token_at(&self, ahead: usize) -> &Token {
+        let last = self.tokens.len() - 1;
+        &self.tokens[(self.at + ahead).min(last)]
+    }
+
+    pub(crate) fn span(&self) -> Span {
+        self.token_at(0).span
+    }
+
+    pub(crate) fn first_on_line(&self) -> bool {
+        self.token_at(0).first_on_line
+    }
+
+    /// The word that stands `ahead` tokens further on, or nothing.
+    pub(crate) fn word_at(&self, ahead: usize) -> &'t str {
+        let token = self.token_at(ahead);
+        if token.kind == TokenKind::Word { self.text_of(token.span) } else { "" }
+    }
+
+    pub(crate) fn word(&self) -> &'t str {
+        self.word_at(0)
+    }
+
+    pub(crate) fn text_of(&self, span: Span) -> &'t str {
+        self.text.get(span.start as usize..span.end as usize).unwrap_or("")
+    }
+
+    /// From `start` to the end of the token read last.
+    pub(crate) fn since(&self, start: Span) -> Span {
+        let end = if self.at == 0 { start } else { self.tokens[self.at - 1].span };
+        if end.end < start.end { start } else { start.to(end) }
+    }
+
+    pub(crate) fn advance(&mut self) {
+        if self.at + 1 < self.tokens.len() {
+            self.at += 1;
+        }
+    }
+
+    pub(crate) fn at_end(&self) -> bool {
+        *self.kind() == TokenKind::End
+    }
+
+    pub(crate) fn is(&self, sign: Sign) -> bool {
+        self.is_at(0, sign)
+    }
+
+    pub(crate) fn is_at(&self, ahead: usize, sign: Sign) -> bool {
+        *self.kind_at(ahead) == TokenKind::Sign(sign)
+    }
+
+    pub(crate) fn take(&mut self, sign: Sign) -> bool {
+        let found = self.is(sign);
+        if found {
+            self.advance();
+        }
+        found
+    }
+
+    pub(crate) fn take_word(&mut self, word: &str) -> bool {
+        let found = self.word() == word;
+        if found {
+            self.advance();
+        }
+        found
+    }
+
+    pub(crate) fn expect(&mut self, sign: Sign, place: &str) -> Parsed<Span> {
+        let span = self.span();
+        if self.take(sign) {
+            return Ok(span);
+        }
+        let previous = if self.at == 0 { span } else { self.tokens[self.at - 1].span };
+        let gap = Span::new(self.file, previous.end, previous.end);
+        let fault = self.expected(&format!("`{}`", sign.text()), place);
+        let text = match sign {
+            Sign::Colon | Sign::Gives | Sign::Assign | Sign::ParenClose | Sign::BracketClose => sign.text(),
+            _ => return self.fail(fault),
+        };
+        let replacement =
+            if matches!(sign, Sign::Gives | Sign::Assign) { format!(" {text}") } else { text.to_string() };
+        self.fail(fault.suggest(format!("insert `{text}`"), gap, replacement))
+    }
+
+    pub(crate) fn expect_word(&mut self, word: &str, place: &str) -> Parsed<()> {
+        if self.take_word(word) {
+            return Ok(());
+        }
+        let fault = self.expected(&format!("`{word}`"), place);
+        self.fail(fault)
+    }
+
+    /// "Here … is needed", pointing at the token that stands there instead.
+    pub(crate) fn expected(&self, what: &str, place: &str) -> Diagnostic {
+        let found = match self.kind() {
+            TokenKind::End => "the file ends here".to_string(),
+            TokenKind::Word | TokenKind::Sign(_) => format!("`{}` stands here", self.text_of(self.span())),
+            literal => format!("the {} stands here", literal.class()),
+        };
+        Diagnostic::error("E0050", format!("{what} is needed {place}."), self.span(), found)
+    }
+
+    pub(crate) fn fail<T>(&mut self, fault: Diagnostic) -> Parsed<T> {
+        self.report(fault);
+        Err(Fault)
+    }
+
+    /// Notes a diagnostic, unless a faulty literal before it on the same line is its likely cause.
+    pub(crate) fn report(&mut self, fault: Diagnostic) {
+        let start = fault.primary.span.start as usize;
+        let lexical = &self.diagnostics[..self.lexical];
+        let before = lexical.partition_point(|earlier| earlier.primary.span.start as usize <= start);
+        let caused = before.checked_sub(1).is_some_and(|nearest| {
+            let end = lexical[nearest].primary.span.end as usize;
+            !self.text.get(end.min(start)..start).unwrap_or("").contains('\n')
+        });
+        if !caused {
+            self.diagnostics.push(fault);
+        }
+    }
+
+    /// Any word, reserved or not: behind a dot or in front of a value.
+    pub(crate) fn any_word(&mut self, what: &str, place: &str) -> Parsed<Name> {
+        let span = self.span();
+        let text = self.word();
+        if text.is_empty() {
+            let fault = self.expected(what, place);
+            return self.fail(fault);
+        }
+        self.advance();
+        Ok(Name { text: text.to_string(), span })
+    }
+
+    /// A name that is declared or used.
+    pub(crate) fn name(&mut self, what: &str, place: &str) -> Parsed<Name> {
+        let span = self.span();
+        let text = self.word();
+        if RESERVED.contains(&text) {
+            return self.fail(
+                Diagnostic::error(
+                    "E0053",
+                    format!("`{text}` cannot be a name."),
+                    span,
+                    "has a meaning of its own",
+                )
+                .help(format!(
+                    "{what} is needed {place}; these words cannot be names: {}.",
+                    RESERVED.join(", ")
+                ))
+                .suggest(format!("write `{text}_`"), span, format!("{text}_")),
+            );
+        }
+        self.any_word(what, place)
+    }
+
+    /// Runs a parser one level deeper; too deep a nesting is told once a file.
+    pub(crate) fn deeper<T>(&mut self, parse: impl FnOnce(&mut Self) -> Parsed<T>) -> Parsed<T> {
+        if self.depth >= DEEPEST_NESTING {
+            return self.too_deep();
+        }
+        self.depth += 1;
+        let result = parse(self);
+        self.depth -= 1;
+        result
+    }
+
+    pub(crate) fn too_deep<T>(&mut self) -> Parsed<T> {
+        if !self.diagnostics.iter().any(|fault| fault.code == "E0066") {
+            let span = self.span();
+            self.report(
+                Diagnostic::error("E0066", "This nests too deeply.", span, "one level too many").help(format!(
+                    "At most {DEEPEST_NESTING} levels and {TALLEST_EXPRESSION} operators in a row; name a part with `let`, or move it to a stage."
+                )),
+            );
+        }
+        Err(Fault)
+    }
+
+    /// `item { "," item } [","]` up to the closing sign, which is read.
+    pub(crate) fn list<T>(
+        &mut self,
+        close: Sign,
+        place: &str,
+        mut item: impl FnMut(&mut Self) -> Parsed<T>,
+    ) -> Parsed<Vec<T>> {
+        let mut items = Vec::new();
+        loop {
+            if self.take(close) {
+                return Ok(items);
+            }
+            items.push(item(self)?);
+            if !self.take(Sign::Comma) {
+                self.expect(close, place)?;
+                return Ok(items);
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,100 @@
+//! Packets written out: headers with their fields, texts, bytes.
+
+use super::{Parsed, Parser};
+use crate::ast::*;
+use crate::diagnostic::Diagnostic;
+use crate::token::{Sign, TokenKind};
+
+impl Parser<'_> {
+    /// `ethernet(dst …) / ipv4 / payload`
+    pub(super) fn packet(&mut self) -> Parsed<PacketExpr> {
+        let start = self.span();
+        let mut parts = vec![self.part()?];
+        while self.take(Sign::Slash) {
+            parts.push(self.part()?);
+        }
+        Ok(PacketExpr { parts, span: self.since(start) })
+    }
+
+    /// `{ packet }`
+    pub(super) fn braced_packet(&mut self) -> Parsed<PacketExpr> {
+        self.expect(Sign::BraceOpen, "before a packet, as in `{ ethernet / ipv4(ttl 3) }`")?;
+        let packet = self.packet()?;
+        self.expect(Sign::BraceClose, "behind a packet, or `/` before its next part")?;
+        Ok(packet)
+    }
+
+    fn part(&mut self) -> Parsed<PacketPart> {
+        let span = self.span();
+        if let TokenKind::Text(text) = self.kind() {
+            let text = text.clone();
+            self.advance();
+            return Ok(PacketPart::Text(text, span));
+        }
+        if self.word() == "hex" && matches!(self.kind_at(1), TokenKind::Text(_)) {
+            self.advance();
+            return self.hexadecimal();
+        }
+        if self.word() == "zero" && self.is_at(1, Sign::BracketOpen) {
+            self.advance();
+            self.advance();
+            let count = self.expression()?;
+            self.expect(Sign::BracketClose, "behind the number of zero bytes")?;
+            return Ok(PacketPart::Zero(count, self.since(span)));
+        }
+        if self.word() == "payload" && !self.is_at(1, Sign::ParenOpen) {
+            self.advance();
+            return Ok(PacketPart::Payload(span));
+        }
+        let layout = self.name("A header, a text, `hex \"…\"` or `zero[n]`", "in a packet")?;
+        let mut fields = Vec::new();
+        if self.take(Sign::ParenOpen) {
+            fields = self.list(Sign::ParenClose, "behind the fields of a header", |parser| {
+                let field = parser.any_word("The name of a field", "before its value, as in `ttl 3`")?;
+                let sign = parser.span();
+                if parser.is(Sign::Assign) || parser.is(Sign::Colon) {
+                    parser.report(
+                        Diagnostic::error(
+                            "E0079",
+                            "A field and its value stand side by side here.",
+                            sign,
+                            "no sign between",
+                        )
+                        .suggest("remove it", sign, ""),
+                    );
+                    parser.advance();
+                }
+                Ok((field, parser.expression()?))
+            })?;
+        }
+        Ok(PacketPart::Header(layout, fields))
+    }
+
+    fn hexadecimal(&mut self) -> Parsed<PacketPart> {
+        let span = self.span();
+        let text = self.string("behind `hex`")?;
+        let digits: Option<Vec<u32>> = text
+            .chars()
+            .filter(|character| !character.is_whitespace())
+            .map(|digit| digit.to_digit(16))
+            .collect();
+        match digits {
+            Some(digits) if digits.len().is_multiple_of(2) => {
+                let bytes = digits.chunks_exact(2).map(|pair| (pair[0] << 4 | pair[1]) as u8).collect();
+                Ok(PacketPart::Hex(bytes, span))
+            }
+            _ => {
+                self.report(
+                    Diagnostic::error(
+                        "E0067",
+                        "These are not hexadecimal bytes.",
+                        span,
+                        "pairs of digits are needed",
+                    )
+                    .help("Write two digits a byte, with blanks as you like: `hex \"00 1c 7f\"`."),
+                );
+                Ok(PacketPart::Hex(Vec::new(), span))
+            }
+        }
+    }
+}

@@ -1,0 +1,243 @@
+//! Parts of the tree as one line of text: expressions, patterns, types, packets, fields, steps of tests.
+
+use std::net::{Ipv4Addr, Ipv6Addr};
+
+use crate::ast::*;
+
+pub(super) fn names(names: &[Name]) -> String {
+    names.iter().map(|name| name.text.as_str()).collect::<Vec<_>>().join(", ")
+}
+
+pub(super) fn ty(ty: &Type) -> String {
+    match &ty.kind {
+        TypeKind::Uint(width) => format!("u{width}"),
+        TypeKind::Named(name) => name.clone(),
+    }
+}
+
+pub(super) fn params(params: &[Param]) -> String {
+    let shown = params.iter().map(|param| format!("{}: {}", param.name.text, ty(&param.ty)));
+    format!("({})", shown.collect::<Vec<_>>().join(", "))
+}
+
+pub(super) fn field(field: &Field) -> String {
+    let mut out = format!("{}: ", field.name.text);
+    match &field.ty {
+        FieldType::Scalar(scalar) => out += &ty(scalar),
+        FieldType::Flags(scalar, flags) => out += &format!("{} {{ {} }}", ty(scalar), names(flags)),
+        FieldType::Bytes(length) => out += &format!("bytes[{}]", expr(length)),
+    }
+    match &field.constraint {
+        Some(Constraint::Equal(value)) => out += &format!(" = {}", expr(value)),
+        Some(Constraint::Range(low, high)) => {
+            out += &format!(" in {}..{}", expr(low), high.as_ref().map(expr).unwrap_or_default());
+        }
+        None => {}
+    }
+    match field.length_of {
+        Some(true) => out += " length of (header + payload)",
+        Some(false) => out += " length of (header)",
+        None => {}
+    }
+    if let Some(when) = &field.when {
+        out += &format!(" when {}", expr(when));
+    }
+    out
+}
+
+pub(super) fn exprs(values: &[Expr]) -> String {
+    values.iter().map(expr).collect::<Vec<_>>().join(", ")
+}
+
+pub(super) fn expr(value: &Expr) -> String {
+    match &value.kind {
+        ExprKind::Int(number) => number.to_string(),
+        ExprKind::Bool(truth) => truth.to_string(),
+        ExprKind::Ip4(address) => Ipv4Addr::from(*address).to_string(),
+        ExprKind::Ip6(address) => Ipv6Addr::from(*address).to_string(),
+        ExprKind::Mac(address) => {
+            let bytes = address.to_be_bytes();
+            bytes[2..].iter().map(|byte| format!("{byte:02x}")).collect::<Vec<_>>().join(":")
+        }
+        ExprKind::Prefix4(address, length) => format!("{}/{length}", Ipv4Addr::from(*address)),
+        ExprKind::Prefix6(address, length) => format!("{}/{length}", Ipv6Addr::from(*address)),
+        ExprKind::Duration(time) => format!("{time}ns"),
+        ExprKind::Word(word) => word.clone(),
+        ExprKind::Field(whole, part) => format!("{}.{}", expr(whole), part.text),
+        ExprKind::Lookup(table, keys) => format!("{}[{}]", table.text, exprs(keys)),
+        ExprKind::Call(name, arguments) => format!("{}({})", name.text, exprs(arguments)),
+        ExprKind::Unary(UnaryOp::Not, value) => format!("!{}", expr(value)),
+        ExprKind::Unary(UnaryOp::Complement, value) => format!("~{}", expr(value)),
+        ExprKind::Binary(operator, left, right) => {
+            format!("({} {} {})", expr(left), sign(*operator), expr(right))
+        }
+        ExprKind::Cast(value, mode, target) => {
+            let mode = match mode {
+                CastMode::Exact => "as",
+                CastMode::Wrap => "as%",
+                CastMode::Saturate => "as|",
+            };
+            format!("({} {mode} {})", expr(value), ty(target))
+        }
+        ExprKind::InRange(value, low, high) => {
+            let high = high.as_ref().map(|high| expr(high)).unwrap_or_default();
+            format!("({} in {}..{high})", expr(value), expr(low))
+        }
+        ExprKind::InPrefix(value, prefix) => format!("({} in {})", expr(value), expr(prefix)),
+        ExprKind::Tuple(values) => format!("({})", exprs(values)),
+        ExprKind::If(condition, then, otherwise) => {
+            format!("if {} {{ {} }} else {{ {} }}", expr(condition), expr(then), expr(otherwise))
+        }
+        ExprKind::Match(subject, arms) => {
+            let shown = arms.iter().map(|arm| {
+                let guard =
+                    arm.guard.as_ref().map(|guard| format!(" if {}", expr(guard))).unwrap_or_default();
+                format!("{}{guard} => {}", pattern(&arm.pattern), expr(&arm.value))
+            });
+            format!("match {} {{ {} }}", expr(subject), shown.collect::<Vec<_>>().join(", "))
+        }
+    }
+}
+
+fn sign(operator: BinaryOp) -> &'static str {
+    match operator {
+        BinaryOp::Add => "+",
+        BinaryOp::AddWrap => "+%",
+        BinaryOp::AddSaturate => "+|",
+        BinaryOp::Sub => "-",
+        BinaryOp::SubWrap => "-%",
+        BinaryOp::SubSaturate => "-|",
+        BinaryOp::Mul => "*",
+        BinaryOp::MulWrap => "*%",
+        BinaryOp::MulSaturate => "*|",
+        BinaryOp::Div => "/",
+        BinaryOp::Rem => "%",
+        BinaryOp::BitAnd => "&",
+        BinaryOp::BitOr => "|",
+        BinaryOp::BitXor => "^",
+        BinaryOp::ShiftLeft => "<<",
+        BinaryOp::ShiftRight => ">>",
+        BinaryOp::Eq => "==",
+        BinaryOp::Ne => "!=",
+        BinaryOp::Lt => "<",
+        BinaryOp::Le => "<=",
+        BinaryOp::Gt => ">",
+        BinaryOp::Ge => ">=",
+        BinaryOp::And => "&&",
+        BinaryOp::Or => "||",
+    }
+}
+
+pub(super) fn pattern(shape: &Pattern) -> String {
+    let all = |parts: &[Pattern], between: &str| parts.iter().map(pattern).collect::<Vec<_>>().join(between);
+    match &shape.kind {
+        PatternKind::Any => "else".to_string(),
+        PatternKind::Value(value) => expr(value),
+        PatternKind::Range(low, high) => {
+            format!("{}..{}", expr(low), high.as_ref().map(expr).unwrap_or_default())
+        }
+        PatternKind::Either(choices) => all(choices, " | "),
+        PatternKind::Tuple(parts) => format!("({})", all(parts, ", ")),
+        PatternKind::Some(inner) => format!("some {}", pattern(inner)),
+        PatternKind::None => "none".to_string(),
+        PatternKind::Variant(name, parts) => format!("{}({})", name.text, all(parts, ", ")),
+        PatternKind::Word(name) => name.text.clone(),
+    }
+}
+
+pub(super) fn write(write: &TableWrite) -> String {
+    let value = write.value.as_ref().map(|value| format!(" = {}", expr(value))).unwrap_or_default();
+    format!("{}[{}]{value}", write.table.text, exprs(&write.keys))
+}
+
+pub(super) fn packet(packet: &PacketExpr) -> String {
+    let parts = packet.parts.iter().map(|part| match part {
+        PacketPart::Header(name, fields) if fields.is_empty() => name.text.clone(),
+        PacketPart::Header(name, fields) => {
+            let fields = fields.iter().map(|(field, value)| format!("{} {}", field.text, expr(value)));
+            format!("{}({})", name.text, fields.collect::<Vec<_>>().join(", "))
+        }
+        PacketPart::Text(text, _) => format!("{text:?}"),
+        PacketPart::Hex(bytes, _) => {
+            format!(
+                "hex \"{}\"",
+                bytes.iter().map(|byte| format!("{byte:02x}")).collect::<Vec<_>>().join(" ")
+            )
+        }
+        PacketPart::Zero(count, _) => format!("zero[{}]", expr(count)),
+        PacketPart::Payload(_) => "payload".to_string(),
+    });
+    parts.collect::<Vec<_>>().join(" / ")
+}
+
+/// A statement without blocks inside.
+pub(super) fn simple_statement(kind: &StmtKind) -> String {
+    let typed = |ty_: &Option<Type>| ty_.as_ref().map(|it| format!(": {}", ty(it))).unwrap_or_default();
+    let indexed =
+        |index: &Option<Expr>| index.as_ref().map(|it| format!("[{}]", expr(it))).unwrap_or_default();
+    match kind {
+        StmtKind::Let(name, ty, value) => format!("let {}{} = {}", name.text, typed(ty), expr(value)),
+        StmtKind::Var(name, ty, value) => format!("var {}{} = {}", name.text, typed(ty), expr(value)),
+        StmtKind::Assign(name, value) => format!("{} = {}", name.text, expr(value)),
+        StmtKind::Set(header, field, value) => {
+            format!("set {}.{} = {}", header.text, field.text, expr(value))
+        }
+        StmtKind::Break => "break".to_string(),
+        StmtKind::Extract(fields) if fields.is_empty() => "extract all".to_string(),
+        StmtKind::Extract(fields) => format!("extract {}", names(fields)),
+        StmtKind::SetDefault(table, value) => format!("insert {}[default] = {}", table.text, expr(value)),
+        StmtKind::Remove(table, keys) => format!("remove {}[{}]", table.text, exprs(keys)),
+        StmtKind::ClearDefault(table) => format!("remove {}[default]", table.text),
+        StmtKind::Count(counter, cell) => format!("count {}{}", counter.text, indexed(cell)),
+        StmtKind::Raise(delay, event, values) => {
+            let delay = delay.as_ref().map(|delay| format!("after {} ", expr(delay))).unwrap_or_default();
+            format!("{delay}raise {}({})", event.text, exprs(values))
+        }
+        StmtKind::Emit(bytes, port) => format!("emit {} to {}", packet(bytes), expr(port)),
+        StmtKind::Copy(port) => format!("copy to {}", expr(port)),
+        StmtKind::Goto(stage, values) if values.is_empty() => format!("goto {}", stage.text),
+        StmtKind::Goto(stage, values) => format!("goto {}({})", stage.text, exprs(values)),
+        StmtKind::Send(port) => format!("send {}", expr(port)),
+        StmtKind::Flood => "flood".to_string(),
+        StmtKind::Multicast(ports) => format!("multicast {{{}}}", exprs(ports)),
+        StmtKind::Drop(reason) => format!("drop {}", reason.text),
+        StmtKind::Punt(reason) => format!("punt {}", reason.text),
+        StmtKind::Recirculate(times) => format!("recirculate {}", expr(times)),
+        StmtKind::If(..)
+        | StmtKind::Match(..)
+        | StmtKind::For(..)
+        | StmtKind::Walk { .. }
+        | StmtKind::Learn(..)
+        | StmtKind::Insert(..)
+        | StmtKind::LearnTogether(..) => String::new(),
+    }
+}
+
+pub(super) fn step(step: &TestStep) -> String {
+    match step {
+        TestStep::Ports(count) => format!("ports {}", expr(count)),
+        TestStep::Packet { port, packet: bytes, at, .. } => {
+            let at = at.as_ref().map(|at| format!(" at {}", expr(at))).unwrap_or_default();
+            format!("packet {} {{ {} }}{at}", expr(port), packet(bytes))
+        }
+        TestStep::After(time) => format!("after {}", expr(time)),
+        TestStep::Expect(outcome, _) => format!("expect {}", expectation(outcome)),
+    }
+}
+
+fn expectation(outcome: &Expectation) -> String {
+    match outcome {
+        Expectation::Send(port) => format!("send {}", expr(port)),
+        Expectation::Flood => "flood".to_string(),
+        Expectation::Multicast(ports) => format!("multicast {{{}}}", exprs(ports)),
+        Expectation::Drop(reason) => format!("drop {}", reason.text),
+        Expectation::Punt(reason) => format!("punt {}", reason.text),
+        Expectation::Out(port, bytes) => format!("out {} {{ {} }}", expr(port), packet(bytes)),
+        Expectation::Entries(table, count) => format!("entries {} {}", table.text, expr(count)),
+        Expectation::Count(counter, cell, count) => {
+            let cell = cell.as_ref().map(|cell| format!("[{}]", expr(cell))).unwrap_or_default();
+            format!("count {}{cell} {}", counter.text, expr(count))
+        }
+        Expectation::Event(event, values) => format!("event {}({})", event.text, exprs(values)),
+    }
+}
