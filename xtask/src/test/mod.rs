@@ -50,6 +50,7 @@ const STEPS: &[Step] = &[
         what: "in-source tests of every program, both back ends",
         run: program::in_source_tests,
     },
+    Step { name: "cases", what: "every good case of the suite, both back ends", run: program::cases },
     Step { name: "stf", what: "every STF file, both back ends", run: program::stf_files },
     Step {
         name: "rav-format",

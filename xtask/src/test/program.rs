@@ -18,9 +18,27 @@ pub(super) fn in_source_tests(context: &Context) -> anyhow::Result<Outcome> {
     test(context, &files(&context.root.join("programs"), "rav")?)
 }
 
-/// `ravelin test` on every STF file of the suite, with both back ends; the program lies beside it under the same name.
+/// `ravelin test` on every good case of the suite, with both back ends; modules are imported by cases and hold none.
+pub(super) fn cases(context: &Context) -> anyhow::Result<Outcome> {
+    let mut cases = files(&context.root.join("suite/good"), "rav")?;
+    cases.retain(|path| !path.components().any(|part| part.as_os_str() == "modules"));
+    test(context, &cases)
+}
+
+/// `ravelin test` on every STF file of the suite, with both back ends. The line `# program: PATH` names the program, from the root.
 pub(super) fn stf_files(context: &Context) -> anyhow::Result<Outcome> {
-    test(context, &files(&context.root.join("crates/suite"), "stf")?)
+    let cases = files(&context.root.join("suite/stf"), "stf")?;
+    ensure!(!cases.is_empty(), "suite/stf holds no STF file");
+    for case in cases {
+        let text =
+            std::fs::read_to_string(&case).with_context(|| format!("cannot read {}", case.display()))?;
+        let program = text.lines().find_map(|line| line.strip_prefix("# program: "));
+        let program = program.with_context(|| format!("{} has no line `# program: PATH`", case.display()))?;
+        execute(
+            ravelin(context).args(["test", "--back-end", "both", "--program", program.trim()]).arg(&case),
+        )?;
+    }
+    Ok(Outcome::Passed)
 }
 
 /// `ravelin fmt --check` on everything written in the language that is meant to be read.
