@@ -77,10 +77,11 @@ impl Parser<'_> {
         }
     }
 
-    /// Skips what is left of the construct that began at token `begin`: until `stop` holds outside of inner braces, or the block, the file or the declaration ends.
+    /// Skips what is left of the construct that began at token `begin`: until `stop` holds outside of inner braces, or
+    /// the block, the file or the declaration ends.
     fn skip_until(&mut self, begin: usize, stop: impl Fn(&Self) -> bool) {
         let mut depth = 0u32;
-        while !self.at_end() && !(self.at > begin && self.at_item()) {
+        while !(self.at_end() || self.at > begin && self.at_item()) {
             if self.is(Sign::BraceOpen) {
                 depth += 1;
             } else if self.is(Sign::BraceClose) {
