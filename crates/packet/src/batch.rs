@@ -7,8 +7,8 @@ pub const BATCH: usize = 256;
 
 /// Up to [`BATCH`] packets, one column a property. Only the first `len` entries of a column mean anything.
 ///
-/// The bytes of packet `i` are `memory[frame[i]..][..captured[i]]` of the region that goes with the batch; the region
-/// reaches at least [`crate::region::SLACK`] bytes past the end of every frame.
+/// The bytes of packet `i` are `memory[frame[i]..][..captured[i]]` of the region that goes with the batch;
+/// the region reaches at least [`crate::region::SLACK`] bytes past the end of every frame.
 #[derive(Clone, Debug)]
 pub struct Batch {
     /// How many packets there are.
@@ -72,7 +72,8 @@ impl Batch {
         true
     }
 
-    /// The captured bytes of packet `i`, or `None` where the batch has no such packet or the region does not hold it.
+    /// The captured bytes of packet `i`, or `None` where the batch has no such packet or the region does not
+    /// hold it.
     pub fn bytes<'a>(&self, memory: &'a [u8], i: usize) -> Option<&'a [u8]> {
         if i >= self.len {
             return None;

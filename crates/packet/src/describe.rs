@@ -1,4 +1,4 @@
-//! One packet on one line, for people: addresses, protocols and what is remarkable, as far as the captured bytes go.
+//! One packet on one line, for people: addresses, protocols, what is remarkable, as far as the bytes go.
 
 use std::fmt::{self, Write};
 use std::net::{Ipv4Addr, Ipv6Addr};
@@ -9,7 +9,8 @@ const TAGS: usize = 4;
 /// How many extension headers of IPv6 are followed.
 const EXTENSIONS: usize = 8;
 
-/// Describes an Ethernet frame, of which `captured` are the captured bytes and which had `wire` bytes on the wire.
+/// Describes an Ethernet frame, of which `captured` are the captured bytes and which had `wire` bytes on the
+/// wire.
 ///
 /// ```
 /// let arp = [

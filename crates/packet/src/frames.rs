@@ -92,8 +92,9 @@ impl Frames {
         self.wire.iter().map(|&wire| u64::from(wire)).sum()
     }
 
-    /// Replaces the contents of `batch` by the packets of `range`, at most [`BATCH`] of them and only those there are; returns how many.
-    /// The ports are left as they were, for the caller to fill; the verdicts are reset.
+    /// Replaces the contents of `batch` by the packets of `range`, at most [`BATCH`] of them and only those
+    /// there are; returns how many. The ports are left as they were, for the caller to fill; the verdicts are
+    /// reset.
     pub fn fill(&self, batch: &mut Batch, range: Range<usize>) -> usize {
         let start = range.start.min(self.len());
         let n = range.end.min(self.len()).saturating_sub(start).min(BATCH);
@@ -106,8 +107,9 @@ impl Frames {
         n
     }
 
-    /// Replaces the contents of `batch` by packet `i` taken `n` times (at most [`BATCH`] times); returns how often, 0 where there is no such packet.
-    /// The ports are left as they were, for the caller to fill; the verdicts are reset.
+    /// Replaces the contents of `batch` by packet `i` taken `n` times (at most [`BATCH`] times); returns how
+    /// often, 0 where there is no such packet. The ports are left as they were, for the caller to fill; the
+    /// verdicts are reset.
     pub fn fill_repeated(&self, batch: &mut Batch, i: usize, n: usize) -> usize {
         batch.len = 0;
         if i >= self.len() {

@@ -3,12 +3,14 @@
 /// The boundary that every frame starts at, in bytes: one cache line.
 pub const FRAME_ALIGNMENT: usize = 64;
 
-/// How many bytes of a region lie behind the last frame at least, so that a wide load at the end of a frame stays inside.
+/// How many bytes of a region lie behind the last frame at least, so that a wide load at the end of a frame
+/// stays inside.
 pub const SLACK: usize = 64;
 
 /// Bytes that start at a 64-byte boundary of the machine's memory.
 ///
-/// A vector gives no such promise, so the region keeps a few bytes more than it shows and starts where the boundary falls.
+/// A vector gives no such promise, so the region keeps a few bytes more than it shows and starts where the
+/// boundary falls.
 #[derive(Debug, Default)]
 pub struct Region {
     bytes: Vec<u8>,
@@ -44,7 +46,8 @@ impl Region {
         &mut self.bytes[self.lead..self.lead + self.len]
     }
 
-    /// Makes the region at least `len` bytes long, keeping what it holds; new bytes are zero. Grows by doubling.
+    /// Makes the region at least `len` bytes long, keeping what it holds; new bytes are zero. Grows by
+    /// doubling.
     pub fn reserve(&mut self, len: usize) {
         if len > self.len {
             let mut grown = Region::zeroed(len.max(self.len * 2));

@@ -17,8 +17,8 @@ pub const NO_PORT: PortNumber = 0;
 
 /// What happens to a packet: every packet gets exactly one verdict.
 ///
-/// The layout is part of the interface between compiled programs and the engine: the kind in bits 24 to 31 (the values of
-/// [`VerdictKind`]), the argument in bits 0 to 15, and zero in between.
+/// The layout is part of the interface between compiled programs and the engine: the kind in bits 24 to 31
+/// (the values of [`VerdictKind`]), the argument in bits 0 to 15, and zero in between.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Default)]
 #[repr(transparent)]
 pub struct Verdict(u32);

@@ -28,7 +28,8 @@ impl Arena {
         self.next + MAXIMUM_CAPTURED as usize + SLACK <= SIZE
     }
 
-    /// Appends a frame to the arena and to the batch (without a port). Says whether both had room; otherwise nothing has changed.
+    /// Appends a frame to the arena and to the batch (without a port). Says whether both had room; otherwise
+    /// nothing has changed.
     #[inline]
     pub fn push(&mut self, batch: &mut Batch, bytes: &[u8], wire: u32, time: u64) -> bool {
         let (start, end) = (self.next, self.next + bytes.len());
@@ -41,8 +42,8 @@ impl Arena {
         true
     }
 
-    /// Copies the frames of a batch, which lie in `memory`, into the arena, in place of what it holds, and makes the batch point to the
-    /// copies. Frames that do not fit any more leave the batch.
+    /// Copies the frames of a batch, which lie in `memory`, into the arena, in place of what it holds, and
+    /// makes the batch point to the copies. Frames that do not fit any more leave the batch.
     #[inline]
     pub fn replace_frames(&mut self, memory: &[u8], batch: &mut Batch) {
         let arena = self.region.bytes_mut();

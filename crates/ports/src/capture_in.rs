@@ -57,7 +57,8 @@ pub struct CaptureSource {
     ended: bool,
 }
 
-/// Opens the file at `path`, or standard input for `-`, and takes off a compression, which is recognised by the first bytes.
+/// Opens the file at `path`, or standard input for `-`, and takes off a compression, which is recognised by
+/// the first bytes.
 pub fn open(path: &str) -> io::Result<Stream> {
     if path == "-" { uncompressed(io::stdin()) } else { uncompressed(File::open(path)?) }
 }
@@ -159,7 +160,8 @@ impl Receive for CaptureSource {
     }
 }
 
-/// The contents of all zstd frames of a stream, one after the other. Frames to be skipped (RFC 8878, section 3.1.2) are.
+/// The contents of all zstd frames of a stream, one after the other. Frames to be skipped (RFC 8878, section
+/// 3.1.2) are.
 struct ZstdFrames<R> {
     source: R,
     decoder: FrameDecoder,

@@ -7,14 +7,16 @@ use std::fs::{self, File};
 use std::io::{self, BufWriter};
 use std::path::Path;
 
-/// Writes `port1.pcapng`, `port2.pcapng` and so on, and `dropped.pcapng`, all of them from the start, also where they stay empty.
+/// Writes `port1.pcapng`, `port2.pcapng` and so on, and `dropped.pcapng`, all of them from the start, also
+/// where they stay empty.
 pub struct CaptureOut {
     /// The capture of dropped packets, then those of the ports: as port numbers have it.
     writers: Vec<PcapngWriter<BufWriter<File>>>,
 }
 
 impl CaptureOut {
-    /// Makes the directory, with those it lies in, and the captures of `ports` ports. Captures of these names that are there are replaced.
+    /// Makes the directory, with those it lies in, and the captures of `ports` ports. Captures of these names
+    /// that are there are replaced.
     pub fn create(directory: &Path, ports: u16, link: LinkType) -> io::Result<CaptureOut> {
         fs::create_dir_all(directory).map_err(|error| in_words(directory, &error))?;
         let writers = (0..=ports).map(|port| {

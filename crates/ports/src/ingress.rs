@@ -1,7 +1,8 @@
 //! By which port each packet of a capture enters: in turn, by flow, at random, or always the same.
 //!
-//! The random numbers are SplitMix64 (Steele, Lea and Flood, "Fast splittable pseudorandom number generators", OOPSLA 2014); the
-//! flow hash folds the addresses, protocol and ports through its mixing function.
+//! The random numbers are SplitMix64 (Steele, Lea and Flood, "Fast splittable pseudorandom number
+//! generators", OOPSLA 2014); the flow hash folds the addresses, protocol and ports through its mixing
+//! function.
 
 use packet::{Batch, PortNumber};
 use std::str::FromStr;
@@ -11,7 +12,8 @@ use std::str::FromStr;
 pub enum Policy {
     /// Packet i, counted from 0, enters by port i mod N + 1.
     RoundRobin,
-    /// All packets of one direction of a flow enter by one port: a hash of addresses, protocol and ports, or of the MAC addresses where there is no IP.
+    /// All packets of one direction of a flow enter by one port: a hash of addresses, protocol and ports, or
+    /// of the MAC addresses where there is no IP.
     Hash,
     /// Each packet enters by a port drawn with this seed.
     Random(u64),
@@ -113,7 +115,8 @@ fn fold(hash: u64, bytes: &[u8]) -> u64 {
     })
 }
 
-/// A hash of what tells a flow: addresses, protocol and ports of the first IP header, or the MAC addresses and EtherType.
+/// A hash of what tells a flow: addresses, protocol and ports of the first IP header, or the MAC addresses
+/// and EtherType.
 fn flow_hash(frame: &[u8]) -> u64 {
     let mut at = 12;
     let ether_type = loop {

@@ -22,15 +22,17 @@ use std::io;
 
 /// Where packets come from.
 pub trait Receive {
-    /// Replaces the contents of `batch` by the next packets, up to [`packet::BATCH`], and returns the memory that their frames lie in.
-    /// An empty batch is the end. What was received before an error has been handed out before it; after it there is nothing more.
+    /// Replaces the contents of `batch` by the next packets, up to [`packet::BATCH`], and returns the memory
+    /// that their frames lie in. An empty batch is the end. What was received before an error has been handed
+    /// out before it; after it there is nothing more.
     fn receive<'a>(&'a mut self, batch: &mut Batch) -> Result<&'a mut [u8], ReceiveError>;
 }
 
 /// Where packets go.
 pub trait Transmit {
-    /// Sends a packet of which `bytes` are known and which had `wire` bytes on the wire, at `time` (nanoseconds since 1970-01-01 UTC).
-    /// Port [`packet::NO_PORT`] is where dropped packets go, with the reason as comment.
+    /// Sends a packet of which `bytes` are known and which had `wire` bytes on the wire, at `time`
+    /// (nanoseconds since 1970-01-01 UTC). Port [`packet::NO_PORT`] is where dropped packets go, with the
+    /// reason as comment.
     fn transmit(
         &mut self,
         port: PortNumber,

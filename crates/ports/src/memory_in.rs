@@ -29,8 +29,8 @@ pub struct MemorySource {
 }
 
 impl MemorySource {
-    /// Hands out every packet of `frames` `repeat` times. With `restore`, a program that changes bytes finds them unchanged at the
-    /// next repeat, for the price of a copy; without, it gets the frames themselves.
+    /// Hands out every packet of `frames` `repeat` times. With `restore`, a program that changes bytes finds
+    /// them unchanged at the next repeat, for the price of a copy; without, it gets the frames themselves.
     pub fn new(frames: Frames, order: Order, repeat: u64, restore: bool, ingress: Ingress) -> MemorySource {
         let copies = restore.then(Arena::new);
         MemorySource { frames, order, repeat, ingress, copies, next: 0, round: 0 }

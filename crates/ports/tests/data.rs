@@ -1,7 +1,8 @@
 //! Reads a directory of captures made by others, where the variable `RAVELIN_DATA` names one, and compares with what is known of them.
 //!
-//! The directory holds `pcapng/output_{le,be}/*/test*.{pcapng,txt}` (conformance files with their block counts),
-//! `malformed/INDEX.csv` (columns `file`, `format`, `packets`, `bytes_on_wire`, `max_frame`) and `captures/facts.json` with captures beside it.
+//! The directory holds `pcapng/output_{le,be}/*/test*.{pcapng,txt}` (conformance files with their block
+//! counts), `malformed/INDEX.csv` (columns `file`, `format`, `packets`, `bytes_on_wire`, `max_frame`) and
+//! `captures/facts.json` with captures beside it.
 
 use packet::{Batch, CaptureError};
 use ports::{CaptureSource, Ingress, Links, OpenError, Policy, Receive, ReceiveError};

@@ -49,8 +49,8 @@ pub struct Record<'a> {
     pub data: &'a [u8],
     /// The length on the wire, in bytes; at least the number of captured bytes.
     pub wire: u32,
-    /// The time of arrival, in nanoseconds since 1970-01-01 UTC; 0 where the record has none. Earlier times read as 0,
-    /// times that do not fit as the largest number.
+    /// The time of arrival, in nanoseconds since 1970-01-01 UTC; 0 where the record has none. Earlier times
+    /// read as 0, times that do not fit as the largest number.
     pub time_ns: u64,
     /// What the bytes start with.
     pub link: LinkType,
@@ -61,7 +61,8 @@ pub struct Record<'a> {
 /// Why a capture cannot be read, or not further.
 #[derive(Debug, thiserror::Error)]
 pub enum CaptureError {
-    /// not a capture: it starts with {found}, and neither pcap nor pcapng does; check that the file is the one that was meant
+    /// not a capture: it starts with {found}, and neither pcap nor pcapng does; check that the file is the
+    /// one that was meant
     #[error(
         "not a capture: it starts with {found}, and neither pcap nor pcapng does; check that the file is the one that was meant"
     )]
@@ -72,7 +73,8 @@ pub enum CaptureError {
     /// the capture is damaged at byte {offset}: {cause}
     #[error("the capture is damaged at byte {offset}: {cause}")]
     Damaged {
-        /// Where the damaged record or block starts, in bytes of the uncompressed stream: the bytes before it are a whole capture.
+        /// Where the damaged record or block starts, in bytes of the uncompressed stream: the bytes before it
+        /// are a whole capture.
         offset: u64,
         /// What is wrong with it.
         cause: Damage,

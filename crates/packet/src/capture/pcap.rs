@@ -10,9 +10,9 @@
 //! +--------+---------+                            in a record's header: interface (4), protocol (2), type (1), 0
 //! ```
 //!
-//! The magic number tells the byte order and the flavour: a1b2c3d4 counts microseconds, a1b23c4d nanoseconds, and a1b2cd34 is the
-//! modified format. Files before version 2.3 have the two lengths the other way round, those of 2.3 either way
-//! (<https://datatracker.ietf.org/doc/draft-ietf-opsawg-pcap/>).
+//! The magic number tells the byte order and the flavour: a1b2c3d4 counts microseconds, a1b23c4d nanoseconds,
+//! and a1b2cd34 is the modified format. Files before version 2.3 have the two lengths the other way round,
+//! those of 2.3 either way (<https://datatracker.ietf.org/doc/draft-ietf-opsawg-pcap/>).
 
 use super::window::Window;
 use super::{CaptureError, Damage, Found, MAXIMUM_CAPTURED, Order, damaged};

@@ -1,4 +1,4 @@
-//! The pcapng format: blocks, of which section headers give the byte order, interface descriptions the clock, and three kinds hold packets.
+//! The pcapng format: blocks, of which some give the byte order, some describe interfaces, and some hold packets.
 //!
 //! ```text
 //! any block                                        section header (type 0a0d0d0a), after the length
@@ -17,7 +17,8 @@
 //! an option: code (2), length (2), value padded to 4; code 0 ends the list
 //! ```
 //!
-//! Blocks of other types are skipped by their length, whatever it is (<https://datatracker.ietf.org/doc/draft-ietf-opsawg-pcapng/>).
+//! Blocks of other types are skipped by their length, whatever it is
+//! (<https://datatracker.ietf.org/doc/draft-ietf-opsawg-pcapng/>).
 
 use super::timestamp::Clock;
 use super::window::{LARGEST, Window};
@@ -65,8 +66,8 @@ struct Block {
     offset: u64,
 }
 
-/// Where the fields of a packet block are, counted from the start of the block. The obsolete kind has the same fields in the same
-/// places; only its interface is half as wide, to make room for the count of drops.
+/// Where the fields of a packet block are, counted from the start of the block. The obsolete kind has the
+/// same fields in the same places; only its interface is half as wide, to make room for the count of drops.
 const TIME: usize = 12;
 const CAPTURED: usize = 20;
 const DATA: usize = 28;
@@ -190,7 +191,8 @@ impl Pcapng {
         })
     }
 
-    /// Reads a packet block that says neither its interface, which is the first, nor its time, nor how many bytes were captured: that follows from the snap length.
+    /// Reads a packet block that says neither its interface, which is the first, nor its time, nor how many
+    /// bytes were captured: that follows from the snap length.
     fn simple_packet<R: Read>(
         &mut self,
         window: &mut Window<R>,

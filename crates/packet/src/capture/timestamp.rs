@@ -22,7 +22,8 @@ impl Clock {
     /// Microseconds, the unit of an interface that names none.
     pub(super) const MICROSECONDS: Clock = Clock { unit: Unit::Nanoseconds(1_000), offset: 0 };
 
-    /// The clock of the options `if_tsresol` and `if_tsoffset` of pcapng: a power of ten, or of two with the top bit set, and seconds.
+    /// The clock of the options `if_tsresol` and `if_tsoffset` of pcapng: a power of ten, or of two with the
+    /// top bit set, and seconds.
     pub(super) fn new(resolution: u8, offset: i64) -> Clock {
         let power = u32::from(resolution & 0x7f);
         let unit = if resolution & 0x80 != 0 {

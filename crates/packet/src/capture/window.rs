@@ -38,7 +38,8 @@ impl<R: Read> Window<R> {
         &self.buffer[self.start..self.end]
     }
 
-    /// Reads until `n` bytes are there or the stream ends; returns how many are there. `n` is at most [`LARGEST`].
+    /// Reads until `n` bytes are there or the stream ends; returns how many are there. `n` is at most
+    /// [`LARGEST`].
     #[inline]
     pub(super) fn fill(&mut self, n: usize) -> Result<usize, CaptureError> {
         if self.end - self.start < n {

@@ -53,7 +53,8 @@ impl<W: Write> PcapngWriter<W> {
         Ok(writer)
     }
 
-    /// Writes a packet. `interface` is its place in the list given at the start; `comment` is shown beside the packet.
+    /// Writes a packet. `interface` is its place in the list given at the start; `comment` is shown beside
+    /// the packet.
     pub fn write(
         &mut self,
         interface: u32,

@@ -1,7 +1,8 @@
 //! Builds frames with right lengths and checksums: Ethernet, 802.1Q, ARP, IPv4, IPv6, TCP, UDP, ICMP.
 //!
-//! The Internet checksum is the complement of the ones' complement sum of 16-bit words (RFC 1071); TCP, UDP and ICMPv6 sum a
-//! pseudo-header of the addresses, the length and the protocol too (RFC 9293, RFC 768, RFC 8200).
+//! The Internet checksum is the complement of the ones' complement sum of 16-bit words (RFC 1071); TCP, UDP
+//! and ICMPv6 sum a pseudo-header of the addresses, the length and the protocol too (RFC 9293, RFC 768, RFC
+//! 8200).
 
 /// The least length of a frame without its check sequence (IEEE 802.3); shorter ones are padded.
 pub(super) const SHORTEST: usize = 60;
@@ -147,7 +148,8 @@ impl Lower {
         pad(out);
     }
 
-    /// The first fragment of a UDP packet, which carries the first `first` bytes (a multiple of 8, the header among them).
+    /// The first fragment of a UDP packet, which carries the first `first` bytes (a multiple of 8, the header
+    /// among them).
     pub(super) fn first_fragment(&self, out: &mut Vec<u8>, ports: [u16; 2], payload: &[u8], first: usize) {
         self.ip(out, UDP, first, 0x2000);
         let start = out.len();

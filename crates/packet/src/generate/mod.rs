@@ -149,7 +149,8 @@ impl Generator {
         self.packets
     }
 
-    /// Puts the captured bytes of the next packet into `out`, in place of what it holds; `None` after the last.
+    /// Puts the captured bytes of the next packet into `out`, in place of what it holds; `None` after the
+    /// last.
     pub fn next(&mut self, out: &mut Vec<u8>) -> Option<Stamp> {
         let left = self.packets - self.made;
         if left == 0 {
@@ -242,7 +243,8 @@ impl Generator {
         }
     }
 
-    /// The flow of the next packet: a new one when it is time for that, else one that has begun, by popularity.
+    /// The flow of the next packet: a new one when it is time for that, else one that has begun, by
+    /// popularity.
     fn draw_flow(&mut self, index: usize, begins: bool) -> u64 {
         let class = &mut self.classes[index];
         if begins {
@@ -289,8 +291,8 @@ impl Generator {
         }
     }
 
-    /// Draws a length around the mean of the class, corrected by what is missing so far. Short means give short lengths all alike;
-    /// longer ones short packets and full ones, as in real traffic.
+    /// Draws a length around the mean of the class, corrected by what is missing so far. Short means give
+    /// short lengths all alike; longer ones short packets and full ones, as in real traffic.
     fn draw_length(&mut self, kind: Kind, forward: bool, begins: bool, shortest: usize, mean: f64) -> usize {
         self.missing += mean;
         let request = kind == Kind::Web && forward && self.bidirectional;

@@ -1,7 +1,8 @@
 //! Divides the packets and flows of a profile among classes: every combination of protocol, tag and address family.
 //!
-//! Whole numbers are dealt out by largest remainders, so that they add up exactly. While packets are made, each is drawn from what is
-//! left, like cards from a stack; the order is random and the counts at the end are exact.
+//! Whole numbers are dealt out by largest remainders, so that they add up exactly. While packets are made,
+//! each is drawn from what is left, like cards from a stack; the order is random and the counts at the end
+//! are exact.
 
 use super::frame::{LONGEST, SHORTEST};
 use super::profile::Profile;
@@ -52,7 +53,8 @@ impl Class {
         (headers + if self.vlan { 4 } else { 0 } + if self.ipv6 { 20 } else { 0 }).max(SHORTEST)
     }
 
-    /// Whether the next packet of the class begins a flow: so that the beginnings are spread over all its packets.
+    /// Whether the next packet of the class begins a flow: so that the beginnings are spread over all its
+    /// packets.
     pub(super) fn begins_flow(&self) -> bool {
         // Two fragments make one packet of the flow.
         let unit = if self.kind == Kind::Fragment { 2 } else { 1 };
@@ -131,7 +133,8 @@ fn deal_flows(flows: u64, classes: &mut [Class]) {
         class.flows = 1;
         left = left.saturating_sub(1);
     }
-    // The rest by the packets beyond the one of each class's first flow, so that no class gets more flows than packets.
+    // The rest by the packets beyond the one of each class's first flow, so that no class gets more flows
+    // than packets.
     let weights: Vec<_> = some.iter().map(|class| (class.total - class.flows) as f64).collect();
     for (class, more) in some.iter_mut().zip(deal(left, &weights)) {
         class.flows += more;
@@ -145,8 +148,9 @@ fn deal_flows(flows: u64, classes: &mut [Class]) {
 
 /// Sets the mean lengths so that the mean over all packets is the profile's.
 ///
-/// Each class has a typical length; all are stretched or shrunk from the shortest possible by one factor, except those of requests to web
-/// servers, which the profile gives and which are only shrunk. The factor is found by bisection.
+/// Each class has a typical length; all are stretched or shrunk from the shortest possible by one factor,
+/// except those of requests to web servers, which the profile gives and which are only shrunk. The factor is
+/// found by bisection.
 fn set_means(profile: &Profile, classes: &mut [Class]) {
     let wanted = profile.mean_bytes * classes.iter().map(|class| class.total as f64).sum::<f64>();
     let (mut low, mut high) = (0.0, 4_000.0);

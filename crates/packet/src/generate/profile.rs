@@ -7,8 +7,8 @@ pub struct Profile {
     pub packets: u64,
     /// The mean length of a packet on the wire, in bytes, without the frame check sequence.
     pub mean_bytes: f64,
-    /// How many TCP and UDP flows there are, both directions of a conversation counted as one; at least one for each combination of
-    /// protocol, tag and address family that has packets.
+    /// How many TCP and UDP flows there are, both directions of a conversation counted as one; at least one
+    /// for each combination of protocol, tag and address family that has packets.
     pub flows: u64,
     /// How many hosts there are: a quarter of them clients, the others servers.
     pub hosts: u32,
@@ -158,7 +158,8 @@ impl Profile {
         }
     }
 
-    /// A little of everything in a small capture: it keeps the headers and little more, as captures for statistics do.
+    /// A little of everything in a small capture: it keeps the headers and little more, as captures for
+    /// statistics do.
     pub fn demo() -> Profile {
         Profile {
             packets: 2_000,

@@ -30,7 +30,8 @@ fn source(bytes: Vec<u8>, links: Links) -> Result<CaptureSource, OpenError> {
     CaptureSource::of_stream("test".to_owned(), stream, links, Ingress::new(Policy::RoundRobin, 5))
 }
 
-/// The sizes of the batches, and the error at the end if there is one. Checks the numbers and ports of the packets.
+/// The sizes of the batches, and the error at the end if there is one. Checks the numbers and ports of the
+/// packets.
 fn drain(mut source: CaptureSource) -> (Vec<usize>, Option<String>) {
     let mut batch = Batch::new();
     let mut sizes = Vec::new();
