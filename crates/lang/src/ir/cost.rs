@@ -85,8 +85,11 @@ pub fn cost(program: &Program) -> Cost {
     Cost { functions, tables, memory }
 }
 
+/// One figure of a bound.
+type Figure = fn(&Bound) -> u64;
+
 impl Bound {
-    const FIGURES: [(&'static str, fn(&Bound) -> u64); 6] = [
+    const FIGURES: [(&'static str, Figure); 6] = [
         ("instructions", |bound| bound.instructions),
         ("lookups", |bound| bound.lookups),
         ("table writes", |bound| bound.table_writes),
@@ -371,7 +374,7 @@ impl Display for Grouped {
         }
         let digits = self.0.to_string();
         for (index, digit) in digits.chars().enumerate() {
-            if index > 0 && (digits.len() - index) % 3 == 0 {
+            if index > 0 && (digits.len() - index).is_multiple_of(3) {
                 out.write_str(",")?;
             }
             write!(out, "{digit}")?;

@@ -106,7 +106,7 @@ impl<'a> Tokens<'a> {
     pub(super) fn hexadecimal(&mut self) -> Result<Vec<u8>, ReadError> {
         let Token::Text(text) = self.peek() else { return Err(self.expected("bytes in quotes")) };
         let digits: Option<Vec<u32>> = text.chars().map(|digit| digit.to_digit(16)).collect();
-        let Some(digits) = digits.filter(|digits| digits.len() % 2 == 0) else {
+        let Some(digits) = digits.filter(|digits| digits.len().is_multiple_of(2)) else {
             return Err(self.error("expected pairs of hexadecimal digits".to_owned()));
         };
         self.advance();
