@@ -236,8 +236,10 @@ pub(super) fn checksum(sum: u64, bytes: &[u8]) -> u16 {
     !(sum as u16)
 }
 
+/// A sum that folds to the ones' complement sum of the 16-bit words. Words of 32 bits fold to the same and are half as many.
 fn sum_words(bytes: &[u8]) -> u64 {
-    let mut words = bytes.chunks_exact(2);
-    let sum: u64 = words.by_ref().map(|word| u64::from(u16::from_be_bytes([word[0], word[1]]))).sum();
-    sum + words.remainder().first().map_or(0, |&last| u64::from(last) << 8)
+    let (words, rest) = bytes.as_chunks::<4>();
+    let mut last = [0; 4];
+    last[..rest.len()].copy_from_slice(rest);
+    words.iter().chain([&last]).map(|&word| u64::from(u32::from_be_bytes(word))).sum()
 }
