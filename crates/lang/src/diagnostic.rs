@@ -63,7 +63,12 @@ pub struct Diagnostic {
 
 impl Diagnostic {
     /// An error with its primary place.
-    pub fn error(code: &'static str, headline: impl Into<String>, span: Span, label: impl Into<String>) -> Self {
+    pub fn error(
+        code: &'static str,
+        headline: impl Into<String>,
+        span: Span,
+        label: impl Into<String>,
+    ) -> Self {
         Self {
             code,
             severity: Severity::Error,
@@ -77,7 +82,12 @@ impl Diagnostic {
     }
 
     /// A warning with its primary place.
-    pub fn warning(code: &'static str, headline: impl Into<String>, span: Span, label: impl Into<String>) -> Self {
+    pub fn warning(
+        code: &'static str,
+        headline: impl Into<String>,
+        span: Span,
+        label: impl Into<String>,
+    ) -> Self {
         Self { severity: Severity::Warning, ..Self::error(code, headline, span, label) }
     }
 

@@ -1,0 +1,397 @@
+//! Declarations: first every name gets its number, then what stands behind the names is defined.
+
+use super::hir::{self, HeaderId, LayoutId, StageId};
+use super::types::{EnumId, TableId, Type};
+use super::{Checker, Context, Enum};
+use crate::ast::{self, Item, Name};
+use crate::diagnostic::Diagnostic;
+use std::collections::HashMap;
+
+impl<'a> Checker<'a> {
+    /// Gives every declared name its number and reports names declared twice.
+    pub(crate) fn declare(&mut self, items: &[&'a Item]) {
+        let mut seen: HashMap<(&'static str, &str), &Name> = HashMap::new();
+        let mut fresh = Vec::new();
+        for &item in items {
+            if let Some((kind, name)) = declared_name(item)
+                && let Some(first) = seen.insert((kind, &name.text), name)
+            {
+                self.report(
+                    Diagnostic::error(
+                        "E0101",
+                        format!("the {kind} `{}` is declared twice", name.text),
+                        name.span,
+                        "declared again here",
+                    )
+                    .place(first.span, "declared first here"),
+                );
+                continue;
+            }
+            fresh.push(item);
+        }
+        for &item in &fresh {
+            match item {
+                Item::Const(item) => {
+                    self.constant_items.insert(&item.name.text, item);
+                }
+                Item::Function(item) => {
+                    self.function_items.insert(&item.name.text, item);
+                }
+                Item::Reason(item) => {
+                    self.reason_names.insert(item.name.text.clone(), item.name.span);
+                    self.program.reasons.push((item.name.text.clone(), item.help.clone()));
+                }
+                _ => {}
+            }
+        }
+        for &item in &fresh {
+            if let Item::Enum(item) = item {
+                self.define_enum(item);
+            }
+        }
+        let layouts: Vec<&ast::Layout> = fresh
+            .iter()
+            .filter_map(|item| if let Item::Layout(layout) = item { Some(layout) } else { None })
+            .collect();
+        for (index, layout) in layouts.iter().enumerate() {
+            self.layout_names.insert(layout.name.text.clone(), LayoutId(index));
+        }
+        for layout in layouts {
+            let layout = self.define_layout(layout);
+            self.program.layouts.push(layout);
+        }
+        for &item in &fresh {
+            match item {
+                Item::Counter(item) => self.define_counter(item),
+                Item::Table(item) => {
+                    self.table_names.insert(item.name.text.clone(), TableId(self.program.tables.len()));
+                    let table = self.define_table(item);
+                    self.program.tables.push(table);
+                }
+                Item::Stage(item) => self.declare_stage(item),
+                Item::Event(item) => {
+                    let params = self.declare_params(&item.params);
+                    self.event_names.insert(item.name.text.clone(), self.program.events.len());
+                    self.program.events.push(hir::Event {
+                        name: item.name.text.clone(),
+                        span: item.name.span,
+                        params,
+                        body: hir::Block::default(),
+                    });
+                }
+                _ => {}
+            }
+        }
+    }
+
+    /// Checks what stands in stages, events and periodic handlers, and the constants and functions that nothing used.
+    pub(crate) fn define_bodies(&mut self, items: &[&'a Item]) {
+        let mut done_stages = vec![false; self.program.stages.len()];
+        let mut done_events = vec![false; self.program.events.len()];
+        for &item in items {
+            match item {
+                Item::Const(item) => {
+                    self.constant_named(&item.name.text);
+                }
+                Item::Function(item) => {
+                    self.function_named(&item.name.text);
+                }
+                Item::Stage(item) => {
+                    let id = self.stage_names[&item.name.text];
+                    if !std::mem::replace(&mut done_stages[id.0], true) {
+                        self.define_stage(item, id);
+                    }
+                }
+                Item::Event(item) => {
+                    let id = self.event_names[&item.name.text];
+                    if !std::mem::replace(&mut done_events[id], true) {
+                        let params = self.program.events[id].params.clone();
+                        self.program.events[id].body = self.handler_body(&item.body, &params);
+                    }
+                }
+                Item::Every(item) => {
+                    let period = self.constant(&item.period, &Type::Time).unwrap_or(1) as u64;
+                    if period == 0 {
+                        self.error(
+                            "E0601",
+                            "the period of `every` is zero",
+                            item.period.span,
+                            "must be longer than zero",
+                        );
+                    }
+                    let body = self.handler_body(&item.body, &[]);
+                    self.program.every.push((period.max(1), body));
+                }
+                _ => {}
+            }
+        }
+    }
+
+    fn define_enum(&mut self, item: &ast::Enum) {
+        let ty = self.resolve_type(&item.ty);
+        let width = match ty {
+            Type::Uint(width) => width,
+            _ => {
+                self.error(
+                    "E0200",
+                    "an enum stands on an unsigned integer",
+                    item.ty.span,
+                    format!("this is {ty}"),
+                );
+                16
+            }
+        };
+        let mut members: Vec<(String, u128)> = Vec::new();
+        for (name, value) in &item.members {
+            let value = self.constant(value, &Type::Uint(width)).unwrap_or(0);
+            if members.iter().any(|(other, _)| *other == name.text) {
+                self.error(
+                    "E0101",
+                    format!("the member `{}` is declared twice", name.text),
+                    name.span,
+                    "declared again here",
+                );
+            }
+            members.push((name.text.clone(), value));
+        }
+        self.enum_names.insert(item.name.text.clone(), EnumId(self.enums.len()));
+        self.enums.push(Enum { name: item.name.text.clone(), width, members });
+    }
+
+    fn define_counter(&mut self, item: &ast::Counter) {
+        let mut size = 1;
+        if let Some(expr) = &item.size {
+            size = self.constant(expr, &Type::Uint(32)).unwrap_or(1);
+            if !(1..=1 << 20).contains(&size) {
+                self.error(
+                    "E0501",
+                    "a counter has 1 to 1,048,576 cells",
+                    expr.span,
+                    format!("this is {size}"),
+                );
+                size = 1;
+            }
+        }
+        self.counter_names.insert(item.name.text.clone(), self.program.counters.len() as u32);
+        self.program.counters.push(crate::ir::Counter {
+            name: item.name.text.clone(),
+            size: size as u32,
+            indexed: item.size.is_some(),
+        });
+    }
+
+    fn declare_params(&mut self, params: &[ast::Param]) -> Vec<hir::LocalId> {
+        let mut locals = Vec::new();
+        for (index, param) in params.iter().enumerate() {
+            let ty = self.resolve_type(&param.ty);
+            if params[..index].iter().any(|other| other.name.text == param.name.text) {
+                self.error(
+                    "E0101",
+                    format!("the parameter `{}` is declared twice", param.name.text),
+                    param.name.span,
+                    "declared again here",
+                );
+            }
+            locals.push(self.new_local(&param.name.text, ty, false));
+        }
+        locals
+    }
+
+    fn declare_stage(&mut self, item: &'a ast::Stage) {
+        let id = StageId(self.program.stages.len());
+        let header = item.header.as_ref().and_then(|(name, layout)| self.declare_header(name, layout));
+        let params = self.declare_params(&item.params);
+        if item.start {
+            if !params.is_empty() {
+                self.error(
+                    "E0206",
+                    "the start takes no parameters",
+                    item.name.span,
+                    "nothing hands values to it",
+                );
+            }
+            if let Some(first) = self.program.start {
+                let first = self.program.stages[first.0].name_span;
+                self.report(
+                    Diagnostic::error("E0402", "a program has one start", item.name.span, "a second start")
+                        .place(first, "the first start"),
+                );
+            } else {
+                self.program.start = Some(id);
+            }
+        }
+        let cap = item.cap.as_ref().map(|expr| {
+            let cap = self.constant(expr, &Type::Uint(32)).unwrap_or(1);
+            if !(1..=1 << 16).contains(&cap) {
+                self.error("E0502", "a cap lies between 1 and 65,536", expr.span, format!("this is {cap}"));
+            }
+            cap.clamp(1, 1 << 16) as u32
+        });
+        self.stage_names.insert(item.name.text.clone(), id);
+        self.program.stages.push(hir::Stage {
+            name: item.name.text.clone(),
+            name_span: item.name.span,
+            header,
+            params,
+            cap,
+            requires: Vec::new(),
+            body: hir::Block::default(),
+            span: item.span,
+        });
+    }
+
+    fn declare_header(&mut self, name: &Name, layout: &Name) -> Option<HeaderId> {
+        let Some(&layout_id) = self.layout_names.get(&layout.text) else {
+            let known: Vec<String> = self.layout_names.keys().cloned().collect();
+            self.unknown("layout", &layout.text, layout.span, known.iter().map(String::as_str));
+            return None;
+        };
+        if let Some(&header) = self.header_names.get(&name.text) {
+            let other = self.program.headers[header.0].layout;
+            if other != layout_id {
+                let other = self.program.layouts[other.0].name.clone();
+                self.report(
+                    Diagnostic::error(
+                        "E0414",
+                        format!("the header name `{}` stands for two layouts", name.text),
+                        name.span,
+                        format!("here for {}, elsewhere for {other}", layout.text),
+                    )
+                    .help("give the headers different names: later stages know a header by its name"),
+                );
+            }
+            return Some(header);
+        }
+        let header = HeaderId(self.program.headers.len());
+        self.program.headers.push(hir::Header { name: name.text.clone(), layout: layout_id });
+        self.header_names.insert(name.text.clone(), header);
+        Some(header)
+    }
+
+    fn define_stage(&mut self, item: &'a ast::Stage, id: StageId) {
+        self.context = Context::Packet;
+        let (params, header) = (self.program.stages[id.0].params.clone(), self.program.stages[id.0].header);
+        self.enter_params(&item.params, &params);
+        self.own_header = header;
+        self.unrolled = 1;
+        let mut requires = Vec::new();
+        for name in &item.requires {
+            match self.header_names.get(&name.text) {
+                Some(&header) => requires.push((header, name.span)),
+                None => {
+                    let known: Vec<String> = self.header_names.keys().cloned().collect();
+                    self.unknown("header", &name.text, name.span, known.iter().map(String::as_str));
+                }
+            }
+        }
+        let body = self.block(&item.body);
+        if !body.ends {
+            let end = crate::source::Span::new(
+                item.body.span.file,
+                item.body.span.end.saturating_sub(1),
+                item.body.span.end,
+            );
+            self.report(
+                Diagnostic::error(
+                    "E0403",
+                    format!("a packet can reach the end of `{}` without a verdict", item.name.text),
+                    end,
+                    "nothing says what becomes of it here",
+                )
+                .place(item.name.span, "it comes in here")
+                .help("end every path with send, flood, multicast, drop, punt, recirculate or goto"),
+            );
+        }
+        self.program.stages[id.0].requires = requires;
+        self.program.stages[id.0].body = body;
+        self.own_header = None;
+        self.scopes.clear();
+        self.context = Context::Constant;
+    }
+
+    fn enter_params(&mut self, params: &[ast::Param], locals: &[hir::LocalId]) {
+        let scope = params.iter().map(|param| param.name.text.clone()).zip(locals.iter().copied()).collect();
+        self.scopes = vec![scope];
+    }
+
+    fn handler_body(&mut self, body: &'a ast::Block, params: &[hir::LocalId]) -> hir::Block {
+        self.context = Context::Handler;
+        self.unrolled = 1;
+        let scope = params.iter().map(|local| (self.program.locals[local.0].name.clone(), *local)).collect();
+        self.scopes = vec![scope];
+        let body = self.block(body);
+        self.scopes.clear();
+        self.context = Context::Constant;
+        body
+    }
+
+    /// The type behind its text.
+    pub(crate) fn resolve_type(&mut self, ty: &ast::Type) -> Type {
+        match &ty.kind {
+            ast::TypeKind::Uint(width @ 1..=128) => Type::Uint(*width as u8),
+            ast::TypeKind::Uint(width) => {
+                self.error(
+                    "E0207",
+                    "an integer has 1 to 128 bits",
+                    ty.span,
+                    format!("this asks for {width}"),
+                );
+                Type::Unknown
+            }
+            ast::TypeKind::Named(name) => match name.as_str() {
+                "bool" => Type::Bool,
+                "ip4" => Type::Ip4,
+                "ip6" => Type::Ip6,
+                "mac" => Type::Mac,
+                "port" => Type::Port,
+                "time" => Type::Time,
+                _ => match self.enum_names.get(name) {
+                    Some(&id) => Type::Enum(id, name.clone(), self.enums[id.0].width),
+                    None => {
+                        let words = ["bool", "ip4", "ip6", "mac", "port", "time", "u8", "u16", "u32", "u64"];
+                        let known: Vec<String> = words
+                            .iter()
+                            .map(|word| word.to_string())
+                            .chain(self.enum_names.keys().cloned())
+                            .collect();
+                        self.unknown("type", name, ty.span, known.iter().map(String::as_str));
+                        Type::Unknown
+                    }
+                },
+            },
+        }
+    }
+}
+
+/// How values of a type are shown.
+pub(crate) fn kind_of(enums: &[Enum], ty: &Type) -> crate::ir::Kind {
+    use crate::ir::Kind;
+    match ty {
+        Type::Bool => Kind::Bool,
+        Type::Ip4 => Kind::Ip4,
+        Type::Ip6 => Kind::Ip6,
+        Type::Mac => Kind::Mac,
+        Type::Port => Kind::Port,
+        Type::Time => Kind::Time,
+        Type::Enum(id, ..) => {
+            Kind::Names(enums[id.0].members.iter().map(|(name, value)| (*value, name.clone())).collect())
+        }
+        _ => Kind::Uint,
+    }
+}
+
+/// What kind of thing an item declares, and under which name.
+fn declared_name(item: &Item) -> Option<(&'static str, &Name)> {
+    match item {
+        Item::Const(item) => Some(("constant", &item.name)),
+        Item::Enum(item) => Some(("enum", &item.name)),
+        Item::Layout(item) => Some(("layout", &item.name)),
+        Item::Table(item) => Some(("table", &item.name)),
+        Item::Counter(item) => Some(("counter", &item.name)),
+        Item::Reason(item) => Some(("reason", &item.name)),
+        Item::Function(item) => Some(("function", &item.name)),
+        Item::Stage(item) => Some(("stage", &item.name)),
+        Item::Event(item) => Some(("event", &item.name)),
+        Item::Every(_) | Item::Test(_) => None,
+    }
+}

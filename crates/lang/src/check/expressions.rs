@@ -1,0 +1,669 @@
+//! Expressions: every one gets a type; literals take the type that is expected of them.
+
+use super::hir::{Arm, Expr, ExprKind, LocalId};
+use super::types::{Type, largest};
+use super::{Checker, Context, Function};
+use crate::ast::{self, BinaryOp, CastMode, UnaryOp};
+use crate::diagnostic::Diagnostic;
+use crate::source::Span;
+
+/// All calls of functions in a program may add up to so many steps when they are put in place.
+const LARGEST_INLINED: usize = 20_000;
+
+impl Checker<'_> {
+    /// Checks an expression; `expected` guides literals and is not enforced (see [`Checker::expect_type`]).
+    pub(crate) fn expression(&mut self, expr: &ast::Expr, expected: Option<&Type>) -> Expr {
+        let span = expr.span;
+        match &expr.kind {
+            ast::ExprKind::Int(value) => self.integer(*value, expected, span),
+            ast::ExprKind::Bool(value) => constant(u128::from(*value), Type::Bool, span),
+            ast::ExprKind::Ip4(value) => constant(u128::from(*value), Type::Ip4, span),
+            ast::ExprKind::Ip6(value) => constant(*value, Type::Ip6, span),
+            ast::ExprKind::Mac(value) => constant(u128::from(*value), Type::Mac, span),
+            ast::ExprKind::Duration(value) => constant(u128::from(*value), Type::Time, span),
+            ast::ExprKind::Prefix4(..) | ast::ExprKind::Prefix6(..) => {
+                self.error("E0209", "a prefix is no value", span, "use it in a pattern or behind `in`");
+                error(span)
+            }
+            ast::ExprKind::Word(name) => self.word(name, expected, span),
+            ast::ExprKind::Field(base, name) => self.field_of(base, name, span),
+            ast::ExprKind::Lookup(table, keys) => self.lookup(table, keys, span),
+            ast::ExprKind::Call(name, args) => self.call(name, args, expected, span),
+            ast::ExprKind::Unary(UnaryOp::Not, inner) => {
+                let inner = self.expression(inner, Some(&Type::Bool));
+                self.expect_type(&inner, &Type::Bool);
+                Expr { kind: ExprKind::Not(Box::new(inner)), ty: Type::Bool, span }
+            }
+            ast::ExprKind::Unary(UnaryOp::Complement, inner) => {
+                let inner = self.expression(inner, expected);
+                self.expect_number(&inner);
+                Expr { ty: inner.ty.clone(), kind: ExprKind::Complement(Box::new(inner)), span }
+            }
+            ast::ExprKind::Binary(op, a, b) => self.binary(*op, a, b, expected, span),
+            ast::ExprKind::Cast(inner, mode, ty) => self.cast(inner, *mode, ty, span),
+            ast::ExprKind::InRange(value, from, to) => {
+                let value = self.expression(value, None);
+                let low = self.constant(from, &value.ty);
+                let high = match to {
+                    Some(to) => self.constant(to, &value.ty),
+                    None => Some(value.ty.largest()),
+                };
+                let (Some(low), Some(high)) = (low, high) else { return error(span) };
+                let ty = value.ty.clone();
+                let bound = |number| Box::new(constant(number, ty.clone(), span));
+                let above = Expr {
+                    kind: ExprKind::Compare(BinaryOp::Ge, Box::new(value.clone()), bound(low)),
+                    ty: Type::Bool,
+                    span,
+                };
+                let below = Expr {
+                    kind: ExprKind::Compare(BinaryOp::Le, Box::new(value), bound(high)),
+                    ty: Type::Bool,
+                    span,
+                };
+                Expr { kind: ExprKind::Logic(true, Box::new(above), Box::new(below)), ty: Type::Bool, span }
+            }
+            ast::ExprKind::InPrefix(value, prefix) => self.in_prefix(value, prefix, span),
+            ast::ExprKind::Tuple(parts) => {
+                let wanted: Vec<Option<Type>> = match expected {
+                    Some(Type::Tuple(types)) if types.len() == parts.len() => {
+                        types.iter().cloned().map(Some).collect()
+                    }
+                    _ => vec![None; parts.len()],
+                };
+                let parts: Vec<Expr> = parts
+                    .iter()
+                    .zip(&wanted)
+                    .map(|(part, wanted)| self.expression(part, wanted.as_ref()))
+                    .collect();
+                let ty = Type::Tuple(parts.iter().map(|part| part.ty.clone()).collect());
+                Expr { kind: ExprKind::Tuple(parts), ty, span }
+            }
+            ast::ExprKind::If(condition, yes, no) => {
+                let condition = self.expression(condition, Some(&Type::Bool));
+                self.expect_type(&condition, &Type::Bool);
+                let (yes, no) = self.alike(yes, no, expected);
+                if !self.expect_single(&yes) {
+                    return error(span);
+                }
+                Expr {
+                    ty: yes.ty.clone(),
+                    kind: ExprKind::If(Box::new(condition), Box::new(yes), Box::new(no)),
+                    span,
+                }
+            }
+            ast::ExprKind::Match(value, arms) => self.match_expression(value, arms, expected, span),
+        }
+    }
+
+    /// Reports an expression of another type; true if it fits.
+    pub(crate) fn expect_type(&mut self, expr: &Expr, wanted: &Type) -> bool {
+        if expr.ty.fits(wanted) {
+            return true;
+        }
+        let mut diagnostic = Diagnostic::error(
+            "E0200",
+            format!("{wanted} is wanted here, not {}", expr.ty),
+            expr.span,
+            format!("this is {}", expr.ty),
+        );
+        if let (Some(from), Some(to)) = (expr.ty.width(), wanted.width()) {
+            diagnostic = if matches!(wanted, Type::Bool) {
+                diagnostic.help("compare it: a condition is true or false")
+            } else if from <= to {
+                let at = Span::new(expr.span.file, expr.span.end, expr.span.end);
+                diagnostic.suggest(format!("convert it: `as {wanted}`"), at, format!(" as {wanted}"))
+            } else {
+                diagnostic.help(format!("`as {wanted}` where it is known to fit, `as% {wanted}` keeps the low bits, `as| {wanted}` takes at most the largest value"))
+            };
+        }
+        self.report(diagnostic);
+        false
+    }
+
+    /// `if` and `match` give single values.
+    fn expect_single(&mut self, expr: &Expr) -> bool {
+        let single = expr.ty.width().is_some();
+        if !single {
+            self.error(
+                "E0231",
+                format!("{} is no single value", expr.ty),
+                expr.span,
+                "`if` and `match` as expressions give single values",
+            );
+        }
+        single
+    }
+
+    fn expect_number(&mut self, expr: &Expr) -> bool {
+        if expr.ty.is_number() {
+            return true;
+        }
+        self.report(
+            Diagnostic::error(
+                "E0210",
+                format!("{} is no number to calculate with", expr.ty),
+                expr.span,
+                format!("this is {}", expr.ty),
+            )
+            .help("convert it first, for example `as u32`"),
+        );
+        false
+    }
+
+    fn integer(&mut self, value: u128, expected: Option<&Type>, span: Span) -> Expr {
+        let ty = match expected {
+            Some(ty) if ty.takes_integers() && *ty != Type::Unknown => ty.clone(),
+            _ => Type::Uint(
+                [8, 16, 32, 64, 128].into_iter().find(|&width| value <= largest(width)).unwrap_or(128),
+            ),
+        };
+        if value > ty.largest() {
+            self.error(
+                "E0201",
+                format!("{value} does not fit {ty}"),
+                span,
+                format!("the largest value is {}", ty.largest()),
+            );
+            return Expr { kind: ExprKind::Const(ty.largest()), ty, span };
+        }
+        constant(value, ty, span)
+    }
+
+    fn word(&mut self, name: &str, expected: Option<&Type>, span: Span) -> Expr {
+        if let Some(local) = self.find_local(name) {
+            return Expr { kind: ExprKind::Local(local), ty: self.program.locals[local.0].ty.clone(), span };
+        }
+        if let Context::Layout(layout) = self.context
+            && let Some(index) =
+                self.program.layouts[layout.0].fields.iter().position(|field| field.name == name)
+        {
+            return self.own_field(layout.0, index, expected, span);
+        }
+        if let Some(Type::Variants(table, _)) = expected
+            && let Some(variant) = self.variant_named(*table, name)
+        {
+            return self.variant(*table, variant, &[], span);
+        }
+        if self.constant_items.contains_key(name) {
+            return match self.constant_named(name) {
+                Some((ty, value)) => constant(value, ty, span),
+                None => error(span),
+            };
+        }
+        let packet_word = matches!(name, "in_port" | "length" | "payload");
+        if packet_word && self.context != Context::Packet {
+            let place = self.place_in_words();
+            self.error(
+                "E0415",
+                format!("there is no packet {place}"),
+                span,
+                format!("`{name}` belongs to a packet"),
+            );
+            return error(span);
+        }
+        match name {
+            "in_port" => return Expr { kind: ExprKind::InPort, ty: Type::Port, span },
+            "length" => return Expr { kind: ExprKind::Length, ty: Type::Uint(32), span },
+            "payload" => return Expr { kind: ExprKind::Payload, ty: Type::View, span },
+            "now" if matches!(self.context, Context::Packet | Context::Handler) => {
+                return Expr { kind: ExprKind::Now, ty: Type::Time, span };
+            }
+            _ => {}
+        }
+        if self.find_header(name).is_some() {
+            self.error(
+                "E0211",
+                format!("`{name}` is a header, not a value"),
+                span,
+                format!("name one of its fields: `{name}.…`"),
+            );
+            return error(span);
+        }
+        if self.table_names.contains_key(name) {
+            self.error(
+                "E0211",
+                format!("`{name}` is a table, not a value"),
+                span,
+                format!("look something up in it: `{name}[…]`"),
+            );
+            return error(span);
+        }
+        let mut known: Vec<String> = self.scopes.iter().flat_map(|scope| scope.keys().cloned()).collect();
+        known.extend(self.constant_items.keys().map(|name| name.to_string()));
+        known.extend(["in_port", "length", "payload", "now"].map(String::from));
+        if let Context::Layout(layout) = self.context {
+            known.extend(self.program.layouts[layout.0].fields.iter().map(|field| field.name.clone()));
+        }
+        self.unknown("value", name, span, known.iter().map(String::as_str));
+        error(span)
+    }
+
+    fn place_in_words(&self) -> &'static str {
+        match self.context {
+            Context::Handler => "in an event or periodic handler: hand over what is needed as an argument",
+            Context::Function => "in a function: hand over what is needed as an argument",
+            _ => "here",
+        }
+    }
+
+    fn own_field(&mut self, layout: usize, index: usize, expected: Option<&Type>, span: Span) -> Expr {
+        let field = &self.program.layouts[layout].fields[index];
+        let (ty, conditional) = (field.ty.clone(), field.conditional);
+        let there = !conditional
+            || match (&self.shared_when, self.field_conditions.get(&(layout, index))) {
+                (Some(here), Some(condition)) => same(here, condition),
+                _ => false,
+            };
+        if !there || ty == Type::View {
+            let what = if !there { "is not always there" } else { "is no number" };
+            let name = field.name.clone();
+            self.error(
+                "E0309",
+                format!("`{name}` {what}"),
+                span,
+                "sizes and conditions are made of numbers that are always there",
+            );
+            return error(span);
+        }
+        let own = Expr { kind: ExprKind::Own(index), ty: ty.clone(), span };
+        match (expected, &ty) {
+            (Some(Type::Uint(32)), Type::Uint(width) | Type::Enum(_, _, width)) if *width < 32 => {
+                Expr { kind: ExprKind::Cast(Box::new(own), CastMode::Exact), ty: Type::Uint(32), span }
+            }
+            _ => own,
+        }
+    }
+
+    fn field_of(&mut self, base: &ast::Expr, name: &ast::Name, span: Span) -> Expr {
+        if let ast::ExprKind::Word(word) = &base.kind
+            && self.find_local(word).is_none()
+        {
+            if let Some(&id) = self.enum_names.get(word) {
+                let members = self.enums[id.0].members.clone();
+                let (enum_name, width) = (self.enums[id.0].name.clone(), self.enums[id.0].width);
+                return match members.iter().find(|(member, _)| *member == name.text) {
+                    Some((_, value)) => constant(*value, Type::Enum(id, enum_name, width), span),
+                    None => {
+                        self.unknown(
+                            "member",
+                            &name.text,
+                            name.span,
+                            members.iter().map(|(member, _)| member.as_str()),
+                        );
+                        error(span)
+                    }
+                };
+            }
+            if let Some(header) = self.find_header(word) {
+                if self.context != Context::Packet {
+                    let place = self.place_in_words();
+                    self.error(
+                        "E0415",
+                        format!("there is no packet {place}"),
+                        span,
+                        format!("`{word}` is a header of a packet"),
+                    );
+                    return error(span);
+                }
+                let layout = &self.program.layouts[self.program.headers[header.0].layout.0];
+                let Some(index) = layout.fields.iter().position(|field| field.name == name.text) else {
+                    let known: Vec<String> = layout.fields.iter().map(|field| field.name.clone()).collect();
+                    let what = format!("field of {}", layout.name);
+                    self.unknown(&what, &name.text, name.span, known.iter().map(String::as_str));
+                    return error(span);
+                };
+                let field = &layout.fields[index];
+                let ty = if field.conditional {
+                    Type::Option(Box::new(field.ty.clone()))
+                } else {
+                    field.ty.clone()
+                };
+                return Expr { kind: ExprKind::Field(header, index), ty, span };
+            }
+            if !matches!(self.context, Context::Layout(_)) {
+                let mut known: Vec<String> = self.header_names.keys().cloned().collect();
+                known.extend(self.enum_names.keys().cloned());
+                self.unknown("header or enum", word, base.span, known.iter().map(String::as_str));
+                return error(span);
+            }
+        }
+        let checked = self.expression(base, None);
+        if checked.ty == Type::Unknown {
+            return error(span);
+        }
+        if let Some(flags) = self.flags_of(&checked) {
+            let Some(position) = flags.iter().position(|flag| *flag == name.text) else {
+                self.unknown("flag", &name.text, name.span, flags.iter().map(String::as_str));
+                return error(span);
+            };
+            let bit = (flags.len() - 1 - position) as u8;
+            return Expr { kind: ExprKind::Bit(Box::new(checked), bit), ty: Type::Bool, span };
+        }
+        if checked.ty == Type::View && name.text == "length" {
+            return Expr { kind: ExprKind::ViewLength(Box::new(checked)), ty: Type::Uint(32), span };
+        }
+        self.error(
+            "E0212",
+            format!("{} has no field `{}`", checked.ty, name.text),
+            name.span,
+            "no such field",
+        );
+        error(span)
+    }
+
+    fn flags_of(&self, expr: &Expr) -> Option<Vec<String>> {
+        let field = match (&expr.kind, self.context) {
+            (ExprKind::Field(header, index), _) => {
+                &self.program.layouts[self.program.headers[header.0].layout.0].fields[*index]
+            }
+            (ExprKind::Own(index), Context::Layout(layout)) => &self.program.layouts[layout.0].fields[*index],
+            _ => return None,
+        };
+        (!field.flags.is_empty() && !field.conditional).then(|| field.flags.clone())
+    }
+
+    fn lookup(&mut self, table: &ast::Name, keys: &[ast::Expr], span: Span) -> Expr {
+        let Some(id) = self.table_named(table) else { return error(span) };
+        if !matches!(self.context, Context::Packet | Context::Handler) {
+            self.error(
+                "E0213",
+                "a table cannot be read here",
+                span,
+                "only stages, decoders and handlers look things up",
+            );
+            return error(span);
+        }
+        let keys = self.keys(id, keys, span);
+        let entry = self.program.tables[id.0].entry_type(id);
+        Expr { kind: ExprKind::Lookup(id, keys), ty: Type::Option(Box::new(entry)), span }
+    }
+
+    fn call(&mut self, name: &ast::Name, args: &[ast::Expr], expected: Option<&Type>, span: Span) -> Expr {
+        if let Some(Type::Variants(table, _)) = expected
+            && let Some(variant) = self.variant_named(*table, &name.text)
+        {
+            return self.variant(*table, variant, args, span);
+        }
+        let Some(function) = self.function_named(&name.text) else {
+            if !self.function_items.contains_key(name.text.as_str()) {
+                let known: Vec<String> = self.function_items.keys().map(|name| name.to_string()).collect();
+                self.unknown("function", &name.text, name.span, known.iter().map(String::as_str));
+            } else if !self.failed() {
+                self.error(
+                    "E0214",
+                    format!("the function `{}` needs itself", name.text),
+                    name.span,
+                    "a function cannot call itself, directly or through others",
+                );
+            }
+            return error(span);
+        };
+        if args.len() != function.params.len() {
+            self.error(
+                "E0206",
+                format!("`{}` takes {} values, not {}", name.text, function.params.len(), args.len()),
+                span,
+                "wrong number of values",
+            );
+            return error(span);
+        }
+        self.inlined += function.size;
+        if self.inlined > LARGEST_INLINED {
+            self.error(
+                "E0215",
+                "the calls of functions add up to too much code",
+                span,
+                "calls are put in place; make the functions smaller",
+            );
+            return error(span);
+        }
+        let mut bindings = Vec::new();
+        for (param, arg) in function.params.iter().zip(args) {
+            let ty = self.program.locals[param.0].ty.clone();
+            let arg = self.expression(arg, Some(&ty));
+            self.expect_type(&arg, &ty);
+            bindings.push((*param, arg));
+        }
+        Expr { kind: ExprKind::Inline(bindings, Box::new(function.value)), ty: function.result, span }
+    }
+
+    /// A function, checked when first asked for; `None` if there is none, or it needs itself, or is wrong.
+    pub(crate) fn function_named(&mut self, name: &str) -> Option<Function> {
+        if let Some(known) = self.functions.get(name) {
+            return known.clone();
+        }
+        let item = *self.function_items.get(name)?;
+        // Marks it as being checked: a function that needs itself finds nothing.
+        self.functions.insert(name.to_string(), None);
+        let result = self.resolve_type(&item.result);
+        let scopes = std::mem::take(&mut self.scopes);
+        let context = std::mem::replace(&mut self.context, Context::Function);
+        let inlined = std::mem::replace(&mut self.inlined, 0);
+        self.scopes.push(Default::default());
+        let mut params: Vec<LocalId> = Vec::new();
+        for param in &item.params {
+            let ty = self.resolve_type(&param.ty);
+            params.push(self.bind_local(&param.name, ty, false));
+        }
+        let value = self.expression(&item.value, Some(&result));
+        let fits = self.expect_type(&value, &result);
+        self.scopes = scopes;
+        self.context = context;
+        let size = 1 + self.inlined;
+        self.inlined = inlined;
+        let function =
+            (fits && value.ty != Type::Unknown).then_some(Function { params, result, value, size });
+        self.functions.insert(name.to_string(), function.clone());
+        function
+    }
+
+    fn binary(
+        &mut self,
+        op: BinaryOp,
+        a: &ast::Expr,
+        b: &ast::Expr,
+        expected: Option<&Type>,
+        span: Span,
+    ) -> Expr {
+        match op {
+            BinaryOp::And | BinaryOp::Or => {
+                let a = self.expression(a, Some(&Type::Bool));
+                let b = self.expression(b, Some(&Type::Bool));
+                self.expect_type(&a, &Type::Bool);
+                self.expect_type(&b, &Type::Bool);
+                Expr {
+                    kind: ExprKind::Logic(op == BinaryOp::And, Box::new(a), Box::new(b)),
+                    ty: Type::Bool,
+                    span,
+                }
+            }
+            BinaryOp::Eq | BinaryOp::Ne | BinaryOp::Lt | BinaryOp::Le | BinaryOp::Gt | BinaryOp::Ge => {
+                let (a, b) = self.alike(a, b, None);
+                if a.ty != Type::Unknown && b.ty != Type::Unknown && a.ty.width().is_none() {
+                    let help = if matches!(a.ty, Type::Option(_)) {
+                        "take it apart with `match`"
+                    } else {
+                        "compare its parts"
+                    };
+                    self.report(
+                        Diagnostic::error(
+                            "E0216",
+                            format!("{} cannot be compared", a.ty),
+                            span,
+                            "no single values",
+                        )
+                        .help(help),
+                    );
+                    return error(span);
+                }
+                Expr { kind: ExprKind::Compare(op, Box::new(a), Box::new(b)), ty: Type::Bool, span }
+            }
+            BinaryOp::ShiftLeft | BinaryOp::ShiftRight => {
+                let a = self.expression(a, expected);
+                self.expect_number(&a);
+                let b = self.expression(b, Some(&a.ty));
+                self.expect_number(&b);
+                Expr { ty: a.ty.clone(), kind: ExprKind::Binary(op, Box::new(a), Box::new(b)), span }
+            }
+            _ => {
+                let (a, b) = self.alike(a, b, expected);
+                let bitwise = matches!(op, BinaryOp::BitAnd | BinaryOp::BitOr | BinaryOp::BitXor);
+                if !(bitwise && a.ty == Type::Bool) && !(self.expect_number(&a) && self.expect_number(&b)) {
+                    return error(span);
+                }
+                Expr { ty: a.ty.clone(), kind: ExprKind::Binary(op, Box::new(a), Box::new(b)), span }
+            }
+        }
+    }
+
+    /// Checks two expressions that must have one type; a literal takes the type of the other.
+    fn alike(&mut self, a: &ast::Expr, b: &ast::Expr, expected: Option<&Type>) -> (Expr, Expr) {
+        let (a, b) = if is_literal(a) && !is_literal(b) {
+            let b = self.expression(b, expected);
+            (self.expression(a, Some(&b.ty).filter(|ty| **ty != Type::Unknown).or(expected)), b)
+        } else {
+            let a = self.expression(a, expected);
+            let b = self.expression(b, Some(&a.ty).filter(|ty| **ty != Type::Unknown).or(expected));
+            (a, b)
+        };
+        if !a.ty.fits(&b.ty) {
+            let mut diagnostic = Diagnostic::error(
+                "E0200",
+                format!("{} and {} do not go together", a.ty, b.ty),
+                b.span,
+                format!("this is {}", b.ty),
+            )
+            .place(a.span, format!("this is {}", a.ty));
+            if let (Some(left), Some(right)) = (a.ty.width(), b.ty.width()) {
+                let (narrow, wide) = if left < right { (&a, &b.ty) } else { (&b, &a.ty) };
+                let at = Span::new(narrow.span.file, narrow.span.end, narrow.span.end);
+                diagnostic = diagnostic.suggest(
+                    format!("convert one of them: `as {wide}`"),
+                    at,
+                    format!(" as {wide}"),
+                );
+            }
+            self.report(diagnostic);
+            return (error(a.span), error(b.span));
+        }
+        (a, b)
+    }
+
+    fn cast(&mut self, inner: &ast::Expr, mode: CastMode, ty: &ast::Type, span: Span) -> Expr {
+        let ty = self.resolve_type(ty);
+        let inner = self.expression(inner, None);
+        if inner.ty != Type::Unknown && (inner.ty.width().is_none() || ty.width().is_none()) {
+            self.error(
+                "E0217",
+                format!("{} cannot be converted to {ty}", inner.ty),
+                span,
+                "no single number",
+            );
+            return error(span);
+        }
+        Expr { kind: ExprKind::Cast(Box::new(inner), mode), ty, span }
+    }
+
+    fn in_prefix(&mut self, value: &ast::Expr, prefix: &ast::Expr, span: Span) -> Expr {
+        let (ty, bits, length) = match &prefix.kind {
+            ast::ExprKind::Prefix4(address, length) => (Type::Ip4, u128::from(*address), *length),
+            ast::ExprKind::Prefix6(address, length) => (Type::Ip6, *address, *length),
+            _ => {
+                self.error(
+                    "E0209",
+                    "`in` takes a prefix or a range",
+                    prefix.span,
+                    "write 10.0.0.0/8 or 1..5",
+                );
+                return error(span);
+            }
+        };
+        let value = self.expression(value, Some(&ty));
+        if !self.expect_type(&value, &ty) {
+            return error(span);
+        }
+        let mask = prefix_mask(ty.width().unwrap_or(32), length);
+        Expr { kind: ExprKind::Masked(Box::new(value), mask, bits & mask), ty: Type::Bool, span }
+    }
+
+    fn match_expression(
+        &mut self,
+        value: &ast::Expr,
+        arms: &[ast::ExprArm],
+        expected: Option<&Type>,
+        span: Span,
+    ) -> Expr {
+        let value = self.expression(value, None);
+        let mut checked: Vec<Arm<Expr>> = Vec::new();
+        let mut ty: Option<Type> = expected.cloned();
+        let mut first: Option<Type> = None;
+        for arm in arms {
+            self.scopes.push(Default::default());
+            let pattern = self.pattern(&arm.pattern, &value.ty);
+            let guard = arm.guard.as_ref().map(|guard| {
+                let guard = self.expression(guard, Some(&Type::Bool));
+                self.expect_type(&guard, &Type::Bool);
+                guard
+            });
+            let body = self.expression(&arm.value, ty.as_ref());
+            self.scopes.pop();
+            self.expect_single(&body);
+            if let Some(first) = &first {
+                self.expect_type(&body, first);
+            } else if body.ty != Type::Unknown {
+                first = Some(body.ty.clone());
+                ty = first.clone();
+            }
+            checked.push(Arm { pattern, guard, body, span: arm.pattern.span });
+        }
+        self.check_arms(&value.ty, &checked, span);
+        let ty = first.unwrap_or(Type::Unknown);
+        Expr { kind: ExprKind::Match(Box::new(value), checked), ty, span }
+    }
+}
+
+/// The mask of a prefix.
+pub(crate) fn prefix_mask(width: u8, length: u8) -> u128 {
+    let length = length.min(width);
+    largest(width) & !(if length == width { 0 } else { largest(width - length) })
+}
+
+/// A constant.
+pub(crate) fn constant(value: u128, ty: Type, span: Span) -> Expr {
+    Expr { kind: ExprKind::Const(value), ty, span }
+}
+
+/// What stands for an expression that was reported.
+pub(crate) fn error(span: Span) -> Expr {
+    Expr { kind: ExprKind::Error, ty: Type::Unknown, span }
+}
+
+/// Are two conditions written alike?
+fn same(a: &ast::Expr, b: &ast::Expr) -> bool {
+    match (&a.kind, &b.kind) {
+        (ast::ExprKind::Unary(op, a), ast::ExprKind::Unary(other, b)) => op == other && same(a, b),
+        (ast::ExprKind::Binary(op, a, b), ast::ExprKind::Binary(other, c, d)) => {
+            op == other && same(a, c) && same(b, d)
+        }
+        (ast::ExprKind::Field(a, name), ast::ExprKind::Field(b, other)) => {
+            name.text == other.text && same(a, b)
+        }
+        (a, b) => a == b,
+    }
+}
+
+fn is_literal(expr: &ast::Expr) -> bool {
+    match &expr.kind {
+        ast::ExprKind::Int(_) => true,
+        ast::ExprKind::Unary(_, inner) => is_literal(inner),
+        ast::ExprKind::Binary(op, a, b) => {
+            !matches!(
+                op,
+                BinaryOp::Eq | BinaryOp::Ne | BinaryOp::Lt | BinaryOp::Le | BinaryOp::Gt | BinaryOp::Ge
+            ) && is_literal(a)
+                && is_literal(b)
+        }
+        _ => false,
+    }
+}

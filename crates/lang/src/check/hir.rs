@@ -1,0 +1,453 @@
+//! The checked program: names resolved, types known, constants computed. What is left to prove depends on paths and is proven while lowering.
+
+use super::types::{TableId, Type};
+use crate::source::Span;
+
+/// Index of a local: a parameter, `let`, `var`, loop variable or a name in a pattern.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub struct LocalId(pub usize);
+
+/// Index of a header name in the program: each stands for one layout.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub struct HeaderId(pub usize);
+
+/// Index of a layout.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub struct LayoutId(pub usize);
+
+/// Index of a stage or decoder.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub struct StageId(pub usize);
+
+/// A checked program.
+#[derive(Clone, Debug, Default)]
+pub struct Program {
+    /// Layouts.
+    pub layouts: Vec<Layout>,
+    /// Header names with their layout.
+    pub headers: Vec<Header>,
+    /// Tables.
+    pub tables: Vec<Table>,
+    /// Counters.
+    pub counters: Vec<crate::ir::Counter>,
+    /// Reasons the program declares, with help.
+    pub reasons: Vec<(String, String)>,
+    /// Stages and decoders.
+    pub stages: Vec<Stage>,
+    /// The stage packets begin in.
+    pub start: Option<StageId>,
+    /// Events.
+    pub events: Vec<Event>,
+    /// Periodic handlers: period in nanoseconds, what is done.
+    pub every: Vec<(u64, Block)>,
+    /// All locals.
+    pub locals: Vec<Local>,
+}
+
+/// A local.
+#[derive(Clone, Debug)]
+pub struct Local {
+    /// Its name.
+    pub name: String,
+    /// Its type.
+    pub ty: Type,
+    /// Declared by `var`.
+    pub mutable: bool,
+}
+
+/// A header name.
+#[derive(Clone, Debug)]
+pub struct Header {
+    /// The name.
+    pub name: String,
+    /// Its layout.
+    pub layout: LayoutId,
+}
+
+/// A layout with computed places.
+#[derive(Clone, Debug)]
+pub struct Layout {
+    /// Its name.
+    pub name: String,
+    /// Its fields.
+    pub fields: Vec<Field>,
+    /// Runs of fields: each begins where its predecessor ends.
+    pub groups: Vec<Group>,
+    /// What follows.
+    pub next: Option<Next>,
+    /// Size of the smallest header in bytes.
+    pub smallest: u32,
+    /// Its declaration.
+    pub span: Span,
+}
+
+/// A run of fields of a layout.
+#[derive(Clone, Debug)]
+pub enum Group {
+    /// Always so many bytes; these fields lie at fixed bits from its start.
+    Fixed {
+        /// Its size.
+        bytes: u32,
+        /// Indexes of its fields.
+        fields: Vec<usize>,
+    },
+    /// A field of computed length; the expression is a 32-bit number of bytes over the header's own fields.
+    Variable {
+        /// Index of the field.
+        field: usize,
+        /// Its length.
+        length: Expr,
+    },
+    /// A field that is there only if the condition holds.
+    Conditional {
+        /// Index of the field.
+        field: usize,
+        /// The condition over the header's own fields.
+        when: Expr,
+        /// Its size if it is there; a `bytes` field has a length instead.
+        size: ConditionalSize,
+    },
+}
+
+/// The size of a conditional field.
+#[derive(Clone, Debug)]
+pub enum ConditionalSize {
+    /// So many bytes.
+    Fixed(u32),
+    /// Computed.
+    Variable(Expr),
+}
+
+/// A field.
+#[derive(Clone, Debug)]
+pub struct Field {
+    /// Its name.
+    pub name: String,
+    /// Its type; [`Type::View`] for `bytes`.
+    pub ty: Type,
+    /// Names of its bits, the most significant first.
+    pub flags: Vec<String>,
+    /// The group it lies in.
+    pub group: usize,
+    /// Its first bit in the group.
+    pub bit: u32,
+    /// The range the decoder demands.
+    pub constraint: Option<(u128, u128)>,
+    /// True if it is there only under a condition.
+    pub conditional: bool,
+    /// True if sizes or conditions depend on it.
+    pub shapes: bool,
+    /// It holds the length of the header, or with `true` of header and payload, in bytes.
+    pub length_of: Option<bool>,
+    /// Its place.
+    pub span: Span,
+}
+
+/// What follows a header.
+#[derive(Clone, Debug)]
+pub struct Next {
+    /// The selecting field.
+    pub selector: usize,
+    /// The condition over the header's own fields.
+    pub when: Option<Expr>,
+    /// Values and the name of the layout that follows.
+    pub targets: Vec<(Vec<u128>, String)>,
+    /// The clause.
+    pub span: Span,
+}
+
+/// A table.
+#[derive(Clone, Debug)]
+pub struct Table {
+    /// Its name.
+    pub name: String,
+    /// Types of its key with names.
+    pub keys: Vec<(String, Type)>,
+    /// What an entry holds.
+    pub value: TableValue,
+    /// As the IR holds it.
+    pub capacity: u32,
+    /// Nanoseconds.
+    pub idle: Option<u64>,
+    /// Nanoseconds.
+    pub age: Option<u64>,
+    /// As the IR holds it.
+    pub evict: crate::ir::Evict,
+    /// Initial entries: key and value columns.
+    pub entries: Vec<(Vec<u128>, Vec<u128>)>,
+    /// Initial default entry.
+    pub default: Option<Vec<u128>>,
+    /// Its declaration.
+    pub span: Span,
+}
+
+/// What an entry holds.
+#[derive(Clone, Debug)]
+pub enum TableValue {
+    /// Columns; none for a set.
+    Data(Vec<Type>),
+    /// One of these: name and types of its parameters. Columns: the number of the variant (8 bits), then every variant's parameters.
+    Variants(Vec<(String, Vec<(String, Type)>)>),
+}
+
+impl Table {
+    /// The type of an entry.
+    pub fn entry_type(&self, id: TableId) -> Type {
+        match &self.value {
+            TableValue::Data(types) if types.len() == 1 => types[0].clone(),
+            TableValue::Data(types) => Type::Tuple(types.clone()),
+            TableValue::Variants(_) => Type::Variants(id, self.name.clone()),
+        }
+    }
+
+    /// The types of the value's columns.
+    pub fn value_columns(&self) -> Vec<(String, Type)> {
+        match &self.value {
+            TableValue::Data(types) => types.iter().map(|ty| (String::new(), ty.clone())).collect(),
+            TableValue::Variants(variants) => {
+                let mut columns = vec![("variant".to_string(), Type::Uint(8))];
+                for (variant, params) in variants {
+                    columns.extend(params.iter().map(|(name, ty)| (format!("{variant}.{name}"), ty.clone())));
+                }
+                columns
+            }
+        }
+    }
+
+    /// The first value column of a variant's parameters.
+    pub fn variant_column(&self, variant: usize) -> usize {
+        match &self.value {
+            TableValue::Data(_) => 0,
+            TableValue::Variants(variants) => {
+                1 + variants[..variant].iter().map(|(_, params)| params.len()).sum::<usize>()
+            }
+        }
+    }
+}
+
+/// A stage or decoder.
+#[derive(Clone, Debug)]
+pub struct Stage {
+    /// Its name.
+    pub name: String,
+    /// The place of its name.
+    pub name_span: Span,
+    /// For a decoder: the header it decodes.
+    pub header: Option<HeaderId>,
+    /// Parameters.
+    pub params: Vec<LocalId>,
+    /// How often a packet may pass.
+    pub cap: Option<u32>,
+    /// Headers it says it needs.
+    pub requires: Vec<(HeaderId, Span)>,
+    /// What it does.
+    pub body: Block,
+    /// Its declaration.
+    pub span: Span,
+}
+
+/// An event.
+#[derive(Clone, Debug)]
+pub struct Event {
+    /// Its name.
+    pub name: String,
+    /// The place of its name.
+    pub span: Span,
+    /// Its arguments.
+    pub params: Vec<LocalId>,
+    /// What happens.
+    pub body: Block,
+}
+
+/// Statements.
+#[derive(Clone, Debug, Default)]
+pub struct Block {
+    /// The statements.
+    pub statements: Vec<Stmt>,
+    /// True if no path falls out of its end.
+    pub ends: bool,
+    /// From brace to brace.
+    pub span: Span,
+}
+
+/// A statement.
+#[derive(Clone, Debug)]
+pub struct Stmt {
+    /// What it is.
+    pub kind: StmtKind,
+    /// Its place.
+    pub span: Span,
+}
+
+/// What a statement is.
+#[derive(Clone, Debug)]
+pub enum StmtKind {
+    /// A local gets a value: `let`, `var` and assignment.
+    Assign(LocalId, Expr),
+    /// A field of a header gets a value.
+    Set(HeaderId, usize, Expr),
+    /// `if`
+    If(Expr, Block, Block),
+    /// `match`
+    Match(Expr, Vec<Arm<Block>>),
+    /// `for`, unrolled.
+    For(LocalId, u128, u128, Block),
+    /// A walk over headers in a view.
+    Walk(HeaderId, Expr, Block),
+    /// Leaves the walk.
+    Break,
+    /// Fields to be decoded now.
+    Extract(HeaderId, Vec<usize>),
+    /// `learn` and `insert`; together if there are several. The block is done if they are refused.
+    Learn(Vec<Write>, Option<Block>),
+    /// `remove`
+    Remove(TableId, Vec<Expr>),
+    /// `insert t[default] = v`: value columns.
+    SetDefault(TableId, Vec<Expr>),
+    /// `remove t[default]`
+    ClearDefault(TableId),
+    /// `count`
+    Count(u32, Option<Expr>),
+    /// `raise`, perhaps `after` a delay.
+    Raise(Option<Expr>, usize, Vec<Expr>),
+    /// `emit`
+    Emit(Made, Expr),
+    /// `copy to`
+    Copy(Expr),
+    /// `goto`
+    Goto(StageId, Vec<Expr>),
+    /// `send`
+    Send(Expr),
+    /// `flood`
+    Flood,
+    /// `multicast`: sorted ports.
+    Multicast(Vec<u16>),
+    /// `drop`
+    Drop(String),
+    /// `punt`
+    Punt(String),
+    /// `recirculate`
+    Recirculate(u32),
+}
+
+/// A write to a table.
+#[derive(Clone, Debug)]
+pub struct Write {
+    /// The table.
+    pub table: TableId,
+    /// Key columns.
+    pub key: Vec<Expr>,
+    /// Value columns.
+    pub value: Vec<Expr>,
+}
+
+/// A packet the program makes.
+#[derive(Clone, Debug)]
+pub struct Made {
+    /// Constant bytes, holes zero.
+    pub bytes: Vec<u8>,
+    /// First bit, width, value.
+    pub holes: Vec<(u32, u8, Expr)>,
+    /// Fields whose value is a constant plus the length of the payload: first bit, width, constant.
+    pub lengths: Vec<(u32, u8, u32)>,
+    /// The rest of the received packet follows.
+    pub payload: bool,
+}
+
+/// An arm.
+#[derive(Clone, Debug)]
+pub struct Arm<B> {
+    /// The pattern.
+    pub pattern: Pattern,
+    /// A further condition.
+    pub guard: Option<Expr>,
+    /// What then.
+    pub body: B,
+    /// The pattern's place.
+    pub span: Span,
+}
+
+/// A pattern.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Pattern {
+    /// Fits everything.
+    Any,
+    /// Fits everything and names it.
+    Bind(LocalId),
+    /// From the first to the last value.
+    Range(u128, u128),
+    /// One of these.
+    Either(Vec<Pattern>),
+    /// Part by part.
+    Tuple(Vec<Pattern>),
+    /// There is a value, and it fits.
+    Some(Box<Pattern>),
+    /// There is none.
+    None,
+    /// The variant of this number with fitting parameters.
+    Variant(usize, Vec<Pattern>),
+}
+
+/// An expression.
+#[derive(Clone, Debug)]
+pub struct Expr {
+    /// What it is.
+    pub kind: ExprKind,
+    /// Its type.
+    pub ty: Type,
+    /// Its place.
+    pub span: Span,
+}
+
+/// What an expression is.
+#[derive(Clone, Debug)]
+pub enum ExprKind {
+    /// A number of the type's width.
+    Const(u128),
+    /// A local.
+    Local(LocalId),
+    /// A field of a header; a conditional field reads as an option, a `bytes` field as a view.
+    Field(HeaderId, usize),
+    /// A field of the layout that is being described (in sizes and conditions).
+    Own(usize),
+    /// A bit of a value, counted from the least significant.
+    Bit(Box<Expr>, u8),
+    /// What follows the last header.
+    Payload,
+    /// The length of a view in bytes.
+    ViewLength(Box<Expr>),
+    /// The port the packet came in by.
+    InPort,
+    /// The time.
+    Now,
+    /// The packet's length on the wire.
+    Length,
+    /// The entry of a table.
+    Lookup(TableId, Vec<Expr>),
+    /// A variant with its parameters.
+    Variant(usize, Vec<Expr>),
+    /// `!`
+    Not(Box<Expr>),
+    /// `~`
+    Complement(Box<Expr>),
+    /// Arithmetic and bit operations.
+    Binary(crate::ast::BinaryOp, Box<Expr>, Box<Expr>),
+    /// Comparison of two scalars.
+    Compare(crate::ast::BinaryOp, Box<Expr>, Box<Expr>),
+    /// `&&` if true, else `||`
+    Logic(bool, Box<Expr>, Box<Expr>),
+    /// `as`
+    Cast(Box<Expr>, crate::ast::CastMode),
+    /// Bits under the mask equal the value: a prefix.
+    Masked(Box<Expr>, u128, u128),
+    /// Several values.
+    Tuple(Vec<Expr>),
+    /// `if`
+    If(Box<Expr>, Box<Expr>, Box<Expr>),
+    /// `match`
+    Match(Box<Expr>, Vec<Arm<Expr>>),
+    /// Locals get values, then the expression: a call of a function.
+    Inline(Vec<(LocalId, Expr)>, Box<Expr>),
+    /// Stands for an expression with an error.
+    Error,
+}

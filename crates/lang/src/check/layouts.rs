@@ -1,0 +1,298 @@
+//! Layouts: where every field lies, what the decoder checks, what follows.
+
+use super::hir::{self, ConditionalSize, Expr, ExprKind, Field, Group};
+use super::types::{Type, largest};
+use super::{Checker, Context};
+use crate::ast::{self, Constraint, FieldType};
+use crate::diagnostic::Diagnostic;
+use hir::LayoutId;
+
+/// A header is at most so many bytes in its fixed part.
+const LARGEST_FIXED: u32 = 4096;
+
+impl Checker<'_> {
+    /// Computes the places of a layout's fields.
+    pub(crate) fn define_layout(&mut self, item: &ast::Layout) -> hir::Layout {
+        let id = LayoutId(self.program.layouts.len());
+        let mut layout = hir::Layout {
+            name: item.name.text.clone(),
+            fields: Vec::new(),
+            groups: Vec::new(),
+            next: None,
+            smallest: 0,
+            span: item.name.span,
+        };
+        // Sizes and conditions name fields before them, so the layout grows in the program while it is being defined.
+        self.program.layouts.push(layout.clone());
+        let mut bits = 0u32;
+        let mut run: Vec<usize> = Vec::new();
+        for field in &item.fields {
+            if let Some(other) = layout.fields.iter().find(|other| other.name == field.name.text) {
+                self.report(
+                    Diagnostic::error(
+                        "E0101",
+                        format!("the field `{}` is declared twice", field.name.text),
+                        field.name.span,
+                        "declared again here",
+                    )
+                    .place(other.span, "declared first here"),
+                );
+                continue;
+            }
+            let index = layout.fields.len();
+            let mut checked = self.field(field);
+            self.context = Context::Layout(id);
+            let when = field.when.as_ref().map(|when| {
+                let when_checked = self.expression(when, Some(&Type::Bool));
+                self.expect_type(&when_checked, &Type::Bool);
+                when_checked
+            });
+            self.shared_when = field.when.clone();
+            let length = match &field.ty {
+                FieldType::Bytes(expr) => Some(self.length(expr)),
+                _ => None,
+            };
+            self.shared_when = None;
+            if let Some(when) = &field.when {
+                self.field_conditions.insert((id.0, index), when.clone());
+            }
+            self.context = Context::Constant;
+            checked.conditional = when.is_some();
+            let width = u32::from(checked.ty.width().unwrap_or(0));
+            if when.is_some() || length.is_some() {
+                if !bits.is_multiple_of(8) {
+                    self.error(
+                        "E0301",
+                        format!("`{}` does not begin at a whole byte", field.name.text),
+                        field.span,
+                        format!("it begins at bit {} of a byte", bits % 8),
+                    );
+                }
+                close_run(&mut layout, &mut run, &mut bits);
+                checked.group = layout.groups.len();
+                let group = match (when, length) {
+                    (None, Some(length)) => Group::Variable { field: index, length },
+                    (Some(when), Some(length)) => {
+                        Group::Conditional { field: index, when, size: ConditionalSize::Variable(length) }
+                    }
+                    (Some(when), None) => {
+                        if !width.is_multiple_of(8) {
+                            self.error(
+                                "E0302",
+                                format!(
+                                    "`{}` is there only under a condition and must be whole bytes",
+                                    field.name.text
+                                ),
+                                field.span,
+                                format!("it has {width} bits"),
+                            );
+                        }
+                        Group::Conditional { field: index, when, size: ConditionalSize::Fixed(width / 8) }
+                    }
+                    (None, None) => continue,
+                };
+                for used in own_fields(&group) {
+                    layout.fields[used].shapes = true;
+                }
+                layout.groups.push(group);
+            } else {
+                checked.group = layout.groups.len();
+                checked.bit = bits;
+                let covering = (bits % 8 + width).div_ceil(8);
+                if covering > 16 {
+                    self.error(
+                        "E0303",
+                        format!("`{}` spreads over {covering} bytes", field.name.text),
+                        field.span,
+                        "a field may touch at most 16 bytes",
+                    );
+                }
+                bits += width;
+                if bits > LARGEST_FIXED * 8 {
+                    self.error(
+                        "E0304",
+                        format!("the layout `{}` is too long", layout.name),
+                        field.span,
+                        "its fixed part may have at most 4,096 bytes",
+                    );
+                    bits = 0;
+                }
+                run.push(index);
+            }
+            layout.fields.push(checked);
+            self.program.layouts[id.0] = layout.clone();
+        }
+        if !bits.is_multiple_of(8) {
+            self.error(
+                "E0305",
+                format!("the layout `{}` does not end at a whole byte", layout.name),
+                item.name.span,
+                format!("{} bits are missing", 8 - bits % 8),
+            );
+        }
+        close_run(&mut layout, &mut run, &mut bits);
+        layout.smallest = layout
+            .groups
+            .iter()
+            .map(|group| if let Group::Fixed { bytes, .. } = group { *bytes } else { 0 })
+            .sum();
+        self.program.layouts[id.0] = layout.clone();
+        if let Some(next) = &item.next {
+            layout.next = self.next(next, &layout, id);
+        }
+        self.program.layouts.pop();
+        layout
+    }
+
+    fn field(&mut self, field: &ast::Field) -> Field {
+        let (ty, flags) = match &field.ty {
+            FieldType::Scalar(ty) => (self.resolve_type(ty), Vec::new()),
+            FieldType::Flags(ty, names) => {
+                let resolved = self.resolve_type(ty);
+                if resolved.width() != Some(names.len() as u8) && resolved != Type::Unknown {
+                    self.error(
+                        "E0306",
+                        format!("`{}` has {} names for {resolved}", field.name.text, names.len()),
+                        field.span,
+                        "every bit has one name, the most significant first",
+                    );
+                }
+                (resolved, names.iter().map(|name| name.text.clone()).collect())
+            }
+            FieldType::Bytes(_) => (Type::View, Vec::new()),
+        };
+        let constraint = field.constraint.as_ref().and_then(|constraint| {
+            if ty == Type::View {
+                self.error(
+                    "E0307",
+                    "bytes cannot be constrained",
+                    field.span,
+                    "constrain the field that says how long they are",
+                );
+                return None;
+            }
+            let range = match constraint {
+                Constraint::Equal(value) => {
+                    let value = self.constant(value, &ty)?;
+                    (value, value)
+                }
+                Constraint::Range(from, to) => {
+                    let from = self.constant(from, &ty)?;
+                    let to = match to {
+                        Some(to) => self.constant(to, &ty)?,
+                        None => ty.largest(),
+                    };
+                    (from, to)
+                }
+            };
+            if range.0 > range.1 {
+                self.error(
+                    "E0308",
+                    format!("no value satisfies the constraint of `{}`", field.name.text),
+                    field.span,
+                    "the range is empty",
+                );
+                return None;
+            }
+            Some(range)
+        });
+        if field.length_of.is_some() && !matches!(ty, Type::Uint(_) | Type::Unknown) {
+            self.error("E0200", "a length is an unsigned integer", field.span, format!("this is {ty}"));
+        }
+        Field {
+            name: field.name.text.clone(),
+            ty,
+            flags,
+            group: 0,
+            bit: 0,
+            constraint,
+            conditional: false,
+            shapes: false,
+            length_of: field.length_of,
+            span: field.span,
+        }
+    }
+
+    fn length(&mut self, expr: &ast::Expr) -> Expr {
+        let checked = self.expression(expr, Some(&Type::Uint(32)));
+        self.expect_type(&checked, &Type::Uint(32));
+        checked
+    }
+
+    fn next(&mut self, next: &ast::Next, layout: &hir::Layout, id: LayoutId) -> Option<hir::Next> {
+        let Some(selector) = layout.fields.iter().position(|field| field.name == next.selector.text) else {
+            let known: Vec<String> = layout.fields.iter().map(|field| field.name.clone()).collect();
+            self.unknown("field", &next.selector.text, next.selector.span, known.iter().map(String::as_str));
+            return None;
+        };
+        let ty = layout.fields[selector].ty.clone();
+        self.context = Context::Layout(id);
+        let when = next.when.as_ref().map(|when| {
+            let checked = self.expression(when, Some(&Type::Bool));
+            self.expect_type(&checked, &Type::Bool);
+            checked
+        });
+        self.context = Context::Constant;
+        let mut targets = Vec::new();
+        for (values, target) in &next.targets {
+            let values = values.iter().filter_map(|value| self.constant(value, &ty)).collect();
+            targets.push((values, target.text.clone()));
+        }
+        Some(hir::Next { selector, when, targets, span: next.span })
+    }
+}
+
+fn close_run(layout: &mut hir::Layout, run: &mut Vec<usize>, bits: &mut u32) {
+    if !run.is_empty() {
+        layout.groups.push(Group::Fixed { bytes: bits.div_ceil(8), fields: std::mem::take(run) });
+    }
+    *bits = 0;
+}
+
+/// The fields that the size of a group depends on.
+fn own_fields(group: &Group) -> Vec<usize> {
+    let mut found = Vec::new();
+    match group {
+        Group::Fixed { .. } => {}
+        Group::Variable { length, .. } => collect_own(length, &mut found),
+        Group::Conditional { when, size, .. } => {
+            collect_own(when, &mut found);
+            if let ConditionalSize::Variable(length) = size {
+                collect_own(length, &mut found);
+            }
+        }
+    }
+    found
+}
+
+fn collect_own(expr: &Expr, found: &mut Vec<usize>) {
+    match &expr.kind {
+        ExprKind::Own(field) => found.push(*field),
+        ExprKind::Bit(inner, _)
+        | ExprKind::Not(inner)
+        | ExprKind::Complement(inner)
+        | ExprKind::Cast(inner, _)
+        | ExprKind::Masked(inner, ..)
+        | ExprKind::ViewLength(inner) => collect_own(inner, found),
+        ExprKind::Binary(_, a, b) | ExprKind::Compare(_, a, b) | ExprKind::Logic(_, a, b) => {
+            collect_own(a, found);
+            collect_own(b, found);
+        }
+        ExprKind::If(a, b, c) => {
+            collect_own(a, found);
+            collect_own(b, found);
+            collect_own(c, found);
+        }
+        ExprKind::Tuple(parts) => parts.iter().for_each(|part| collect_own(part, found)),
+        ExprKind::Inline(bindings, body) => {
+            bindings.iter().for_each(|(_, value)| collect_own(value, found));
+            collect_own(body, found);
+        }
+        _ => {}
+    }
+}
+
+/// The smallest number that fits a field's constraint.
+pub(crate) fn smallest_allowed(field: &Field) -> u128 {
+    field.constraint.map_or(0, |(from, _)| from & largest(field.ty.width().unwrap_or(128)))
+}

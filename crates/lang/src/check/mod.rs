@@ -1,0 +1,193 @@
+//! From syntax trees to a checked program: names, types, widths, layouts, tables. Reports every independent fault of a program.
+
+pub mod constants;
+pub mod declarations;
+pub mod expressions;
+pub mod hir;
+pub mod layouts;
+pub mod packets;
+pub mod patterns;
+pub mod statements;
+pub mod tables;
+pub mod tests;
+pub mod types;
+
+use crate::ast;
+use crate::diagnostic::{Diagnostic, Severity};
+use crate::source::Span;
+use crate::testcase::TestCase;
+use hir::{HeaderId, LayoutId, LocalId, StageId};
+use std::collections::HashMap;
+use types::{EnumId, TableId, Type};
+
+/// How the values of a type are shown.
+pub type Kinds = Box<dyn Fn(&Type) -> crate::ir::Kind>;
+
+/// Checks the files of a program, the main file first: the program, the tests of the main file, what was found, how values are shown.
+pub fn check(files: &[ast::File]) -> (hir::Program, Vec<TestCase>, Vec<Diagnostic>, Kinds) {
+    let mut checker = Checker::default();
+    let items: Vec<&ast::Item> = files.iter().flat_map(|file| &file.items).collect();
+    checker.declare(&items);
+    checker.define_bodies(&items);
+    let tests = match files.first() {
+        Some(main) if !checker.failed() => checker.tests(main),
+        _ => Vec::new(),
+    };
+    let enums = std::mem::take(&mut checker.enums);
+    let kinds = Box::new(move |ty: &Type| declarations::kind_of(&enums, ty));
+    (checker.program, tests, checker.diagnostics, kinds)
+}
+
+/// Where the checker stands: decides which words mean something.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
+pub(crate) enum Context {
+    /// Only constants.
+    #[default]
+    Constant,
+    /// In a stage or decoder.
+    Packet,
+    /// In an event or periodic handler.
+    Handler,
+    /// In a function.
+    Function,
+    /// In the description of a layout.
+    Layout(LayoutId),
+}
+
+/// An enum.
+#[derive(Clone, Debug)]
+pub(crate) struct Enum {
+    pub(crate) name: String,
+    pub(crate) width: u8,
+    pub(crate) members: Vec<(String, u128)>,
+}
+
+/// A function: checked when it is first needed.
+#[derive(Clone, Debug)]
+pub(crate) struct Function {
+    pub(crate) params: Vec<LocalId>,
+    pub(crate) result: Type,
+    pub(crate) value: hir::Expr,
+    pub(crate) size: usize,
+}
+
+/// The state of checking.
+#[derive(Default)]
+pub(crate) struct Checker<'a> {
+    pub(crate) program: hir::Program,
+    pub(crate) diagnostics: Vec<Diagnostic>,
+    pub(crate) shared_when: Option<ast::Expr>,
+    pub(crate) field_conditions: HashMap<(usize, usize), ast::Expr>,
+    pub(crate) constant_items: HashMap<&'a str, &'a ast::Const>,
+    pub(crate) constants: HashMap<String, Option<(Type, u128)>>,
+    pub(crate) enum_names: HashMap<String, EnumId>,
+    pub(crate) enums: Vec<Enum>,
+    pub(crate) layout_names: HashMap<String, LayoutId>,
+    pub(crate) table_names: HashMap<String, TableId>,
+    pub(crate) counter_names: HashMap<String, u32>,
+    pub(crate) reason_names: HashMap<String, Span>,
+    pub(crate) function_items: HashMap<&'a str, &'a ast::Function>,
+    pub(crate) functions: HashMap<String, Option<Function>>,
+    pub(crate) stage_names: HashMap<String, StageId>,
+    pub(crate) event_names: HashMap<String, usize>,
+    pub(crate) header_names: HashMap<String, HeaderId>,
+    pub(crate) scopes: Vec<HashMap<String, LocalId>>,
+    pub(crate) walk_headers: Vec<(String, HeaderId)>,
+    pub(crate) own_header: Option<HeaderId>,
+    pub(crate) context: Context,
+    pub(crate) walk_depth: usize,
+    pub(crate) unrolled: u128,
+    pub(crate) inlined: usize,
+    /// Tables without capacity and without a way to evict.
+    pub(crate) missing_bounds: HashMap<String, (bool, bool)>,
+}
+
+impl Checker<'_> {
+    pub(crate) fn report(&mut self, diagnostic: Diagnostic) {
+        if !self.diagnostics.contains(&diagnostic) {
+            self.diagnostics.push(diagnostic);
+        }
+    }
+
+    pub(crate) fn error(
+        &mut self,
+        code: &'static str,
+        headline: impl Into<String>,
+        span: Span,
+        label: impl Into<String>,
+    ) {
+        self.report(Diagnostic::error(code, headline, span, label));
+    }
+
+    pub(crate) fn failed(&self) -> bool {
+        self.diagnostics.iter().any(|diagnostic| diagnostic.severity == Severity::Error)
+    }
+
+    pub(crate) fn new_local(&mut self, name: &str, ty: Type, mutable: bool) -> LocalId {
+        self.program.locals.push(hir::Local { name: name.to_string(), ty, mutable });
+        LocalId(self.program.locals.len() - 1)
+    }
+
+    pub(crate) fn bind_local(&mut self, name: &ast::Name, ty: Type, mutable: bool) -> LocalId {
+        let local = self.new_local(&name.text, ty, mutable);
+        if let Some(scope) = self.scopes.last_mut() {
+            scope.insert(name.text.clone(), local);
+        }
+        local
+    }
+
+    pub(crate) fn find_local(&self, name: &str) -> Option<LocalId> {
+        self.scopes.iter().rev().find_map(|scope| scope.get(name).copied())
+    }
+
+    pub(crate) fn find_header(&self, name: &str) -> Option<HeaderId> {
+        let walked = self.walk_headers.iter().rev().find(|(text, _)| text == name).map(|&(_, header)| header);
+        walked.or_else(|| self.header_names.get(name).copied())
+    }
+
+    /// Reports a name that nothing has, with the nearest one that something has.
+    pub(crate) fn unknown<'n>(
+        &mut self,
+        what: &str,
+        name: &str,
+        span: Span,
+        known: impl Iterator<Item = &'n str>,
+    ) {
+        let nearest = nearest(name, known);
+        let mut diagnostic = Diagnostic::error(
+            "E0100",
+            format!("there is no {what} `{name}`"),
+            span,
+            format!("no {what} has this name"),
+        );
+        if let Some(nearest) = nearest {
+            diagnostic = diagnostic.suggest(format!("did you mean `{nearest}`?"), span, nearest);
+        }
+        self.report(diagnostic);
+    }
+}
+
+/// The known name nearest to a misspelt one, if one is near.
+pub(crate) fn nearest<'n>(name: &str, known: impl Iterator<Item = &'n str>) -> Option<String> {
+    known
+        .map(|candidate| (distance(name, candidate), candidate))
+        .filter(|&(distance, candidate)| distance <= 1 + candidate.len().min(name.len()) / 4)
+        .min()
+        .map(|(_, candidate)| candidate.to_string())
+}
+
+/// Edits (insert, delete, replace) from one word to the other: Levenshtein's distance, row by row.
+fn distance(a: &str, b: &str) -> usize {
+    let b: Vec<char> = b.chars().collect();
+    let mut row: Vec<usize> = (0..=b.len()).collect();
+    for (i, from) in a.chars().enumerate() {
+        let mut diagonal = row[0];
+        row[0] = i + 1;
+        for (j, &to) in b.iter().enumerate() {
+            let replaced = diagonal + usize::from(from != to);
+            diagonal = row[j + 1];
+            row[j + 1] = replaced.min(row[j] + 1).min(diagonal + 1);
+        }
+    }
+    row[b.len()]
+}

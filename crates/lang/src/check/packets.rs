@@ -1,0 +1,293 @@
+//! Packets in the program text: headers written by their fields become bytes with holes.
+//!
+//! A field that is not written gets the smallest value its constraint allows; a selector the value for the header that follows; a length the
+//! length. Sizes must be known, so fields that shape a header are constants; `bytes` fields are zero.
+
+use super::constants::fold_with;
+use super::hir::{ConditionalSize, Expr, Group, Layout, Made};
+use super::layouts::smallest_allowed;
+use super::types::Type;
+use super::{Checker, Context, constants::fold};
+use crate::ast::{self, PacketPart};
+use crate::diagnostic::Diagnostic;
+
+/// A packet in the program text has at most so many bytes.
+const LARGEST: usize = 65_535;
+
+/// A part with its bytes placed.
+struct Placed {
+    start: usize,
+    /// Fields with `length of`: first bit, width, header only or with payload, size of the header, place.
+    lengths: Vec<(u32, u8, bool, u32, crate::source::Span)>,
+}
+
+impl Checker<'_> {
+    /// The bytes and holes of a packet.
+    pub(crate) fn made_packet(&mut self, packet: &ast::PacketExpr) -> Option<Made> {
+        let mut made = Made { bytes: Vec::new(), holes: Vec::new(), lengths: Vec::new(), payload: false };
+        let mut placed: Vec<Placed> = Vec::new();
+        let mut right = true;
+        for (index, part) in packet.parts.iter().enumerate() {
+            if made.payload {
+                self.error(
+                    "E0610",
+                    "nothing can follow `payload`",
+                    packet.span,
+                    "the rest of the received packet ends the new one",
+                );
+                return None;
+            }
+            match part {
+                PacketPart::Text(text, _) => made.bytes.extend(text.as_bytes()),
+                PacketPart::Hex(bytes, _) => made.bytes.extend(bytes),
+                PacketPart::Zero(count, span) => {
+                    let count = self.constant(count, &Type::Uint(32)).unwrap_or(0) as usize;
+                    if count > LARGEST {
+                        self.error(
+                            "E0611",
+                            "the packet is too long",
+                            *span,
+                            "a packet has at most 65,535 bytes",
+                        );
+                        return None;
+                    }
+                    made.bytes.resize(made.bytes.len() + count, 0);
+                }
+                PacketPart::Payload(span) => {
+                    if self.context != Context::Packet {
+                        self.error(
+                            "E0415",
+                            "there is no packet here",
+                            *span,
+                            "`payload` is the rest of a received packet",
+                        );
+                        right = false;
+                    }
+                    made.payload = true;
+                }
+                PacketPart::Header(name, fields) => {
+                    let next = packet.parts.get(index + 1);
+                    match self.made_header(name, fields, next, &mut made) {
+                        Some(part) => placed.push(part),
+                        None => right = false,
+                    }
+                }
+            }
+        }
+        if made.bytes.len() > LARGEST {
+            self.error("E0611", "the packet is too long", packet.span, "a packet has at most 65,535 bytes");
+            return None;
+        }
+        for part in &placed {
+            for &(bit, width, with_payload, header, span) in &part.lengths {
+                let length = if with_payload { (made.bytes.len() - part.start) as u32 } else { header };
+                if u128::from(length) > super::types::largest(width) {
+                    self.error(
+                        "E0201",
+                        format!("the length {length} does not fit u{width}"),
+                        span,
+                        "the packet is too long for this header",
+                    );
+                    right = false;
+                } else if with_payload && made.payload {
+                    made.lengths.push((bit, width, length));
+                } else {
+                    put(&mut made.bytes, bit, width, u128::from(length));
+                }
+            }
+        }
+        right.then_some(made)
+    }
+
+    fn made_header(
+        &mut self,
+        name: &ast::Name,
+        written: &[(ast::Name, ast::Expr)],
+        next: Option<&PacketPart>,
+        made: &mut Made,
+    ) -> Option<Placed> {
+        let Some(&id) = self.layout_names.get(&name.text) else {
+            let known: Vec<String> = self.layout_names.keys().cloned().collect();
+            self.unknown("layout", &name.text, name.span, known.iter().map(String::as_str));
+            return None;
+        };
+        let layout = self.program.layouts[id.0].clone();
+        let mut values: Vec<Option<Expr>> = vec![None; layout.fields.len()];
+        let mut right = true;
+        for (field, value) in written {
+            let Some(index) = layout.fields.iter().position(|other| other.name == field.text) else {
+                let known: Vec<String> = layout.fields.iter().map(|field| field.name.clone()).collect();
+                let what = format!("field of {}", layout.name);
+                self.unknown(&what, &field.text, field.span, known.iter().map(String::as_str));
+                right = false;
+                continue;
+            };
+            let ty = layout.fields[index].ty.clone();
+            if ty == Type::View {
+                self.error(
+                    "E0612",
+                    format!("`{}` cannot be written here", field.text),
+                    field.span,
+                    "bytes are zero; write the header as `hex \"…\"` instead",
+                );
+                right = false;
+                continue;
+            }
+            if values[index].is_some() {
+                self.error(
+                    "E0101",
+                    format!("`{}` is given twice", field.text),
+                    field.span,
+                    "given again here",
+                );
+            }
+            let value = if self.context == Context::Constant {
+                self.constant(value, &ty)
+                    .map(|number| super::expressions::constant(number, ty.clone(), value.span))?
+            } else {
+                let value = self.expression(value, Some(&ty));
+                if !self.expect_type(&value, &ty) {
+                    right = false;
+                }
+                value
+            };
+            if self.context != Context::Constant
+                && let Some((low, high)) = layout.fields[index].constraint
+                && let Some(number) = fold(&value)
+                && !(low..=high).contains(&number)
+            {
+                self.error(
+                    "E0312",
+                    format!("`{}` must be {}", field.text, range_in_words(low, high)),
+                    value.span,
+                    format!("this is {number}"),
+                );
+                right = false;
+            }
+            values[index] = Some(value);
+        }
+        let numbers = self.header_numbers(&layout, &values, next)?;
+        if !right {
+            return None;
+        }
+        let start = made.bytes.len();
+        let mut lengths = Vec::new();
+        let own = |field: usize| numbers[field];
+        for group in &layout.groups {
+            let base = made.bytes.len();
+            let (size, fields): (usize, Vec<usize>) = match group {
+                Group::Fixed { bytes, fields } => (*bytes as usize, fields.clone()),
+                Group::Variable { length, field } => {
+                    (self.known_size(length, &own, *field, &layout, name)?, Vec::new())
+                }
+                Group::Conditional { when, .. } if fold_with(when, &own) == Some(0) => (0, Vec::new()),
+                Group::Conditional { field, size: ConditionalSize::Fixed(bytes), .. } => {
+                    (*bytes as usize, vec![*field])
+                }
+                Group::Conditional { field, size: ConditionalSize::Variable(length), .. } => {
+                    (self.known_size(length, &own, *field, &layout, name)?, Vec::new())
+                }
+            };
+            if made.bytes.len() + size > LARGEST {
+                self.error("E0611", "the packet is too long", name.span, "a packet has at most 65,535 bytes");
+                return None;
+            }
+            made.bytes.resize(base + size, 0);
+            for field in fields {
+                let (bit, width) = (
+                    base as u32 * 8 + layout.fields[field].bit,
+                    layout.fields[field].ty.width().unwrap_or(0),
+                );
+                match (&values[field], numbers[field], layout.fields[field].length_of) {
+                    (None, _, Some(with_payload)) => lengths.push((bit, width, with_payload, 0, name.span)),
+                    (_, Some(number), _) => put(&mut made.bytes, bit, width, number),
+                    (Some(value), None, _) => made.holes.push((bit, width, value.clone())),
+                    (None, None, _) => {}
+                }
+            }
+        }
+        let header = (made.bytes.len() - start) as u32;
+        for length in &mut lengths {
+            length.3 = header;
+        }
+        Some(Placed { start, lengths })
+    }
+
+    /// The number of every field that is known while checking; reports fields that shape the header and are not known.
+    fn header_numbers(
+        &mut self,
+        layout: &Layout,
+        values: &[Option<Expr>],
+        next: Option<&PacketPart>,
+    ) -> Option<Vec<Option<u128>>> {
+        let mut numbers = Vec::new();
+        for (index, field) in layout.fields.iter().enumerate() {
+            let number = match &values[index] {
+                Some(value) => fold(value),
+                None if field.ty == Type::View => None,
+                None => Some(self.selector(layout, index, next).unwrap_or_else(|| smallest_allowed(field))),
+            };
+            if field.shapes && number.is_none() {
+                let span = values[index].as_ref().map_or(field.span, |value| value.span);
+                self.report(
+                    Diagnostic::error(
+                        "E0613",
+                        format!("`{}` shapes the header and must be a constant here", field.name),
+                        span,
+                        "known only when a packet is there",
+                    )
+                    .place(field.span, "sizes or conditions depend on it"),
+                );
+                return None;
+            }
+            numbers.push(number);
+        }
+        Some(numbers)
+    }
+
+    fn selector(&self, layout: &Layout, field: usize, next: Option<&PacketPart>) -> Option<u128> {
+        let clause = layout.next.as_ref().filter(|clause| clause.selector == field)?;
+        let Some(PacketPart::Header(follower, _)) = next else { return None };
+        let (values, _) = clause.targets.iter().find(|(_, target)| *target == follower.text)?;
+        values.first().copied()
+    }
+
+    fn known_size(
+        &mut self,
+        length: &Expr,
+        own: &dyn Fn(usize) -> Option<u128>,
+        field: usize,
+        layout: &Layout,
+        name: &ast::Name,
+    ) -> Option<usize> {
+        match fold_with(length, own) {
+            Some(size) if size <= LARGEST as u128 => Some(size as usize),
+            _ => {
+                let field = layout.fields[field].name.clone();
+                self.error(
+                    "E0614",
+                    format!("the length of `{field}` cannot be computed"),
+                    name.span,
+                    "with these fields it is negative or too large",
+                );
+                None
+            }
+        }
+    }
+}
+
+/// Writes a number into bits, the most significant first.
+pub(crate) fn put(bytes: &mut [u8], bit: u32, width: u8, value: u128) {
+    for offset in 0..u32::from(width) {
+        let at = bit + offset;
+        let one = value >> (u32::from(width) - 1 - offset) & 1;
+        let mask = 0x80u8 >> (at % 8);
+        let byte = &mut bytes[at as usize / 8];
+        *byte = if one == 1 { *byte | mask } else { *byte & !mask };
+    }
+}
+
+/// A range as people say it.
+pub(crate) fn range_in_words(low: u128, high: u128) -> String {
+    if low == high { low.to_string() } else { format!("between {low} and {high}") }
+}

@@ -1,0 +1,542 @@
+//! Statements: blocks, verdicts, transfers, state. Knows for every block whether a path falls out of its end.
+
+use super::hir::{self, Arm, Block, Expr, HeaderId, Stmt, StmtKind, Write};
+use super::types::{TableId, Type};
+use super::{Checker, Context};
+use crate::ast;
+use crate::diagnostic::Diagnostic;
+use crate::ir::Evict;
+use crate::source::Span;
+
+/// Loops that are unrolled may come to so many rounds, nested ones multiplied.
+const LARGEST_UNROLLED: u128 = 1024;
+
+impl<'a> Checker<'a> {
+    /// Checks statements in a scope of their own.
+    pub(crate) fn block(&mut self, block: &'a ast::Block) -> Block {
+        self.scopes.push(Default::default());
+        let mut statements = Vec::new();
+        let mut ended: Option<Span> = None;
+        let mut told = false;
+        for statement in &block.statements {
+            if let Some(end) = ended
+                && !std::mem::replace(&mut told, true)
+            {
+                self.report(
+                    Diagnostic::error(
+                        "E0404",
+                        "this is never reached",
+                        statement.span,
+                        "no packet comes here",
+                    )
+                    .place(end, "every packet leaves here"),
+                );
+            }
+            let (kind, ends) = self.statement(statement);
+            if let Some(kind) = kind {
+                statements.push(Stmt { kind, span: statement.span });
+            }
+            if ends && ended.is_none() {
+                ended = Some(statement.span);
+            }
+        }
+        self.scopes.pop();
+        Block { statements, ends: ended.is_some(), span: block.span }
+    }
+
+    fn optional_block(&mut self, block: &'a Option<ast::Block>) -> Option<Block> {
+        block.as_ref().map(|block| self.block(block))
+    }
+
+    fn needs_packet(&mut self, what: &str, span: Span) {
+        if self.context != Context::Packet {
+            self.report(
+                Diagnostic::error(
+                    "E0415",
+                    "there is no packet in an event or periodic handler",
+                    span,
+                    format!("`{what}` needs a packet"),
+                )
+                .help("handlers run between packets; they change tables, raise events and emit packets"),
+            );
+        }
+    }
+
+    fn typed(&mut self, expr: &'a ast::Expr, ty: &Type) -> Expr {
+        let checked = self.expression(expr, Some(ty));
+        self.expect_type(&checked, ty);
+        checked
+    }
+
+    /// The checked statement (`None` after an error) and whether no path goes on behind it.
+    fn statement(&mut self, statement: &'a ast::Stmt) -> (Option<StmtKind>, bool) {
+        let span = statement.span;
+        use ast::StmtKind as Ast;
+        match &statement.kind {
+            Ast::Let(name, ty, value) => (self.declare_local(name, ty.as_ref(), value, false), false),
+            Ast::Var(name, ty, value) => (self.declare_local(name, ty.as_ref(), value, true), false),
+            Ast::Assign(name, value) => (self.assign(name, value), false),
+            Ast::Set(header, field, value) => (self.set(header, field, value), false),
+            Ast::If(condition, yes, no) => {
+                let condition = self.typed(condition, &Type::Bool);
+                let yes = self.block(yes);
+                let no = self.optional_block(no).unwrap_or_default();
+                let ends = yes.ends && no.ends;
+                (Some(StmtKind::If(condition, yes, no)), ends)
+            }
+            Ast::Match(value, arms) => {
+                let value = self.expression(value, None);
+                if value.ty == Type::View {
+                    self.error(
+                        "E0216",
+                        "bytes cannot be matched",
+                        value.span,
+                        "match a field or the length of the bytes",
+                    );
+                }
+                let mut checked = Vec::new();
+                for arm in arms {
+                    self.scopes.push(Default::default());
+                    let pattern = self.pattern(&arm.pattern, &value.ty);
+                    let guard = arm.guard.as_ref().map(|guard| self.typed(guard, &Type::Bool));
+                    let body = self.block(&arm.body);
+                    self.scopes.pop();
+                    checked.push(Arm { pattern, guard, body, span: arm.pattern.span });
+                }
+                self.check_arms(&value.ty, &checked, Span::new(span.file, span.start, span.start + 5));
+                let ends = !checked.is_empty() && checked.iter().all(|arm| arm.body.ends);
+                (Some(StmtKind::Match(value, checked)), ends)
+            }
+            Ast::For(name, from, to, body) => (self.unrolled_loop(name, from, to, body, span), false),
+            Ast::Walk { name, view, layout, body } => (self.walk(name, view, layout, body), false),
+            Ast::Break => {
+                if self.walk_depth == 0 {
+                    self.error(
+                        "E0417",
+                        "there is nothing to leave here",
+                        span,
+                        "`break` leaves a walk over headers: `for … in … as … { }`",
+                    );
+                }
+                (Some(StmtKind::Break), true)
+            }
+            Ast::Extract(names) => (self.extract(names, span), false),
+            Ast::Learn(write, otherwise) => {
+                let write = self.write(write);
+                let otherwise = self.optional_block(otherwise);
+                (write.map(|write| StmtKind::Learn(vec![write], otherwise)), false)
+            }
+            Ast::Insert(write, otherwise) => {
+                let checked = self.write(write);
+                if let Some(checked) = &checked
+                    && otherwise.is_none()
+                    && self.program.tables[checked.table.0].evict == Evict::Refuse
+                    && !self.missing_bounds.get(&write.table.text).is_some_and(|missing| missing.1)
+                {
+                    let at = Span::new(write.span.file, write.span.end, write.span.end);
+                    self.report(
+                        Diagnostic::error(
+                            "E0513",
+                            format!("`{}` may be full", write.table.text),
+                            write.span,
+                            "what if the entry is refused?",
+                        )
+                        .help("say it with `else { … }`; `learn` instead of `insert` passes over it silently")
+                        .suggest("drop the packet", at, " else { drop table_full }"),
+                    );
+                }
+                let otherwise = self.optional_block(otherwise);
+                (checked.map(|write| StmtKind::Learn(vec![write], otherwise)), false)
+            }
+            Ast::LearnTogether(writes, otherwise) => {
+                let writes: Vec<Write> = writes.iter().filter_map(|write| self.write(write)).collect();
+                let otherwise = self.optional_block(otherwise);
+                (Some(StmtKind::Learn(writes, otherwise)), false)
+            }
+            Ast::SetDefault(table, value) => {
+                let Some(id) = self.table_named(table) else { return (None, false) };
+                let columns = self.value_columns(id, Some(value), value.span);
+                (Some(StmtKind::SetDefault(id, columns)), false)
+            }
+            Ast::Remove(table, keys) => {
+                let Some(id) = self.table_named(table) else { return (None, false) };
+                let keys = self.keys(id, keys, span);
+                (Some(StmtKind::Remove(id, keys)), false)
+            }
+            Ast::ClearDefault(table) => (self.table_named(table).map(StmtKind::ClearDefault), false),
+            Ast::Count(name, index) => (self.count(name, index.as_ref(), span), false),
+            Ast::Raise(delay, name, args) => (self.raise(delay.as_ref(), name, args, span), false),
+            Ast::Emit(packet, port) => {
+                let made = self.made_packet(packet);
+                let port = self.typed(port, &Type::Port);
+                (made.map(|made| StmtKind::Emit(made, port)), false)
+            }
+            Ast::Copy(port) => {
+                self.needs_packet("copy", span);
+                let port = self.typed(port, &Type::Port);
+                (Some(StmtKind::Copy(port)), false)
+            }
+            Ast::Goto(name, args) => {
+                self.needs_packet("goto", span);
+                (self.goto(name, args, span), true)
+            }
+            Ast::Send(port) => {
+                self.needs_packet("send", span);
+                let port = self.typed(port, &Type::Port);
+                (Some(StmtKind::Send(port)), true)
+            }
+            Ast::Flood => {
+                self.needs_packet("flood", span);
+                (Some(StmtKind::Flood), true)
+            }
+            Ast::Multicast(ports) => {
+                self.needs_packet("multicast", span);
+                let mut numbers: Vec<u16> = ports
+                    .iter()
+                    .filter_map(|port| self.constant(port, &Type::Port))
+                    .map(|port| port as u16)
+                    .collect();
+                numbers.sort_unstable();
+                if numbers.windows(2).any(|pair| pair[0] == pair[1]) {
+                    self.error("E0418", "a port is listed twice", span, "every port gets one copy");
+                }
+                numbers.dedup();
+                (Some(StmtKind::Multicast(numbers)), true)
+            }
+            Ast::Drop(reason) => {
+                self.needs_packet("drop", span);
+                (Some(StmtKind::Drop(reason.text.clone())), true)
+            }
+            Ast::Punt(reason) => {
+                self.needs_packet("punt", span);
+                (Some(StmtKind::Punt(reason.text.clone())), true)
+            }
+            Ast::Recirculate(hops) => {
+                self.needs_packet("recirculate", span);
+                let budget = self.constant(hops, &Type::Uint(32)).unwrap_or(1);
+                if !(1..=64).contains(&budget) {
+                    self.error(
+                        "E0419",
+                        "a packet may start again 1 to 64 times",
+                        hops.span,
+                        format!("this is {budget}"),
+                    );
+                }
+                (Some(StmtKind::Recirculate(budget.clamp(1, 64) as u32)), true)
+            }
+        }
+    }
+
+    fn declare_local(
+        &mut self,
+        name: &ast::Name,
+        ty: Option<&ast::Type>,
+        value: &'a ast::Expr,
+        mutable: bool,
+    ) -> Option<StmtKind> {
+        let declared = ty.map(|ty| self.resolve_type(ty));
+        let value = self.expression(value, declared.as_ref());
+        if let Some(declared) = &declared {
+            self.expect_type(&value, declared);
+        }
+        let ty = declared.unwrap_or_else(|| value.ty.clone());
+        if matches!(ty, Type::Option(_) | Type::Tuple(_) | Type::Variants(..) | Type::View) {
+            self.report(
+                Diagnostic::error(
+                    "E0228",
+                    format!("a local cannot hold {ty}"),
+                    value.span,
+                    "no single value",
+                )
+                .help("use `match` to take it apart first"),
+            );
+            self.bind_local(name, Type::Unknown, mutable);
+            return None;
+        }
+        let local = self.bind_local(name, ty, mutable);
+        Some(StmtKind::Assign(local, value))
+    }
+
+    fn assign(&mut self, name: &ast::Name, value: &'a ast::Expr) -> Option<StmtKind> {
+        let Some(local) = self.find_local(&name.text) else {
+            let known: Vec<String> = self.scopes.iter().flat_map(|scope| scope.keys().cloned()).collect();
+            self.unknown("variable", &name.text, name.span, known.iter().map(String::as_str));
+            return None;
+        };
+        if !self.program.locals[local.0].mutable {
+            self.report(
+                Diagnostic::error(
+                    "E0229",
+                    format!("`{}` cannot be changed", name.text),
+                    name.span,
+                    "it has one value",
+                )
+                .help("declare it with `var` instead of `let`"),
+            );
+        }
+        let ty = self.program.locals[local.0].ty.clone();
+        let value = self.typed(value, &ty);
+        Some(StmtKind::Assign(local, value))
+    }
+
+    fn set(&mut self, header: &ast::Name, field: &ast::Name, value: &'a ast::Expr) -> Option<StmtKind> {
+        self.needs_packet("set", header.span);
+        let (id, index) = self.header_field(header, field)?;
+        let layout = &self.program.layouts[self.program.headers[id.0].layout.0];
+        let target = layout.fields[index].clone();
+        if target.ty == Type::View || target.conditional {
+            self.error(
+                "E0310",
+                format!("`{}` cannot be written", target.name),
+                field.span,
+                "only fields that are always there and single values",
+            );
+            return None;
+        }
+        if target.shapes {
+            self.error(
+                "E0311",
+                format!("writing `{}` would change the shape of the header", target.name),
+                field.span,
+                "sizes or conditions depend on it",
+            );
+            return None;
+        }
+        let value = self.typed(value, &target.ty);
+        Some(StmtKind::Set(id, index, value))
+    }
+
+    fn header_field(&mut self, header: &ast::Name, field: &ast::Name) -> Option<(HeaderId, usize)> {
+        let Some(id) = self.find_header(&header.text) else {
+            let known: Vec<String> = self.header_names.keys().cloned().collect();
+            self.unknown("header", &header.text, header.span, known.iter().map(String::as_str));
+            return None;
+        };
+        let layout = &self.program.layouts[self.program.headers[id.0].layout.0];
+        let found = layout.fields.iter().position(|other| other.name == field.text);
+        if found.is_none() {
+            let known: Vec<String> = layout.fields.iter().map(|field| field.name.clone()).collect();
+            let what = format!("field of {}", layout.name);
+            self.unknown(&what, &field.text, field.span, known.iter().map(String::as_str));
+        }
+        Some((id, found?))
+    }
+
+    fn unrolled_loop(
+        &mut self,
+        name: &ast::Name,
+        from: &ast::Expr,
+        to: &ast::Expr,
+        body: &'a ast::Block,
+        span: Span,
+    ) -> Option<StmtKind> {
+        let from = self.constant(from, &Type::Uint(32))?;
+        let to = self.constant(to, &Type::Uint(32))?;
+        let rounds = to.saturating_sub(from);
+        let before = self.unrolled;
+        self.unrolled = self.unrolled.saturating_mul(rounds.max(1));
+        if self.unrolled > LARGEST_UNROLLED {
+            self.error(
+                "E0218",
+                "this loop has too many rounds",
+                span,
+                format!("{rounds} here, {} with the loops around it; at most 1,024", self.unrolled),
+            );
+            self.unrolled = before;
+            return None;
+        }
+        self.scopes.push(Default::default());
+        let local = self.bind_local(name, Type::Uint(32), false);
+        let body = self.block(body);
+        self.scopes.pop();
+        self.unrolled = before;
+        Some(StmtKind::For(local, from, to, body))
+    }
+
+    fn walk(
+        &mut self,
+        name: &ast::Name,
+        view: &'a ast::Expr,
+        layout: &ast::Name,
+        body: &'a ast::Block,
+    ) -> Option<StmtKind> {
+        self.needs_packet("for … as", name.span);
+        let view = self.expression(view, None);
+        if !matches!(view.ty, Type::View | Type::Unknown) {
+            self.error(
+                "E0230",
+                format!("{} holds no headers", view.ty),
+                view.span,
+                "a walk goes over `bytes[…]` fields or `payload`",
+            );
+        }
+        let Some(&layout_id) = self.layout_names.get(&layout.text) else {
+            let known: Vec<String> = self.layout_names.keys().cloned().collect();
+            self.unknown("layout", &layout.text, layout.span, known.iter().map(String::as_str));
+            return None;
+        };
+        if self.program.layouts[layout_id.0].smallest == 0 {
+            self.error(
+                "E0421",
+                format!("a walk over `{}` might never end", layout.text),
+                layout.span,
+                "the smallest such header has no bytes",
+            );
+        }
+        let header = HeaderId(self.program.headers.len());
+        self.program.headers.push(hir::Header { name: name.text.clone(), layout: layout_id });
+        self.walk_headers.push((name.text.clone(), header));
+        self.walk_depth += 1;
+        let body = self.block(body);
+        self.walk_depth -= 1;
+        self.walk_headers.pop();
+        Some(StmtKind::Walk(header, view, body))
+    }
+
+    fn extract(&mut self, names: &[ast::Name], span: Span) -> Option<StmtKind> {
+        let Some(header) = self.own_header else {
+            self.error(
+                "E0422",
+                "there is no header to extract from",
+                span,
+                "only decoders extract, each from its own header",
+            );
+            return None;
+        };
+        let layout = &self.program.layouts[self.program.headers[header.0].layout.0];
+        if names.is_empty() {
+            return Some(StmtKind::Extract(header, (0..layout.fields.len()).collect()));
+        }
+        let mut fields = Vec::new();
+        for name in names {
+            let layout = &self.program.layouts[self.program.headers[header.0].layout.0];
+            match layout.fields.iter().position(|field| field.name == name.text) {
+                Some(index) => fields.push(index),
+                None => {
+                    let known: Vec<String> = layout.fields.iter().map(|field| field.name.clone()).collect();
+                    let what = format!("field of {}", layout.name);
+                    self.unknown(&what, &name.text, name.span, known.iter().map(String::as_str));
+                }
+            }
+        }
+        Some(StmtKind::Extract(header, fields))
+    }
+
+    fn write(&mut self, write: &'a ast::TableWrite) -> Option<Write> {
+        let table = self.table_named(&write.table)?;
+        let key = self.keys(table, &write.keys, write.span);
+        let value = self.value_columns(table, write.value.as_ref(), write.span);
+        self.check_bounded(table, &write.table);
+        Some(Write { table, key, value })
+    }
+
+    /// Reports a table that packets write and that does not say how it stays bounded.
+    fn check_bounded(&mut self, id: TableId, name: &ast::Name) {
+        let table = &self.program.tables[id.0];
+        let (capacity, evict) = self.missing_bounds.get(&table.name).copied().unwrap_or_default();
+        let ageless = table.age.is_none() && table.idle.is_none();
+        if !(capacity || evict || ageless) {
+            return;
+        }
+        let missing: Vec<&str> = [(capacity, "capacity"), (ageless, "age or idle"), (evict, "evict")]
+            .iter()
+            .filter_map(|&(missing, word)| missing.then_some(word))
+            .collect();
+        let (declared, text) = (table.span, table.name.clone());
+        self.report(
+            Diagnostic::error(
+                "E0512",
+                format!("`{text}` grows with the traffic and does not say how it stays bounded"),
+                declared,
+                format!("missing: {}", missing.join(", ")),
+            )
+            .place(name.span, "packets write to it here")
+            .help("for example `{ capacity 64k  age 300s  evict lru }`"),
+        );
+        self.missing_bounds.remove(&text);
+        self.program.tables[id.0].age = Some(1);
+    }
+
+    fn count(&mut self, name: &ast::Name, index: Option<&'a ast::Expr>, span: Span) -> Option<StmtKind> {
+        let Some(&counter) = self.counter_names.get(&name.text) else {
+            let known: Vec<String> = self.counter_names.keys().cloned().collect();
+            self.unknown("counter", &name.text, name.span, known.iter().map(String::as_str));
+            return None;
+        };
+        let indexed = self.program.counters[counter as usize].indexed;
+        if indexed != index.is_some() {
+            let label = if indexed { "say which cell: `count c[i]`" } else { "it has one cell: `count c`" };
+            self.error("E0514", format!("`{}` is counted wrongly", name.text), span, label);
+            return None;
+        }
+        let index = index.map(|index| {
+            let index = self.expression(index, Some(&Type::Uint(32)));
+            if !matches!(index.ty, Type::Uint(_) | Type::Port | Type::Enum(..) | Type::Unknown) {
+                self.error(
+                    "E0200",
+                    format!("a cell is numbered, not {}", index.ty),
+                    index.span,
+                    "an unsigned integer is wanted",
+                );
+            }
+            index
+        });
+        Some(StmtKind::Count(counter, index))
+    }
+
+    fn raise(
+        &mut self,
+        delay: Option<&'a ast::Expr>,
+        name: &ast::Name,
+        args: &'a [ast::Expr],
+        span: Span,
+    ) -> Option<StmtKind> {
+        let delay = delay.map(|delay| self.typed(delay, &Type::Time));
+        let Some(&event) = self.event_names.get(&name.text) else {
+            let known: Vec<String> = self.event_names.keys().cloned().collect();
+            self.unknown("event", &name.text, name.span, known.iter().map(String::as_str));
+            return None;
+        };
+        let types: Vec<Type> = self.program.events[event]
+            .params
+            .iter()
+            .map(|local| self.program.locals[local.0].ty.clone())
+            .collect();
+        let args = self.arguments(&name.text, args, &types, span)?;
+        Some(StmtKind::Raise(delay, event, args))
+    }
+
+    fn goto(&mut self, name: &ast::Name, args: &'a [ast::Expr], span: Span) -> Option<StmtKind> {
+        let Some(&stage) = self.stage_names.get(&name.text) else {
+            let known: Vec<String> = self.stage_names.keys().cloned().collect();
+            self.unknown("stage or decoder", &name.text, name.span, known.iter().map(String::as_str));
+            return None;
+        };
+        let types: Vec<Type> = self.program.stages[stage.0]
+            .params
+            .iter()
+            .map(|local| self.program.locals[local.0].ty.clone())
+            .collect();
+        let args = self.arguments(&name.text, args, &types, span)?;
+        Some(StmtKind::Goto(stage, args))
+    }
+
+    fn arguments(
+        &mut self,
+        name: &str,
+        args: &'a [ast::Expr],
+        types: &[Type],
+        span: Span,
+    ) -> Option<Vec<Expr>> {
+        if args.len() != types.len() {
+            self.error(
+                "E0206",
+                format!("`{name}` takes {} values, not {}", types.len(), args.len()),
+                span,
+                "wrong number of values",
+            );
+            return None;
+        }
+        Some(args.iter().zip(types).map(|(arg, ty)| self.typed(arg, ty)).collect())
+    }
+}

@@ -1,0 +1,365 @@
+//! Tables: keys, what entries hold, how much and how long they keep; entries of the program text.
+
+use super::hir::{self, Expr, ExprKind, TableValue};
+use super::types::{TableId, Type};
+use super::{Checker, constants::fold, expressions::error};
+use crate::ast::{self, Property};
+use crate::diagnostic::Diagnostic;
+use crate::ir::Evict;
+use crate::source::Span;
+use std::collections::HashMap;
+
+/// Keys and values are at most so many 64-bit words.
+const LARGEST_WORDS: usize = 8;
+
+impl Checker<'_> {
+    /// A table by its name; reports unknown ones.
+    pub(crate) fn table_named(&mut self, name: &ast::Name) -> Option<TableId> {
+        let found = self.table_names.get(&name.text).copied();
+        if found.is_none() {
+            let known: Vec<String> = self.table_names.keys().cloned().collect();
+            self.unknown("table", &name.text, name.span, known.iter().map(String::as_str));
+        }
+        found
+    }
+
+    /// Checks a key against a table.
+    pub(crate) fn keys(&mut self, table: TableId, keys: &[ast::Expr], span: Span) -> Vec<Expr> {
+        let types: Vec<Type> = self.program.tables[table.0].keys.iter().map(|(_, ty)| ty.clone()).collect();
+        if keys.len() != types.len() {
+            let name = self.program.tables[table.0].name.clone();
+            self.report(
+                Diagnostic::error(
+                    "E0503",
+                    format!("the key of `{name}` has {} parts, not {}", types.len(), keys.len()),
+                    span,
+                    "wrong number of parts",
+                )
+                .place(self.program.tables[table.0].span, "declared here"),
+            );
+            return types.iter().map(|_| error(span)).collect();
+        }
+        let mut checked = Vec::new();
+        for (key, ty) in keys.iter().zip(&types) {
+            let key = self.expression(key, Some(ty));
+            self.expect_type(&key, ty);
+            checked.push(key);
+        }
+        checked
+    }
+
+    /// Checks a value against a table and takes it apart into columns.
+    pub(crate) fn value_columns(
+        &mut self,
+        table: TableId,
+        value: Option<&ast::Expr>,
+        span: Span,
+    ) -> Vec<Expr> {
+        let declared = &self.program.tables[table.0];
+        let (name, entry, at) = (declared.name.clone(), declared.entry_type(table), declared.span);
+        let columns: Vec<Type> = declared.value_columns().into_iter().map(|(_, ty)| ty).collect();
+        match value {
+            None if columns.is_empty() => Vec::new(),
+            None => {
+                self.report(
+                    Diagnostic::error(
+                        "E0504",
+                        format!("an entry of `{name}` holds a value"),
+                        span,
+                        format!("{entry} is missing: `= …`"),
+                    )
+                    .place(at, "declared here"),
+                );
+                columns.iter().map(|_| error(span)).collect()
+            }
+            Some(value) if columns.is_empty() => {
+                self.report(
+                    Diagnostic::error(
+                        "E0504",
+                        format!("`{name}` is a set: its entries hold nothing"),
+                        value.span,
+                        "no value belongs here",
+                    )
+                    .place(at, "declared here"),
+                );
+                Vec::new()
+            }
+            Some(value) => {
+                let value = self.expression(value, Some(&entry));
+                if !self.expect_type(&value, &entry) {
+                    return columns.iter().map(|_| error(span)).collect();
+                }
+                self.split(table, value, &columns)
+            }
+        }
+    }
+
+    fn split(&mut self, table: TableId, value: Expr, columns: &[Type]) -> Vec<Expr> {
+        let span = value.span;
+        match value.kind {
+            ExprKind::Variant(variant, args) => {
+                let first = self.program.tables[table.0].variant_column(variant);
+                let mut parts: Vec<Expr> = columns
+                    .iter()
+                    .map(|ty| Expr { kind: ExprKind::Const(0), ty: ty.clone(), span })
+                    .collect();
+                parts[0].kind = ExprKind::Const(variant as u128);
+                for (offset, arg) in args.into_iter().enumerate() {
+                    parts[first + offset] = arg;
+                }
+                parts
+            }
+            ExprKind::Tuple(parts) if columns.len() > 1 => parts,
+            _ if columns.len() == 1 => vec![value],
+            ExprKind::Error => columns.iter().map(|_| error(span)).collect(),
+            _ => {
+                self.error(
+                    "E0505",
+                    "write the parts of the value out",
+                    span,
+                    "a value of several parts is written `(a, b)` or as a variant",
+                );
+                columns.iter().map(|_| error(span)).collect()
+            }
+        }
+    }
+
+    /// The number of a variant of a table.
+    pub(crate) fn variant_named(&self, table: TableId, name: &str) -> Option<usize> {
+        match &self.program.tables.get(table.0)?.value {
+            TableValue::Variants(variants) => variants.iter().position(|(variant, _)| variant == name),
+            TableValue::Data(_) => None,
+        }
+    }
+
+    /// The parameters of a variant.
+    pub(crate) fn variant_params(&self, table: TableId, variant: usize) -> Vec<Type> {
+        match &self.program.tables[table.0].value {
+            TableValue::Variants(variants) => variants[variant].1.iter().map(|(_, ty)| ty.clone()).collect(),
+            TableValue::Data(_) => Vec::new(),
+        }
+    }
+
+    /// A variant with its parameters.
+    pub(crate) fn variant(&mut self, table: TableId, variant: usize, args: &[ast::Expr], span: Span) -> Expr {
+        let params = self.variant_params(table, variant);
+        if params.len() != args.len() {
+            self.error(
+                "E0206",
+                format!("this variant takes {} values, not {}", params.len(), args.len()),
+                span,
+                "wrong number of values",
+            );
+            return error(span);
+        }
+        let mut checked = Vec::new();
+        for (arg, ty) in args.iter().zip(&params) {
+            let arg = self.expression(arg, Some(ty));
+            self.expect_type(&arg, ty);
+            checked.push(arg);
+        }
+        let name = self.program.tables[table.0].name.clone();
+        Expr { kind: ExprKind::Variant(variant, checked), ty: Type::Variants(table, name), span }
+    }
+
+    /// Defines a table; its entries are checked against its own types.
+    pub(crate) fn define_table(&mut self, item: &ast::Table) -> hir::Table {
+        let id = TableId(self.program.tables.len());
+        let keys: Vec<(String, Type)> = item
+            .keys
+            .iter()
+            .map(|(name, ty)| {
+                (name.as_ref().map(|name| name.text.clone()).unwrap_or_default(), self.resolve_type(ty))
+            })
+            .collect();
+        let value = match &item.value {
+            ast::TableValue::Nothing => TableValue::Data(Vec::new()),
+            ast::TableValue::Data(types) => {
+                TableValue::Data(types.iter().map(|ty| self.resolve_type(ty)).collect())
+            }
+            ast::TableValue::Variants(variants) => {
+                let mut checked: Vec<(String, Vec<(String, Type)>)> = Vec::new();
+                for (name, params) in variants {
+                    if checked.iter().any(|(other, _)| *other == name.text) {
+                        self.error(
+                            "E0101",
+                            format!("the variant `{}` is declared twice", name.text),
+                            name.span,
+                            "declared again here",
+                        );
+                        continue;
+                    }
+                    let params = params
+                        .iter()
+                        .map(|param| (param.name.text.clone(), self.resolve_type(&param.ty)))
+                        .collect();
+                    checked.push((name.text.clone(), params));
+                }
+                TableValue::Variants(checked)
+            }
+        };
+        let mut table = hir::Table {
+            name: item.name.text.clone(),
+            keys,
+            value,
+            capacity: 0,
+            idle: None,
+            age: None,
+            evict: Evict::Refuse,
+            entries: Vec::new(),
+            default: None,
+            span: item.name.span,
+        };
+        let key_words = words(table.keys.iter().map(|(_, ty)| ty));
+        let value_columns = table.value_columns();
+        if key_words > LARGEST_WORDS || words(value_columns.iter().map(|(_, ty)| ty)) > LARGEST_WORDS {
+            self.error(
+                "E0506",
+                format!("an entry of `{}` is too wide", table.name),
+                item.name.span,
+                "key and value have at most 512 bits each",
+            );
+        }
+        self.program.tables.push(table.clone());
+        self.properties(&mut table, item, id);
+        self.program.tables.pop();
+        table
+    }
+
+    fn properties(&mut self, table: &mut hir::Table, item: &ast::Table, id: TableId) {
+        let (mut capacity, mut evict, mut seen) = (None, None, Vec::new());
+        for property in &item.properties {
+            let (word, span) = match property {
+                Property::Capacity(expr) => ("capacity", expr.span),
+                Property::Age(expr) => ("age", expr.span),
+                Property::Idle(expr) => ("idle", expr.span),
+                Property::Evict(name) => ("evict", name.span),
+                Property::Entries(_) => ("entries", item.span),
+                Property::Default(expr) => ("default", expr.span),
+            };
+            if seen.contains(&word) {
+                self.error(
+                    "E0101",
+                    format!("`{word}` is given twice for `{}`", table.name),
+                    span,
+                    "given again here",
+                );
+            }
+            seen.push(word);
+            match property {
+                Property::Capacity(expr) => {
+                    let value = self.constant(expr, &Type::Uint(64)).unwrap_or(1);
+                    if !(1..=1 << 26).contains(&value) {
+                        self.error(
+                            "E0507",
+                            "a table holds between 1 and 67,108,864 entries",
+                            expr.span,
+                            format!("this is {value}"),
+                        );
+                    }
+                    capacity = Some(value.clamp(1, 1 << 26) as u32);
+                }
+                Property::Age(expr) => table.age = self.positive_time(expr),
+                Property::Idle(expr) => table.idle = self.positive_time(expr),
+                Property::Evict(name) => match name.text.as_str() {
+                    "lru" => evict = Some(Evict::Lru),
+                    "refuse" => evict = Some(Evict::Refuse),
+                    other => self.unknown("way to evict", other, name.span, ["lru", "refuse"].into_iter()),
+                },
+                Property::Entries(entries) => self.entries(table, entries, id),
+                Property::Default(expr) => {
+                    let columns = self.value_columns(id, Some(expr), expr.span);
+                    table.default = self.constant_columns(&columns);
+                }
+            }
+        }
+        table.capacity = capacity.unwrap_or(table.entries.len().max(1) as u32);
+        table.evict = evict.unwrap_or(Evict::Refuse);
+        if table.entries.len() > table.capacity as usize {
+            self.error(
+                "E0508",
+                format!(
+                    "`{}` has {} entries and room for {}",
+                    table.name,
+                    table.entries.len(),
+                    table.capacity
+                ),
+                item.name.span,
+                "raise its capacity",
+            );
+            table.entries.truncate(table.capacity as usize);
+        }
+        if capacity.is_none() || evict.is_none() {
+            self.unbounded(item.name.text.clone(), capacity.is_none(), evict.is_none());
+        }
+    }
+
+    fn unbounded(&mut self, name: String, capacity: bool, evict: bool) {
+        self.missing_bounds.insert(name, (capacity, evict));
+    }
+
+    fn positive_time(&mut self, expr: &ast::Expr) -> Option<u64> {
+        let value = self.constant(expr, &Type::Time)? as u64;
+        if value == 0 {
+            self.error(
+                "E0509",
+                "entries would be gone at once",
+                expr.span,
+                "the time must be longer than zero",
+            );
+            return None;
+        }
+        Some(value)
+    }
+
+    fn entries(&mut self, table: &mut hir::Table, entries: &[ast::Entry], id: TableId) {
+        let mut seen: HashMap<Vec<u128>, Span> = HashMap::new();
+        for entry in entries {
+            let keys = self.keys(id, &entry.keys, entry.span);
+            let values = self.value_columns(id, entry.value.as_ref(), entry.span);
+            let (Some(key), Some(value)) = (self.constant_columns(&keys), self.constant_columns(&values))
+            else {
+                continue;
+            };
+            if let Some(first) = seen.insert(key.clone(), entry.span) {
+                self.report(
+                    Diagnostic::error(
+                        "E0510",
+                        format!("`{}` has two entries for one key", table.name),
+                        entry.span,
+                        "this key stands above already",
+                    )
+                    .place(first, "the first entry"),
+                );
+                continue;
+            }
+            table.entries.push((key, value));
+        }
+    }
+
+    fn constant_columns(&mut self, columns: &[Expr]) -> Option<Vec<u128>> {
+        let mut values = Vec::new();
+        for column in columns {
+            match fold(column) {
+                Some(value) => values.push(value),
+                None => {
+                    if column.ty != Type::Unknown {
+                        self.error(
+                            "E0208",
+                            "this must be a constant",
+                            column.span,
+                            "entries of the program text are known before any packet",
+                        );
+                    }
+                    return None;
+                }
+            }
+        }
+        Some(values)
+    }
+}
+
+/// How many 64-bit words the columns take if every one is packed after the other.
+fn words<'t>(types: impl Iterator<Item = &'t Type>) -> usize {
+    types.map(|ty| usize::from(ty.width().unwrap_or(0)).div_ceil(64)).sum()
+}

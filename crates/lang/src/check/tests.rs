@@ -1,0 +1,138 @@
+//! Tests of the program text: their packets become bytes, their expectations numbers.
+
+use super::Checker;
+use super::types::Type;
+use crate::ast::{self, Expectation, Item, TestStep};
+use crate::testcase::{Expected, Step, TestCase};
+
+/// Ports of a test that does not say how many.
+const DEFAULT_PORTS: u16 = 5;
+
+impl Checker<'_> {
+    /// The tests of the main file.
+    pub(crate) fn tests(&mut self, file: &ast::File) -> Vec<TestCase> {
+        let mut cases = Vec::new();
+        for item in &file.items {
+            if let Item::Test(test) = item {
+                cases.push(self.test_case(test));
+            }
+        }
+        cases
+    }
+
+    fn test_case(&mut self, test: &ast::Test) -> TestCase {
+        let mut case =
+            TestCase { name: test.name.clone(), ports: DEFAULT_PORTS, steps: Vec::new(), span: test.span };
+        let mut time = 0u64;
+        for step in &test.steps {
+            match step {
+                TestStep::Ports(count) => {
+                    let number = self.port(count);
+                    if number == 0 {
+                        self.error("E0620", "a test has at least one port", count.span, "this is zero");
+                    }
+                    case.ports = number.max(1);
+                }
+                TestStep::Packet { port, packet, at, .. } => {
+                    let number = self.port(port);
+                    if let Some(at) = at {
+                        let at_time = self.constant(at, &Type::Time).unwrap_or(0) as u64;
+                        if at_time < time {
+                            self.error(
+                                "E0621",
+                                "time never goes back",
+                                at.span,
+                                "a step before this one is later",
+                            );
+                        }
+                        time = time.max(at_time);
+                    }
+                    if let Some(made) = self.made_packet(packet) {
+                        case.steps.push(Step::Packet { port: number, bytes: made.bytes, time });
+                    }
+                }
+                TestStep::After(delay) => {
+                    let delay = self.constant(delay, &Type::Time).unwrap_or(0) as u64;
+                    time = time.saturating_add(delay);
+                    case.steps.push(Step::Advance(time));
+                }
+                TestStep::Expect(expectation, span) => {
+                    if let Some(expected) = self.expected(expectation) {
+                        case.steps.push(Step::Expect(expected, *span));
+                    }
+                }
+            }
+        }
+        case
+    }
+
+    fn port(&mut self, expr: &ast::Expr) -> u16 {
+        self.constant(expr, &Type::Port).unwrap_or(1) as u16
+    }
+
+    fn expected(&mut self, expectation: &Expectation) -> Option<Expected> {
+        Some(match expectation {
+            Expectation::Send(port) => Expected::Send(self.port(port)),
+            Expectation::Flood => Expected::Flood,
+            Expectation::Multicast(ports) => {
+                let mut ports: Vec<u16> = ports.iter().map(|port| self.port(port)).collect();
+                ports.sort_unstable();
+                Expected::Multicast(ports)
+            }
+            Expectation::Drop(reason) => Expected::Drop(reason.text.clone()),
+            Expectation::Punt(reason) => Expected::Punt(reason.text.clone()),
+            Expectation::Out(port, packet) => {
+                let port = self.port(port);
+                Expected::Out(port, self.made_packet(packet)?.bytes)
+            }
+            Expectation::Entries(table, count) => {
+                let table = self.table_named(table)?;
+                Expected::Entries(table.0 as u32, self.constant(count, &Type::Uint(64))? as u64)
+            }
+            Expectation::Count(counter, cell, packets) => {
+                let Some(&id) = self.counter_names.get(&counter.text) else {
+                    let known: Vec<String> = self.counter_names.keys().cloned().collect();
+                    self.unknown("counter", &counter.text, counter.span, known.iter().map(String::as_str));
+                    return None;
+                };
+                let cell = match cell {
+                    Some(cell) => self.constant(cell, &Type::Uint(32))? as u32,
+                    None => 0,
+                };
+                if cell >= self.program.counters[id as usize].size {
+                    self.error(
+                        "E0515",
+                        format!("`{}` has no cell {cell}", counter.text),
+                        counter.span,
+                        "cells are numbered from 0",
+                    );
+                    return None;
+                }
+                Expected::Count(id, cell, self.constant(packets, &Type::Uint(64))? as u64)
+            }
+            Expectation::Event(name, args) => {
+                let Some(&event) = self.event_names.get(&name.text) else {
+                    let known: Vec<String> = self.event_names.keys().cloned().collect();
+                    self.unknown("event", &name.text, name.span, known.iter().map(String::as_str));
+                    return None;
+                };
+                let types: Vec<Type> = self.program.events[event]
+                    .params
+                    .iter()
+                    .map(|local| self.program.locals[local.0].ty.clone())
+                    .collect();
+                if types.len() != args.len() {
+                    self.error(
+                        "E0206",
+                        format!("`{}` takes {} values, not {}", name.text, types.len(), args.len()),
+                        name.span,
+                        "wrong number of values",
+                    );
+                    return None;
+                }
+                let values = args.iter().zip(&types).filter_map(|(arg, ty)| self.constant(arg, ty)).collect();
+                Expected::Event(event as u32, values)
+            }
+        })
+    }
+}

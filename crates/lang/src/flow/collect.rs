@@ -1,0 +1,401 @@
+//! What the body of a stage does that matters between stages: transfers, reads of headers, and under which conditions.
+
+use crate::ast::BinaryOp;
+use crate::check::hir::{
+    Arm, Block, Expr, ExprKind, Group, HeaderId, LocalId, Pattern, Program, Stage, StageId, StmtKind,
+};
+use crate::source::Span;
+
+/// A place in a header (or the position behind the last one) that a stage must know.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Read {
+    /// The position behind the last header.
+    Cursor,
+    /// The position of a group of a header's fields.
+    Group(HeaderId, usize),
+    /// The length of a variable group.
+    Length(HeaderId, usize),
+    /// Whether a conditional group is there.
+    Present(HeaderId, usize),
+}
+
+impl Read {
+    /// The header it belongs to.
+    pub fn header(self) -> Option<HeaderId> {
+        match self {
+            Read::Cursor => None,
+            Read::Group(header, _) | Read::Length(header, _) | Read::Present(header, _) => Some(header),
+        }
+    }
+}
+
+/// Something that must hold of a value for a transfer to happen.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Condition {
+    /// The field or local lies in one of these ranges.
+    Within(Subject, Vec<(u128, u128)>),
+    /// Something else.
+    Other,
+}
+
+/// What a condition is about.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub enum Subject {
+    /// A field of a header.
+    Field(HeaderId, usize),
+    /// A local.
+    Local(LocalId),
+}
+
+/// A transfer to another stage.
+#[derive(Clone, Debug)]
+pub struct Transfer {
+    /// Where to.
+    pub to: StageId,
+    /// Where it is written.
+    pub span: Span,
+    /// What holds when it happens.
+    pub conditions: Vec<Condition>,
+    /// Its arguments, where they are plain fields, locals or constants.
+    pub args: Vec<Option<Argument>>,
+}
+
+/// A plain argument.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Argument {
+    /// The value of a field or local.
+    Subject(Subject),
+    /// A number.
+    Constant(u128),
+}
+
+/// What a stage's body does.
+#[derive(Clone, Debug, Default)]
+pub struct Facts {
+    /// Transfers in source order.
+    pub transfers: Vec<Transfer>,
+    /// Places read, with the first place in the source; headers of walks aside.
+    pub reads: Vec<(Read, Span)>,
+}
+
+/// The facts of a stage.
+pub fn stage(program: &Program, stage: &Stage) -> Facts {
+    let mut collector =
+        Collector { program, facts: Facts::default(), conditions: Vec::new(), walked: Vec::new() };
+    collector.block(&stage.body);
+    let own = stage.header;
+    collector.facts.reads.retain(|(read, _)| read.header().is_none_or(|header| Some(header) != own));
+    if own.is_some() {
+        collector.facts.reads.retain(|(read, _)| *read != Read::Cursor);
+    }
+    collector.facts
+}
+
+/// Events that a handler raises without delay.
+pub fn raises_at_once(block: &Block) -> Vec<(usize, Span)> {
+    let mut found = Vec::new();
+    for statement in &block.statements {
+        match &statement.kind {
+            StmtKind::Raise(delay, event, _) => {
+                let at_once = match delay {
+                    None => true,
+                    Some(delay) => matches!(delay.kind, ExprKind::Const(0)),
+                };
+                if at_once {
+                    found.push((*event, statement.span));
+                }
+            }
+            StmtKind::If(_, yes, no) => {
+                found.extend(raises_at_once(yes));
+                found.extend(raises_at_once(no));
+            }
+            StmtKind::Match(_, arms) => arms.iter().for_each(|arm| found.extend(raises_at_once(&arm.body))),
+            StmtKind::For(_, _, _, body) | StmtKind::Walk(_, _, body) => found.extend(raises_at_once(body)),
+            StmtKind::Learn(_, Some(otherwise)) => found.extend(raises_at_once(otherwise)),
+            _ => {}
+        }
+    }
+    found
+}
+
+struct Collector<'p> {
+    program: &'p Program,
+    facts: Facts,
+    conditions: Vec<Condition>,
+    walked: Vec<HeaderId>,
+}
+
+impl Collector<'_> {
+    fn block(&mut self, block: &Block) {
+        let depth = self.conditions.len();
+        for statement in &block.statements {
+            self.statement(&statement.kind, statement.span);
+        }
+        self.conditions.truncate(depth);
+    }
+
+    fn under(&mut self, condition: Condition, block: &Block) {
+        self.conditions.push(condition);
+        self.block(block);
+        self.conditions.pop();
+    }
+
+    fn statement(&mut self, statement: &StmtKind, span: Span) {
+        match statement {
+            StmtKind::Assign(local, value) => {
+                self.expr(value);
+                // What was known of the local is no longer about it.
+                for condition in &mut self.conditions {
+                    if matches!(condition, Condition::Within(Subject::Local(other), _) if other == local) {
+                        *condition = Condition::Other;
+                    }
+                }
+            }
+            StmtKind::Set(header, field, value) => {
+                self.expr(value);
+                self.field(*header, *field, span);
+            }
+            StmtKind::If(condition, yes, no) => {
+                self.expr(condition);
+                self.under(holds(condition, true), yes);
+                self.under(holds(condition, false), no);
+                // Behind an `if` one of whose sides ends, the other side's condition holds.
+                if yes.ends && !no.ends {
+                    self.conditions.push(holds(condition, false));
+                } else if no.ends && !yes.ends {
+                    self.conditions.push(holds(condition, true));
+                }
+            }
+            StmtKind::Match(value, arms) => {
+                self.expr(value);
+                for (index, arm) in arms.iter().enumerate() {
+                    if let Some(guard) = &arm.guard {
+                        self.expr(guard);
+                    }
+                    let condition = arm_condition(value, arms, index);
+                    self.under(condition, &arm.body);
+                }
+                if arms.iter().any(|arm| arm.body.ends) && !arms.iter().all(|arm| arm.body.ends) {
+                    self.conditions.push(Condition::Other);
+                }
+            }
+            StmtKind::For(_, _, _, body) => self.under(Condition::Other, body),
+            StmtKind::Walk(header, view, body) => {
+                self.expr(view);
+                self.walked.push(*header);
+                self.under(Condition::Other, body);
+                self.walked.pop();
+            }
+            StmtKind::Extract(header, fields) => {
+                for &field in fields {
+                    self.field(*header, field, span);
+                }
+            }
+            StmtKind::Learn(writes, otherwise) => {
+                for write in writes {
+                    write.key.iter().chain(&write.value).for_each(|value| self.expr(value));
+                }
+                if let Some(otherwise) = otherwise {
+                    self.under(Condition::Other, otherwise);
+                }
+            }
+            StmtKind::Remove(_, values) | StmtKind::SetDefault(_, values) => {
+                values.iter().for_each(|value| self.expr(value))
+            }
+            StmtKind::Count(_, Some(index)) => self.expr(index),
+            StmtKind::Raise(delay, _, args) => {
+                delay.iter().chain(args).for_each(|value| self.expr(value));
+            }
+            StmtKind::Emit(made, port) => {
+                made.holes.iter().for_each(|(_, _, value)| self.expr(value));
+                if made.payload {
+                    self.read(Read::Cursor, span);
+                }
+                self.expr(port);
+            }
+            StmtKind::Copy(port) | StmtKind::Send(port) => self.expr(port),
+            StmtKind::Goto(to, args) => {
+                args.iter().for_each(|arg| self.expr(arg));
+                let args = args.iter().map(argument).collect();
+                self.facts.transfers.push(Transfer {
+                    to: *to,
+                    span,
+                    conditions: self.conditions.clone(),
+                    args,
+                });
+            }
+            StmtKind::ClearDefault(_)
+            | StmtKind::Count(_, None)
+            | StmtKind::Break
+            | StmtKind::Flood
+            | StmtKind::Multicast(_)
+            | StmtKind::Drop(_)
+            | StmtKind::Punt(_)
+            | StmtKind::Recirculate(_) => {}
+        }
+    }
+
+    fn read(&mut self, read: Read, span: Span) {
+        if read.header().is_some_and(|header| self.walked.contains(&header)) {
+            return;
+        }
+        if !self.facts.reads.iter().any(|(other, _)| *other == read) {
+            self.facts.reads.push((read, span));
+        }
+    }
+
+    fn field(&mut self, header: HeaderId, field: usize, span: Span) {
+        let layout = &self.program.layouts[self.program.headers[header.0].layout.0];
+        let group = layout.fields[field].group;
+        self.read(Read::Group(header, group), span);
+        match layout.groups.get(group) {
+            Some(Group::Variable { .. }) => self.read(Read::Length(header, group), span),
+            Some(Group::Conditional { .. }) => {
+                self.read(Read::Present(header, group), span);
+                self.read(Read::Length(header, group), span);
+            }
+            _ => {}
+        }
+    }
+
+    fn expr(&mut self, expr: &Expr) {
+        match &expr.kind {
+            ExprKind::Field(header, field) => self.field(*header, *field, expr.span),
+            ExprKind::Payload => self.read(Read::Cursor, expr.span),
+            _ => children(expr, &mut |child| self.expr(child)),
+        }
+    }
+}
+
+/// Calls a function for every direct part of an expression.
+pub fn children(expr: &Expr, visit: &mut dyn FnMut(&Expr)) {
+    match &expr.kind {
+        ExprKind::Bit(inner, _)
+        | ExprKind::ViewLength(inner)
+        | ExprKind::Not(inner)
+        | ExprKind::Complement(inner)
+        | ExprKind::Cast(inner, _)
+        | ExprKind::Masked(inner, _, _) => visit(inner),
+        ExprKind::Binary(_, a, b) | ExprKind::Compare(_, a, b) | ExprKind::Logic(_, a, b) => {
+            visit(a);
+            visit(b);
+        }
+        ExprKind::If(a, b, c) => {
+            visit(a);
+            visit(b);
+            visit(c);
+        }
+        ExprKind::Lookup(_, parts) | ExprKind::Variant(_, parts) | ExprKind::Tuple(parts) => {
+            parts.iter().for_each(visit)
+        }
+        ExprKind::Match(value, arms) => {
+            visit(value);
+            for arm in arms {
+                arm.guard.iter().for_each(&mut *visit);
+                visit(&arm.body);
+            }
+        }
+        ExprKind::Inline(bindings, body) => {
+            bindings.iter().for_each(|(_, value)| visit(value));
+            visit(body);
+        }
+        ExprKind::Const(_)
+        | ExprKind::Local(_)
+        | ExprKind::Field(..)
+        | ExprKind::Own(_)
+        | ExprKind::Payload
+        | ExprKind::InPort
+        | ExprKind::Now
+        | ExprKind::Length
+        | ExprKind::Error => {}
+    }
+}
+
+fn subject(expr: &Expr) -> Option<Subject> {
+    match &expr.kind {
+        ExprKind::Field(header, field) if expr.ty.width().is_some() => Some(Subject::Field(*header, *field)),
+        ExprKind::Local(local) => Some(Subject::Local(*local)),
+        _ => None,
+    }
+}
+
+fn argument(expr: &Expr) -> Option<Argument> {
+    match &expr.kind {
+        ExprKind::Const(value) => Some(Argument::Constant(*value)),
+        _ => subject(expr).map(Argument::Subject),
+    }
+}
+
+/// The condition that a boolean expression is true (or false).
+fn holds(expr: &Expr, truth: bool) -> Condition {
+    match &expr.kind {
+        ExprKind::Not(inner) => holds(inner, !truth),
+        ExprKind::Compare(op, a, b) => {
+            let (Some(subject), ExprKind::Const(value)) = (subject(a), &b.kind) else {
+                return Condition::Other;
+            };
+            let (value, top) = (*value, a.ty.largest());
+            let below = |end: Option<u128>| end.map(|end| (0, end)).into_iter().collect::<Vec<_>>();
+            let above = |start: Option<u128>| {
+                start.filter(|start| *start <= top).map(|start| (start, top)).into_iter().collect::<Vec<_>>()
+            };
+            let others = || [below(value.checked_sub(1)), above(value.checked_add(1))].concat();
+            let ranges = match (op, truth) {
+                (BinaryOp::Eq, true) | (BinaryOp::Ne, false) => vec![(value, value)],
+                (BinaryOp::Eq, false) | (BinaryOp::Ne, true) => others(),
+                (BinaryOp::Lt, true) | (BinaryOp::Ge, false) => below(value.checked_sub(1)),
+                (BinaryOp::Le, true) | (BinaryOp::Gt, false) => below(Some(value)),
+                (BinaryOp::Gt, true) | (BinaryOp::Le, false) => above(value.checked_add(1)),
+                (BinaryOp::Ge, true) | (BinaryOp::Lt, false) => above(Some(value)),
+                _ => return Condition::Other,
+            };
+            Condition::Within(subject, ranges)
+        }
+        _ => Condition::Other,
+    }
+}
+
+/// The condition that an arm is taken: its pattern fits and no earlier one does.
+fn arm_condition(value: &Expr, arms: &[Arm<Block>], index: usize) -> Condition {
+    let Some(subject) = subject(value) else { return Condition::Other };
+    let mut left = match ranges(&arms[index].pattern, value.ty.largest()) {
+        Some(ranges) => ranges,
+        None => return Condition::Other,
+    };
+    if arms[..=index].iter().any(|arm| arm.guard.is_some()) {
+        return Condition::Other;
+    }
+    for arm in &arms[..index] {
+        let Some(taken) = ranges(&arm.pattern, value.ty.largest()) else { return Condition::Other };
+        for (from, to) in taken {
+            left = left
+                .into_iter()
+                .flat_map(|(low, high)| {
+                    let before = from.checked_sub(1).map(|end| (low, high.min(end)));
+                    let behind = to.checked_add(1).map(|start| (low.max(start), high));
+                    [before, behind]
+                        .into_iter()
+                        .flatten()
+                        .filter(|(low, high)| low <= high)
+                        .collect::<Vec<_>>()
+                })
+                .collect();
+        }
+    }
+    Condition::Within(subject, left)
+}
+
+fn ranges(pattern: &Pattern, top: u128) -> Option<Vec<(u128, u128)>> {
+    match pattern {
+        Pattern::Any | Pattern::Bind(_) => Some(vec![(0, top)]),
+        Pattern::Range(from, to) => Some(vec![(*from, *to)]),
+        Pattern::Either(parts) => {
+            let mut all = Vec::new();
+            for part in parts {
+                all.extend(ranges(part, top)?);
+            }
+            Some(all)
+        }
+        _ => None,
+    }
+}

@@ -1,0 +1,343 @@
+//! The stage graph: which headers are decoded where, which stages form cycles, which are never reached, what each needs from its callers.
+//!
+//! A header is decoded at the entry of its decoder and nowhere else, so what is decoded at a stage's entry is what is decoded at *every*
+//! transfer to it: a greatest fixpoint with intersection, linear in stages and transfers. What a stage must be handed is what it and the stages
+//! behind it read and do not decode themselves: a least fixpoint with union.
+
+pub mod collect;
+pub mod witness;
+
+use crate::check::hir::{HeaderId, Program, StageId};
+use crate::diagnostic::Diagnostic;
+use crate::source::Span;
+use collect::{Facts, Read, Transfer};
+use std::collections::{BTreeSet, VecDeque};
+
+/// What the graph says, for lowering.
+#[derive(Clone, Debug, Default)]
+pub struct Flow {
+    /// For every stage, what its body does that matters here.
+    pub facts: Vec<Facts>,
+    /// Stages in an order in which callers come before those they call, cycles aside; unreachable ones are left out.
+    pub order: Vec<StageId>,
+    /// The stage lies on a cycle.
+    pub cyclic: Vec<bool>,
+    /// Headers decoded whenever the stage is entered.
+    pub available: Vec<BTreeSet<HeaderId>>,
+    /// Places in headers that must be handed to the stage.
+    pub needs: Vec<BTreeSet<Read>>,
+    /// Headers that may have been decoded last when the stage is entered.
+    pub last: Vec<BTreeSet<HeaderId>>,
+}
+
+/// Builds the graph and checks everything that depends on paths between stages.
+pub fn analyse(program: &Program) -> (Flow, Vec<Diagnostic>) {
+    let mut diagnostics = Vec::new();
+    let facts: Vec<Facts> = program.stages.iter().map(|stage| collect::stage(program, stage)).collect();
+    let Some(start) = program.start else {
+        return (Flow::default(), diagnostics);
+    };
+    let reached = reached(&facts, start);
+    for (index, stage) in program.stages.iter().enumerate() {
+        if !reached.contains(&StageId(index)) {
+            diagnostics.push(
+                Diagnostic::warning(
+                    "W0406",
+                    format!("no packet reaches `{}`", stage.name),
+                    stage.name_span,
+                    "nothing transfers to it",
+                )
+                .help("remove it, or go to it from a stage that packets reach"),
+            );
+        }
+    }
+    let mut flow = Flow {
+        available: available(program, &facts, start, &reached),
+        cyclic: vec![false; program.stages.len()],
+        needs: Vec::new(),
+        last: last(program, &facts, &reached),
+        order: Vec::new(),
+        facts,
+    };
+    check_cycles(program, &mut flow, &reached, &mut diagnostics);
+    check_decoded(program, &flow, start, &reached, &mut diagnostics);
+    flow.needs = needs(program, &flow.facts, &reached);
+    flow.order = order(&flow, start);
+    check_events(program, &mut diagnostics);
+    (flow, diagnostics)
+}
+
+fn reached(facts: &[Facts], start: StageId) -> BTreeSet<StageId> {
+    let mut reached = BTreeSet::from([start]);
+    let mut queue = vec![start];
+    while let Some(stage) = queue.pop() {
+        for transfer in &facts[stage.0].transfers {
+            if reached.insert(transfer.to) {
+                queue.push(transfer.to);
+            }
+        }
+    }
+    reached
+}
+
+fn available(
+    program: &Program,
+    facts: &[Facts],
+    start: StageId,
+    reached: &BTreeSet<StageId>,
+) -> Vec<BTreeSet<HeaderId>> {
+    let all: BTreeSet<HeaderId> = (0..program.headers.len()).map(HeaderId).collect();
+    let mut available: Vec<BTreeSet<HeaderId>> = vec![all; program.stages.len()];
+    available[start.0].clear();
+    let mut queue: VecDeque<StageId> = reached.iter().copied().collect();
+    while let Some(stage) = queue.pop_front() {
+        let mut out = available[stage.0].clone();
+        out.extend(program.stages[stage.0].header);
+        for transfer in &facts[stage.0].transfers {
+            let entry = &mut available[transfer.to.0];
+            let before = entry.len();
+            entry.retain(|header| out.contains(header));
+            if entry.len() < before {
+                queue.push_back(transfer.to);
+            }
+        }
+    }
+    available
+}
+
+fn last(program: &Program, facts: &[Facts], reached: &BTreeSet<StageId>) -> Vec<BTreeSet<HeaderId>> {
+    let mut last: Vec<BTreeSet<HeaderId>> = vec![BTreeSet::new(); program.stages.len()];
+    let mut queue: VecDeque<StageId> = reached.iter().copied().collect();
+    while let Some(stage) = queue.pop_front() {
+        let out = match program.stages[stage.0].header {
+            Some(header) => BTreeSet::from([header]),
+            None => last[stage.0].clone(),
+        };
+        for transfer in &facts[stage.0].transfers {
+            let entry = &mut last[transfer.to.0];
+            let before = entry.len();
+            entry.extend(&out);
+            if entry.len() > before {
+                queue.push_back(transfer.to);
+            }
+        }
+    }
+    last
+}
+
+fn needs(program: &Program, facts: &[Facts], reached: &BTreeSet<StageId>) -> Vec<BTreeSet<Read>> {
+    let mut needs: Vec<BTreeSet<Read>> = vec![BTreeSet::new(); program.stages.len()];
+    let mut changed = true;
+    while changed {
+        changed = false;
+        for &stage in reached.iter().rev() {
+            let own = program.stages[stage.0].header;
+            let mut wanted: BTreeSet<Read> = facts[stage.0].reads.iter().map(|&(read, _)| read).collect();
+            for transfer in &facts[stage.0].transfers {
+                wanted.extend(&needs[transfer.to.0]);
+            }
+            if own.is_some() {
+                wanted.retain(|read| !matches!(read, Read::Cursor) && read.header() != own);
+                wanted.insert(Read::Cursor);
+            }
+            if wanted.len() > needs[stage.0].len() {
+                needs[stage.0] = wanted;
+                changed = true;
+            }
+        }
+    }
+    needs
+}
+
+/// Strongly connected stages; a cycle must pass a decoder, which consumes bytes, or a stage with a cap.
+fn check_cycles(
+    program: &Program,
+    flow: &mut Flow,
+    reached: &BTreeSet<StageId>,
+    diagnostics: &mut Vec<Diagnostic>,
+) {
+    for &stage in reached {
+        flow.cyclic[stage.0] = path(&flow.facts, stage, stage, |_| true).is_some();
+    }
+    let mut told: BTreeSet<StageId> = BTreeSet::new();
+    let bounded = |stage: StageId| {
+        let stage = &program.stages[stage.0];
+        let consumes = stage
+            .header
+            .is_some_and(|header| program.layouts[program.headers[header.0].layout.0].smallest > 0);
+        stage.cap.is_some() || consumes
+    };
+    for &stage in reached {
+        if !flow.cyclic[stage.0] || bounded(stage) || told.contains(&stage) {
+            continue;
+        }
+        let Some(cycle) = path(&flow.facts, stage, stage, |through| !bounded(through)) else { continue };
+        let name = &program.stages[stage.0].name;
+        let mut diagnostic = Diagnostic::error(
+            "E0410",
+            format!("a packet could go round through `{name}` for ever"),
+            program.stages[stage.0].name_span,
+            "it comes back here",
+        )
+        .help("let the cycle pass a decoder, which consumes bytes, or limit a stage with `cap`; to start again use `recirculate`");
+        for transfer in cycle {
+            told.insert(transfer.to);
+            diagnostic =
+                diagnostic.place(transfer.span, format!("on to `{}`", program.stages[transfer.to.0].name));
+        }
+        diagnostics.push(diagnostic);
+    }
+}
+
+/// The shortest path of at least one transfer, through stages that `through` allows.
+fn path(
+    facts: &[Facts],
+    from: StageId,
+    to: StageId,
+    through: impl Fn(StageId) -> bool,
+) -> Option<Vec<Transfer>> {
+    let mut came: Vec<Option<(StageId, usize)>> = vec![None; facts.len()];
+    let mut queue = VecDeque::from([from]);
+    let mut seen = BTreeSet::new();
+    while let Some(stage) = queue.pop_front() {
+        for (index, transfer) in facts[stage.0].transfers.iter().enumerate() {
+            let arrived = transfer.to == to;
+            if !arrived && (!through(transfer.to) || !seen.insert(transfer.to)) {
+                continue;
+            }
+            if arrived {
+                let mut steps = vec![transfer.clone()];
+                let mut at = stage;
+                while at != from {
+                    let (before, index) = came[at.0]?;
+                    steps.push(facts[before.0].transfers[index].clone());
+                    at = before;
+                }
+                steps.reverse();
+                return Some(steps);
+            }
+            came[transfer.to.0] = Some((stage, index));
+            queue.push_back(transfer.to);
+        }
+    }
+    None
+}
+
+fn check_decoded(
+    program: &Program,
+    flow: &Flow,
+    start: StageId,
+    reached: &BTreeSet<StageId>,
+    diagnostics: &mut Vec<Diagnostic>,
+) {
+    for &stage in reached {
+        let own = program.stages[stage.0].header;
+        let known = |header: HeaderId| own == Some(header) || flow.available[stage.0].contains(&header);
+        let mut told: BTreeSet<HeaderId> = BTreeSet::new();
+        let reads =
+            flow.facts[stage.0].reads.iter().filter_map(|&(read, span)| Some((read.header()?, span, false)));
+        let requires = program.stages[stage.0].requires.iter().map(|&(header, span)| (header, span, true));
+        for (header, span, required) in requires.chain(reads) {
+            if known(header) || !told.insert(header) {
+                continue;
+            }
+            diagnostics.push(not_decoded(program, flow, start, stage, header, span, required));
+        }
+    }
+}
+
+/// The diagnostic for a header that some path does not decode, with that path and a packet that takes it.
+fn not_decoded(
+    program: &Program,
+    flow: &Flow,
+    start: StageId,
+    stage: StageId,
+    header: HeaderId,
+    span: Span,
+    required: bool,
+) -> Diagnostic {
+    let name = &program.headers[header.0].name;
+    let label = if required { "required here" } else { "read here" };
+    let mut diagnostic = Diagnostic::error(
+        "E0412",
+        format!("`{name}` is not decoded on every path to `{}`", program.stages[stage.0].name),
+        span,
+        label,
+    );
+    let without = |stage: StageId| program.stages[stage.0].header != Some(header);
+    let steps = if stage == start || !without(start) {
+        Some(Vec::new())
+    } else {
+        path(&flow.facts, start, stage, without)
+    };
+    if let Some(steps) = steps {
+        diagnostic = diagnostic.place(program.stages[start.0].name_span, "a packet comes in here");
+        for step in &steps {
+            diagnostic =
+                diagnostic.place(step.span, format!("goes on to `{}`", program.stages[step.to.0].name));
+        }
+        diagnostic.witness = witness::packet(program, flow, start, &steps);
+    }
+    let decoders: Vec<&str> = program
+        .stages
+        .iter()
+        .filter(|stage| stage.header == Some(header))
+        .map(|stage| stage.name.as_str())
+        .collect();
+    match decoders.first() {
+        Some(decoder) => diagnostic.help(format!(
+            "`{name}` is decoded in `{decoder}` only; let every path pass it, or do this in another stage"
+        )),
+        None => diagnostic,
+    }
+}
+
+fn order(flow: &Flow, start: StageId) -> Vec<StageId> {
+    let mut order = Vec::new();
+    let mut seen = BTreeSet::from([start]);
+    let mut stack = vec![(start, 0usize)];
+    while let Some((stage, next)) = stack.pop() {
+        match flow.facts[stage.0].transfers.get(next) {
+            Some(transfer) => {
+                stack.push((stage, next + 1));
+                if seen.insert(transfer.to) {
+                    stack.push((transfer.to, 0));
+                }
+            }
+            None => order.push(stage),
+        }
+    }
+    order.reverse();
+    order
+}
+
+/// Events that raise each other at once would never end.
+fn check_events(program: &Program, diagnostics: &mut Vec<Diagnostic>) {
+    let raises: Vec<Vec<(usize, Span)>> =
+        program.events.iter().map(|event| collect::raises_at_once(&event.body)).collect();
+    let mut told = BTreeSet::new();
+    for start in 0..raises.len() {
+        let mut seen = BTreeSet::new();
+        let mut stack: Vec<(usize, Span)> = raises[start].clone();
+        while let Some((event, span)) = stack.pop() {
+            if event == start {
+                if told.insert(start) {
+                    diagnostics.push(
+                        Diagnostic::error(
+                            "E0603",
+                            format!("`{}` raises itself at once", program.events[start].name),
+                            span,
+                            "raised again here",
+                        )
+                        .place(program.events[start].span, "the event")
+                        .help("let time pass in between: `after 1s raise …`"),
+                    );
+                }
+                break;
+            }
+            if seen.insert(event) {
+                stack.extend(&raises[event]);
+            }
+        }
+    }
+}

@@ -1,0 +1,143 @@
+//! The smallest packet that takes a path: the headers its decoders decode, with the values its conditions ask for.
+//!
+//! Conditions that are not about plain fields cannot be met on purpose; then there is no witness.
+
+use super::Flow;
+use super::collect::{Argument, Condition, Subject, Transfer};
+use crate::check::constants::fold_with;
+use crate::check::hir::{ConditionalSize, Group, HeaderId, Program, StageId};
+use crate::check::layouts::smallest_allowed;
+use crate::check::packets::put;
+use crate::diagnostic::PacketWitness;
+use std::collections::BTreeMap;
+use std::fmt::Write;
+
+/// A packet that goes from the start along these transfers.
+pub fn packet(program: &Program, flow: &Flow, start: StageId, steps: &[Transfer]) -> Option<PacketWitness> {
+    let mut wanted: BTreeMap<(HeaderId, usize), Vec<(u128, u128)>> = BTreeMap::new();
+    let mut params: BTreeMap<Subject, Argument> = BTreeMap::new();
+    let mut headers: Vec<HeaderId> = Vec::new();
+    let mut stage = start;
+    for step in steps {
+        if let Some(header) = program.stages[stage.0].header {
+            // A header decoded twice on the way has two sets of values; one map cannot hold them.
+            if headers.contains(&header) {
+                return None;
+            }
+            headers.push(header);
+        }
+        for condition in &step.conditions {
+            let Condition::Within(subject, ranges) = condition else { return None };
+            let mut subject = *subject;
+            while let Some(argument) = params.get(&subject) {
+                match argument {
+                    Argument::Subject(other) => subject = *other,
+                    Argument::Constant(value) => {
+                        return ranges
+                            .iter()
+                            .any(|(low, high)| (low..=high).contains(&value))
+                            .then(|| finish(program, &headers, &wanted))
+                            .flatten();
+                    }
+                }
+            }
+            match subject {
+                Subject::Field(header, field) => narrow(
+                    wanted.entry((header, field)).or_insert_with(|| allowed(program, header, field)),
+                    ranges,
+                ),
+                Subject::Local(_) => return None,
+            }
+        }
+        for (param, argument) in program.stages[step.to.0].params.iter().zip(&step.args) {
+            let argument = match (*argument)? {
+                Argument::Subject(subject) => {
+                    params.get(&subject).copied().unwrap_or(Argument::Subject(subject))
+                }
+                constant => constant,
+            };
+            params.insert(Subject::Local(*param), argument);
+        }
+        stage = step.to;
+    }
+    if let Some(header) = program.stages[stage.0].header {
+        headers.push(header);
+    }
+    debug_assert!(flow.facts.len() == program.stages.len());
+    finish(program, &headers, &wanted)
+}
+
+fn allowed(program: &Program, header: HeaderId, field: usize) -> Vec<(u128, u128)> {
+    let field = &program.layouts[program.headers[header.0].layout.0].fields[field];
+    vec![field.constraint.unwrap_or((0, field.ty.largest()))]
+}
+
+fn narrow(have: &mut Vec<(u128, u128)>, ranges: &[(u128, u128)]) {
+    *have = have
+        .iter()
+        .flat_map(|&(low, high)| ranges.iter().map(move |&(from, to)| (low.max(from), high.min(to))))
+        .filter(|(low, high)| low <= high)
+        .collect();
+}
+
+fn finish(
+    program: &Program,
+    headers: &[HeaderId],
+    wanted: &BTreeMap<(HeaderId, usize), Vec<(u128, u128)>>,
+) -> Option<PacketWitness> {
+    let mut bytes = Vec::new();
+    let mut decoded = String::new();
+    for &header in headers {
+        let layout = &program.layouts[program.headers[header.0].layout.0];
+        let mut numbers = Vec::new();
+        for (index, field) in layout.fields.iter().enumerate() {
+            numbers.push(match wanted.get(&(header, index)) {
+                Some(ranges) => Some(ranges.first()?.0),
+                None => field.ty.width().map(|_| smallest_allowed(field)),
+            });
+        }
+        let own = |field: usize| numbers[field];
+        for group in &layout.groups {
+            let base = bytes.len();
+            let (size, fields) = match group {
+                Group::Fixed { bytes, fields } => (*bytes as usize, fields.clone()),
+                Group::Variable { length, .. } => (fold_with(length, &own)? as usize, Vec::new()),
+                Group::Conditional { when, .. } if fold_with(when, &own)? == 0 => (0, Vec::new()),
+                Group::Conditional { field, size: ConditionalSize::Fixed(size), .. } => {
+                    (*size as usize, vec![*field])
+                }
+                Group::Conditional { size: ConditionalSize::Variable(length), .. } => {
+                    (fold_with(length, &own)? as usize, Vec::new())
+                }
+            };
+            if base + size > 2048 {
+                return None;
+            }
+            bytes.resize(base + size, 0);
+            for field in fields {
+                let width = layout.fields[field].ty.width().unwrap_or(0);
+                put(
+                    &mut bytes,
+                    base as u32 * 8 + layout.fields[field].bit,
+                    width,
+                    numbers[field].unwrap_or(0),
+                );
+            }
+        }
+        let said: Vec<String> = layout
+            .fields
+            .iter()
+            .enumerate()
+            .filter(|(index, _)| wanted.contains_key(&(header, *index)))
+            .map(|(index, field)| format!("{} {}", field.name, numbers[index].unwrap_or(0)))
+            .collect();
+        if !decoded.is_empty() {
+            decoded.push_str(" / ");
+        }
+        let _ = write!(decoded, "{}", layout.name);
+        if !said.is_empty() {
+            let _ = write!(decoded, "({})", said.join(", "));
+        }
+    }
+    (!bytes.is_empty()).then_some(PacketWitness { bytes, decoded })
+}

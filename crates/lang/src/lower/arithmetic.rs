@@ -1,0 +1,154 @@
+//! Arithmetic with proofs: results that fit, divisors that are not zero, distances below the width.
+
+use super::Lowering;
+use super::env::Range;
+use super::expressions::{Shape, scalar};
+use crate::ast::BinaryOp;
+use crate::check::hir::Expr;
+use crate::check::types::{Type, largest};
+use crate::diagnostic::Diagnostic;
+use crate::flow::collect::Subject;
+use crate::ir::{self, Op};
+use crate::source::Span;
+
+impl Lowering<'_> {
+    pub(crate) fn arithmetic(&mut self, op: BinaryOp, a: &Expr, b: &Expr, ty: &Type, span: Span) -> Shape {
+        let (left, right) = (self.shape(a), self.shape(b));
+        let (
+            Shape::Scalar { value: x, range: p, subject: s },
+            Shape::Scalar { value: y, range: q, subject: t },
+        ) = (left, right)
+        else {
+            return scalar(self.constant(0, ty.width().unwrap_or(1), span), Range::one(0));
+        };
+        let width = ty.width().unwrap_or(1);
+        let top = largest(width);
+        let whole = Range::new(0, top);
+        let (operation, range) = match op {
+            BinaryOp::Add => {
+                let high = p.high.checked_add(q.high).filter(|&high| high <= top);
+                if high.is_none() {
+                    self.overflow("+", "the sum", p, q, ty, span);
+                }
+                (ir::BinaryOp::Add, high.map_or(whole, |high| Range::new(p.low + q.low, high)))
+            }
+            BinaryOp::Sub => {
+                if p.low < q.high && !self.ordered(t, s) {
+                    self.overflow("-", "the difference", p, q, ty, span);
+                }
+                (ir::BinaryOp::Sub, Range::new(p.low.saturating_sub(q.high), p.high.saturating_sub(q.low)))
+            }
+            BinaryOp::Mul => {
+                let high = p.high.checked_mul(q.high).filter(|&high| high <= top);
+                if high.is_none() {
+                    self.overflow("*", "the product", p, q, ty, span);
+                }
+                (ir::BinaryOp::Mul, high.map_or(whole, |high| Range::new(p.low * q.low, high)))
+            }
+            BinaryOp::AddWrap => {
+                let fits = p.high.checked_add(q.high).is_some_and(|high| high <= top);
+                (ir::BinaryOp::Add, if fits { Range::new(p.low + q.low, p.high + q.high) } else { whole })
+            }
+            BinaryOp::SubWrap => {
+                let fits = p.low >= q.high;
+                (ir::BinaryOp::Sub, if fits { Range::new(p.low - q.high, p.high - q.low) } else { whole })
+            }
+            BinaryOp::MulWrap => {
+                let fits = p.high.checked_mul(q.high).is_some_and(|high| high <= top);
+                (ir::BinaryOp::Mul, if fits { Range::new(p.low * q.low, p.high * q.high) } else { whole })
+            }
+            BinaryOp::AddSaturate => (
+                ir::BinaryOp::AddSaturate,
+                Range::new(p.low.saturating_add(q.low).min(top), p.high.saturating_add(q.high).min(top)),
+            ),
+            BinaryOp::SubSaturate => (
+                ir::BinaryOp::SubSaturate,
+                Range::new(p.low.saturating_sub(q.high), p.high.saturating_sub(q.low)),
+            ),
+            BinaryOp::MulSaturate => (
+                ir::BinaryOp::MulSaturate,
+                Range::new(p.low.saturating_mul(q.low).min(top), p.high.saturating_mul(q.high).min(top)),
+            ),
+            BinaryOp::Div => {
+                self.divisor(q, b.span);
+                (ir::BinaryOp::Div, Range::new(p.low / q.high.max(1), p.high / q.low.max(1)))
+            }
+            BinaryOp::Rem => {
+                self.divisor(q, b.span);
+                (ir::BinaryOp::Rem, Range::new(0, p.high.min(q.high.saturating_sub(1))))
+            }
+            BinaryOp::BitAnd => (ir::BinaryOp::And, Range::new(0, p.high.min(q.high))),
+            BinaryOp::BitOr => (ir::BinaryOp::Or, Range::new(p.low.max(q.low), filled(p.high | q.high))),
+            BinaryOp::BitXor => (ir::BinaryOp::Xor, Range::new(0, filled(p.high | q.high))),
+            BinaryOp::ShiftLeft => {
+                self.distance(q, width, b.span);
+                let fits = q.high < u128::from(width)
+                    && p.high.leading_zeros() as u128 >= 128 - u128::from(width) + q.high;
+                (
+                    ir::BinaryOp::ShiftLeft,
+                    if fits { Range::new(p.low << q.low, p.high << q.high) } else { whole },
+                )
+            }
+            _ => {
+                self.distance(q, width, b.span);
+                let high = if q.low < 128 { p.high >> q.low } else { 0 };
+                let low = if q.high < 128 { p.low >> q.high } else { 0 };
+                (ir::BinaryOp::ShiftRight, Range::new(low, high))
+            }
+        };
+        scalar(self.emit(width, Op::Binary(operation, x, y), span), range)
+    }
+
+    /// Is the first known to be at most the second?
+    fn ordered(&self, lower: Option<Subject>, upper: Option<Subject>) -> bool {
+        match (lower, upper) {
+            (Some(lower), Some(upper)) => lower == upper || self.env.ordered.contains(&(lower, upper)),
+            _ => false,
+        }
+    }
+
+    fn overflow(&mut self, operator: &str, what: &str, p: Range, q: Range, ty: &Type, span: Span) {
+        let bound = if operator == "-" {
+            "go below zero".to_string()
+        } else {
+            format!("exceed {}, the largest {ty}", ty.largest())
+        };
+        self.report(
+            Diagnostic::error(
+                "E0202",
+                format!("{what} may {bound}"),
+                span,
+                format!("from {} … {} and {} … {}", p.low, p.high, q.low, q.high),
+            )
+            .help(format!("check the values first, or say what happens: `{operator}%` wraps around, `{operator}|` stops at the limit")),
+        );
+    }
+
+    fn divisor(&mut self, range: Range, span: Span) {
+        if range.low == 0 {
+            self.report(
+                Diagnostic::error("E0204", "the divisor may be zero", span, "nothing says it is not")
+                    .help("check it first"),
+            );
+        }
+    }
+
+    fn distance(&mut self, range: Range, width: u8, span: Span) {
+        if range.high >= u128::from(width) {
+            self.report(
+                Diagnostic::error(
+                    "E0205",
+                    format!("this may shift by {} bits or more", width),
+                    span,
+                    format!("it can be as large as {}", range.high),
+                )
+                .help("check it first"),
+            );
+        }
+    }
+}
+
+/// The largest number with as many bits.
+fn filled(value: u128) -> u128 {
+    if value == 0 { 0 } else { largest((128 - value.leading_zeros()) as u8) }
+}

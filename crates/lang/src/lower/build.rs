@@ -1,0 +1,153 @@
+//! Blocks, instructions and joins.
+
+use super::env::{Env, Variable};
+use super::{Exit, Lowering, to};
+use crate::check::types::Type;
+use crate::ir::{Block, BlockId, Instruction, Op, Target, Terminator, Value};
+use crate::source::Span;
+
+impl Lowering<'_> {
+    pub(crate) fn new_block(&mut self, span: Span) -> BlockId {
+        self.function.blocks.push(Block {
+            params: Vec::new(),
+            instructions: Vec::new(),
+            terminator: Terminator::Done,
+            span,
+        });
+        BlockId((self.function.blocks.len() - 1) as u32)
+    }
+
+    pub(crate) fn new_value(&mut self, width: u8) -> Value {
+        self.function.widths.push(width.max(1));
+        Value((self.function.widths.len() - 1) as u32)
+    }
+
+    pub(crate) fn block_param(&mut self, block: BlockId, width: u8) -> Value {
+        let value = self.new_value(width);
+        self.function.blocks[block.0 as usize].params.push(value);
+        value
+    }
+
+    pub(crate) fn name_value(&mut self, value: Value, name: &str, ty: &Type) {
+        let kind = (self.kinds)(ty);
+        self.function.names.push((value, name.to_string(), kind));
+    }
+
+    pub(crate) fn push(&mut self, results: Vec<Value>, op: Op, span: Span) {
+        if let Some(block) = self.current {
+            self.function.blocks[block.0 as usize].instructions.push(Instruction { results, op, span });
+        }
+    }
+
+    /// An instruction with one result.
+    pub(crate) fn emit(&mut self, width: u8, op: Op, span: Span) -> Value {
+        let value = self.new_value(width);
+        self.push(vec![value], op, span);
+        value
+    }
+
+    /// An instruction without results.
+    pub(crate) fn effect(&mut self, op: Op, span: Span) {
+        self.push(Vec::new(), op, span);
+    }
+
+    pub(crate) fn constant(&mut self, value: u128, width: u8, span: Span) -> Value {
+        self.emit(width, Op::Const(value), span)
+    }
+
+    /// Ends the current block; nothing is current behind it.
+    pub(crate) fn terminate(&mut self, terminator: Terminator, span: Span) {
+        if let Some(block) = self.current.take() {
+            let block = &mut self.function.blocks[block.0 as usize];
+            block.terminator = terminator;
+            block.span = span;
+        }
+    }
+
+    pub(crate) fn drop_block(&mut self, reason: u16, span: Span) -> BlockId {
+        let block = self.new_block(span);
+        self.function.blocks[block.0 as usize].terminator = Terminator::Drop(reason);
+        block
+    }
+
+    /// Goes on at an exit.
+    pub(crate) fn resume(&mut self, exit: Exit) {
+        self.current = Some(exit.0);
+        self.env = exit.1;
+    }
+
+    /// Takes the current point as an exit; `None` behind a verdict.
+    pub(crate) fn suspend(&mut self) -> Option<Exit> {
+        self.current.take().map(|block| (block, std::mem::take(&mut self.env)))
+    }
+
+    /// Goes on where all exits meet; behind no exit nothing is current.
+    pub(crate) fn join(&mut self, exits: Vec<Exit>, span: Span) {
+        let mut exits = exits;
+        match exits.len() {
+            0 => {
+                self.current = None;
+                self.env = Env::default();
+            }
+            1 => {
+                if let Some(exit) = exits.pop() {
+                    self.resume(exit);
+                }
+            }
+            _ => {
+                let block = self.new_block(span);
+                let (env, varying) = self.merge(&exits, block);
+                for (from, known) in exits {
+                    let args: Vec<Value> = varying.iter().map(|variable| known.values[variable]).collect();
+                    self.current = Some(from);
+                    self.terminate(Terminator::Jump(Target { block, args }), span);
+                }
+                self.resume((block, env));
+            }
+        }
+    }
+
+    /// What is known where exits meet, and the variables that become parameters of the block there.
+    fn merge(&mut self, exits: &[Exit], block: BlockId) -> (Env, Vec<Variable>) {
+        let mut env = exits[0].1.clone();
+        for (_, other) in &exits[1..] {
+            env = env.common(other);
+        }
+        let mut varying = Vec::new();
+        let candidates: Vec<(Variable, Value)> =
+            exits[0].1.values.iter().map(|(variable, value)| (*variable, *value)).collect();
+        for (variable, first) in candidates {
+            let values: Option<Vec<Value>> =
+                exits.iter().map(|(_, env)| env.values.get(&variable).copied()).collect();
+            let Some(values) = values else { continue };
+            if values.iter().all(|&value| value == first) {
+                env.values.insert(variable, first);
+            } else {
+                let width = self.function.width(first);
+                let param = self.block_param(block, width);
+                varying.push(variable);
+                env.values.insert(variable, param);
+            }
+        }
+        (env, varying)
+    }
+
+    /// Makes two ways on from a one-bit value, or one if its outcome is known here.
+    pub(crate) fn fork(&mut self, condition: Value, span: Span) -> (Option<Exit>, Option<Exit>) {
+        if self.current.is_none() {
+            return (None, None);
+        }
+        match self.env.decided.get(&condition) {
+            Some(true) => return (self.suspend(), None),
+            Some(false) => return (None, self.suspend()),
+            None => {}
+        }
+        let (yes, no) = (self.new_block(span), self.new_block(span));
+        let env = std::mem::take(&mut self.env);
+        self.terminate(Terminator::Branch(condition, to(yes), to(no)), span);
+        let (mut held, mut failed) = (env.clone(), env);
+        held.decided.insert(condition, true);
+        failed.decided.insert(condition, false);
+        (Some((yes, held)), Some((no, failed)))
+    }
+}

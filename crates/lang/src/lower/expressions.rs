@@ -1,0 +1,315 @@
+//! Expressions: values with ranges, and shapes for what is no single value.
+
+use super::Lowering;
+use super::env::{Range, Variable};
+use crate::ast::{BinaryOp, CastMode};
+use crate::check::hir::{Expr, ExprKind, Group, HeaderId, TableValue};
+use crate::check::types::{TableId, Type, largest};
+use crate::diagnostic::Diagnostic;
+use crate::flow::collect::{Read, Subject};
+use crate::ir::{self, CompareOp, Op, Value};
+use crate::source::Span;
+
+/// A lowered expression.
+#[derive(Clone, Debug)]
+pub(crate) enum Shape {
+    /// A single value.
+    Scalar { value: Value, range: Range, subject: Option<Subject> },
+    /// Several values.
+    Tuple(Vec<Shape>),
+    /// There is something if the one-bit value says so.
+    Option { present: Value, inner: Box<Shape> },
+    /// A field that is there only under a condition; it is loaded where it is known to be there.
+    Conditional { header: HeaderId, field: usize },
+    /// An entry of a table with variants: all value columns.
+    Variants { table: TableId, columns: Vec<Value> },
+    /// Bytes from start to end.
+    View { start: Value, end: Value },
+}
+
+impl Lowering<'_> {
+    /// A single value and its range; for what was reported before, any value.
+    pub(crate) fn value(&mut self, expr: &Expr) -> (Value, Range) {
+        match self.shape(expr) {
+            Shape::Scalar { value, range, .. } => (value, range),
+            _ => (self.constant(0, expr.ty.width().unwrap_or(1), expr.span), Range::one(0)),
+        }
+    }
+
+    pub(crate) fn values(&mut self, exprs: &[Expr]) -> Vec<Value> {
+        exprs.iter().map(|expr| self.value(expr).0).collect()
+    }
+
+    pub(crate) fn shape(&mut self, expr: &Expr) -> Shape {
+        let span = expr.span;
+        let width = expr.ty.width().unwrap_or(1);
+        let whole = Range::new(0, largest(width));
+        match &expr.kind {
+            ExprKind::Const(number) => scalar(self.constant(*number, width, span), Range::one(*number)),
+            ExprKind::Error => scalar(self.constant(0, width, span), whole),
+            ExprKind::Local(local) => {
+                let subject = Subject::Local(*local);
+                let range = self.range_of(subject, whole);
+                let value = match self.env.values.get(&Variable::Local(*local)) {
+                    Some(&value) => value,
+                    None => self.constant(0, width, span),
+                };
+                Shape::Scalar { value, range, subject: Some(subject) }
+            }
+            ExprKind::Field(header, field) => self.field_shape(*header, *field, span),
+            ExprKind::Own(field) => match self.own {
+                // A size may use a conditional field under the same condition: there it is known to be there.
+                Some(header) if self.layout(header).fields[*field].conditional => {
+                    self.conditional_inner(header, *field, span)
+                }
+                Some(header) => self.field_shape(header, *field, span),
+                None => scalar(self.constant(0, width, span), whole),
+            },
+            ExprKind::Payload => {
+                self.reads_payload = true;
+                let start = self.place(Read::Cursor);
+                let end = self.emit(32, Op::Captured, span);
+                Shape::View { start, end }
+            }
+            ExprKind::ViewLength(view) => {
+                let Shape::View { start, end } = self.shape(view) else {
+                    return scalar(self.constant(0, 32, span), whole);
+                };
+                scalar(self.emit(32, Op::Binary(ir::BinaryOp::SubSaturate, end, start), span), whole)
+            }
+            ExprKind::InPort => scalar(self.emit(16, Op::InPort, span), Range::new(1, 0xffff)),
+            ExprKind::Now => scalar(self.emit(64, Op::Now, span), whole),
+            ExprKind::Length => scalar(self.emit(32, Op::WireLength, span), whole),
+            ExprKind::Lookup(table, keys) => self.lookup(*table, keys, span),
+            ExprKind::Variant(..) => scalar(self.constant(0, 1, span), whole),
+            ExprKind::Tuple(parts) => Shape::Tuple(parts.iter().map(|part| self.shape(part)).collect()),
+            ExprKind::Bit(inner, bit) => {
+                let (value, _) = self.value(inner);
+                let shifted = self.shifted_down(value, u32::from(*bit), span);
+                scalar(self.resized(shifted, 1, span), whole)
+            }
+            ExprKind::Complement(inner) => {
+                let (value, range) = self.value(inner);
+                let ones = self.constant(largest(width), width, span);
+                let flipped = self.emit(width, Op::Binary(ir::BinaryOp::Xor, value, ones), span);
+                scalar(flipped, Range::new(largest(width) - range.high, largest(width) - range.low))
+            }
+            ExprKind::Cast(inner, mode) => self.cast(inner, *mode, &expr.ty, span),
+            ExprKind::Binary(op, a, b) => self.arithmetic(*op, a, b, &expr.ty, span),
+            ExprKind::Masked(inner, mask, wanted) => {
+                let (value, _) = self.value(inner);
+                let width = self.function.width(value);
+                let mask = self.constant(*mask, width, span);
+                let bits = self.emit(width, Op::Binary(ir::BinaryOp::And, value, mask), span);
+                let wanted = self.constant(*wanted, width, span);
+                scalar(self.emit(1, Op::Compare(CompareOp::Eq, bits, wanted), span), whole)
+            }
+            ExprKind::Compare(op, a, b) => {
+                let ((a, _), (b, _)) = (self.value(a), self.value(b));
+                scalar(self.comparison(*op, a, b, span), whole)
+            }
+            ExprKind::Not(inner) => {
+                let (value, range) = self.value(inner);
+                let one = self.constant(1, 1, span);
+                let flipped = self.emit(1, Op::Binary(ir::BinaryOp::Xor, value, one), span);
+                scalar(flipped, Range::new(1 - range.high.min(1), 1 - range.low.min(1)))
+            }
+            ExprKind::Logic(..) => {
+                let (yes, no) = self.condition(expr);
+                let mut ways = self.split();
+                for (exit, outcome) in [(yes, 1), (no, 0)] {
+                    if let Some(exit) = exit {
+                        self.resume(exit);
+                        let value = self.constant(outcome, 1, span);
+                        ways.push(Range::one(outcome));
+                        self.keep(value);
+                    }
+                }
+                self.meet(ways, width, span)
+            }
+            ExprKind::If(condition, a, b) => {
+                let (yes, no) = self.condition(condition);
+                let mut ways = self.split();
+                for (exit, branch) in [(yes, a), (no, b)] {
+                    if let Some(exit) = exit {
+                        self.resume(exit);
+                        let (value, range) = self.value(branch);
+                        ways.push(range);
+                        self.keep(value);
+                    }
+                }
+                self.meet(ways, width, span)
+            }
+            ExprKind::Match(value, arms) => {
+                let shape = self.shape(value);
+                let mut ways = self.split();
+                self.match_arms(&shape, arms, span, |lowering, body: &Expr| {
+                    let (value, range) = lowering.value(body);
+                    ways.push(range);
+                    lowering.keep(value);
+                });
+                self.meet(ways, width, span)
+            }
+            ExprKind::Inline(bindings, body) => {
+                let values: Vec<(Value, Range)> =
+                    bindings.iter().map(|(_, value)| self.value(value)).collect();
+                for ((local, _), (value, range)) in bindings.iter().zip(values) {
+                    self.bind_local(*local, value, range);
+                }
+                let (value, range) = self.value(body);
+                scalar(value, range)
+            }
+        }
+    }
+
+    /// Opens a place where several ways will meet with one value each; the ranges of the values go into the result.
+    fn split(&mut self) -> Vec<Range> {
+        self.ways.push(Vec::new());
+        Vec::new()
+    }
+
+    /// Suspends a way until all meet, with its value.
+    fn keep(&mut self, value: Value) {
+        let meeting = Variable::Temporary(self.ways.len() as u32);
+        self.env.values.insert(meeting, value);
+        if let Some(exit) = self.suspend()
+            && let Some(ways) = self.ways.last_mut()
+        {
+            ways.push(exit);
+        }
+    }
+
+    /// Goes on where the ways meet: the value there.
+    fn meet(&mut self, ranges: Vec<Range>, width: u8, span: Span) -> Shape {
+        let meeting = Variable::Temporary(self.ways.len() as u32);
+        let exits = self.ways.pop().unwrap_or_default();
+        self.join(exits, span);
+        match (self.env.values.remove(&meeting), ranges.into_iter().reduce(Range::hull)) {
+            (Some(value), Some(range)) => scalar(value, range),
+            _ => scalar(self.constant(0, width, span), Range::new(0, largest(width))),
+        }
+    }
+
+    pub(crate) fn bind_local(&mut self, local: crate::check::hir::LocalId, value: Value, range: Range) {
+        let subject = Subject::Local(local);
+        self.env.forget(subject);
+        self.env.ranges.insert(subject, range);
+        self.env.values.insert(Variable::Local(local), value);
+    }
+
+    pub(crate) fn range_of(&self, subject: Subject, otherwise: Range) -> Range {
+        let known = self.env.ranges.get(&subject).copied().unwrap_or(otherwise);
+        known.meet(otherwise).unwrap_or(otherwise)
+    }
+
+    fn cast(&mut self, inner: &Expr, mode: CastMode, ty: &Type, span: Span) -> Shape {
+        let shape = self.shape(inner);
+        let Shape::Scalar { value, range, subject } = shape else {
+            return scalar(self.constant(0, ty.width().unwrap_or(1), span), Range::one(0));
+        };
+        let (from, to) = (self.function.width(value), ty.width().unwrap_or(1));
+        let top = largest(to);
+        if to >= from {
+            let subject = if to == from || range.high <= top { subject } else { None };
+            return Shape::Scalar { value: self.resized(value, to, span), range, subject };
+        }
+        match mode {
+            CastMode::Exact if range.high > top => {
+                self.report(
+                    Diagnostic::error("E0203", format!("this may not fit {ty}"), span, format!("it can be as large as {}", range.high))
+                        .help(format!("check it first, or say what happens: `as% {ty}` keeps the low bits, `as| {ty}` takes at most {top}")),
+                );
+                scalar(self.resized(value, to, span), Range::new(0, top))
+            }
+            CastMode::Exact => scalar(self.resized(value, to, span), range),
+            CastMode::Wrap => {
+                let range = if range.high <= top { range } else { Range::new(0, top) };
+                scalar(self.resized(value, to, span), range)
+            }
+            CastMode::Saturate => {
+                let limit = self.constant(top, from, span);
+                let fits = self.emit(1, Op::Compare(CompareOp::Le, value, limit), span);
+                let clamped = self.emit(from, Op::Select(fits, value, limit), span);
+                scalar(self.resized(clamped, to, span), Range::new(range.low.min(top), range.high.min(top)))
+            }
+        }
+    }
+
+    pub(crate) fn resized(&mut self, value: Value, width: u8, span: Span) -> Value {
+        if self.function.width(value) == width {
+            return value;
+        }
+        self.emit(width, Op::Resize(value), span)
+    }
+
+    pub(crate) fn shifted_down(&mut self, value: Value, bits: u32, span: Span) -> Value {
+        if bits == 0 {
+            return value;
+        }
+        let width = self.function.width(value);
+        let distance = self.constant(u128::from(bits), width, span);
+        self.emit(width, Op::Binary(ir::BinaryOp::ShiftRight, value, distance), span)
+    }
+
+    pub(crate) fn comparison(&mut self, op: BinaryOp, a: Value, b: Value, span: Span) -> Value {
+        let (op, a, b) = match op {
+            BinaryOp::Eq => (CompareOp::Eq, a, b),
+            BinaryOp::Ne => (CompareOp::Ne, a, b),
+            BinaryOp::Lt => (CompareOp::Lt, a, b),
+            BinaryOp::Le => (CompareOp::Le, a, b),
+            BinaryOp::Gt => (CompareOp::Lt, b, a),
+            _ => (CompareOp::Le, b, a),
+        };
+        self.emit(1, Op::Compare(op, a, b), span)
+    }
+
+    fn lookup(&mut self, table: TableId, keys: &[Expr], span: Span) -> Shape {
+        let key = self.values(keys);
+        let declared = &self.source.tables[table.0];
+        let columns = declared.value_columns();
+        let present = self.new_value(1);
+        let mut results = vec![present];
+        let mut inner = Vec::new();
+        for (_, ty) in &columns {
+            let value = self.new_value(ty.width().unwrap_or(1));
+            results.push(value);
+            inner.push(scalar(value, Range::new(0, ty.largest())));
+        }
+        self.push(results.clone(), Op::Lookup { table: table.0 as u32, key }, span);
+        let name = declared.name.clone();
+        self.name_value(present, &format!("{name}[…] found"), &Type::Bool);
+        for (&value, (column, ty)) in results[1..].iter().zip(&columns) {
+            let name =
+                if column.is_empty() { format!("{name}[…]") } else { format!("{name}[…].{column}") };
+            self.name_value(value, &name, ty);
+        }
+        let inner = match &declared.value {
+            TableValue::Variants(_) => Shape::Variants { table, columns: results[1..].to_vec() },
+            TableValue::Data(_) if inner.len() == 1 => inner.remove(0),
+            TableValue::Data(_) => Shape::Tuple(inner),
+        };
+        Shape::Option { present, inner: Box::new(inner) }
+    }
+
+    fn field_shape(&mut self, header: HeaderId, field: usize, span: Span) -> Shape {
+        let described = self.layout(header).fields[field].clone();
+        if described.conditional {
+            return Shape::Conditional { header, field };
+        }
+        let group = described.group;
+        if let Some(Group::Variable { .. }) = self.layout(header).groups.get(group) {
+            self.reads_payload = true;
+            let start = self.place(Read::Group(header, group));
+            let length = self.place(Read::Length(header, group));
+            let end = self.emit(32, Op::Binary(ir::BinaryOp::Add, start, length), span);
+            return Shape::View { start, end };
+        }
+        let (value, range) = self.load_field(header, field, span);
+        Shape::Scalar { value, range, subject: Some(Subject::Field(header, field)) }
+    }
+}
+
+/// A single value that is no field or local.
+pub(crate) fn scalar(value: Value, range: Range) -> Shape {
+    Shape::Scalar { value, range, subject: None }
+}

@@ -1,0 +1,301 @@
+//! `match`: arms are tried in order on every way that is still open; what a way already knows is not tested again.
+
+use super::env::Range;
+use super::expressions::{Shape, scalar};
+use super::{Exit, Lowering};
+use crate::ast::BinaryOp;
+use crate::check::hir::{Arm, Pattern};
+use crate::check::types::largest;
+use crate::flow::collect::Read;
+use crate::ir::{BlockId, Target, Terminator, Value};
+use crate::source::Span;
+use std::collections::BTreeMap;
+
+/// More open ways than this are joined before the next arm.
+const MOST_OPEN: usize = 6;
+/// From so many single values on, arms become one switch.
+const FEWEST_CASES: usize = 4;
+
+impl Lowering<'_> {
+    /// Lowers a `match` from the current point. `body` is called with each arm's body where the arm was taken; nothing is current afterwards unless
+    /// `body` leaves it so: ways out are what `body` makes of them.
+    pub(crate) fn match_arms<B>(
+        &mut self,
+        shape: &Shape,
+        arms: &[Arm<B>],
+        span: Span,
+        mut body: impl FnMut(&mut Self, &B),
+    ) {
+        let mut open: Vec<Exit> = self.suspend().into_iter().collect();
+        let mut first = 0;
+        if let Some((entries, default, count)) = self.switch(shape, arms, &mut open, span) {
+            for (arm, exit) in entries {
+                self.resume(exit);
+                body(self, &arms[arm].body);
+            }
+            open = vec![default];
+            first = count;
+        }
+        for arm in &arms[first..] {
+            let mut taken = Vec::new();
+            let mut left = Vec::new();
+            if open.len() > MOST_OPEN {
+                self.join(std::mem::take(&mut open), span);
+                open.extend(self.suspend());
+            }
+            for exit in open {
+                self.resume(exit);
+                let (fits, fails) = self.test(&arm.pattern, shape, arm.span);
+                left.extend(fails);
+                match &arm.guard {
+                    None => taken.extend(fits),
+                    Some(guard) => {
+                        for exit in fits {
+                            self.resume(exit);
+                            let (yes, no) = self.condition(guard);
+                            taken.extend(yes);
+                            left.extend(no);
+                        }
+                    }
+                }
+            }
+            open = left;
+            if !taken.is_empty() {
+                self.join(taken, arm.span);
+                body(self, &arm.body);
+            }
+        }
+        // The arms cover every value; an open way is one whose impossibility the ranges do not show.
+        for exit in open {
+            self.resume(exit);
+            self.impossible(span);
+        }
+        self.current = None;
+    }
+
+    /// Ends a way that no value takes.
+    fn impossible(&mut self, span: Span) {
+        let end = if self.handler { Terminator::Done } else { Terminator::Drop(crate::ir::NO_SUCH_PORT) };
+        self.terminate(end, span);
+    }
+
+    /// The leading arms as one switch, if they are enough single values without guards: entries of arms, the way on, how many arms were used.
+    #[allow(clippy::type_complexity)]
+    fn switch<B>(
+        &mut self,
+        shape: &Shape,
+        arms: &[Arm<B>],
+        open: &mut Vec<Exit>,
+        span: Span,
+    ) -> Option<(Vec<(usize, Exit)>, Exit, usize)> {
+        let Shape::Scalar { value, subject, .. } = shape else { return None };
+        let lists: Vec<Vec<u128>> = arms
+            .iter()
+            .map_while(|arm| if arm.guard.is_none() { singles(&arm.pattern) } else { None })
+            .collect();
+        if lists.iter().map(Vec::len).sum::<usize>() < FEWEST_CASES || open.len() != 1 {
+            return None;
+        }
+        let (block, env) = open.pop()?;
+        let mut cases: BTreeMap<u128, BlockId> = BTreeMap::new();
+        let mut entries = Vec::new();
+        for (index, list) in lists.iter().enumerate() {
+            let entry = self.new_block(arms[index].span);
+            let fresh: Vec<u128> = list.iter().copied().filter(|case| !cases.contains_key(case)).collect();
+            if fresh.is_empty() {
+                continue;
+            }
+            let mut known = env.clone();
+            if let (Some(subject), Some(low), Some(high)) = (subject, fresh.iter().min(), fresh.iter().max())
+            {
+                known.ranges.insert(*subject, Range::new(*low, *high));
+            }
+            cases.extend(fresh.into_iter().map(|case| (case, entry)));
+            entries.push((index, (entry, known)));
+        }
+        let default = self.new_block(span);
+        self.current = Some(block);
+        let cases =
+            cases.into_iter().map(|(case, block)| (case, Target { block, args: Vec::new() })).collect();
+        self.terminate(Terminator::Switch(*value, cases, super::to(default)), span);
+        Some((entries, (default, env), lists.len()))
+    }
+
+    /// The ways on where the pattern fits (names bound) and where it does not.
+    fn test(&mut self, pattern: &Pattern, shape: &Shape, span: Span) -> (Vec<Exit>, Vec<Exit>) {
+        match (pattern, shape) {
+            (Pattern::Any, _) => (self.suspend().into_iter().collect(), Vec::new()),
+            (Pattern::Bind(local), Shape::Scalar { value, range, subject }) => {
+                let range = subject.map_or(*range, |subject| self.range_of(subject, *range));
+                self.bind_local(*local, *value, range);
+                (self.suspend().into_iter().collect(), Vec::new())
+            }
+            (Pattern::Bind(_), _) => (self.suspend().into_iter().collect(), Vec::new()),
+            (Pattern::Range(low, high), Shape::Scalar { value, range, subject }) => {
+                let range = subject.map_or(*range, |subject| self.range_of(subject, *range));
+                self.test_range(*value, (*low, *high), range, *subject, span)
+            }
+            (Pattern::Either(parts), _) => {
+                let mut fits = Vec::new();
+                let mut open: Vec<Exit> = self.suspend().into_iter().collect();
+                for part in parts {
+                    let mut left = Vec::new();
+                    for exit in open {
+                        self.resume(exit);
+                        let (yes, no) = self.test(part, shape, span);
+                        fits.extend(yes);
+                        left.extend(no);
+                    }
+                    open = left;
+                }
+                (fits, open)
+            }
+            (Pattern::Tuple(patterns), Shape::Tuple(shapes)) => self.test_all(patterns, shapes, span),
+            (Pattern::Some(inner), Shape::Option { present, inner: held }) => {
+                let (yes, no) = self.fork(*present, span);
+                let (mut fits, mut fails) = (Vec::new(), no.into_iter().collect::<Vec<_>>());
+                if let Some(exit) = yes {
+                    self.resume(exit);
+                    let (held_fits, held_fails) = self.test(inner, held, span);
+                    fits = held_fits;
+                    fails.extend(held_fails);
+                }
+                (fits, fails)
+            }
+            (Pattern::None, Shape::Option { present, .. }) => {
+                let (yes, no) = self.fork(*present, span);
+                (no.into_iter().collect(), yes.into_iter().collect())
+            }
+            (Pattern::Some(inner), Shape::Conditional { header, field }) => {
+                let group = self.layout(*header).fields[*field].group;
+                let present = self.place(Read::Present(*header, group));
+                let (yes, no) = self.fork(present, span);
+                let (mut fits, mut fails) = (Vec::new(), no.into_iter().collect::<Vec<_>>());
+                if let Some(exit) = yes {
+                    self.resume(exit);
+                    let held = self.conditional_inner(*header, *field, span);
+                    let (held_fits, held_fails) = self.test(inner, &held, span);
+                    fits = held_fits;
+                    fails.extend(held_fails);
+                }
+                (fits, fails)
+            }
+            (Pattern::None, Shape::Conditional { header, field }) => {
+                let group = self.layout(*header).fields[*field].group;
+                let present = self.place(Read::Present(*header, group));
+                let (yes, no) = self.fork(present, span);
+                (no.into_iter().collect(), yes.into_iter().collect())
+            }
+            (Pattern::Variant(number, patterns), Shape::Variants { table, columns }) => {
+                let declared = &self.source.tables[table.0];
+                let first = declared.variant_column(*number);
+                let types: Vec<u128> = declared.value_columns().iter().map(|(_, ty)| ty.largest()).collect();
+                let number = *number as u128;
+                let (fits, mut fails) =
+                    self.test_range(columns[0], (number, number), Range::new(0, 255), None, span);
+                let shapes: Vec<Shape> = (first..first + patterns.len())
+                    .map(|column| scalar(columns[column], Range::new(0, types[column])))
+                    .collect();
+                let mut all = Vec::new();
+                for exit in fits {
+                    self.resume(exit);
+                    let (yes, no) = self.test_all(patterns, &shapes, span);
+                    all.extend(yes);
+                    fails.extend(no);
+                }
+                (all, fails)
+            }
+            // Patterns and values that do not go together were reported.
+            _ => (self.suspend().into_iter().collect(), Vec::new()),
+        }
+    }
+
+    fn test_all(&mut self, patterns: &[Pattern], shapes: &[Shape], span: Span) -> (Vec<Exit>, Vec<Exit>) {
+        let mut fits: Vec<Exit> = self.suspend().into_iter().collect();
+        let mut fails = Vec::new();
+        for (pattern, shape) in patterns.iter().zip(shapes) {
+            let mut going = Vec::new();
+            for exit in fits {
+                self.resume(exit);
+                let (yes, no) = self.test(pattern, shape, span);
+                going.extend(yes);
+                fails.extend(no);
+            }
+            fits = going;
+        }
+        (fits, fails)
+    }
+
+    fn test_range(
+        &mut self,
+        value: Value,
+        wanted: (u128, u128),
+        range: Range,
+        subject: Option<crate::flow::collect::Subject>,
+        span: Span,
+    ) -> (Vec<Exit>, Vec<Exit>) {
+        let (low, high) = wanted;
+        let Some(inside) = range.meet(Range::new(low, high)) else {
+            return (Vec::new(), self.suspend().into_iter().collect());
+        };
+        if inside == range {
+            return (self.suspend().into_iter().collect(), Vec::new());
+        }
+        let width = self.function.width(value);
+        let mut fails = Vec::new();
+        let checks: Vec<(BinaryOp, u128)> = if low == high {
+            vec![(BinaryOp::Eq, low)]
+        } else {
+            let below = (low > range.low).then_some((BinaryOp::Ge, low));
+            let above = (high < range.high.min(largest(width))).then_some((BinaryOp::Le, high));
+            below.into_iter().chain(above).collect()
+        };
+        for (op, bound) in checks {
+            if self.current.is_none() {
+                break;
+            }
+            let bound_value = self.constant(bound, width, span);
+            let outcome = self.comparison(op, value, bound_value, span);
+            let (yes, no) = self.fork(outcome, span);
+            for (mut exit, op) in no.into_iter().map(|exit| (exit, op)) {
+                if let Some(subject) = subject {
+                    let rest = match op {
+                        BinaryOp::Ge => range.meet(Range::new(0, bound.saturating_sub(1))),
+                        BinaryOp::Le => range.meet(Range::new(bound.saturating_add(1), u128::MAX)),
+                        _ if bound == range.low => range.meet(Range::new(bound.saturating_add(1), u128::MAX)),
+                        _ if bound == range.high => range.meet(Range::new(0, bound.saturating_sub(1))),
+                        _ => None,
+                    };
+                    if let Some(rest) = rest {
+                        exit.1.ranges.insert(subject, rest);
+                    }
+                }
+                fails.push(exit);
+            }
+            if let Some(exit) = yes {
+                self.resume(exit);
+            }
+        }
+        if let Some(subject) = subject
+            && self.current.is_some()
+        {
+            self.env.ranges.insert(subject, inside);
+        }
+        (self.suspend().into_iter().collect(), fails)
+    }
+}
+
+/// The values of a pattern that is made of single values only.
+fn singles(pattern: &Pattern) -> Option<Vec<u128>> {
+    match pattern {
+        Pattern::Range(low, high) if low == high => Some(vec![*low]),
+        Pattern::Either(parts) => {
+            let mut all = Vec::new();
+            for part in parts {
+                all.extend(singles(part)?);
+            }
+            Some(all)
+        }
+        _ => None,
+    }
+}

@@ -1,0 +1,377 @@
+//! From the checked program to IR, stage by stage in the order of the stage graph.
+//!
+//! A stage becomes a block whose parameters are the places it needs and its own parameters; statements become blocks behind it. While lowering,
+//! ranges of fields and locals are followed along every path (joined where paths meet), and what must be proven with them is proven here: no
+//! overflow, no lost bits, divisors not zero, constraints kept by writes, nothing decoded behind a later fragment.
+
+mod arithmetic;
+mod build;
+mod conditions;
+mod env;
+mod expressions;
+mod headers;
+mod matches;
+mod statements;
+mod writes;
+
+use crate::check::hir::{self, HeaderId, Program, StageId};
+use crate::check::types::Type;
+use crate::diagnostic::Diagnostic;
+use crate::flow::Flow;
+use crate::flow::collect::{Read, Subject};
+use crate::ir::{self, BlockId, Value};
+use crate::pipeline::Decode;
+use crate::source::Sources;
+use env::{Env, Range, Variable};
+use std::collections::{BTreeMap, HashMap};
+
+/// Lowers a program; diagnostics are what could not be proven.
+pub fn lower(
+    name: &str,
+    program: &Program,
+    kinds: &dyn Fn(&Type) -> ir::Kind,
+    flow: &Flow,
+    decode: Decode,
+    sources: &Sources,
+) -> (ir::Program, Vec<Diagnostic>) {
+    let mut lowering = Lowering {
+        source: program,
+        kinds,
+        flow,
+        decode,
+        sources,
+        program: declarations(name, program, kinds),
+        reasons: HashMap::new(),
+        diagnostics: Vec::new(),
+        function: ir::Function::default(),
+        current: None,
+        env: Env::default(),
+        stage_blocks: HashMap::new(),
+        entry_ranges: HashMap::new(),
+        stage: None,
+        own: None,
+        walks: Vec::new(),
+        ways: Vec::new(),
+        hop_slot: None,
+        reads_payload: false,
+        handler: false,
+    };
+    lowering.reason("no_such_port", "the program sends to a port that does not exist");
+    lowering.packet_function();
+    lowering.handlers();
+    let mut program = lowering.program;
+    program.manifest = ir::verify::derive_manifest(&program);
+    program.manifest.reads_payload |= lowering.reads_payload;
+    (program, lowering.diagnostics)
+}
+
+/// A way on that has not been taken yet: where it starts and what is known there.
+pub(crate) type Exit = (BlockId, Env);
+
+/// A walk that encloses the statement being lowered: its exits by `break`.
+pub(crate) struct Walk {
+    pub(crate) breaks: Vec<Exit>,
+}
+
+pub(crate) struct Lowering<'p> {
+    pub(crate) source: &'p Program,
+    pub(crate) kinds: &'p dyn Fn(&Type) -> ir::Kind,
+    pub(crate) flow: &'p Flow,
+    pub(crate) decode: Decode,
+    pub(crate) sources: &'p Sources,
+    pub(crate) program: ir::Program,
+    pub(crate) reasons: HashMap<String, u16>,
+    pub(crate) diagnostics: Vec<Diagnostic>,
+    pub(crate) function: ir::Function,
+    /// The block that is being filled; `None` behind a verdict.
+    pub(crate) current: Option<BlockId>,
+    pub(crate) env: Env,
+    pub(crate) stage_blocks: HashMap<StageId, BlockId>,
+    /// Ranges known at every transfer to a stage lowered so far.
+    pub(crate) entry_ranges: HashMap<StageId, BTreeMap<Subject, Range>>,
+    pub(crate) stage: Option<StageId>,
+    /// The header whose fields [`hir::ExprKind::Own`] means.
+    pub(crate) own: Option<HeaderId>,
+    pub(crate) walks: Vec<Walk>,
+    /// Expressions of several ways that are being lowered, innermost last: the ways that are done.
+    pub(crate) ways: Vec<Vec<Exit>>,
+    pub(crate) hop_slot: Option<u32>,
+    pub(crate) reads_payload: bool,
+    pub(crate) handler: bool,
+}
+
+impl Lowering<'_> {
+    pub(crate) fn report(&mut self, diagnostic: Diagnostic) {
+        if !self.diagnostics.contains(&diagnostic) {
+            self.diagnostics.push(diagnostic);
+        }
+    }
+
+    /// The number of a reason, made when first named.
+    pub(crate) fn reason(&mut self, name: &str, help: &str) -> u16 {
+        if let Some(&known) = self.reasons.get(name) {
+            return known;
+        }
+        let number = self.program.reasons.len() as u16;
+        self.program.reasons.push(ir::Reason { name: name.to_string(), help: help.to_string() });
+        self.reasons.insert(name.to_string(), number);
+        number
+    }
+
+    /// The number of a reason the program names.
+    pub(crate) fn named_reason(&mut self, name: &str, span: crate::source::Span) -> u16 {
+        let declared =
+            self.source.reasons.iter().find(|(other, _)| other == name).map(|(_, help)| help.clone());
+        let help = declared.unwrap_or_else(|| format!("the program says so at {}", self.sources.place(span)));
+        self.reason(name, &help)
+    }
+
+    pub(crate) fn new_slot(&mut self) -> u32 {
+        self.program.slots += 1;
+        self.program.slots - 1
+    }
+
+    fn packet_function(&mut self) {
+        self.function = ir::Function { name: "packet".to_string(), ..ir::Function::default() };
+        let Some(start) = self.source.start else { return };
+        let span = self.source.stages[start.0].name_span;
+        let entry = self.new_block(span);
+        self.current = Some(entry);
+        let zero = self.constant(0, 32, span);
+        self.env.values.insert(Variable::Place(Read::Cursor), zero);
+        self.transfer(start, &[], span);
+        for index in 0..self.flow.order.len() {
+            self.lower_stage(self.flow.order[index]);
+        }
+        let function = std::mem::take(&mut self.function);
+        self.program.functions.insert(0, function);
+    }
+
+    /// Jumps to the start, the cursor at the first byte.
+    pub(crate) fn transfer(&mut self, stage: StageId, args: &[Value], span: crate::source::Span) {
+        let target = self.stage_target(stage, args);
+        self.terminate(ir::Terminator::Jump(target), span);
+    }
+
+    /// The block of a stage with what is handed to it from here.
+    pub(crate) fn stage_target(&mut self, stage: StageId, args: &[Value]) -> ir::Target {
+        let block = self.stage_block(stage);
+        let needs: Vec<Read> = self.flow.needs[stage.0].iter().copied().collect();
+        let mut handed: Vec<Value> = Vec::new();
+        for read in needs {
+            let value = self.place(read);
+            handed.push(value);
+        }
+        handed.extend(args);
+        ir::Target { block, args: handed }
+    }
+
+    fn stage_block(&mut self, stage: StageId) -> BlockId {
+        if let Some(&block) = self.stage_blocks.get(&stage) {
+            return block;
+        }
+        let block = self.new_block(self.source.stages[stage.0].name_span);
+        for read in &self.flow.needs[stage.0] {
+            let width = if matches!(read, Read::Present(..)) { 1 } else { 32 };
+            self.block_param(block, width);
+        }
+        for local in &self.source.stages[stage.0].params {
+            let width = self.source.locals[local.0].ty.width().unwrap_or(1);
+            self.block_param(block, width);
+        }
+        self.stage_blocks.insert(stage, block);
+        block
+    }
+
+    fn lower_stage(&mut self, id: StageId) {
+        let stage = &self.source.stages[id.0];
+        let block = self.stage_block(id);
+        let params = self.function.blocks[block.0 as usize].params.clone();
+        self.stage = Some(id);
+        self.env = Env::default();
+        let mut params = params.into_iter();
+        for (read, value) in self.flow.needs[id.0].iter().zip(params.by_ref()) {
+            self.env.values.insert(Variable::Place(*read), value);
+        }
+        for (local, value) in stage.params.iter().zip(params) {
+            self.env.values.insert(Variable::Local(*local), value);
+            let local = &self.source.locals[local.0];
+            self.name_value(value, &local.name, &local.ty);
+        }
+        if !self.flow.cyclic[id.0]
+            && let Some(ranges) = self.entry_ranges.remove(&id)
+        {
+            self.env.ranges = ranges;
+        }
+        self.current = Some(block);
+        self.effect(ir::Op::EnterStage(id.0 as u32), stage.name_span);
+        self.limit_rounds(id);
+        if let Some(header) = stage.header {
+            let cursor = self.place(Read::Cursor);
+            let end = self.decode_header(header, cursor, None, stage.name_span);
+            self.env.values.insert(Variable::Place(Read::Cursor), end);
+        }
+        self.block(&stage.body);
+        // A path that ends without a verdict was reported; the IR needs an end all the same.
+        if self.current.is_some() {
+            self.terminate(ir::Terminator::Drop(ir::NO_SUCH_PORT), stage.span);
+        }
+    }
+
+    /// Limits how often a packet passes a stage that lies on a cycle or has a cap.
+    fn limit_rounds(&mut self, id: StageId) {
+        let stage = &self.source.stages[id.0];
+        let smallest = stage.header.map_or(0, |header| self.layout(header).smallest);
+        let cap = match stage.cap {
+            Some(cap) => cap,
+            // Every round consumes the smallest header, and no packet is longer than this.
+            None if self.flow.cyclic[id.0] && smallest > 0 => LONGEST_PACKET / smallest + 1,
+            None => return,
+        };
+        let reason = self.reason(
+            &format!("too_deep({})", stage.name),
+            "the packet passes this stage more often than its cap allows",
+        );
+        let slot = self.new_slot();
+        let out = self.drop_block(reason, stage.name_span);
+        let ok = self.new_block(stage.name_span);
+        self.terminate(ir::Terminator::Fuel { slot, cap, ok: to(ok), out: to(out) }, stage.name_span);
+        self.current = Some(ok);
+    }
+
+    fn handlers(&mut self) {
+        self.handler = true;
+        for index in 0..self.source.events.len() {
+            let event = &self.source.events[index];
+            let handler = self.handler_function(&event.name, &event.params, &event.body, event.span);
+            self.program.events[index].handler = handler;
+        }
+        for index in 0..self.source.every.len() {
+            let (period, body) = &self.source.every[index];
+            let handler = self.handler_function(&format!("every{index}"), &[], body, body.span);
+            self.program.every.push(ir::Every { period: *period, handler });
+        }
+    }
+
+    fn handler_function(
+        &mut self,
+        name: &str,
+        params: &[hir::LocalId],
+        body: &hir::Block,
+        span: crate::source::Span,
+    ) -> u32 {
+        self.function = ir::Function { name: name.to_string(), ..ir::Function::default() };
+        self.env = Env::default();
+        self.stage = None;
+        let entry = self.new_block(span);
+        self.current = Some(entry);
+        for local in params {
+            let ty = &self.source.locals[local.0].ty;
+            let value = self.block_param(entry, ty.width().unwrap_or(1));
+            self.env.values.insert(Variable::Local(*local), value);
+            self.name_value(value, &self.source.locals[local.0].name, ty);
+        }
+        self.block(body);
+        if self.current.is_some() {
+            self.terminate(ir::Terminator::Done, span);
+        }
+        self.program.functions.push(std::mem::take(&mut self.function));
+        (self.program.functions.len() - 1) as u32
+    }
+
+    pub(crate) fn layout(&self, header: HeaderId) -> &hir::Layout {
+        &self.source.layouts[self.source.headers[header.0].layout.0]
+    }
+}
+
+/// No captured packet is longer, in bytes: the largest snap length of capture files.
+const LONGEST_PACKET: u32 = 262_144;
+
+/// A target without values.
+pub(crate) fn to(block: BlockId) -> ir::Target {
+    ir::Target { block, args: Vec::new() }
+}
+
+/// Everything of a program but its functions.
+fn declarations(name: &str, program: &Program, kinds: &dyn Fn(&Type) -> ir::Kind) -> ir::Program {
+    let column = |name: &str, ty: &Type| ir::Column {
+        name: name.to_string(),
+        kind: kinds(ty),
+        width: ty.width().unwrap_or(1),
+    };
+    ir::Program {
+        name: name.to_string(),
+        tables: program
+            .tables
+            .iter()
+            .map(|table| {
+                let mut values: Vec<ir::Column> =
+                    table.value_columns().iter().map(|(name, ty)| column(name, ty)).collect();
+                if let (hir::TableValue::Variants(variants), Some(first)) = (&table.value, values.first_mut())
+                {
+                    first.kind = ir::Kind::Names(
+                        variants
+                            .iter()
+                            .enumerate()
+                            .map(|(number, (name, _))| (number as u128, name.clone()))
+                            .collect(),
+                    );
+                }
+                ir::Table {
+                    name: table.name.clone(),
+                    keys: table.keys.iter().map(|(name, ty)| column(name, ty)).collect(),
+                    values,
+                    capacity: table.capacity,
+                    idle: table.idle,
+                    age: table.age,
+                    evict: table.evict,
+                    entries: table.entries.clone(),
+                    default: table.default.clone(),
+                    span: table.span,
+                }
+            })
+            .collect(),
+        counters: program.counters.clone(),
+        events: program
+            .events
+            .iter()
+            .map(|event| ir::Event {
+                name: event.name.clone(),
+                params: event
+                    .params
+                    .iter()
+                    .map(|local| column(&program.locals[local.0].name, &program.locals[local.0].ty))
+                    .collect(),
+                handler: 0,
+            })
+            .collect(),
+        stages: program
+            .stages
+            .iter()
+            .map(|stage| ir::Stage { name: stage.name.clone(), span: stage.name_span })
+            .collect(),
+        layouts: program
+            .layouts
+            .iter()
+            .map(|layout| ir::Layout {
+                name: layout.name.clone(),
+                fields: layout
+                    .fields
+                    .iter()
+                    .map(|field| ir::LayoutField {
+                        name: field.name.clone(),
+                        kind: kinds(&field.ty),
+                        bit: (field.group == 0 && field.ty != Type::View && !field.conditional)
+                            .then_some(field.bit),
+                        width: field
+                            .ty
+                            .width()
+                            .filter(|_| !field.conditional && field.ty != Type::View)
+                            .map(u32::from),
+                    })
+                    .collect(),
+            })
+            .collect(),
+        ..ir::Program::default()
+    }
+}

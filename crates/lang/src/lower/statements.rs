@@ -1,0 +1,388 @@
+//! Statements: control flow, verdicts, transfers and walks.
+
+use super::env::{Range, Variable};
+use super::expressions::Shape;
+use super::{Exit, Lowering, Walk, to};
+use crate::check::hir::{Block, Expr, Group, HeaderId, StageId, Stmt, StmtKind};
+use crate::diagnostic::Diagnostic;
+use crate::flow::collect::{Read, Subject};
+use crate::ir::{BlockId, CompareOp, Op, Target, Terminator};
+use crate::source::Span;
+
+impl Lowering<'_> {
+    pub(crate) fn block(&mut self, block: &Block) {
+        for statement in &block.statements {
+            if self.current.is_none() {
+                return;
+            }
+            self.statement(statement);
+        }
+    }
+
+    fn statement(&mut self, statement: &Stmt) {
+        let span = statement.span;
+        match &statement.kind {
+            StmtKind::Assign(local, value) => {
+                let (value, range) = self.value(value);
+                self.bind_local(*local, value, range);
+            }
+            StmtKind::Set(header, field, value) => self.set(*header, *field, value, span),
+            StmtKind::If(condition, yes, no) => {
+                let (held, failed) = self.condition(condition);
+                let mut exits = Vec::new();
+                for (exit, block) in [(held, yes), (failed, no)] {
+                    if let Some(exit) = exit {
+                        self.resume(exit);
+                        self.block(block);
+                        exits.extend(self.suspend());
+                    }
+                }
+                self.join(exits, span);
+            }
+            StmtKind::Match(value, arms) => {
+                let shape = self.shape(value);
+                let mut exits = Vec::new();
+                self.match_arms(&shape, arms, span, |lowering, body| {
+                    lowering.block(body);
+                    exits.extend(lowering.suspend());
+                });
+                self.join(exits, span);
+            }
+            StmtKind::For(local, from, to, body) => {
+                for round in *from..*to {
+                    if self.current.is_none() {
+                        return;
+                    }
+                    let value = self.constant(round, 32, span);
+                    self.bind_local(*local, value, Range::one(round));
+                    self.block(body);
+                }
+            }
+            StmtKind::Walk(header, view, body) => self.walk(*header, view, body, span),
+            StmtKind::Break => {
+                let exit = self.suspend();
+                if let Some(walk) = self.walks.last_mut() {
+                    walk.breaks.extend(exit);
+                }
+            }
+            StmtKind::Extract(header, fields) => {
+                if self.decode == crate::pipeline::Decode::Declared {
+                    self.keep_fields(*header, fields, span);
+                }
+            }
+            StmtKind::Learn(writes, otherwise) => self.learn(writes, otherwise.as_ref(), span),
+            StmtKind::Remove(table, keys) => {
+                let key = self.values(keys);
+                self.effect(Op::Remove { table: table.0 as u32, key }, span);
+            }
+            StmtKind::SetDefault(table, columns) => {
+                let value = self.values(columns);
+                self.effect(Op::SetDefault { table: table.0 as u32, value }, span);
+            }
+            StmtKind::ClearDefault(table) => self.effect(Op::ClearDefault(table.0 as u32), span),
+            StmtKind::Count(counter, index) => self.count(*counter, index.as_ref(), span),
+            StmtKind::Raise(delay, event, args) => {
+                let args = self.values(args);
+                let delay = delay.as_ref().map(|delay| self.value(delay).0);
+                self.effect(Op::Raise { event: *event as u32, args, delay }, span);
+            }
+            StmtKind::Emit(made, port) => self.make_packet(made, port, span),
+            StmtKind::Copy(port) => {
+                let (port, _) = self.value(port);
+                self.effect(Op::Copy(port), span);
+            }
+            StmtKind::Goto(stage, args) => self.goto(*stage, args, span),
+            StmtKind::Send(port) => {
+                let (port, _) = self.value(port);
+                self.terminate(Terminator::Send(port), span);
+            }
+            StmtKind::Flood => self.terminate(Terminator::Flood, span),
+            StmtKind::Multicast(ports) => {
+                let number = match self.program.port_sets.iter().position(|set| set == ports) {
+                    Some(number) => number,
+                    None => {
+                        self.program.port_sets.push(ports.clone());
+                        self.program.port_sets.len() - 1
+                    }
+                };
+                self.terminate(Terminator::Multicast(number as u32), span);
+            }
+            StmtKind::Drop(name) => {
+                let reason = self.named_reason(name, span);
+                self.terminate(Terminator::Drop(reason), span);
+            }
+            StmtKind::Punt(name) => {
+                let reason = self.named_reason(name, span);
+                self.terminate(Terminator::Punt(reason), span);
+            }
+            StmtKind::Recirculate(budget) => self.recirculate(*budget, span),
+        }
+    }
+
+    fn set(&mut self, header: HeaderId, field: usize, value: &Expr, span: Span) {
+        let (value, range) = self.value(value);
+        let described = self.layout(header).fields[field].clone();
+        if let Some((low, high)) = described.constraint
+            && (range.low < low || range.high > high)
+        {
+            let wanted = crate::check::packets::range_in_words(low, high);
+            self.report(
+                Diagnostic::error(
+                    "E0312",
+                    format!("`{}` must stay {wanted}", described.name),
+                    span,
+                    format!("this may be from {} to {}", range.low, range.high),
+                )
+                .place(described.span, "its constraint"),
+            );
+        }
+        // Headers of walks may share bytes with each other, so nothing loaded from one of them outlives a write.
+        if self.walks.len() > 1 {
+            let walked = self.source.headers.len();
+            for other in (0..walked).map(HeaderId) {
+                if other != header && !self.decoded_by_stage(other) {
+                    self.env.forget_header(other);
+                }
+            }
+        }
+        self.store_field(header, field, value, span);
+        self.env.forget(Subject::Field(header, field));
+        self.env.ranges.insert(Subject::Field(header, field), range);
+    }
+
+    fn decoded_by_stage(&self, header: HeaderId) -> bool {
+        self.source.stages.iter().any(|stage| stage.header == Some(header))
+    }
+
+    fn count(&mut self, counter: u32, index: Option<&Expr>, span: Span) {
+        let size = self.source.counters[counter as usize].size;
+        let index = index.map(|index| {
+            let (value, range) = self.value(index);
+            if range.high >= u128::from(size) {
+                let name = self.source.counters[counter as usize].name.clone();
+                self.report(
+                    Diagnostic::error(
+                        "E0219",
+                        format!("`{name}` may not have this cell"),
+                        index.span,
+                        format!("it can be as large as {}, and there are {size} cells", range.high),
+                    )
+                    .help("check it first, or give the counter more cells"),
+                );
+            }
+            self.resized(value, 32, span)
+        });
+        self.effect(Op::Count { counter, index }, span);
+    }
+
+    fn goto(&mut self, stage: StageId, args: &[Expr], span: Span) {
+        let mut ranges = Vec::new();
+        let mut values = Vec::new();
+        for arg in args {
+            let (value, range) = self.value(arg);
+            values.push(value);
+            ranges.push(range);
+        }
+        if self.source.stages[stage.0].header.is_some() {
+            self.check_follows(self.source.stages[stage.0].name.clone(), span);
+        }
+        let mut known: std::collections::BTreeMap<Subject, Range> = self
+            .env
+            .ranges
+            .iter()
+            .filter(|(subject, _)| matches!(subject, Subject::Field(..)))
+            .map(|(subject, range)| (*subject, *range))
+            .collect();
+        for (local, range) in self.source.stages[stage.0].params.iter().zip(ranges) {
+            known.insert(Subject::Local(*local), range);
+        }
+        match self.entry_ranges.get_mut(&stage) {
+            None => {
+                self.entry_ranges.insert(stage, known);
+            }
+            Some(before) => {
+                before.retain(|subject, _| known.contains_key(subject));
+                for (subject, range) in before.iter_mut() {
+                    *range = range.hull(known[subject]);
+                }
+            }
+        }
+        self.transfer(stage, &values, span);
+    }
+
+    /// Behind a header whose `next` has a condition, something may be decoded only where the condition is known to hold.
+    fn check_follows(&mut self, what: String, span: Span) {
+        let Some(stage) = self.stage else { return };
+        let last: Vec<HeaderId> = match self.source.stages[stage.0].header {
+            Some(header) => vec![header],
+            None => self.flow.last[stage.0].iter().copied().collect(),
+        };
+        for header in last {
+            let layout = self.layout(header);
+            let Some(next) = &layout.next else { continue };
+            let Some(when) = &next.when else { continue };
+            if self.certainly(when, header) {
+                continue;
+            }
+            let condition = self.sources.text(when.span).to_string();
+            let name = self.source.headers[header.0].name.clone();
+            let diagnostic = Diagnostic::error(
+                "E0413",
+                format!("`{what}` may be reached although nothing follows the {} header", layout.name),
+                span,
+                format!("{condition} of `{name}` is not certain here"),
+            )
+            .place(next.span, "what follows depends on this")
+            .help(format!(
+                "check it first, for example `if !({}) {{ drop later_fragment }}`",
+                qualified(&condition, &name)
+            ));
+            self.report(diagnostic);
+        }
+    }
+
+    fn recirculate(&mut self, budget: u32, span: Span) {
+        let Some(start) = self.source.start else { return };
+        let slot = match self.hop_slot {
+            Some(slot) => slot,
+            None => {
+                let slot = self.new_slot();
+                self.hop_slot = Some(slot);
+                slot
+            }
+        };
+        let reason = self.reason("too_many_rounds", "the packet used up the times it may start again");
+        let zero = self.constant(0, 32, span);
+        self.env.values.insert(Variable::Place(Read::Cursor), zero);
+        let again: Target = self.stage_target(start, &[]);
+        let out: BlockId = self.drop_block(reason, span);
+        self.terminate(Terminator::Fuel { slot, cap: budget, ok: again, out: to(out) }, span);
+    }
+
+    /// Walks headers in a view: a loop whose head is passed once a header.
+    fn walk(&mut self, header: HeaderId, view: &Expr, body: &Block, span: Span) {
+        if matches!(view.kind, crate::check::hir::ExprKind::Payload) {
+            self.check_follows(format!("{} in payload", self.source.headers[header.0].name), view.span);
+        }
+        let Shape::View { start, end } = self.shape(view) else { return };
+        let layout = self.layout(header);
+        let smallest = layout.smallest.max(1);
+        let bytes = match layout.groups.first() {
+            Some(Group::Fixed { bytes, .. }) => *bytes,
+            _ => 1,
+        };
+        let name = layout.name.clone();
+        debug_assert!(bytes >= 1);
+        self.forget_changed(body);
+        // Everything that changes from round to round becomes a parameter of the loop's head.
+        let position = Variable::Place(Read::Group(header, usize::MAX));
+        self.env.values.insert(position, start);
+        let changing: Vec<Variable> = std::iter::once(position)
+            .chain(
+                assigned(body, self.source)
+                    .into_iter()
+                    .map(Variable::Local)
+                    .filter(|local| self.env.values.contains_key(local)),
+            )
+            .collect();
+        let head = self.new_block(span);
+        let args = changing.iter().map(|variable| self.env.values[variable]).collect();
+        let mut env = self.env.clone();
+        self.terminate(Terminator::Jump(Target { block: head, args }), span);
+        for variable in &changing {
+            let width = self.function.width(env.values[variable]);
+            let param = self.block_param(head, width);
+            env.values.insert(*variable, param);
+        }
+        self.resume((head, env));
+        let reason =
+            self.reason(&format!("too_deep({name})"), "the walk over headers has more rounds than bytes");
+        let slot = self.new_slot();
+        let out = self.drop_block(reason, span);
+        let again = self.new_block(span);
+        let cap = super::LONGEST_PACKET / smallest + 1;
+        self.terminate(Terminator::Fuel { slot, cap, ok: to(again), out: to(out) }, span);
+        self.current = Some(again);
+        let at = self.env.values[&position];
+        let more = self.emit(1, Op::Compare(CompareOp::Lt, at, end), span);
+        let (inside, behind) = self.fork(more, span);
+        self.walks.push(Walk { breaks: Vec::new() });
+        if let Some(exit) = inside {
+            self.resume(exit);
+            let next = self.decode_header(header, at, Some(end), span);
+            self.block(body);
+            if self.current.is_some() {
+                self.env.values.insert(position, next);
+                let args = changing.iter().map(|variable| self.env.values[variable]).collect();
+                self.terminate(Terminator::Jump(Target { block: head, args }), span);
+            }
+        }
+        let walk = self.walks.pop();
+        let exits: Vec<Exit> =
+            behind.into_iter().chain(walk.into_iter().flat_map(|walk| walk.breaks)).collect();
+        self.join(exits, span);
+        self.env.forget_header(header);
+        self.env.values.remove(&position);
+    }
+
+    /// Before a loop: what its body changes is no longer known.
+    fn forget_changed(&mut self, body: &Block) {
+        for local in assigned(body, self.source) {
+            self.env.forget(Subject::Local(local));
+        }
+        for (header, field) in written(body) {
+            self.env.forget(Subject::Field(header, field));
+            self.env.loaded.remove(&(header, field));
+        }
+    }
+}
+
+/// The condition with the header's name before its fields, for advice.
+fn qualified(condition: &str, header: &str) -> String {
+    let mut parts = condition.splitn(2, ' ');
+    match (parts.next(), parts.next()) {
+        (Some(field), Some(rest)) => format!("{header}.{field} {rest}"),
+        _ => format!("{header}.{condition}"),
+    }
+}
+
+/// Mutable locals that a block assigns.
+fn assigned(block: &Block, program: &crate::check::hir::Program) -> Vec<crate::check::hir::LocalId> {
+    let mut found = Vec::new();
+    each_statement(block, &mut |statement| {
+        if let StmtKind::Assign(local, _) = statement
+            && program.locals[local.0].mutable
+            && !found.contains(local)
+        {
+            found.push(*local);
+        }
+    });
+    found
+}
+
+/// Fields that a block writes.
+fn written(block: &Block) -> Vec<(HeaderId, usize)> {
+    let mut found = Vec::new();
+    each_statement(block, &mut |statement| {
+        if let StmtKind::Set(header, field, _) = statement {
+            found.push((*header, *field));
+        }
+    });
+    found
+}
+
+fn each_statement(block: &Block, visit: &mut dyn FnMut(&StmtKind)) {
+    for statement in &block.statements {
+        visit(&statement.kind);
+        match &statement.kind {
+            StmtKind::If(_, yes, no) => {
+                each_statement(yes, visit);
+                each_statement(no, visit);
+            }
+            StmtKind::Match(_, arms) => arms.iter().for_each(|arm| each_statement(&arm.body, visit)),
+            StmtKind::For(_, _, _, body) | StmtKind::Walk(_, _, body) => each_statement(body, visit),
+            StmtKind::Learn(_, Some(otherwise)) => each_statement(otherwise, visit),
+            _ => {}
+        }
+    }
+}

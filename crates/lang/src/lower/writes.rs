@@ -1,0 +1,89 @@
+//! Writes that leave the packet behind: table entries and packets the program makes.
+
+use super::Lowering;
+use super::expressions::Shape;
+use crate::check::hir::{Block, Expr, Made, Write};
+use crate::check::types::largest;
+use crate::flow::collect::Read;
+use crate::ir::{self, Op, Value};
+use crate::source::Span;
+
+impl Lowering<'_> {
+    /// One write, or several of which all or none are done.
+    pub(crate) fn learn(&mut self, writes: &[Write], otherwise: Option<&Block>, span: Span) {
+        let lowered: Vec<(u32, Vec<Value>, Vec<Value>)> = writes
+            .iter()
+            .map(|write| (write.table.0 as u32, self.values(&write.key), self.values(&write.value)))
+            .collect();
+        let together = lowered.len() > 1;
+        let accepted = if together {
+            let keys = lowered.iter().map(|(table, key, _)| (*table, key.clone())).collect();
+            self.emit(1, Op::HasRoom(keys), span)
+        } else {
+            match lowered.first() {
+                Some((table, key, value)) => {
+                    self.emit(1, Op::Learn { table: *table, key: key.clone(), value: value.clone() }, span)
+                }
+                None => return,
+            }
+        };
+        if !together && otherwise.is_none() {
+            return;
+        }
+        let (yes, no) = self.fork(accepted, span);
+        let mut exits = Vec::new();
+        if let Some(exit) = yes {
+            self.resume(exit);
+            if together {
+                for (table, key, value) in lowered {
+                    self.emit(1, Op::Learn { table, key, value }, span);
+                }
+            }
+            exits.extend(self.suspend());
+        }
+        if let Some(exit) = no {
+            self.resume(exit);
+            if let Some(otherwise) = otherwise {
+                self.block(otherwise);
+            }
+            exits.extend(self.suspend());
+        }
+        self.join(exits, span);
+    }
+
+    /// A packet from a template.
+    pub(crate) fn make_packet(&mut self, made: &Made, port: &Expr, span: Span) {
+        let mut holes = Vec::new();
+        let mut values = Vec::new();
+        for (bit, width, value) in &made.holes {
+            let (value, _) = self.value(value);
+            holes.push(ir::Hole { bit: *bit, width: *width });
+            values.push(self.resized(value, *width, span));
+        }
+        let mut tail = None;
+        if made.payload {
+            self.reads_payload = true;
+            let start = self.place(Read::Cursor);
+            let end = self.emit(32, Op::Captured, span);
+            let rest = self.emit(32, Op::Binary(ir::BinaryOp::SubSaturate, end, start), span);
+            for &(bit, width, constant) in &made.lengths {
+                // A payload too long for the length field gives the largest length.
+                let constant = self.constant(u128::from(constant), 32, span);
+                let total = self.emit(32, Op::Binary(ir::BinaryOp::AddSaturate, rest, constant), span);
+                let limit = self.constant(largest(width.min(32)), 32, span);
+                let fits = self.emit(1, Op::Compare(ir::CompareOp::Le, total, limit), span);
+                let clamped = self.emit(32, Op::Select(fits, total, limit), span);
+                holes.push(ir::Hole { bit, width });
+                values.push(self.resized(clamped, width, span));
+            }
+            tail = Some(start);
+        }
+        let (port, _) = match self.shape(port) {
+            Shape::Scalar { value, range, .. } => (value, range),
+            _ => return,
+        };
+        let template = self.program.templates.len() as u32;
+        self.program.templates.push(ir::Template { bytes: made.bytes.clone(), holes });
+        self.effect(Op::Emit { template, values, tail, port }, span);
+    }
+}

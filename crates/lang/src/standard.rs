@@ -1,0 +1,21 @@
+//! The standard library: layouts written in the language, built into the compiler.
+
+/// The files of a built-in module (`std/net`), each with its name; none if there is no such module.
+pub fn module(path: &str) -> &'static [(&'static str, &'static str)] {
+    match path {
+        "std/net" => NET,
+        _ => &[],
+    }
+}
+
+const NET: &[(&str, &str)] = &[
+    ("std/net/ethernet.rav", include_str!("../../../std/net/ethernet.rav")),
+    ("std/net/vlan.rav", include_str!("../../../std/net/vlan.rav")),
+    ("std/net/arp.rav", include_str!("../../../std/net/arp.rav")),
+    ("std/net/ipv4.rav", include_str!("../../../std/net/ipv4.rav")),
+    ("std/net/ipv6.rav", include_str!("../../../std/net/ipv6.rav")),
+    ("std/net/icmp.rav", include_str!("../../../std/net/icmp.rav")),
+    ("std/net/icmpv6.rav", include_str!("../../../std/net/icmpv6.rav")),
+    ("std/net/tcp.rav", include_str!("../../../std/net/tcp.rav")),
+    ("std/net/udp.rav", include_str!("../../../std/net/udp.rav")),
+];
