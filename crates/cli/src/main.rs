@@ -1,2 +1,24 @@
-//! The `ravelin` binary.
-fn main() {}
+//! The `ravelin` binary: reads the command line, runs one command, and turns how it went into an exit code.
+
+#![forbid(unsafe_code)]
+
+mod arguments;
+mod commands;
+mod failure;
+mod program;
+mod render;
+
+use arguments::CommandLine;
+use clap::Parser;
+use std::process::ExitCode;
+
+fn main() -> ExitCode {
+    let line = CommandLine::parse();
+    match commands::run(&line) {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(failure) => {
+            failure.report(line.json);
+            ExitCode::from(failure.exit_code())
+        }
+    }
+}

@@ -1,0 +1,345 @@
+//! The command line: commands, options, their help and examples.
+
+use clap::{Args, Parser, Subcommand, ValueEnum};
+use std::path::PathBuf;
+
+/// The whole command line.
+#[derive(Debug, Parser)]
+#[command(
+    name = "ravelin",
+    version,
+    about = "A programmable software gateway: a program decides what happens to each packet",
+    long_about = "A programmable software gateway.\n\nA packet comes in by a port, a program written in the Ravelin language decides what happens to it, and it \
+leaves by a port. Start with `ravelin demo`; then look at programs/firewall.rav and change it.",
+    after_help = "Exit codes: 0 all is well; 1 something was found (a fault in a program, a damaged capture, a failed test); 2 the command line is wrong.",
+    propagate_version = true,
+    arg_required_else_help = true
+)]
+pub(crate) struct CommandLine {
+    /// Print one JSON document on standard output instead of text
+    #[arg(long, global = true)]
+    pub(crate) json: bool,
+    /// What to do.
+    #[command(subcommand)]
+    pub(crate) command: Command,
+}
+
+/// The commands.
+#[derive(Debug, Subcommand)]
+pub(crate) enum Command {
+    /// Say whether programs are right, and what is wrong with them
+    Check(CheckArguments),
+    /// Lay out programs in the one usual way
+    Fmt(FmtArguments),
+    /// Apply the edits that the compiler suggests
+    Fix(FixArguments),
+    /// Show what the compiler makes of a program, step by step
+    Compile(CompileArguments),
+    /// Run a program over a capture and report what happened to every packet
+    Run(RunArguments),
+    /// Run the tests of programs, and packet tests in STF files
+    Test(TestArguments),
+    /// Follow one packet through a program, step by step
+    Trace(TraceArguments),
+    /// Explain an error code
+    Explain(ExplainArguments),
+    /// Make a capture of invented traffic
+    Generate(GenerateArguments),
+    /// Run the firewall over the capture that ships with Ravelin
+    Demo,
+}
+
+/// `ravelin check`
+#[derive(Debug, Args)]
+#[command(after_help = "Examples:
+  ravelin check programs/firewall.rav
+  ravelin check programs/*.rav --format short")]
+pub(crate) struct CheckArguments {
+    /// Programs (.rav)
+    #[arg(required = true, value_name = "PROGRAM")]
+    pub(crate) programs: Vec<PathBuf>,
+    /// How faults are shown
+    #[arg(long, value_enum, default_value_t)]
+    pub(crate) format: DiagnosticFormat,
+}
+
+/// How faults are shown.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum)]
+pub(crate) enum DiagnosticFormat {
+    /// With the source text and all places
+    #[default]
+    Human,
+    /// One line each: file:line:column: code: headline
+    Short,
+}
+
+/// `ravelin fmt`
+#[derive(Debug, Args)]
+#[command(after_help = "Examples:
+  ravelin fmt programs/firewall.rav
+  ravelin fmt --check programs/*.rav")]
+pub(crate) struct FmtArguments {
+    /// Programs (.rav); `-` reads standard input and writes standard output
+    #[arg(required = true, value_name = "PROGRAM")]
+    pub(crate) programs: Vec<PathBuf>,
+    /// Change nothing; exit with 1 if something would change
+    #[arg(long)]
+    pub(crate) check: bool,
+}
+
+/// `ravelin fix`
+#[derive(Debug, Args)]
+#[command(after_help = "Examples:
+  ravelin fix programs/firewall.rav
+  ravelin fix --dry-run programs/firewall.rav")]
+pub(crate) struct FixArguments {
+    /// The program (.rav)
+    pub(crate) program: PathBuf,
+    /// Show the edits and change nothing
+    #[arg(long)]
+    pub(crate) dry_run: bool,
+}
+
+/// `ravelin compile`
+#[derive(Debug, Args)]
+#[command(after_help = "Examples:
+  ravelin compile programs/firewall.rav --show ir
+  ravelin compile programs/firewall.rav --show graph | dot -Tsvg > firewall.svg
+  ravelin compile programs/firewall.rav --show cost")]
+pub(crate) struct CompileArguments {
+    /// The program (.rav)
+    pub(crate) program: PathBuf,
+    /// Which form of the program
+    #[arg(long, value_enum)]
+    pub(crate) show: Show,
+    /// How much of each header is decoded
+    #[arg(long, value_enum, default_value_t)]
+    pub(crate) decode: DecodeChoice,
+}
+
+/// A form of a program.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub(crate) enum Show {
+    /// The words of the text
+    Tokens,
+    /// The syntax tree
+    Tree,
+    /// The intermediate representation
+    Ir,
+    /// The machine code of this processor
+    Native,
+    /// The stages and how packets pass them, for Graphviz
+    Graph,
+    /// The most that one packet can cost
+    Cost,
+}
+
+/// How much of each header is decoded.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum)]
+pub(crate) enum DecodeChoice {
+    /// Only fields that are used
+    #[default]
+    Lazy,
+    /// Fields that the program extracts by name, and those that are used
+    Declared,
+    /// Every field of every header
+    Full,
+}
+
+/// What executes a program.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum)]
+pub(crate) enum BackEndChoice {
+    /// Step by step: slow and obviously right
+    Interpreter,
+    /// As machine code
+    #[default]
+    Native,
+}
+
+/// `ravelin run`
+#[derive(Debug, Args)]
+#[command(after_help = "Examples:
+  ravelin run programs/firewall.rav --in traffic.pcapng
+  ravelin run programs/mac_switch.rav --in traffic.pcap.zst --ports 8 --ingress hash --out sent/
+  ravelin run programs/firewall.rav --in traffic.pcap --repeat 1000 --json
+  ravelin generate --preset sample1 | ravelin run programs/firewall.rav --in -
+
+Captures are pcap or pcapng, plain or compressed with gzip or zstd; `-` is standard input.")]
+pub(crate) struct RunArguments {
+    /// The program (.rav)
+    pub(crate) program: PathBuf,
+    /// The capture; `-` is standard input
+    #[arg(long = "in", value_name = "CAPTURE")]
+    pub(crate) input: String,
+    /// How many ports the gateway has, numbered from 1
+    #[arg(long, default_value_t = 5, value_parser = clap::value_parser!(u16).range(1..))]
+    pub(crate) ports: u16,
+    /// Which port each packet enters by: round-robin, hash, random:SEED or port:P
+    #[arg(long, default_value = "round-robin", value_name = "WAY")]
+    pub(crate) ingress: String,
+    /// Which link types are let through
+    #[arg(long, value_enum, default_value_t)]
+    pub(crate) link: LinkChoice,
+    /// How often every packet is run
+    #[arg(long, default_value_t = 1, value_parser = clap::value_parser!(u64).range(1..), value_name = "TIMES")]
+    pub(crate) repeat: u64,
+    /// The order of repeated packets
+    #[arg(long, value_enum, default_value_t)]
+    pub(crate) order: OrderChoice,
+    /// What executes the program
+    #[arg(long, value_enum, default_value_t)]
+    pub(crate) back_end: BackEndChoice,
+    /// How much of each header is decoded; never changes what the program means
+    #[arg(long, value_enum, default_value_t)]
+    pub(crate) decode: DecodeChoice,
+    /// Write what leaves by each port, and what is dropped, into this directory
+    #[arg(long, value_name = "DIRECTORY")]
+    pub(crate) out: Option<PathBuf>,
+    /// Chooses the hash functions of tables; never changes what the program means
+    #[arg(long, default_value_t = 0)]
+    pub(crate) seed: u64,
+}
+
+/// Which link types are let through.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum)]
+pub(crate) enum LinkChoice {
+    /// Ethernet only; another link type is an error
+    #[default]
+    Ethernet,
+    /// All, handed to the program as they are
+    Any,
+}
+
+/// The order of repeated packets.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum)]
+pub(crate) enum OrderChoice {
+    /// The whole capture, again and again
+    #[default]
+    Replay,
+    /// Each packet as often as wanted, then the next
+    Each,
+}
+
+/// `ravelin test`
+#[derive(Debug, Args)]
+#[command(after_help = "Examples:
+  ravelin test programs/
+  ravelin test programs/firewall.rav --filter ssh
+  ravelin test cases/switch.stf --program programs/mac_switch.rav
+
+An STF file `x.stf` tests the program `x.rav` beside it, unless --program names another. Its lines:
+  packet PORT HEX     a packet enters        expect PORT HEX     a packet leaves; * fits any half byte, $ ends it exactly
+  ports N             number of ports        expect PORT         any packet leaves")]
+pub(crate) struct TestArguments {
+    /// Programs (.rav), STF files (.stf), or directories of them
+    #[arg(required = true, value_name = "FILE")]
+    pub(crate) files: Vec<PathBuf>,
+    /// What executes the program
+    #[arg(long, value_enum, default_value_t)]
+    pub(crate) back_end: TestBackEnds,
+    /// The program that STF files test
+    #[arg(long)]
+    pub(crate) program: Option<PathBuf>,
+    /// Only tests whose names contain this
+    #[arg(long, value_name = "TEXT")]
+    pub(crate) filter: Option<String>,
+}
+
+/// What executes tests.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum)]
+pub(crate) enum TestBackEnds {
+    /// Step by step
+    Interpreter,
+    /// As machine code
+    Native,
+    /// One after the other
+    #[default]
+    Both,
+}
+
+/// `ravelin trace`
+#[derive(Debug, Args)]
+#[command(after_help = "Examples:
+  ravelin trace programs/firewall.rav --in traffic.pcap --number 17
+  ravelin trace programs/wire.rav --packet 'ffffffffffff 020000000001 0800 …' --port 2")]
+pub(crate) struct TraceArguments {
+    /// The program (.rav)
+    pub(crate) program: PathBuf,
+    /// The packet in hexadecimal; blanks and colons are skipped
+    #[arg(long, value_name = "HEX", conflicts_with = "input", required_unless_present = "input")]
+    pub(crate) packet: Option<String>,
+    /// A capture that holds the packet; `-` is standard input
+    #[arg(long = "in", value_name = "CAPTURE", requires = "number")]
+    pub(crate) input: Option<String>,
+    /// Which packet of the capture, counted from 1; those before it are run first, so that tables hold what they would
+    #[arg(long, value_parser = clap::value_parser!(u64).range(1..), requires = "input")]
+    pub(crate) number: Option<u64>,
+    /// The port it enters by; in a capture the packets take turns unless this is given
+    #[arg(long, value_parser = clap::value_parser!(u16).range(1..))]
+    pub(crate) port: Option<u16>,
+    /// How many ports the gateway has
+    #[arg(long, default_value_t = 5, value_parser = clap::value_parser!(u16).range(1..))]
+    pub(crate) ports: u16,
+    /// Which link types are let through
+    #[arg(long, value_enum, default_value_t)]
+    pub(crate) link: LinkChoice,
+}
+
+/// `ravelin explain`
+#[derive(Debug, Args)]
+#[command(after_help = "Examples:
+  ravelin explain E0412")]
+pub(crate) struct ExplainArguments {
+    /// An error code such as E0412
+    pub(crate) code: String,
+}
+
+/// `ravelin generate`
+#[derive(Debug, Args)]
+#[command(after_help = "Examples:
+  ravelin generate --preset demo -o demo.pcapng
+  ravelin generate --packets 1000000 --flows 5000 --mean-bytes 300 --zipf 1.1 --seed 7 -o big.pcapng
+  ravelin generate --preset sample1 | ravelin run programs/firewall.rav --in -
+
+The same options always make the same capture, byte for byte.")]
+pub(crate) struct GenerateArguments {
+    /// Start from this shape of traffic; the other options change it
+    #[arg(long, value_enum, default_value_t)]
+    pub(crate) preset: PresetChoice,
+    /// How many packets
+    #[arg(long)]
+    pub(crate) packets: Option<u64>,
+    /// How many flows
+    #[arg(long)]
+    pub(crate) flows: Option<u64>,
+    /// Mean length of a packet on the wire, in bytes
+    #[arg(long, value_name = "BYTES")]
+    pub(crate) mean_bytes: Option<f64>,
+    /// Shares of all packets: tcp, udp, icmp, arp and other add up to 1; web is a part of tcp, fragments of udp; vlan and ipv6 are any part
+    #[arg(long, value_name = "SHARES", long_help = "Shares of all packets, as in tcp=0.6,udp=0.3,icmp=0.1,arp=0,other=0,web=0.5: tcp, udp, icmp, arp and \
+other add up to 1; web is a part of tcp, fragments of udp; vlan and ipv6 are parts of all. What is not named stays as in the preset.")]
+    pub(crate) protocols: Option<String>,
+    /// How unevenly packets fall on flows: the exponent of Zipf's law; 0 is evenly
+    #[arg(long, value_name = "EXPONENT")]
+    pub(crate) zipf: Option<f64>,
+    /// What every random choice is made from
+    #[arg(long)]
+    pub(crate) seed: Option<u64>,
+    /// The file to write; `-` is standard output
+    #[arg(short, long, default_value = "-", value_name = "FILE")]
+    pub(crate) output: String,
+}
+
+/// A shape of traffic.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum)]
+pub(crate) enum PresetChoice {
+    /// 14,261 packets of 646 bytes on average, mostly web
+    Sample1,
+    /// 791,615 packets of 449 bytes on average, mostly web
+    Sample2,
+    /// 2,274,747 packets of 76 bytes on average, hardly any web
+    Sample3,
+    /// A small mixture of everything
+    #[default]
+    Demo,
+}

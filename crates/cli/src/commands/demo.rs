@@ -1,0 +1,76 @@
+//! `ravelin demo`: the firewall over the capture that ships with Ravelin, both built in.
+
+use crate::arguments::{BackEndChoice, DecodeChoice};
+use crate::commands::run::{from_memory, tell};
+use crate::failure::Failure;
+use crate::program::{self, Ready};
+use crate::render;
+use engine::{Setting, Times};
+use packet::{Capture, Frames};
+use std::time::Instant;
+
+const PROGRAM: &str = include_str!("../../../../programs/firewall.rav");
+const CAPTURE: &[u8] = include_bytes!("../../../../captures/demo.pcapng");
+const PORTS: u16 = 5;
+/// About how long the packet loop is to run, in seconds: long enough for a steady figure.
+const WANTED: f64 = 0.5;
+/// How often the capture is run to find out how long it takes.
+const PROBES: u64 = 50;
+
+/// Runs the command.
+pub(crate) fn run(json: bool) -> Result<(), Failure> {
+    let begin = Instant::now();
+    let name = "programs/firewall.rav";
+    let compiled = program::compile_text(name, PROGRAM, None, DecodeChoice::Lazy);
+    let ready = program::accepted(name.into(), compiled, begin.elapsed(), json)?;
+    let begin = Instant::now();
+    let frames = frames()?;
+    let mut times = Times { compile: ready.compile, ..Times::default() };
+    times.load = begin.elapsed();
+    let probe = pass(&ready, frames.clone(), times, PROBES)?;
+    let once = (probe.seconds / PROBES as f64).max(1e-9);
+    let repeat = ((WANTED / once) as u64).clamp(PROBES, 1_000_000);
+    let report = pass(&ready, frames, times, repeat)?;
+    tell(&report, &ready, None, json)?;
+    if !json {
+        render::text(&next())?;
+    }
+    Ok(())
+}
+
+fn pass(ready: &Ready, frames: Frames, times: Times, repeat: u64) -> Result<engine::Report, Failure> {
+    let setting = Setting {
+        program: ready.name.clone(),
+        capture: "captures/demo.pcapng".into(),
+        decode: "lazy".into(),
+        ingress: "round-robin".into(),
+        order: "replay".into(),
+        repeat,
+        seed: 0,
+    };
+    from_memory(ready, setting, frames, PORTS, BackEndChoice::Native, times)
+}
+
+fn frames() -> Result<Frames, Failure> {
+    let wrong = |error: packet::CaptureError| Failure::Finding(format!("captures/demo.pcapng: {error}"));
+    let mut capture = Capture::open(CAPTURE).map_err(wrong)?;
+    let mut frames = Frames::new();
+    while let Some(record) = capture.next().map_err(wrong)? {
+        frames.push(record.data, record.wire, record.time_ns);
+    }
+    Ok(frames)
+}
+
+fn next() -> String {
+    let style = anstyle::Style::new().bold();
+    format!(
+        "
+{style}What to try next{style:#}
+  ravelin trace programs/firewall.rav --in captures/demo.pcapng --number 1   one packet, step by step
+  ravelin run programs/mac_switch.rav --in captures/demo.pcapng              another program
+  ravelin run programs/firewall.rav --in YOUR.pcap --out sent/               your own traffic, and what left by each port
+  ravelin test programs/                                                     the tests in the programs
+  ravelin check programs/firewall.rav                                        change a line of the firewall, then ask what the compiler thinks
+"
+    )
+}

@@ -1,0 +1,31 @@
+//! The commands, one file each.
+
+mod check;
+mod compile;
+mod demo;
+mod explain;
+mod fix;
+mod fmt;
+mod generate;
+mod run;
+mod test;
+mod trace;
+
+use crate::arguments::{Command, CommandLine};
+use crate::failure::Failure;
+
+/// Runs the command of a command line.
+pub(crate) fn run(line: &CommandLine) -> Result<(), Failure> {
+    match &line.command {
+        Command::Check(arguments) => check::run(arguments, line.json),
+        Command::Fmt(arguments) => fmt::run(arguments, line.json),
+        Command::Fix(arguments) => fix::run(arguments, line.json),
+        Command::Compile(arguments) => compile::run(arguments, line.json),
+        Command::Run(arguments) => run::run(arguments, line.json),
+        Command::Test(arguments) => test::run(arguments, line.json),
+        Command::Trace(arguments) => trace::run(arguments, line.json),
+        Command::Explain(arguments) => explain::run(arguments, line.json),
+        Command::Generate(arguments) => generate::run(arguments, line.json),
+        Command::Demo => demo::run(line.json),
+    }
+}

@@ -1,0 +1,265 @@
+//! `ravelin run`: a program over a capture, and what happened to every packet.
+
+use crate::arguments::{BackEndChoice, LinkChoice, OrderChoice, RunArguments};
+use crate::failure::Failure;
+use crate::program::{self, Ready};
+use crate::render;
+use crate::render::progress::Watched;
+use engine::{Clock, Finished, Ledger, Report, RunError, Setting, Times, Transmitter, Worker};
+use exec::Processor;
+use lang::ir::Program;
+use packet::{Batch, Frames, LinkType};
+use ports::{
+    CaptureOut, CaptureSource, Ingress, Links, MemorySource, OpenError, Order, Policy, Receive, ReceiveError,
+};
+use serde_json::json;
+use std::path::Path;
+use std::time::{Duration, Instant};
+
+/// The most bytes of packets that are held in memory to be repeated; a larger file is read again for each repeat.
+const HELD: u64 = 1 << 30;
+
+/// Runs the command.
+pub(crate) fn run(arguments: &RunArguments, json: bool) -> Result<(), Failure> {
+    let policy = policy(&arguments.ingress, arguments.ports)?;
+    let ready = program::ready(&arguments.program, arguments.decode, json)?;
+    let begin = Instant::now();
+    let mut processor = program::load(&ready.program, arguments.back_end, arguments.ports, arguments.seed)?;
+    let prepare = begin.elapsed();
+    let mut out = match &arguments.out {
+        Some(directory) => Some(CaptureOut::create(directory, arguments.ports, LinkType::ETHERNET).map_err(
+            |error| Failure::Usage(format!("cannot write to {}: {error}", directory.display())),
+        )?),
+        None => None,
+    };
+    let mut ledger = Ledger::new(&ready.program, arguments.ports);
+    let begin = Instant::now();
+    let finished = {
+        let mut transmitter = out.as_mut().map(|out| Transmitter::new(&ready.program, out));
+        let worker =
+            Worker { processor: processor.as_mut(), ledger: &mut ledger, transmitter: transmitter.as_mut() };
+        pass(arguments, &ready.program, policy, worker)?
+    };
+    let load = begin.elapsed().saturating_sub(finished.packets);
+    if let Some(out) = out {
+        out.finish().map_err(|error| Failure::Finding(format!("cannot write what left: {error}")))?;
+    }
+    let times = Times { compile: ready.compile, prepare, load, packets: finished.packets };
+    let report = Report::new(setting(arguments), &ready.program, &ledger, processor.as_ref(), times)
+        .map_err(|error| Failure::Finding(error.to_string()))?;
+    tell(&report, &ready, finished.error.as_ref(), json)
+}
+
+/// The way to choose ports that an option spells.
+pub(crate) fn policy(text: &str, ports: u16) -> Result<Policy, Failure> {
+    let policy: Policy = text.parse().map_err(|error| Failure::Usage(format!("--ingress: {error}")))?;
+    match policy {
+        Policy::Port(port) if port > ports => Err(Failure::Usage(format!(
+            "--ingress: there is no port {port}; the ports are 1 to {ports}, and --ports makes more"
+        ))),
+        policy => Ok(policy),
+    }
+}
+
+/// Which link types an option lets through.
+pub(crate) fn links(choice: LinkChoice) -> Links {
+    match choice {
+        LinkChoice::Ethernet => Links::Ethernet,
+        LinkChoice::Any => Links::Any,
+    }
+}
+
+/// Opens a capture that the command line names.
+pub(crate) fn open(input: &str, links: Links, ingress: Ingress) -> Result<CaptureSource, Failure> {
+    CaptureSource::open(input, links, ingress).map_err(|error| match &error {
+        OpenError::Open { source, .. } if source.kind() == std::io::ErrorKind::NotFound => {
+            match program::similar(Path::new(input)) {
+                Some(meant) => {
+                    Failure::Usage(format!("there is no capture {input}; did you mean {}?", meant.display()))
+                }
+                None => Failure::Usage(format!("there is no capture {input}")),
+            }
+        }
+        OpenError::Open { .. } => Failure::Usage(error.to_string()),
+        OpenError::Capture { .. } => Failure::Finding(error.to_string()),
+    })
+}
+
+/// Tells a report, and what ended the run early.
+pub(crate) fn tell(
+    report: &Report,
+    ready: &Ready,
+    error: Option<&RunError>,
+    json: bool,
+) -> Result<(), Failure> {
+    if json {
+        let mut document =
+            serde_json::to_value(report).map_err(|error| Failure::Finding(error.to_string()))?;
+        if let Some(error) = error {
+            document["error"] = json!({ "message": error.to_string(), "offset": offset(error) });
+        }
+        render::json(&document)?;
+    } else {
+        render::text(&render::report::report(report, &ready.program, &ready.sources))?;
+    }
+    let Some(error) = error else { return Ok(()) };
+    let style = anstyle::AnsiColor::Red.on_default().bold();
+    anstream::eprintln!("{style}error{style:#}: {error}");
+    if matches!(error, RunError::Receive(_)) {
+        let packets = render::quantity::of(report.received.packets, "packet");
+        anstream::eprintln!("  what came before it was processed and reported: {packets}");
+    }
+    Err(Failure::Told)
+}
+
+/// Where a capture is damaged, in bytes.
+fn offset(error: &RunError) -> Option<u64> {
+    match error {
+        RunError::Receive(ReceiveError::Capture { source, .. }) => Some(source.offset()),
+        _ => None,
+    }
+}
+
+/// Runs the capture as often as wanted.
+fn pass(
+    arguments: &RunArguments,
+    program: &Program,
+    policy: Policy,
+    mut worker: Worker<'_>,
+) -> Result<Finished, Failure> {
+    let ingress = Ingress::new(policy, arguments.ports);
+    let links = links(arguments.link);
+    if arguments.repeat == 1 {
+        let mut source = open(&arguments.input, links, ingress)?;
+        return Ok(worker.run(&mut Watched::new(&mut source, None), Clock::WithoutReceive));
+    }
+    match held(&arguments.input, links)? {
+        Held::Whole(frames, damage) => {
+            let order = match arguments.order {
+                OrderChoice::Replay => Order::Replay,
+                OrderChoice::Each => Order::Each,
+            };
+            let restore = program.manifest.writes_packet;
+            let mut source = MemorySource::new(frames, order, arguments.repeat, restore, ingress);
+            let total = source.packets();
+            let mut finished = worker.run(&mut Watched::new(&mut source, Some(total)), Clock::Whole);
+            finished.error = finished.error.or(damage.map(RunError::from));
+            Ok(finished)
+        }
+        Held::TooLarge if arguments.order == OrderChoice::Replay && arguments.input != "-" => {
+            again_and_again(arguments, links, ingress, &mut worker)
+        }
+        Held::TooLarge => Err(Failure::Usage(format!(
+            "{} holds more than {} of packets, too many to repeat them from memory; use a file with --order replay, or fewer packets",
+            arguments.input,
+            render::quantity::bytes(HELD)
+        ))),
+    }
+}
+
+/// A capture in memory, as far as it could be read.
+enum Held {
+    Whole(Frames, Option<ReceiveError>),
+    TooLarge,
+}
+
+/// Reads a capture into memory.
+fn held(input: &str, links: Links) -> Result<Held, Failure> {
+    // Which ports packets enter by is chosen when they are run.
+    let mut source = open(input, links, Ingress::new(Policy::RoundRobin, 1))?;
+    let mut frames = Frames::new();
+    let mut batch = Batch::new();
+    let mut bytes = 0;
+    loop {
+        let memory = match source.receive(&mut batch) {
+            Ok(_) if batch.is_empty() => return Ok(Held::Whole(frames, None)),
+            Ok(memory) => memory,
+            Err(damage) => return Ok(Held::Whole(frames, Some(damage))),
+        };
+        for index in 0..batch.len {
+            let frame = batch.bytes(memory, index).unwrap_or_default();
+            bytes += frame.len() as u64;
+            frames.push(frame, batch.wire[index], batch.time[index]);
+        }
+        if bytes > HELD {
+            return Ok(Held::TooLarge);
+        }
+    }
+}
+
+/// Reads the file once for each repeat. Ports are chosen as if it were one long capture.
+fn again_and_again(
+    arguments: &RunArguments,
+    links: Links,
+    mut ingress: Ingress,
+    worker: &mut Worker<'_>,
+) -> Result<Finished, Failure> {
+    let mut packets = Duration::ZERO;
+    for _ in 0..arguments.repeat {
+        let capture = open(&arguments.input, links, Ingress::new(Policy::RoundRobin, 1))?;
+        let mut source = Entering { capture, ingress: &mut ingress };
+        let finished = worker.run(&mut Watched::new(&mut source, None), Clock::WithoutReceive);
+        packets += finished.packets;
+        if finished.error.is_some() {
+            return Ok(Finished { packets, ..finished });
+        }
+    }
+    Ok(Finished { packets, error: None })
+}
+
+/// A capture whose packets enter by ports that are chosen beyond its end.
+struct Entering<'a> {
+    capture: CaptureSource,
+    ingress: &'a mut Ingress,
+}
+
+impl Receive for Entering<'_> {
+    fn receive<'a>(&'a mut self, batch: &mut Batch) -> Result<&'a mut [u8], ReceiveError> {
+        let memory = self.capture.receive(batch)?;
+        self.ingress.assign(memory, batch);
+        Ok(memory)
+    }
+}
+
+fn setting(arguments: &RunArguments) -> Setting {
+    Setting {
+        program: arguments.program.display().to_string(),
+        capture: if arguments.input == "-" { "standard input".into() } else { arguments.input.clone() },
+        decode: program::decode_name(arguments.decode).into(),
+        ingress: arguments.ingress.clone(),
+        order: order_name(arguments.order).into(),
+        repeat: arguments.repeat,
+        seed: arguments.seed,
+    }
+}
+
+fn order_name(order: OrderChoice) -> &'static str {
+    match order {
+        OrderChoice::Replay => "replay",
+        OrderChoice::Each => "each",
+    }
+}
+
+/// Runs packets that lie in memory and reports.
+pub(crate) fn from_memory(
+    ready: &Ready,
+    setting: Setting,
+    frames: Frames,
+    ports: u16,
+    back_end: BackEndChoice,
+    mut times: Times,
+) -> Result<Report, Failure> {
+    let begin = Instant::now();
+    let mut processor = program::load(&ready.program, back_end, ports, setting.seed)?;
+    times.prepare = begin.elapsed();
+    let mut ledger = Ledger::new(&ready.program, ports);
+    let ingress = Ingress::new(Policy::RoundRobin, ports);
+    let restore = ready.program.manifest.writes_packet;
+    let mut source = MemorySource::new(frames, Order::Replay, setting.repeat, restore, ingress);
+    let total = source.packets();
+    let processor: &mut dyn Processor = processor.as_mut();
+    let mut worker = Worker { processor: &mut *processor, ledger: &mut ledger, transmitter: None };
+    times.packets = worker.run(&mut Watched::new(&mut source, Some(total)), Clock::Whole).packets;
+    Report::new(setting, &ready.program, &ledger, processor, times)
+        .map_err(|error| Failure::Finding(error.to_string()))
+}

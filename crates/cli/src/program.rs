@@ -1,0 +1,160 @@
+//! From the path of a program to something that can be run, with the diagnostics told on the way.
+
+use crate::arguments::{BackEndChoice, DecodeChoice, DiagnosticFormat};
+use crate::failure::Failure;
+use crate::render;
+use exec::{BackEnd, Processor};
+use lang::diagnostic::Severity;
+use lang::ir::Program;
+use lang::pipeline::{Compiled, Decode, Options};
+use lang::source::Sources;
+use lang::testcase::TestCase;
+use std::fs;
+use std::io::ErrorKind;
+use std::path::{Path, PathBuf};
+use std::time::{Duration, Instant};
+
+/// A program that is right.
+pub(crate) struct Ready {
+    /// The name it was given.
+    pub(crate) name: String,
+    /// Its files.
+    pub(crate) sources: Sources,
+    /// What the back ends run.
+    pub(crate) program: Program,
+    /// Its tests.
+    pub(crate) tests: Vec<TestCase>,
+    /// How long the compiler took.
+    pub(crate) compile: Duration,
+}
+
+/// The text of a file that the command line names.
+pub(crate) fn read(path: &Path) -> Result<String, Failure> {
+    let name = path.display();
+    let bytes = fs::read(path).map_err(|error| match error.kind() {
+        ErrorKind::NotFound => Failure::Usage(match similar(path) {
+            Some(meant) => format!("there is no file {name}; did you mean {}?", meant.display()),
+            None => format!("there is no file {name}"),
+        }),
+        ErrorKind::IsADirectory => {
+            Failure::Usage(format!("{name} is a directory; name a file in it, such as {name}/firewall.rav"))
+        }
+        _ => Failure::Usage(format!("cannot read {name}: {error}")),
+    })?;
+    String::from_utf8(bytes).map_err(|error| {
+        let offset = error.utf8_error().valid_up_to();
+        Failure::Finding(format!("{name} is not text: the byte at offset {offset} is not UTF-8; is it a program?"))
+    })
+}
+
+/// Compiles the program at `path`; modules are looked for beside it.
+pub(crate) fn compile(path: &Path, decode: DecodeChoice) -> Result<Compiled, Failure> {
+    let text = read(path)?;
+    Ok(compile_text(&path.display().to_string(), &text, path.parent(), decode))
+}
+
+/// Compiles a text; modules are looked for in `directory`.
+pub(crate) fn compile_text(
+    name: &str,
+    text: &str,
+    directory: Option<&Path>,
+    decode: DecodeChoice,
+) -> Compiled {
+    let load = |module: &str| fs::read_to_string(directory?.join(module)).ok();
+    let decode = match decode {
+        DecodeChoice::Lazy => Decode::Lazy,
+        DecodeChoice::Declared => Decode::Declared,
+        DecodeChoice::Full => Decode::Full,
+    };
+    lang::pipeline::compile(name, text, &load, &Options { decode })
+}
+
+/// Compiles the program at `path` and tells its diagnostics; a program with errors is a failure.
+pub(crate) fn ready(path: &Path, decode: DecodeChoice, json: bool) -> Result<Ready, Failure> {
+    let text = read(path)?;
+    let begin = Instant::now();
+    let compiled = compile_text(&path.display().to_string(), &text, path.parent(), decode);
+    accepted(path.display().to_string(), compiled, begin.elapsed(), json)
+}
+
+/// Tells the diagnostics of a compiled program; one with errors is a failure.
+pub(crate) fn accepted(
+    name: String,
+    compiled: Compiled,
+    compile: Duration,
+    json: bool,
+) -> Result<Ready, Failure> {
+    let Compiled { sources, program, tests, diagnostics } = compiled;
+    let wrong = diagnostics.iter().any(|diagnostic| diagnostic.severity == Severity::Error);
+    match program {
+        Some(program) if !wrong => {
+            if !json {
+                render::diagnostic::to_stderr(&sources, &diagnostics, DiagnosticFormat::Human);
+            }
+            Ok(Ready { name, sources, program, tests, compile })
+        }
+        _ => {
+            if json {
+                let found = render::diagnostic::as_json(&sources, &diagnostics);
+                render::json(&serde_json::json!({
+                    "error": { "message": format!("{name} is not a right program") },
+                    "diagnostics": found,
+                }))?;
+            }
+            render::diagnostic::to_stderr(&sources, &diagnostics, DiagnosticFormat::Human);
+            Err(Failure::Told)
+        }
+    }
+}
+
+/// Makes a program ready to run.
+pub(crate) fn load(
+    program: &Program,
+    back_end: BackEndChoice,
+    ports: u16,
+    seed: u64,
+) -> Result<Box<dyn Processor>, Failure> {
+    exec::load(program, execution(back_end), ports, seed)
+        .map_err(|error| Failure::Finding(format!("{}: {error}", program.name)))
+}
+
+/// The back end of a choice.
+pub(crate) fn execution(back_end: BackEndChoice) -> BackEnd {
+    match back_end {
+        BackEndChoice::Interpreter => BackEnd::Interpreter,
+        BackEndChoice::Native => BackEnd::Native,
+    }
+}
+
+/// How an option spells how much is decoded.
+pub(crate) fn decode_name(decode: DecodeChoice) -> &'static str {
+    match decode {
+        DecodeChoice::Lazy => "lazy",
+        DecodeChoice::Declared => "declared",
+        DecodeChoice::Full => "full",
+    }
+}
+
+/// A file that somebody who wrote `path` may have meant.
+pub(crate) fn similar(path: &Path) -> Option<PathBuf> {
+    let wanted = path.file_name()?.to_string_lossy().into_owned();
+    let beside = match path.parent() {
+        Some(parent) if !parent.as_os_str().is_empty() => parent.to_path_buf(),
+        _ => PathBuf::from("."),
+    };
+    [beside, PathBuf::from("programs")]
+        .iter()
+        .filter_map(|directory| fs::read_dir(directory).ok())
+        .flat_map(|entries| entries.flatten())
+        .filter(|entry| entry.path().is_file())
+        .map(|entry| {
+            let name = entry.file_name().to_string_lossy().into_owned();
+            let stem = entry.path().file_stem().map(|stem| stem.to_string_lossy().into_owned());
+            let likeness = strsim::jaro_winkler(&name, &wanted)
+                .max(strsim::jaro_winkler(&stem.unwrap_or_default(), &wanted));
+            (likeness, entry.path())
+        })
+        .filter(|(likeness, _)| *likeness > 0.85)
+        .max_by(|(a, left), (b, right)| a.total_cmp(b).then_with(|| right.cmp(left)))
+        .map(|(_, path)| path.strip_prefix(".").map(Path::to_path_buf).unwrap_or(path))
+}

@@ -1,0 +1,48 @@
+//! A progress line on standard error while packets run, where that is a terminal.
+
+use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
+use packet::Batch;
+use ports::{Receive, ReceiveError};
+use std::io::IsTerminal;
+
+/// A source whose progress is shown.
+pub(crate) struct Watched<'a> {
+    source: &'a mut dyn Receive,
+    bar: Option<ProgressBar>,
+}
+
+impl<'a> Watched<'a> {
+    /// Shows how many packets of `source` have run, and of how many if that is known; shows nothing if nobody would see it.
+    pub(crate) fn new(source: &'a mut dyn Receive, total: Option<u64>) -> Watched<'a> {
+        Watched { source, bar: std::io::stderr().is_terminal().then(|| bar(total)) }
+    }
+}
+
+impl Receive for Watched<'_> {
+    fn receive<'b>(&'b mut self, batch: &mut Batch) -> Result<&'b mut [u8], ReceiveError> {
+        let memory = self.source.receive(batch);
+        if let Some(bar) = &self.bar {
+            bar.inc(batch.len as u64);
+        }
+        memory
+    }
+}
+
+impl Drop for Watched<'_> {
+    fn drop(&mut self) {
+        if let Some(bar) = &self.bar {
+            bar.finish_and_clear();
+        }
+    }
+}
+
+/// A bar for work of `total` packets, or one without end.
+pub(crate) fn bar(total: Option<u64>) -> ProgressBar {
+    let target = ProgressDrawTarget::stderr_with_hz(10);
+    let bar = ProgressBar::with_draw_target(total, target);
+    let template = match total {
+        Some(_) => "  {bar:30} {percent:>3} %  {human_pos} packets  {per_sec}  {eta} left",
+        None => "  {spinner} {human_pos} packets  {per_sec}",
+    };
+    bar.with_style(ProgressStyle::with_template(template).unwrap_or_else(|_| ProgressStyle::default_bar()))
+}

@@ -1,0 +1,231 @@
+//! The report of a run as tables for people who have never seen one.
+
+use super::quantity::{bit_rate, bytes, count, of, packet_rate, seconds, share};
+use super::table::{Side, table};
+use engine::Report;
+use lang::ir::{Program, Terminator};
+use lang::source::Sources;
+use std::collections::BTreeMap;
+
+/// The whole report.
+pub(crate) fn report(report: &Report, program: &Program, sources: &Sources) -> String {
+    let mut text = heading(report);
+    text.push_str(&verdicts(report));
+    let places = places(program, sources);
+    text.push_str(&reasons("Dropped because of", &report.drops, report, program, &places));
+    text.push_str(&reasons("Handed to the control plane because of", &report.punts, report, program, &places));
+    text.push_str(&ports(report));
+    text.push_str(&tables(report));
+    text.push_str(&counters(report));
+    text.push_str(&events(report));
+    text.push_str(&speed(report));
+    text
+}
+
+/// Where each reason stands in the program, by name: `firewall.rav:12`.
+fn places(program: &Program, sources: &Sources) -> BTreeMap<String, Vec<String>> {
+    let mut places: BTreeMap<String, Vec<String>> = BTreeMap::new();
+    for block in program.functions.iter().flat_map(|function| &function.blocks) {
+        let (Terminator::Drop(reason) | Terminator::Punt(reason)) = block.terminator else { continue };
+        let Some(reason) = program.reasons.get(reason as usize) else { continue };
+        let (line, _) = sources.line_column(block.span);
+        let name = &sources.file(block.span.file).name;
+        let file = name.rsplit('/').next().unwrap_or(name);
+        let place = format!("{file}:{line}");
+        let known = places.entry(reason.name.clone()).or_default();
+        if !known.contains(&place) {
+            known.push(place);
+        }
+    }
+    places
+}
+
+fn heading(report: &Report) -> String {
+    let setting = &report.setting;
+    let style = anstyle::Style::new().bold();
+    let repeated = match (setting.repeat, setting.order.as_str()) {
+        (1, _) => String::new(),
+        (times, "each") => format!(", each packet {} times in a row", count(times)),
+        (times, _) => format!(", all of it {} times", count(times)),
+    };
+    format!(
+        "{style}{} over {}{style:#}: {}, {}{repeated}\n\n",
+        setting.program,
+        setting.capture,
+        of(report.received.packets, "packet"),
+        bytes(report.received.bytes),
+    )
+}
+
+fn verdicts(report: &Report) -> String {
+    let all = report.received.packets;
+    let verdicts = &report.verdicts;
+    let rows = [
+        ("sent to one port", verdicts.send),
+        ("flooded to all other ports", verdicts.flood),
+        ("sent to a set of ports", verdicts.multicast),
+        ("handed to the control plane", verdicts.punt),
+        ("dropped", verdicts.drop),
+    ]
+    .into_iter()
+    .filter(|(what, packets)| *packets > 0 || *what == "sent to one port" || *what == "dropped")
+    .map(|(what, packets)| vec![what.into(), count(packets), share(packets, all)])
+    .collect();
+    let columns = [("What happened", Side::Left), ("packets", Side::Right), ("share", Side::Right)];
+    format!("{}\n", table(&columns, rows))
+}
+
+fn reasons(
+    title: &str,
+    found: &BTreeMap<String, u64>,
+    report: &Report,
+    program: &Program,
+    places: &BTreeMap<String, Vec<String>>,
+) -> String {
+    if found.is_empty() {
+        return String::new();
+    }
+    let mut ordered: Vec<(&String, &u64)> = found.iter().collect();
+    ordered.sort_by(|a, b| b.1.cmp(a.1).then(a.0.cmp(b.0)));
+    let rows = ordered
+        .into_iter()
+        .map(|(name, &packets)| {
+            let help = program.reasons.iter().find(|reason| reason.name == *name);
+            vec![
+                name.clone(),
+                count(packets),
+                share(packets, report.received.packets),
+                help.map(|reason| reason.help.clone()).unwrap_or_default(),
+                where_it_stands(places.get(name)),
+            ]
+        })
+        .collect();
+    let columns = [
+        (title, Side::Left),
+        ("packets", Side::Right),
+        ("share", Side::Right),
+        ("which means", Side::Wrapped),
+        ("where", Side::Left),
+    ];
+    format!("{}\n", table(&columns, rows))
+}
+
+fn where_it_stands(places: Option<&Vec<String>>) -> String {
+    match places.map(Vec::as_slice) {
+        None | Some([]) => String::new(),
+        Some([one]) => one.clone(),
+        Some([first, rest @ ..]) => format!("{first} and {} more", rest.len()),
+    }
+}
+
+fn ports(report: &Report) -> String {
+    let rows = report
+        .ports
+        .iter()
+        .map(|port| {
+            vec![
+                port.port.to_string(),
+                count(port.received),
+                bytes(port.received_bytes),
+                count(port.transmitted),
+                bytes(port.transmitted_bytes),
+            ]
+        })
+        .collect();
+    let columns = [
+        ("Port", Side::Left),
+        ("came in", Side::Right),
+        ("", Side::Right),
+        ("went out", Side::Right),
+        ("", Side::Right),
+    ];
+    let lost = match report.outputs_lost {
+        0 => String::new(),
+        lost => format!("  {} for ports that do not exist were lost\n", of(lost, "copy or made packet")),
+    };
+    format!("{}{lost}\n", table(&columns, rows))
+}
+
+fn tables(report: &Report) -> String {
+    if report.tables.is_empty() {
+        return String::new();
+    }
+    let rows = report
+        .tables
+        .iter()
+        .map(|(name, state)| {
+            let mut row = vec![name.clone()];
+            let figures = [
+                state.entries,
+                state.capacity,
+                state.inserts,
+                state.moves,
+                state.expired,
+                state.evictions,
+                state.refused,
+            ];
+            row.extend(figures.map(count));
+            row
+        })
+        .collect();
+    let columns = [
+        ("Table", Side::Left),
+        ("entries", Side::Right),
+        ("of at most", Side::Right),
+        ("inserted", Side::Right),
+        ("changed", Side::Right),
+        ("expired", Side::Right),
+        ("evicted", Side::Right),
+        ("refused", Side::Right),
+    ];
+    format!("{}\n", table(&columns, rows))
+}
+
+fn counters(report: &Report) -> String {
+    let rows: Vec<Vec<String>> = report
+        .counters
+        .iter()
+        .flat_map(|(name, cells)| cells.iter().map(move |cell| (name, cell)))
+        .take(20)
+        .map(|(name, cell)| {
+            vec![name.clone(), cell.cell.to_string(), count(cell.packets), bytes(cell.bytes)]
+        })
+        .collect();
+    if rows.is_empty() {
+        return String::new();
+    }
+    let columns =
+        [("Counter", Side::Left), ("cell", Side::Right), ("packets", Side::Right), ("bytes", Side::Right)];
+    let counted: usize = report.counters.values().map(Vec::len).sum();
+    let more = match counted.saturating_sub(rows.len()) {
+        0 => String::new(),
+        more => format!("  and {more} more cells; --json shows all\n"),
+    };
+    format!("{}{more}\n", table(&columns, rows))
+}
+
+fn events(report: &Report) -> String {
+    if report.events.is_empty() {
+        return String::new();
+    }
+    let rows = report.events.iter().map(|(name, &raised)| vec![name.clone(), count(raised)]).collect();
+    format!("{}\n", table(&[("Event", Side::Left), ("raised", Side::Right)], rows))
+}
+
+fn speed(report: &Report) -> String {
+    let style = anstyle::Style::new().bold();
+    format!(
+        "  {style}{}{style:#} ({}; {} forwarded) through {}, {} in the packet loop\n  compiled in {}, made ready in {}, capture read in {}\n",
+        packet_rate(report.mpps),
+        bit_rate(report.gbps),
+        bit_rate(report.forwarded_gbps),
+        match report.back_end {
+            "native" => "native code",
+            other => other,
+        },
+        seconds(report.seconds),
+        seconds(report.compile_seconds),
+        seconds(report.prepare_seconds),
+        seconds(report.load_seconds),
+    )
+}

@@ -1,0 +1,64 @@
+//! Values of a program as people write them: addresses, times, names.
+
+use lang::ir::{Column, Kind};
+use std::net::{Ipv4Addr, Ipv6Addr};
+
+/// A value by what it is.
+pub(crate) fn value(kind: &Kind, value: u128) -> String {
+    match kind {
+        Kind::Uint if value > 9_999 => format!("{value} ({value:#x})"),
+        Kind::Uint => value.to_string(),
+        Kind::Bool => if value == 0 { "false" } else { "true" }.into(),
+        Kind::Ip4 => Ipv4Addr::from(value as u32).to_string(),
+        Kind::Ip6 => Ipv6Addr::from(value).to_string(),
+        Kind::Mac => mac(value),
+        Kind::Port => format!("port {value}"),
+        Kind::Time => super::quantity::seconds(value as f64 / 1e9),
+        Kind::Names(names) => match names.iter().find(|(number, _)| *number == value) {
+            Some((_, name)) => name.clone(),
+            None => value.to_string(),
+        },
+    }
+}
+
+/// Several values by their columns: `10.0.0.1, port 2`.
+pub(crate) fn columns(columns: &[Column], values: &[u128]) -> String {
+    let shown: Vec<String> = columns
+        .iter()
+        .zip(values)
+        .map(|(column, &number)| match column.name.as_str() {
+            "" => value(&column.kind, number),
+            name => format!("{name} {}", value(&column.kind, number)),
+        })
+        .collect();
+    shown.join(", ")
+}
+
+fn mac(value: u128) -> String {
+    let bytes = (value as u64).to_be_bytes();
+    let pairs: Vec<String> = bytes[2..].iter().map(|byte| format!("{byte:02x}")).collect();
+    pairs.join(":")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_kind_reads_as_people_write_it() {
+        assert_eq!(value(&Kind::Uint, 80), "80");
+        assert_eq!(value(&Kind::Uint, 0x1_0000), "65536 (0x10000)");
+        assert_eq!(value(&Kind::Bool, 1), "true");
+        assert_eq!(value(&Kind::Ip4, 0x0a00_0001), "10.0.0.1");
+        assert_eq!(value(&Kind::Ip6, 1), "::1");
+        assert_eq!(value(&Kind::Mac, 0x0200_0000_0001), "02:00:00:00:00:01");
+        assert_eq!(value(&Kind::Port, 3), "port 3");
+        assert_eq!(value(&Kind::Time, 5_000_000_000), "5.0 s");
+        let names = Kind::Names(vec![(6, "tcp".into())]);
+        assert_eq!(value(&names, 6), "tcp");
+        assert_eq!(value(&names, 7), "7");
+        let column = |name: &str, kind| Column { name: name.into(), kind, width: 32 };
+        let pair = [column("host", Kind::Ip4), column("", Kind::Port)];
+        assert_eq!(columns(&pair, &[0x0a00_0001, 2]), "host 10.0.0.1, port 2");
+    }
+}
