@@ -72,6 +72,18 @@ pub(super) fn cut(bx: &mut FunctionBuilder<'_>, value: Value, width: u8) -> Valu
     }
 }
 
+/// The second if the first is not zero, else the third. 128 bits are selected by halves: Cranelift would make a maximum or
+/// minimum of a comparison and a selection, and has no code for those at 128 bits.
+pub(super) fn select(bx: &mut FunctionBuilder<'_>, condition: Value, yes: Value, no: Value) -> Value {
+    if bx.func.dfg.value_type(yes) != types::I128 {
+        return bx.ins().select(condition, yes, no);
+    }
+    let ((yes_low, yes_high), (no_low, no_high)) = (bx.ins().isplit(yes), bx.ins().isplit(no));
+    let low = bx.ins().select(condition, yes_low, no_low);
+    let high = bx.ins().select(condition, yes_high, no_high);
+    bx.ins().iconcat(low, high)
+}
+
 /// Whether the comparison holds, in 8 bits.
 pub(super) fn compare(bx: &mut FunctionBuilder<'_>, op: CompareOp, a: Value, b: Value) -> Value {
     let condition = match op {
@@ -195,19 +207,19 @@ fn wide(
             } else {
                 bx.ins().icmp(IntCC::UnsignedGreaterThan, sum, max)
             };
-            bx.ins().select(over, max, sum)
+            select(bx, over, max, sum)
         }
         BinaryOp::SubSaturate => {
             let difference = bx.ins().isub(a, b);
             let under = bx.ins().icmp(IntCC::UnsignedLessThan, a, b);
             let zero = constant(bx, width, 0);
-            bx.ins().select(under, zero, difference)
+            select(bx, under, zero, difference)
         }
         BinaryOp::MulSaturate => {
             let product = by_host(bx, host, "multiply_saturating", a, b);
             let max = constant(bx, width, largest(width));
             let over = bx.ins().icmp(IntCC::UnsignedGreaterThan, product, max);
-            bx.ins().select(over, max, product)
+            select(bx, over, max, product)
         }
         BinaryOp::Div => by_host(bx, host, "divide", a, b),
         BinaryOp::Rem => by_host(bx, host, "remainder", a, b),
@@ -222,7 +234,7 @@ fn wide(
             let bits = constant(bx, width, width.into());
             let inside = bx.ins().icmp(IntCC::UnsignedLessThan, b, bits);
             let zero = constant(bx, width, 0);
-            bx.ins().select(inside, moved, zero)
+            select(bx, inside, moved, zero)
         }
     }
 }

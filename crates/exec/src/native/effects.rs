@@ -3,7 +3,7 @@
 use super::arithmetic::{constant, largest, type_of, word, words};
 use super::call::Context;
 use super::translate::Body;
-use crate::pack::{Packing, Place};
+use crate::pack::{MAX_WORDS, Packing, Place};
 use crate::state::{Cell, DefaultEntry};
 use cranelift_codegen::ir::{
     self as clif, InstBuilder, MemFlagsData, StackSlot, StackSlotData, StackSlotKind, types,
@@ -13,25 +13,28 @@ use lang::ir::{Op, Program, Value};
 use std::mem::{offset_of, size_of};
 use tables::exact::Table;
 
-/// Room on the stack for words on their way to host functions.
+/// Room on the stack for words on their way to host functions, made when it is first needed.
+#[derive(Default)]
 pub(super) struct Scratch {
-    key: StackSlot,
-    value: StackSlot,
-    list: StackSlot,
-    kept: StackSlot,
+    key: Option<StackSlot>,
+    value: Option<StackSlot>,
+    list: Option<StackSlot>,
+    kept: Option<StackSlot>,
 }
 
-impl Scratch {
-    /// Enough for every key, value and list of arguments of the program.
-    pub(super) fn new(bx: &mut FunctionBuilder<'_>, program: &Program) -> Scratch {
-        let params = program.events.iter().map(|event| event.params.len());
-        let holes = program.templates.iter().map(|template| template.holes.len());
-        let longest = params.chain(holes).max().unwrap_or(0).max(1) as u32;
-        let mut slot = |words: u32| {
-            bx.create_sized_stack_slot(StackSlotData::new(StackSlotKind::ExplicitSlot, words * 8, 3))
-        };
-        Scratch { key: slot(8), value: slot(8), list: slot(longest * 2), kept: slot(1) }
-    }
+/// A slot of so many words, made unless it is there.
+fn slot(bx: &mut FunctionBuilder<'_>, place: &mut Option<StackSlot>, words: usize) -> StackSlot {
+    *place.get_or_insert_with(|| {
+        let bytes = words.max(1) as u32 * 8;
+        bx.create_sized_stack_slot(StackSlotData::new(StackSlotKind::ExplicitSlot, bytes, 3))
+    })
+}
+
+/// Words of the longest list of hole values or event arguments.
+fn longest_list(program: &Program) -> usize {
+    let params = program.events.iter().map(|event| event.params.len());
+    let holes = program.templates.iter().map(|template| template.holes.len());
+    params.chain(holes).max().unwrap_or(0) * 2
 }
 
 impl Body<'_, '_> {
@@ -101,8 +104,8 @@ impl Body<'_, '_> {
 
     /// Makes sure that a value is computed.
     pub(super) fn keep(&mut self, value: clif::Value) {
-        let address = self.bx.ins().stack_addr(types::I64, self.scratch.kept, 0);
-        self.bx.ins().store(MemFlagsData::trusted(), value, address, 0);
+        let slot = slot(&mut self.bx, &mut self.scratch.kept, 1);
+        self.stored(slot, &[value]);
     }
 
     fn lookup(&mut self, table: u32, key: &[Value], results: &[Value]) {
@@ -159,7 +162,8 @@ impl Body<'_, '_> {
         } else {
             let key = self.stored_key(table, key);
             let packed = self.pack(value_packing, value);
-            let value = self.stored(self.scratch.value, &packed);
+            let slot = slot(&mut self.bx, &mut self.scratch.value, MAX_WORDS);
+            let value = self.stored(slot, &packed);
             self.host.call(&mut self.bx, "learn", &[address, key, value, now])[0]
         };
         if let Some(result) = results.first() {
@@ -312,7 +316,8 @@ impl Body<'_, '_> {
     /// The address of a key's words on the stack.
     fn stored_key(&mut self, table: u32, key: &[Value]) -> clif::Value {
         let packed = self.pack(&self.shared.packings[table as usize].0, key);
-        self.stored(self.scratch.key, &packed)
+        let slot = slot(&mut self.bx, &mut self.scratch.key, MAX_WORDS);
+        self.stored(slot, &packed)
     }
 
     fn stored(&mut self, slot: StackSlot, values: &[clif::Value]) -> clif::Value {
@@ -331,6 +336,7 @@ impl Body<'_, '_> {
             let (low, high) = words(&mut self.bx, value);
             pairs.extend([low, high]);
         }
-        self.stored(self.scratch.list, &pairs)
+        let slot = slot(&mut self.bx, &mut self.scratch.list, longest_list(self.shared.program));
+        self.stored(slot, &pairs)
     }
 }

@@ -4,7 +4,7 @@
 //! Fuel counters live in SSA variables, so they cost a register addition a pass. Loads of the packet have an alias region of
 //! their own, so that equal loads become one although counters are written between them.
 
-use super::arithmetic::{binary, compare, constant, resize, type_of, word, words};
+use super::arithmetic::{binary, compare, constant, resize, select, type_of, word, words};
 use super::bytes::{self, Place};
 use super::call::Context;
 use super::effects::Scratch;
@@ -76,7 +76,6 @@ pub(super) fn translate(
     bx.append_block_params_for_function_params(entry);
     bx.switch_to_block(entry);
     let &[context, frame, captured, in_port] = bx.block_params(entry) else { unreachable_signature() };
-    let scratch = Scratch::new(&mut bx, shared.program);
     let slots = slots_of(function).into_iter().map(|slot| (slot, bx.declare_var(types::I64))).collect();
     let mut body = Body {
         shared,
@@ -94,7 +93,7 @@ pub(super) fn translate(
         is_packet: index == 0,
         packet,
         counters,
-        scratch,
+        scratch: Scratch::default(),
     };
     body.enter();
     for block in order(function) {
@@ -211,7 +210,7 @@ impl Body<'_, '_> {
             }
             Op::Select(condition, yes, no) => {
                 let (condition, yes, no) = (self.value(*condition), self.value(*yes), self.value(*no));
-                self.bx.ins().select(condition, yes, no)
+                select(&mut self.bx, condition, yes, no)
             }
             Op::Resize(from) => {
                 let have = self.function.width(*from);
