@@ -50,7 +50,7 @@ pub fn compile(name: &str, text: &str, load: &dyn Fn(&str) -> Option<String>, op
         diagnostics.iter().any(|diagnostic| diagnostic.severity == Severity::Error)
     };
     let broken = fatal(&diagnostics);
-    let (checked, tests, found, kinds) = check::check(&files);
+    let (checked, tests, found, kinds) = check::check(&files, &test_layouts(&files[0], &mut sources));
     // What a broken declaration would have declared is missing everywhere it is named.
     diagnostics.extend(found.into_iter().filter(|diagnostic| !broken || diagnostic.code != "E0100"));
     if checked.start.is_none() && !broken {
@@ -187,6 +187,14 @@ fn module(
         }
     }
     Some(whole)
+}
+
+/// The standard layouts, which tests use without importing them; nothing if there are no tests.
+fn test_layouts(main: &ast::File, sources: &mut Sources) -> ast::File {
+    if !main.items.iter().any(|item| matches!(item, Item::Test(_))) {
+        return ast::File::default();
+    }
+    module("std/net", sources, &|_| None, &mut Vec::new()).unwrap_or_default()
 }
 
 fn item_name(item: &Item) -> Option<&String> {

@@ -84,6 +84,20 @@ impl<'a> Checker<'a> {
         }
     }
 
+    /// Adds layouts that only tests may name, behind those of the program.
+    pub(crate) fn declare_test_layouts(&mut self, file: &'a ast::File) {
+        self.program.visible_layouts = self.program.layouts.len();
+        for item in &file.items {
+            if let Item::Layout(item) = item
+                && !self.layout_names.contains_key(&item.name.text)
+            {
+                self.test_layout_names.insert(item.name.text.clone(), LayoutId(self.program.layouts.len()));
+                let layout = self.define_layout(item);
+                self.program.layouts.push(layout);
+            }
+        }
+    }
+
     /// Checks what stands in stages, events and periodic handlers, and the constants and functions that nothing used.
     pub(crate) fn define_bodies(&mut self, items: &[&'a Item]) {
         let mut done_stages = vec![false; self.program.stages.len()];

@@ -24,6 +24,8 @@ pub struct StageId(pub usize);
 pub struct Program {
     /// Layouts.
     pub layouts: Vec<Layout>,
+    /// So many of them belong to the program; the rest are for tests.
+    pub visible_layouts: usize,
     /// Header names with their layout.
     pub headers: Vec<Header>,
     /// Tables.

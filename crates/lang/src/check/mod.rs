@@ -24,11 +24,17 @@ use types::{EnumId, TableId, Type};
 pub type Kinds = Box<dyn Fn(&Type) -> crate::ir::Kind>;
 
 /// Checks the files of a program, the main file first: the program, the tests of the main file, what was found, how values are shown.
-pub fn check(files: &[ast::File]) -> (hir::Program, Vec<TestCase>, Vec<Diagnostic>, Kinds) {
+///
+/// `test_layouts` are layouts that only tests may use without importing them.
+pub fn check(
+    files: &[ast::File],
+    test_layouts: &ast::File,
+) -> (hir::Program, Vec<TestCase>, Vec<Diagnostic>, Kinds) {
     let mut checker = Checker::default();
     let items: Vec<&ast::Item> = files.iter().flat_map(|file| &file.items).collect();
     checker.declare(&items);
     checker.define_bodies(&items);
+    checker.declare_test_layouts(test_layouts);
     let tests = match files.first() {
         Some(main) if !checker.failed() => checker.tests(main),
         _ => Vec::new(),
@@ -83,6 +89,7 @@ pub(crate) struct Checker<'a> {
     pub(crate) enum_names: HashMap<String, EnumId>,
     pub(crate) enums: Vec<Enum>,
     pub(crate) layout_names: HashMap<String, LayoutId>,
+    pub(crate) test_layout_names: HashMap<String, LayoutId>,
     pub(crate) table_names: HashMap<String, TableId>,
     pub(crate) counter_names: HashMap<String, u32>,
     pub(crate) reason_names: HashMap<String, Span>,

@@ -106,7 +106,9 @@ impl Checker<'_> {
         next: Option<&PacketPart>,
         made: &mut Made,
     ) -> Option<Placed> {
-        let Some(&id) = self.layout_names.get(&name.text) else {
+        let for_tests =
+            if self.context == Context::Constant { self.test_layout_names.get(&name.text) } else { None };
+        let Some(&id) = self.layout_names.get(&name.text).or(for_tests) else {
             let known: Vec<String> = self.layout_names.keys().cloned().collect();
             self.unknown("layout", &name.text, name.span, known.iter().map(String::as_str));
             return None;

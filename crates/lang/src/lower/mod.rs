@@ -23,7 +23,7 @@ use crate::ir::{self, BlockId, Value};
 use crate::pipeline::Decode;
 use crate::source::Sources;
 use env::{Env, Range, Variable};
-use std::collections::{BTreeMap, HashMap};
+use std::collections::{BTreeMap, BTreeSet, HashMap};
 
 /// Lowers a program; diagnostics are what could not be proven.
 pub fn lower(
@@ -48,6 +48,8 @@ pub fn lower(
         env: Env::default(),
         stage_blocks: HashMap::new(),
         entry_ranges: HashMap::new(),
+        entry_unsettled: HashMap::new(),
+        unsettled: BTreeSet::new(),
         stage: None,
         own: None,
         walks: Vec::new(),
@@ -89,6 +91,10 @@ pub(crate) struct Lowering<'p> {
     pub(crate) stage_blocks: HashMap<StageId, BlockId>,
     /// Ranges known at every transfer to a stage lowered so far.
     pub(crate) entry_ranges: HashMap<StageId, BTreeMap<Subject, Range>>,
+    /// Headers that may have been decoded last when a stage lowered so far hands over, and behind which nothing may follow.
+    pub(crate) entry_unsettled: HashMap<StageId, BTreeSet<HeaderId>>,
+    /// The same at the entry of the stage being lowered.
+    pub(crate) unsettled: BTreeSet<HeaderId>,
     pub(crate) stage: Option<StageId>,
     /// The header whose fields [`hir::ExprKind::Own`] means.
     pub(crate) own: Option<HeaderId>,
@@ -203,6 +209,16 @@ impl Lowering<'_> {
         {
             self.env.ranges = ranges;
         }
+        // On a cycle not every way in has been lowered yet, so every header that may come last counts.
+        self.unsettled = match (self.flow.cyclic[id.0], self.entry_unsettled.remove(&id)) {
+            (false, known) => known.unwrap_or_default(),
+            (true, _) => {
+                let conditional = |header: &&HeaderId| {
+                    self.layout(**header).next.as_ref().is_some_and(|next| next.when.is_some())
+                };
+                self.flow.last[id.0].iter().filter(conditional).copied().collect()
+            }
+        };
         self.current = Some(block);
         self.effect(ir::Op::EnterStage(id.0 as u32), stage.name_span);
         self.limit_rounds(id);
@@ -350,8 +366,7 @@ fn declarations(name: &str, program: &Program, kinds: &dyn Fn(&Type) -> ir::Kind
             .iter()
             .map(|stage| ir::Stage { name: stage.name.clone(), span: stage.name_span })
             .collect(),
-        layouts: program
-            .layouts
+        layouts: program.layouts[..program.visible_layouts]
             .iter()
             .map(|layout| ir::Layout {
                 name: layout.name.clone(),

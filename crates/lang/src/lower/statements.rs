@@ -185,6 +185,9 @@ impl Lowering<'_> {
         }
         if self.source.stages[stage.0].header.is_some() {
             self.check_follows(self.source.stages[stage.0].name.clone(), span);
+        } else {
+            let unsettled = self.unsettled_here();
+            self.entry_unsettled.entry(stage).or_default().extend(unsettled);
         }
         let mut known: std::collections::BTreeMap<Subject, Range> = self
             .env
@@ -210,20 +213,31 @@ impl Lowering<'_> {
         self.transfer(stage, &values, span);
     }
 
+    /// Headers that may have been decoded last and whose `next` has a condition that is not known to hold here.
+    fn unsettled_here(&self) -> Vec<HeaderId> {
+        let own = self.stage.and_then(|stage| self.source.stages[stage.0].header);
+        let last: Vec<HeaderId> = match own {
+            Some(header) => vec![header],
+            None => self.unsettled.iter().copied().collect(),
+        };
+        let open = |header: &HeaderId| match self
+            .layout(*header)
+            .next
+            .as_ref()
+            .and_then(|next| next.when.as_ref())
+        {
+            Some(when) => !self.certainly(when, *header),
+            None => false,
+        };
+        last.into_iter().filter(open).collect()
+    }
+
     /// Behind a header whose `next` has a condition, something may be decoded only where the condition is known to hold.
     fn check_follows(&mut self, what: String, span: Span) {
-        let Some(stage) = self.stage else { return };
-        let last: Vec<HeaderId> = match self.source.stages[stage.0].header {
-            Some(header) => vec![header],
-            None => self.flow.last[stage.0].iter().copied().collect(),
-        };
-        for header in last {
+        for header in self.unsettled_here() {
             let layout = self.layout(header);
             let Some(next) = &layout.next else { continue };
             let Some(when) = &next.when else { continue };
-            if self.certainly(when, header) {
-                continue;
-            }
             let condition = self.sources.text(when.span).to_string();
             let name = self.source.headers[header.0].name.clone();
             let diagnostic = Diagnostic::error(
