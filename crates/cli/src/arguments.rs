@@ -316,8 +316,12 @@ pub(crate) struct GenerateArguments {
     #[arg(long, value_name = "BYTES")]
     pub(crate) mean_bytes: Option<f64>,
     /// Shares of all packets: tcp, udp, icmp, arp and other add up to 1; web is a part of tcp, fragments of udp; vlan and ipv6 are any part
-    #[arg(long, value_name = "SHARES", long_help = "Shares of all packets, as in tcp=0.6,udp=0.3,icmp=0.1,arp=0,other=0,web=0.5: tcp, udp, icmp, arp and \
-other add up to 1; web is a part of tcp, fragments of udp; vlan and ipv6 are parts of all. What is not named stays as in the preset.")]
+    #[arg(
+        long,
+        value_name = "SHARES",
+        long_help = "Shares of all packets, as in tcp=0.6,udp=0.3,icmp=0.1,arp=0,other=0,web=0.5: tcp, udp, icmp, arp and \
+other add up to 1; web is a part of tcp, fragments of udp; vlan and ipv6 are parts of all. What is not named stays as in the preset."
+    )]
     pub(crate) protocols: Option<String>,
     /// How unevenly packets fall on flows: the exponent of Zipf's law; 0 is evenly
     #[arg(long, value_name = "EXPONENT")]

@@ -8,7 +8,6 @@ use lang::diagnostic::Severity;
 use lang::ir::Program;
 use lang::pipeline::{Compiled, Decode, Options};
 use lang::source::Sources;
-use lang::testcase::TestCase;
 use std::fs;
 use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
@@ -22,8 +21,6 @@ pub(crate) struct Ready {
     pub(crate) sources: Sources,
     /// What the back ends run.
     pub(crate) program: Program,
-    /// Its tests.
-    pub(crate) tests: Vec<TestCase>,
     /// How long the compiler took.
     pub(crate) compile: Duration,
 }
@@ -43,7 +40,9 @@ pub(crate) fn read(path: &Path) -> Result<String, Failure> {
     })?;
     String::from_utf8(bytes).map_err(|error| {
         let offset = error.utf8_error().valid_up_to();
-        Failure::Finding(format!("{name} is not text: the byte at offset {offset} is not UTF-8; is it a program?"))
+        Failure::Finding(format!(
+            "{name} is not text: the byte at offset {offset} is not UTF-8; is it a program?"
+        ))
     })
 }
 
@@ -84,14 +83,14 @@ pub(crate) fn accepted(
     compile: Duration,
     json: bool,
 ) -> Result<Ready, Failure> {
-    let Compiled { sources, program, tests, diagnostics } = compiled;
+    let Compiled { sources, program, diagnostics, .. } = compiled;
     let wrong = diagnostics.iter().any(|diagnostic| diagnostic.severity == Severity::Error);
     match program {
         Some(program) if !wrong => {
             if !json {
                 render::diagnostic::to_stderr(&sources, &diagnostics, DiagnosticFormat::Human);
             }
-            Ok(Ready { name, sources, program, tests, compile })
+            Ok(Ready { name, sources, program, compile })
         }
         _ => {
             if json {

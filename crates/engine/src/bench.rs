@@ -31,7 +31,12 @@ impl<'a> Bench<'a> {
     ///
     /// # Errors
     /// If the back end cannot load it.
-    pub fn new(program: &'a Program, back_end: BackEnd, ports: u16, seed: u64) -> Result<Bench<'a>, LoadError> {
+    pub fn new(
+        program: &'a Program,
+        back_end: BackEnd,
+        ports: u16,
+        seed: u64,
+    ) -> Result<Bench<'a>, LoadError> {
         Ok(Bench::with(program, load(program, back_end, ports, seed)?, ports))
     }
 

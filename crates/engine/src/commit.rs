@@ -213,9 +213,7 @@ impl Ledger {
                 Some(verdict.argument()).filter(|port| (1..=self.ports).contains(port)).into_iter().collect()
             }
             VerdictKind::Flood => (1..=self.ports).filter(|&port| port != arrival).collect(),
-            VerdictKind::Multicast => {
-                self.sets.get(verdict.argument() as usize).cloned().unwrap_or_default()
-            }
+            VerdictKind::Multicast => self.sets.get(verdict.argument() as usize).cloned().unwrap_or_default(),
             VerdictKind::Pending | VerdictKind::Punt | VerdictKind::Drop => Vec::new(),
         }
     }

@@ -175,9 +175,10 @@ pub fn run(program: &Program, stf: &Stf, back_end: BackEnd) -> Result<Option<Stf
 
 fn port(word: Option<&str>) -> Result<PortNumber, String> {
     let word = word.ok_or("a number of a port is missing")?;
-    word.parse().ok().filter(|&port| port != packet::NO_PORT).ok_or_else(|| {
-        format!("`{word}` is no port; ports are numbered from 1 to {}", PortNumber::MAX)
-    })
+    word.parse()
+        .ok()
+        .filter(|&port| port != packet::NO_PORT)
+        .ok_or_else(|| format!("`{word}` is no port; ports are numbered from 1 to {}", PortNumber::MAX))
 }
 
 fn bytes(text: &str) -> Result<Vec<u8>, String> {

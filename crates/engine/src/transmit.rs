@@ -72,13 +72,7 @@ impl<'a> Transmitter<'a> {
         let (now, later) = left.split_at(end);
         for output in now {
             if (1..=ledger.ports()).contains(&output.port) {
-                self.sink.transmit(
-                    output.port,
-                    outputs.bytes_of(output),
-                    output.wire,
-                    output.time,
-                    None,
-                )?;
+                self.sink.transmit(output.port, outputs.bytes_of(output), output.wire, output.time, None)?;
             }
         }
         Ok(later)

@@ -63,7 +63,8 @@ fn document(name: &str, compiled: &Compiled, right: bool) -> Value {
 }
 
 fn summary(name: &str, compiled: &Compiled, right: bool) -> String {
-    let count = |severity| compiled.diagnostics.iter().filter(|found| found.severity == severity).count() as u64;
+    let count =
+        |severity| compiled.diagnostics.iter().filter(|found| found.severity == severity).count() as u64;
     match &compiled.program {
         Some(program) if right => right_summary(name, program, count(Severity::Warning)),
         _ => format!("{name}: {}\n", of(count(Severity::Error), "error")),

@@ -39,7 +39,9 @@ pub(crate) fn run(arguments: &FixArguments, json: bool) -> Result<(), Failure> {
     }
     if json {
         let left = render::diagnostic::as_json(&compiled.sources, &compiled.diagnostics);
-        render::json(&json!({ "program": name, "edits": edits, "dry_run": arguments.dry_run, "diagnostics": left }))?;
+        render::json(
+            &json!({ "program": name, "edits": edits, "dry_run": arguments.dry_run, "diagnostics": left }),
+        )?;
     } else {
         for edit in &edits {
             render::text(&format!("{edit}\n"))?;

@@ -15,7 +15,11 @@ pub(crate) fn run(arguments: &FmtArguments, json: bool) -> Result<(), Failure> {
     for path in &arguments.programs {
         let name = path.display().to_string();
         let standard_input = path == Path::new("-");
-        let text = if standard_input { io::read_to_string(io::stdin().lock().by_ref())? } else { program::read(path)? };
+        let text = if standard_input {
+            io::read_to_string(io::stdin().lock().by_ref())?
+        } else {
+            program::read(path)?
+        };
         let formatted = match lang::format::format(&text) {
             Ok(formatted) => formatted,
             Err(faults) => {

@@ -52,7 +52,9 @@ pub(crate) fn run(arguments: &GenerateArguments, json: bool) -> Result<(), Failu
         bar.finish_and_clear();
     }
     if json {
-        render::json(&json!({ "output": arguments.output, "packets": packets, "bytes": wire, "seed": seed }))?;
+        render::json(
+            &json!({ "output": arguments.output, "packets": packets, "bytes": wire, "seed": seed }),
+        )?;
     } else if !to_standard_output {
         let what = of(packets, "packet");
         render::text(&format!("{}: {what}, {} on the wire, seed {seed}\n", arguments.output, bytes(wire)))?;
@@ -116,7 +118,12 @@ fn set_share(profile: &mut Profile, text: &str) -> Result<(), Failure> {
 /// A message of the generator with the names of options instead of those of its profile.
 fn in_options(message: &str) -> String {
     let mut message = message.to_owned();
-    let options = [("mean_bytes", "--mean-bytes"), ("zipf_exponent", "--zipf"), ("packets is", "--packets is"), ("flows is", "--flows is")];
+    let options = [
+        ("mean_bytes", "--mean-bytes"),
+        ("zipf_exponent", "--zipf"),
+        ("packets is", "--packets is"),
+        ("flows is", "--flows is"),
+    ];
     for (name, option) in options {
         message = message.replace(name, option);
     }

@@ -27,9 +27,11 @@ pub(crate) fn run(arguments: &RunArguments, json: bool) -> Result<(), Failure> {
     let mut processor = program::load(&ready.program, arguments.back_end, arguments.ports, arguments.seed)?;
     let prepare = begin.elapsed();
     let mut out = match &arguments.out {
-        Some(directory) => Some(CaptureOut::create(directory, arguments.ports, LinkType::ETHERNET).map_err(
-            |error| Failure::Usage(format!("cannot write to {}: {error}", directory.display())),
-        )?),
+        Some(directory) => {
+            Some(CaptureOut::create(directory, arguments.ports, LinkType::ETHERNET).map_err(|error| {
+                Failure::Usage(format!("cannot write to {}: {error}", directory.display()))
+            })?)
+        }
         None => None,
     };
     let mut ledger = Ledger::new(&ready.program, arguments.ports);

@@ -114,7 +114,13 @@ fn source_tests(
     let mut results = Vec::new();
     let Some(program) = compiled.program.as_ref().filter(|_| is_right(&compiled)) else {
         let message = Some(faults(&compiled));
-        results.push(Outcome { file, name: "it compiles".into(), back_end: "compiler", passed: false, message });
+        results.push(Outcome {
+            file,
+            name: "it compiles".into(),
+            back_end: "compiler",
+            passed: false,
+            message,
+        });
         return Ok(results);
     };
     for test in compiled.tests.iter().filter(|test| wanted(&test.name, arguments)) {
@@ -146,8 +152,8 @@ fn packet_test(
     if !wanted(&name, arguments) {
         return Ok(Vec::new());
     }
-    let test = stf::read(&program::read(path)?)
-        .map_err(|error| Failure::Finding(format!("{file}, {error}")))?;
+    let test =
+        stf::read(&program::read(path)?).map_err(|error| Failure::Finding(format!("{file}, {error}")))?;
     let tested = arguments.program.clone().unwrap_or_else(|| path.with_extension("rav"));
     if !tested.is_file() {
         return Err(Failure::Usage(format!(
@@ -186,7 +192,8 @@ fn lines(file: &Path, results: &[Outcome], back_ends: usize) -> String {
             text.push_str(&format!("  {good}ok{good:#}    {}\n", test[0].name));
             continue;
         };
-        let only = if failed.len() < test.len() { format!(" (only {})", first.back_end) } else { String::new() };
+        let only =
+            if failed.len() < test.len() { format!(" (only {})", first.back_end) } else { String::new() };
         text.push_str(&format!("  {bad}FAIL{bad:#}  {}{only}\n", first.name));
         for line in first.message.as_deref().unwrap_or_default().lines() {
             text.push_str(&format!("        {line}\n"));

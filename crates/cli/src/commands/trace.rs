@@ -36,7 +36,9 @@ pub(crate) fn run(arguments: &TraceArguments, json: bool) -> Result<(), Failure>
     let mut subject = match (&arguments.packet, &arguments.input) {
         (Some(text), _) => given(interpreter, arguments, text)?,
         (None, Some(input)) => captured(interpreter, arguments, input)?,
-        (None, None) => return Err(Failure::Usage("name a packet with --packet or --in and --number".into())),
+        (None, None) => {
+            return Err(Failure::Usage("name a packet with --packet or --in and --number".into()));
+        }
     };
     let before = subject.memory.clone();
     subject.interpreter.observer().start(subject.memory.clone());
@@ -84,7 +86,10 @@ fn given(
         return Err(Failure::Usage(format!("--packet: `{wrong}` is not a hexadecimal digit")));
     }
     if !digits.len().is_multiple_of(2) {
-        return Err(Failure::Usage(format!("--packet: {} digits are no whole number of bytes", digits.len())));
+        return Err(Failure::Usage(format!(
+            "--packet: {} digits are no whole number of bytes",
+            digits.len()
+        )));
     }
     let digit = |letter: char| letter.to_digit(16).unwrap_or(0) as u8;
     let memory: Vec<u8> = digits.chunks(2).map(|pair| digit(pair[0]) << 4 | digit(pair[1])).collect();
@@ -148,7 +153,10 @@ fn text(ready: &Ready, subject: &Subject, before: &[u8], moments: &[Moment], end
         text.push('\n');
         last = place;
     }
-    text.push_str(&format!("\n{bold}Verdict{bold:#}: {}\n", render::mismatch::verdict(&ready.program, end.verdict)));
+    text.push_str(&format!(
+        "\n{bold}Verdict{bold:#}: {}\n",
+        render::mismatch::verdict(&ready.program, end.verdict)
+    ));
     if !end.reached.is_empty() {
         let ports: Vec<String> = end.reached.iter().map(u16::to_string).collect();
         text.push_str(&format!("  it leaves by {}\n", ports.join(", ")));

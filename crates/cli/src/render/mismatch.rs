@@ -2,13 +2,13 @@
 
 use super::diagnostic::hex;
 use super::{packet, value};
+use ::packet::describe::describe;
+use ::packet::{Verdict, VerdictKind};
 use engine::case::{Found, Mismatch};
 use engine::stf::{Pattern, StfMismatch};
 use lang::ir::Program;
 use lang::source::Sources;
 use lang::testcase::Expected;
-use ::packet::describe::describe;
-use ::packet::{Verdict, VerdictKind};
 
 /// A failed test of a program's text.
 pub(crate) fn of_case(program: &Program, sources: &Sources, mismatch: &Mismatch) -> String {
@@ -31,10 +31,17 @@ pub(crate) fn of_stf(program: &Program, file: &str, mismatch: &StfMismatch) -> S
     let mut text = format!("{file}:{}: ", mismatch.line);
     match (&mismatch.expected, &mismatch.found) {
         (Some(wanted), Some(sent)) => {
-            text.push_str(&format!("expected on port {port}: {}\n  but this left: {}\n", pattern(wanted), hex(sent)));
+            text.push_str(&format!(
+                "expected on port {port}: {}\n  but this left: {}\n",
+                pattern(wanted),
+                hex(sent)
+            ));
         }
         (Some(wanted), None) => {
-            text.push_str(&format!("expected on port {port}: {}\n  but nothing left there\n", pattern(wanted)));
+            text.push_str(&format!(
+                "expected on port {port}: {}\n  but nothing left there\n",
+                pattern(wanted)
+            ));
         }
         (None, Some(sent)) => {
             text.push_str(&format!(

@@ -34,11 +34,7 @@ pub(crate) fn seconds(seconds: f64) -> String {
 
 /// A rate of packets, given in millions a second: `61.2 million packets/s`.
 pub(crate) fn packet_rate(mpps: f64) -> String {
-    if mpps >= 0.1 {
-        format!("{mpps:.2} million packets/s")
-    } else {
-        format!("{:.0} packets/s", mpps * 1e6)
-    }
+    if mpps >= 0.1 { format!("{mpps:.2} million packets/s") } else { format!("{:.0} packets/s", mpps * 1e6) }
 }
 
 /// A rate of bits, given in thousands of millions a second: `312.4 Gbit/s`.

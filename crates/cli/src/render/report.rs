@@ -5,7 +5,7 @@ use super::table::{Side, table};
 use engine::Report;
 use lang::ir::{Program, Terminator};
 use lang::source::Sources;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 /// The whole report.
 pub(crate) fn report(report: &Report, program: &Program, sources: &Sources) -> String {
@@ -13,7 +13,13 @@ pub(crate) fn report(report: &Report, program: &Program, sources: &Sources) -> S
     text.push_str(&verdicts(report));
     let places = places(program, sources);
     text.push_str(&reasons("Dropped because of", &report.drops, report, program, &places));
-    text.push_str(&reasons("Handed to the control plane because of", &report.punts, report, program, &places));
+    text.push_str(&reasons(
+        "Handed to the control plane because of",
+        &report.punts,
+        report,
+        program,
+        &places,
+    ));
     text.push_str(&ports(report));
     text.push_str(&tables(report));
     text.push_str(&counters(report));
@@ -22,20 +28,18 @@ pub(crate) fn report(report: &Report, program: &Program, sources: &Sources) -> S
     text
 }
 
-/// Where each reason stands in the program, by name: `firewall.rav:12`.
-fn places(program: &Program, sources: &Sources) -> BTreeMap<String, Vec<String>> {
-    let mut places: BTreeMap<String, Vec<String>> = BTreeMap::new();
+/// Where each reason stands in the program, by name: files and lines in order.
+type Places = BTreeMap<String, BTreeSet<(String, u32)>>;
+
+fn places(program: &Program, sources: &Sources) -> Places {
+    let mut places = Places::new();
     for block in program.functions.iter().flat_map(|function| &function.blocks) {
         let (Terminator::Drop(reason) | Terminator::Punt(reason)) = block.terminator else { continue };
         let Some(reason) = program.reasons.get(reason as usize) else { continue };
         let (line, _) = sources.line_column(block.span);
         let name = &sources.file(block.span.file).name;
-        let file = name.rsplit('/').next().unwrap_or(name);
-        let place = format!("{file}:{line}");
-        let known = places.entry(reason.name.clone()).or_default();
-        if !known.contains(&place) {
-            known.push(place);
-        }
+        let file = name.rsplit('/').next().unwrap_or(name).to_owned();
+        places.entry(reason.name.clone()).or_default().insert((file, line));
     }
     places
 }
@@ -80,7 +84,7 @@ fn reasons(
     found: &BTreeMap<String, u64>,
     report: &Report,
     program: &Program,
-    places: &BTreeMap<String, Vec<String>>,
+    places: &Places,
 ) -> String {
     if found.is_empty() {
         return String::new();
@@ -110,12 +114,21 @@ fn reasons(
     format!("{}\n", table(&columns, rows))
 }
 
-fn where_it_stands(places: Option<&Vec<String>>) -> String {
-    match places.map(Vec::as_slice) {
-        None | Some([]) => String::new(),
-        Some([one]) => one.clone(),
-        Some([first, rest @ ..]) => format!("{first} and {} more", rest.len()),
+/// `firewall.rav:32, 48`; of many places the first few.
+fn where_it_stands(places: Option<&BTreeSet<(String, u32)>>) -> String {
+    let Some(places) = places else { return String::new() };
+    let mut text = String::new();
+    let mut last = "";
+    for (file, line) in places.iter().take(3) {
+        let separator = if text.is_empty() { "" } else { ", " };
+        let file_part = if file == last { String::new() } else { format!("{file}:") };
+        text.push_str(&format!("{separator}{file_part}{line}"));
+        last = file;
     }
+    if places.len() > 3 {
+        text.push_str(&format!(" and {} more", places.len() - 3));
+    }
+    text
 }
 
 fn ports(report: &Report) -> String {
@@ -187,9 +200,7 @@ fn counters(report: &Report) -> String {
         .iter()
         .flat_map(|(name, cells)| cells.iter().map(move |cell| (name, cell)))
         .take(20)
-        .map(|(name, cell)| {
-            vec![name.clone(), cell.cell.to_string(), count(cell.packets), bytes(cell.bytes)]
-        })
+        .map(|(name, cell)| vec![name.clone(), cell.cell.to_string(), count(cell.packets), bytes(cell.bytes)])
         .collect();
     if rows.is_empty() {
         return String::new();

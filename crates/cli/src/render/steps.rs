@@ -270,7 +270,12 @@ mod tests {
         };
         let layout = Layout {
             name: "ipv4".into(),
-            fields: vec![field("version", 0, 4), field("ihl", 4, 4), field("rest", 8, 16), field("cut", 24, 8)],
+            fields: vec![
+                field("version", 0, 4),
+                field("ihl", 4, 4),
+                field("rest", 8, 16),
+                field("cut", 24, 8),
+            ],
         };
         assert_eq!(fields(&layout, 1, &[0, 0x45, 1, 2]), ["version 4", "ihl 5", "rest 258"]);
     }

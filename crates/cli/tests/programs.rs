@@ -1,0 +1,152 @@
+//! `ravelin check`, `fmt`, `fix`, `compile`, `test` and `explain` as their users call them.
+
+use assert_cmd::Command;
+use serde_json::Value;
+use std::fs;
+use std::path::Path;
+
+const GOOD: &str = "import std.net.{ethernet}
+
+start decoder frame(eth: ethernet) {
+    send 2
+}
+
+test \"it sends\" {
+    packet 1 { ethernet } expect send 2
+}
+";
+
+fn ravelin(arguments: &[&str], code: i32) -> (String, String) {
+    let mut command = Command::new(assert_cmd::cargo::cargo_bin!("ravelin"));
+    command.current_dir(Path::new(env!("CARGO_MANIFEST_DIR")).join("../.."));
+    let output = command.args(arguments).assert().code(code).get_output().clone();
+    let text = |bytes| String::from_utf8(bytes).expect("text");
+    (text(output.stdout), text(output.stderr))
+}
+
+fn json(arguments: &[&str], code: i32) -> Value {
+    let arguments = [arguments, &["--json"]].concat();
+    serde_json::from_str(&ravelin(&arguments, code).0).expect("json")
+}
+
+/// A directory and the path of a file with this text in it.
+fn file(name: &str, text: &str) -> (tempfile::TempDir, String) {
+    let directory = tempfile::tempdir().expect("directory");
+    let path = directory.path().join(name);
+    fs::write(&path, text).expect("file");
+    (directory, path.display().to_string())
+}
+
+#[test]
+fn a_right_program_is_told_with_its_cost() {
+    let (_directory, path) = file("wire.rav", GOOD);
+    assert!(ravelin(&["check", &path], 0).0.contains("a packet costs at most"));
+    let found = json(&["check", &path], 0);
+    assert_eq!(found["programs"][0]["right"], true);
+    assert!(found["programs"][0]["at_most"]["instructions"].is_u64());
+}
+
+#[test]
+fn a_fault_is_told_in_three_forms() {
+    let (_directory, path) = file("bad.rav", &GOOD.replace("send 2\n}", "send missing\n}"));
+    let (_, human) = ravelin(&["check", &path], 1);
+    assert!(human.contains("bad.rav:4:") && human.contains("send missing"), "{human}");
+    let (_, short) = ravelin(&["check", "--format", "short", &path], 1);
+    assert!(short.starts_with(&format!("{path}:4:")), "{short}");
+    let found = json(&["check", &path], 1);
+    assert_eq!(found["programs"][0]["diagnostics"][0]["place"]["line"], 4);
+    let found = json(&["run", &path, "--in", "captures/demo.pcapng"], 1);
+    assert_eq!(found["diagnostics"][0]["place"]["line"], 4);
+}
+
+#[test]
+fn fmt_lays_out_and_check_tells() {
+    let (_directory, path) = file("wire.rav", &GOOD.replace("    send 2", "send    2"));
+    ravelin(&["fmt", "--check", &path], 1);
+    assert_ne!(fs::read_to_string(&path).expect("text"), GOOD, "--check changes nothing");
+    ravelin(&["fmt", &path], 0);
+    assert!(fs::read_to_string(&path).expect("text").contains("\n    send 2\n"));
+    assert_eq!(json(&["fmt", "--check", &path], 0)["changed"], serde_json::json!([]));
+}
+
+#[test]
+fn fix_applies_what_the_compiler_suggests() {
+    let (_directory, path) = file("wire.rav", &GOOD.replace("{ethernet}", "{ethernt}"));
+    ravelin(&["check", &path], 1);
+    ravelin(&["fix", "--dry-run", &path], 0);
+    assert!(fs::read_to_string(&path).expect("text").contains("ethernt"));
+    let (told, _) = ravelin(&["fix", &path], 0);
+    assert!(told.contains("wire.rav:1:"), "{told}");
+    assert_eq!(fs::read_to_string(&path).expect("text"), GOOD);
+}
+
+#[test]
+fn every_form_of_a_program_can_be_shown() {
+    let (_directory, path) = file("wire.rav", GOOD);
+    for form in ["tokens", "tree", "ir", "native", "graph", "cost"] {
+        let (text, _) = ravelin(&["compile", &path, "--show", form], 0);
+        assert!(text.len() > 40, "{form}: {text}");
+    }
+    assert!(
+        json(&["compile", &path, "--show", "graph"], 0)["text"].as_str().expect("text").contains("digraph")
+    );
+}
+
+#[test]
+fn tests_of_the_text_run_on_both_back_ends() {
+    let (_directory, path) = file("wire.rav", GOOD);
+    let found = json(&["test", &path], 0);
+    assert_eq!((&found["passed"], &found["failed"]), (&2.into(), &0.into()));
+    assert_eq!(found["tests"][0]["back_end"], "interpreter");
+    assert_eq!(found["tests"][1]["back_end"], "native");
+    ravelin(&["test", &path, "--filter", "no such test"], 1);
+}
+
+#[test]
+fn a_failed_test_says_where_what_was_expected_and_what_came() {
+    let (_directory, path) = file("wire.rav", &GOOD.replace("expect send 2", "expect flood"));
+    let (told, _) = ravelin(&["test", &path], 1);
+    for part in ["wire.rav:8:", "expected flood", "the verdict was send 2", "came in by port 1", "0000  "] {
+        assert!(told.contains(part), "{part} is missing in:\n{told}");
+    }
+}
+
+#[test]
+fn stf_files_test_the_program_beside_them() {
+    let (directory, path) = file("wire.rav", GOOD);
+    let stf = directory.path().join("wire.stf");
+    let frame = "ffffffffffff 020000000001 0800";
+    fs::write(&stf, format!("packet 1 {frame} 0102\nexpect 2 {frame} 01*2 $\n")).expect("file");
+    let stf = stf.display().to_string();
+    ravelin(&["test", &stf], 0);
+    let directory_path = directory.path().display().to_string();
+    assert_eq!(
+        json(&["test", &directory_path], 0)["passed"],
+        4,
+        "the program's test and the file, twice each"
+    );
+    fs::write(&stf, format!("packet 1 {frame} 0102\nexpect 2 {frame} 0103\n")).expect("file");
+    let (told, _) = ravelin(&["test", &stf], 1);
+    assert!(told.contains("wire.stf:2:") && told.contains("but this left"), "{told}");
+    fs::write(&stf, format!("packet 1 {frame}\nexpect 2 {frame}\nexpect 2\n")).expect("file");
+    assert!(ravelin(&["test", &stf], 1).0.contains("nothing left there"));
+    fs::write(&stf, "paket 1 00\n").expect("file");
+    assert!(ravelin(&["test", &stf, "--program", &path], 1).1.contains("line 1: `paket`"));
+}
+
+#[test]
+fn codes_are_explained() {
+    assert!(ravelin(&["explain", "e0001"], 0).0.contains("E0001"));
+    assert!(json(&["explain", "E0001"], 0)["headline"].is_string());
+    assert!(ravelin(&["explain", "E9999"], 2).1.contains("E9999"));
+}
+
+#[test]
+fn every_command_has_help_and_those_with_arguments_have_examples() {
+    for command in ["check", "fmt", "fix", "compile", "run", "test", "trace", "explain", "generate"] {
+        let (help, _) = ravelin(&[command, "--help"], 0);
+        assert!(help.contains("Examples:") && help.contains(&format!("ravelin {command}")), "{help}");
+        assert!(help.contains("--json"));
+    }
+    assert!(ravelin(&["demo", "--help"], 0).0.contains("--json"));
+}

@@ -1,0 +1,253 @@
+//! `ravelin run`, `trace`, `generate` and `demo` as their users call them.
+
+use assert_cmd::Command;
+use packet::Capture;
+use serde_json::Value;
+use std::fs;
+use std::path::{Path, PathBuf};
+
+fn ravelin() -> Command {
+    let mut command = Command::new(assert_cmd::cargo::cargo_bin!("ravelin"));
+    command.current_dir(root());
+    command
+}
+
+fn root() -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("../..")
+}
+
+/// Runs to the expected exit code; standard output as JSON, standard error as text.
+fn json(arguments: &[&str], code: i32) -> (Value, String) {
+    let output = ravelin().args(arguments).arg("--json").assert().code(code).get_output().clone();
+    let text = String::from_utf8(output.stderr).expect("text");
+    (serde_json::from_slice(&output.stdout).unwrap_or_else(|error| panic!("{error}: {text}")), text)
+}
+
+/// A directory with a capture of 300 packets.
+fn capture() -> (tempfile::TempDir, String) {
+    let directory = tempfile::tempdir().expect("directory");
+    let path = directory.path().join("traffic.pcapng").display().to_string();
+    ravelin().args(["generate", "--packets", "300", "--seed", "7", "-o", &path]).assert().success();
+    (directory, path)
+}
+
+/// A report without what differs from run to run.
+fn counts(mut report: Value) -> Value {
+    let object = report.as_object_mut().expect("object");
+    object.retain(|key, _| {
+        key == "seed"
+            || !(key.ends_with("seconds")
+                || key.ends_with("pps")
+                || key.ends_with("gbps")
+                || key == "back_end")
+    });
+    report
+}
+
+#[test]
+fn the_report_has_every_key_and_adds_up() {
+    let (_directory, path) = capture();
+    let (report, _) = json(&["run", "programs/mac_switch.rav", "--in", &path, "--ports", "3"], 0);
+    for key in ["received", "forwarded", "transmitted"] {
+        assert!(report[key]["packets"].is_u64() && report[key]["bytes"].is_u64(), "{key}");
+    }
+    for key in ["send", "flood", "multicast", "punt", "drop"] {
+        assert!(report["verdicts"][key].is_u64(), "{key}");
+    }
+    for key in ["seconds", "mpps", "gbps", "forwarded_gbps", "compile_seconds", "load_seconds"] {
+        assert!(report[key].is_f64(), "{key}");
+    }
+    for key in ["entries", "inserts", "moves", "evictions", "expired"] {
+        assert!(report["tables"]["hosts"][key].is_u64(), "{key}: {}", report["tables"]);
+    }
+    assert_eq!(report["back_end"], "native");
+    assert!(report["seed"].is_u64());
+    let ports = report["ports"].as_array().expect("ports");
+    assert_eq!(
+        ports.iter().map(|port| port["port"].as_u64().expect("number")).collect::<Vec<_>>(),
+        [1, 2, 3]
+    );
+    let sum = |key: &str| ports.iter().map(|port| port[key].as_u64().expect("number")).sum::<u64>();
+    assert_eq!(sum("received"), 300);
+    assert_eq!(sum("transmitted"), report["transmitted"]["packets"].as_u64().expect("number"));
+    let dropped: u64 = report["drops"]
+        .as_object()
+        .expect("drops")
+        .values()
+        .map(|packets| packets.as_u64().expect("number"))
+        .sum();
+    let forwarded = report["forwarded"]["packets"].as_u64().expect("number");
+    assert_eq!(report["received"]["packets"].as_u64(), Some(forwarded + dropped));
+    assert!(report.get("error").is_none());
+}
+
+#[test]
+fn back_ends_sources_and_repeats_report_the_same() {
+    let (_directory, path) = capture();
+    let program = "programs/mac_switch.rav";
+    let (native, _) = json(&["run", program, "--in", &path], 0);
+    let (interpreted, _) = json(&["run", program, "--in", &path, "--back-end", "interpreter"], 0);
+    assert_eq!(interpreted["back_end"], "interpreter");
+    let native = counts(native);
+    assert_eq!(counts(interpreted), native);
+    let piped = ravelin()
+        .args(["run", program, "--in", "-", "--json"])
+        .write_stdin(fs::read(&path).expect("capture"))
+        .assert()
+        .success()
+        .get_output()
+        .stdout
+        .clone();
+    let piped: Value = serde_json::from_slice(&piped).expect("json");
+    assert_eq!((&piped["drops"], &piped["ports"]), (&native["drops"], &native["ports"]));
+    for order in ["replay", "each"] {
+        let (report, _) = json(&["run", program, "--in", &path, "--repeat", "4", "--order", order], 0);
+        assert_eq!(report["received"]["packets"], 1200);
+        assert_eq!(
+            report["received"]["bytes"].as_u64(),
+            native["received"]["bytes"].as_u64().map(|bytes| 4 * bytes)
+        );
+    }
+}
+
+#[test]
+fn everything_before_the_damage_is_processed_and_the_place_told() {
+    let (directory, path) = capture();
+    let mut bytes = fs::read(&path).expect("capture");
+    bytes.truncate(bytes.len() - 10);
+    let cut = directory.path().join("cut.pcapng").display().to_string();
+    fs::write(&cut, &bytes).expect("capture");
+    for repeat in ["1", "2"] {
+        let (report, text) = json(&["run", "programs/mac_switch.rav", "--in", &cut, "--repeat", repeat], 1);
+        assert_eq!(
+            report["received"]["packets"].as_u64(),
+            Some(299 * repeat.parse::<u64>().expect("number"))
+        );
+        let offset = report["error"]["offset"].as_u64().expect("offset");
+        assert!(offset > 1000 && offset < bytes.len() as u64);
+        assert!(text.contains(&format!("damaged at byte {offset}")), "{text}");
+    }
+}
+
+#[test]
+fn what_leaves_is_written_by_port_and_what_is_dropped_with_its_reason() {
+    let (directory, path) = capture();
+    let out = directory.path().join("out");
+    let (report, _) = json(
+        &[
+            "run",
+            "programs/mac_switch.rav",
+            "--in",
+            &path,
+            "--ports",
+            "2",
+            "--out",
+            &out.display().to_string(),
+        ],
+        0,
+    );
+    let packets = |name: &str| {
+        let bytes = fs::read(out.join(name)).expect("capture");
+        let mut capture = Capture::open(&bytes[..]).expect("capture");
+        let mut packets = 0;
+        while capture.next().expect("record").is_some() {
+            packets += 1;
+        }
+        packets
+    };
+    assert_eq!(report["ports"][0]["transmitted"], packets("port1.pcapng"));
+    assert_eq!(report["ports"][1]["transmitted"], packets("port2.pcapng"));
+    assert_eq!(report["verdicts"]["drop"], packets("dropped.pcapng"));
+    let dropped = fs::read(out.join("dropped.pcapng")).expect("capture");
+    assert!(dropped.windows(7).any(|window| window == b"hairpin"));
+}
+
+#[test]
+fn people_get_tables_with_help_and_places() {
+    let (_directory, path) = capture();
+    let output = ravelin().args(["run", "programs/mac_switch.rav", "--in", &path]).assert().success();
+    let text = String::from_utf8(output.get_output().stdout.clone()).expect("text");
+    for part in
+        ["300 packets", "Dropped because of", "hairpin", "mac_switch.rav:", "Port", "hosts", "packets/s"]
+    {
+        assert!(text.contains(part), "{part} is missing in:\n{text}");
+    }
+    assert!(!text.contains('\u{1b}'), "colours are for terminals");
+}
+
+#[test]
+fn a_wrong_command_line_exits_with_2_and_says_what_was_meant() {
+    let (_directory, path) = capture();
+    let told = |arguments: &[&str], part: &str| {
+        let output = ravelin().args(arguments).assert().code(2).get_output().clone();
+        let text = String::from_utf8(output.stderr).expect("text");
+        assert!(text.contains(part), "{part} is missing in:\n{text}");
+    };
+    let program = "programs/mac_switch.rav";
+    told(&["run", program, "--in", &path, "--port", "3"], "--ports");
+    told(&["runn"], "'run'");
+    told(&["run", "programs/mac_swich.rav", "--in", &path], "did you mean programs/mac_switch.rav");
+    told(&["run", "mac_switch", "--in", &path], "did you mean programs/mac_switch.rav");
+    told(&["run", program, "--in", "missing.pcap"], "there is no capture missing.pcap");
+    told(&["run", program, "--in", &path, "--ingress", "randm"], "random:SEED");
+    told(&["run", program, "--in", &path, "--ingress", "port:9"], "there is no port 9");
+    told(&["run", program, "--in", &path, "--ports", "0"], "--ports");
+    told(&["generate", "--protocols", "tpc=1", "-o", "/dev/null"], "`tpc` is not known");
+    told(&["generate", "--zipf", "99", "-o", "/dev/null"], "--zipf is 99");
+    told(&["trace", program, "--packet", "0g"], "`g` is not a hexadecimal digit");
+    told(&["trace", program, "--in", &path, "--number", "301"], "300 packets");
+}
+
+#[test]
+fn no_capture_is_a_finding() {
+    let (report, text) = json(&["run", "programs/mac_switch.rav", "--in", "README.md"], 1);
+    assert!(report["error"]["message"].as_str().expect("message").contains("not a capture"));
+    assert!(text.contains("not a capture"));
+}
+
+#[test]
+fn the_same_seed_makes_the_same_capture() {
+    let make = |seed: &str| {
+        let arguments = ["generate", "--packets", "50", "--protocols", "web=0.2,vlan=0", "--seed", seed];
+        ravelin().args(arguments).assert().success().get_output().stdout.clone()
+    };
+    assert_eq!(make("3"), make("3"));
+    assert_ne!(make("3"), make("4"));
+}
+
+#[test]
+fn a_trace_shows_every_step() {
+    let frame = "ffffffffffff 02:00:00:00:00:01 0800 0000";
+    let (trace, _) = json(&["trace", "programs/mac_switch.rav", "--packet", frame, "--port", "2"], 0);
+    assert_eq!(trace["verdict"], "flood");
+    assert_eq!(trace["leaves_by"], serde_json::json!([1, 3, 4, 5]));
+    let steps = trace["steps"].to_string();
+    for part in ["02:00:00:00:00:01", "learn hosts[", "mac_switch.rav:", "header"] {
+        assert!(steps.contains(part), "{part} is missing in {steps}");
+    }
+}
+
+#[test]
+fn a_trace_of_a_capture_meets_the_tables_as_they_were() {
+    let (_directory, path) = capture();
+    let (first, _) = json(&["trace", "programs/mac_switch.rav", "--in", &path, "--number", "1"], 0);
+    assert_eq!(first["port"], 1);
+    let (report, _) = json(&["run", "programs/mac_switch.rav", "--in", &path], 0);
+    let known = (1..40).any(|number| {
+        let number = number.to_string();
+        let (trace, _) = json(&["trace", "programs/mac_switch.rav", "--in", &path, "--number", &number], 0);
+        let steps = trace["steps"].to_string();
+        steps.contains("(known, renewed)") || steps.contains("(changed)")
+    });
+    assert!(known, "{report}");
+}
+
+#[test]
+fn the_demo_runs_the_firewall() {
+    let (report, _) = json(&["demo"], 0);
+    assert_eq!(report["program"], "programs/firewall.rav");
+    assert!(report["drops"]["not_web"].as_u64().expect("number") > 0);
+    let output = ravelin().arg("demo").assert().success().get_output().stdout.clone();
+    let text = String::from_utf8(output).expect("text");
+    assert!(text.contains("not_web") && text.contains("What to try next"), "{text}");
+}
