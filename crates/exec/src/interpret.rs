@@ -138,7 +138,8 @@ impl<O: Observer> Machine<O> {
         for (param, arg) in function.blocks[0].params.iter().zip(args) {
             values[param.0 as usize] = *arg;
         }
-        let mut run = Run { program, ports: *ports, observer, slots, values, function, index, state, packet, outputs };
+        let mut run =
+            Run { program, ports: *ports, observer, slots, values, function, index, state, packet, outputs };
         let mut block = BlockId(0);
         loop {
             for instruction in &function.block(block).instructions {
@@ -191,7 +192,8 @@ impl<O: Observer> Run<'_, '_, O> {
     /// The captured bytes at `base + offset`; the verifier has shown that they are there.
     fn bytes(&mut self, base: Value, offset: u32, bytes: u8) -> &mut [u8] {
         let start = self.value(base) as usize + offset as usize;
-        let packet = self.packet.as_mut().expect("the verifier admits loads and stores in the packet function only");
+        let packet =
+            self.packet.as_mut().expect("the verifier admits loads and stores in the packet function only");
         &mut packet.frame[start..start + usize::from(bytes)]
     }
 
@@ -343,10 +345,17 @@ impl<O: Observer> Run<'_, '_, O> {
                 let (values, tail) = (self.all(values), tail.map(|tail| self.value(tail) as usize));
                 let frame: &[u8] = self.packet.as_ref().map_or(&[], |packet| &*packet.frame);
                 let rest = tail.and_then(|tail| frame.get(tail..));
-                let wire = rest.map_or(0, |rest| cause.wire.saturating_sub((frame.len() - rest.len()) as u32));
+                let wire =
+                    rest.map_or(0, |rest| cause.wire.saturating_sub((frame.len() - rest.len()) as u32));
                 let template = &self.program.templates[*template as usize];
                 if has_port(self.ports, port) {
-                    self.outputs.emit(template, values, rest.unwrap_or_default(), Cause { wire, ..cause }, port);
+                    self.outputs.emit(
+                        template,
+                        values,
+                        rest.unwrap_or_default(),
+                        Cause { wire, ..cause },
+                        port,
+                    );
                 }
             }
             _ => {}
@@ -365,7 +374,8 @@ impl<O: Observer> Run<'_, '_, O> {
             Terminator::Need { base, bytes, more, limit, ok, short } => {
                 let more = more.map_or(0, |more| self.value(more));
                 let end = self.value(*base) + u128::from(*bytes) + more;
-                let fits = end <= self.captured() as u128 && limit.is_none_or(|limit| end <= self.value(limit));
+                let fits =
+                    end <= self.captured() as u128 && limit.is_none_or(|limit| end <= self.value(limit));
                 Ok(if fits { ok } else { short })
             }
             Terminator::Fuel { slot, cap, ok, out } => {
@@ -375,7 +385,11 @@ impl<O: Observer> Run<'_, '_, O> {
             }
             Terminator::Send(port) => {
                 let port = self.value(*port) as u16;
-                Err(if has_port(self.ports, port) { Verdict::send(port) } else { Verdict::drop(NO_SUCH_PORT) })
+                Err(if has_port(self.ports, port) {
+                    Verdict::send(port)
+                } else {
+                    Verdict::drop(NO_SUCH_PORT)
+                })
             }
             Terminator::Flood => Err(Verdict::FLOOD),
             Terminator::Multicast(set) => Err(Verdict::multicast(*set as u16)),

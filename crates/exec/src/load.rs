@@ -11,7 +11,12 @@ use tables::exact::SpecError;
 ///
 /// `ports` is how many ports there are, numbered from 1; sending to any other is a drop for [`lang::ir::NO_SUCH_PORT`].
 /// `seed` chooses the tables' hash functions and has no other effect.
-pub fn load(program: &Program, back_end: BackEnd, ports: u16, seed: u64) -> Result<Box<dyn Processor>, LoadError> {
+pub fn load(
+    program: &Program,
+    back_end: BackEnd,
+    ports: u16,
+    seed: u64,
+) -> Result<Box<dyn Processor>, LoadError> {
     Ok(match back_end {
         BackEnd::Interpreter => Box::new(Interpreter::new(program, ports, seed)?),
         BackEnd::Native => Box::new(Native::new(program, ports, seed)?),
@@ -25,7 +30,9 @@ pub enum LoadError {
     #[error("the compiled program is not well formed: {}; report this", list(.0))]
     Verify(Vec<VerifyError>),
     /// A key or value takes more words than a table can hold.
-    #[error("table `{table}`: its {what} takes {words} words of 64 bits and at most 8 are possible: use fewer or narrower columns")]
+    #[error(
+        "table `{table}`: its {what} takes {words} words of 64 bits and at most 8 are possible: use fewer or narrower columns"
+    )]
     TooWide {
         /// The table.
         table: String,
@@ -51,7 +58,9 @@ pub enum LoadError {
         capacity: u32,
     },
     /// Counters without measure.
-    #[error("the counters have {cells} cells together and at most 67,108,864 are possible: declare smaller ones")]
+    #[error(
+        "the counters have {cells} cells together and at most 67,108,864 are possible: declare smaller ones"
+    )]
     TooManyCells {
         /// Cells of all counters.
         cells: usize,

@@ -178,7 +178,12 @@ impl<T: Make> State<T> {
         let periodic = program
             .every
             .iter()
-            .map(|every| Periodic { due: NEVER, created: 0, period: every.period.max(1), handler: every.handler })
+            .map(|every| Periodic {
+                due: NEVER,
+                created: 0,
+                period: every.period.max(1),
+                handler: every.handler,
+            })
             .collect();
         Ok(State {
             tables,
@@ -223,7 +228,8 @@ impl<T: Exact> State<T> {
         self.drain(&mut runs, runner, outputs);
         while runs > 0 {
             let (timer, periodic) = (self.first_timer(), self.first_periodic());
-            let Some((due, ..)) = timer.into_iter().chain(periodic.map(|(at, ..)| at)).min().filter(|at| at.0 <= time)
+            let Some((due, ..)) =
+                timer.into_iter().chain(periodic.map(|(at, ..)| at)).min().filter(|at| at.0 <= time)
             else {
                 break;
             };
@@ -258,7 +264,13 @@ impl<T: Exact> State<T> {
     }
 
     /// Queues an event, or schedules it `delay` nanoseconds from now. A full queue refuses it.
-    pub fn raise(&mut self, event: u32, args: impl Iterator<Item = u128>, delay: Option<u64>, outputs: &mut Outputs) {
+    pub fn raise(
+        &mut self,
+        event: u32,
+        args: impl Iterator<Item = u128>,
+        delay: Option<u64>,
+        outputs: &mut Outputs,
+    ) {
         let params = self.events[event as usize].params;
         let full = match delay {
             None => self.queue.len() >= MAX_QUEUED,

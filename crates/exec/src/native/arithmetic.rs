@@ -228,8 +228,11 @@ fn wide(
         BinaryOp::Xor => bx.ins().bxor(a, b),
         BinaryOp::ShiftLeft | BinaryOp::ShiftRight => {
             let distance = word(bx, b);
-            let moved =
-                if op == BinaryOp::ShiftLeft { bx.ins().ishl(a, distance) } else { bx.ins().ushr(a, distance) };
+            let moved = if op == BinaryOp::ShiftLeft {
+                bx.ins().ishl(a, distance)
+            } else {
+                bx.ins().ushr(a, distance)
+            };
             let moved = cut(bx, moved, width);
             let bits = constant(bx, width, width.into());
             let inside = bx.ins().icmp(IntCC::UnsignedLessThan, b, bits);
@@ -240,7 +243,13 @@ fn wide(
 }
 
 /// A function of two 128-bit numbers that the host computes.
-fn by_host(bx: &mut FunctionBuilder<'_>, host: &mut Host<'_>, name: &'static str, a: Value, b: Value) -> Value {
+fn by_host(
+    bx: &mut FunctionBuilder<'_>,
+    host: &mut Host<'_>,
+    name: &'static str,
+    a: Value,
+    b: Value,
+) -> Value {
     let ((a_low, a_high), (b_low, b_high)) = (bx.ins().isplit(a), bx.ins().isplit(b));
     let results = host.call(bx, name, &[a_low, a_high, b_low, b_high]);
     bx.ins().iconcat(results[0], results[1])

@@ -94,7 +94,11 @@ impl Drop for Code {
 
 impl<'a> Context<'a> {
     /// A context for these. Nothing else touches them while it lives.
-    pub(super) fn new(state: &'a mut State<Table>, outputs: &'a mut Outputs, templates: &'a [Template]) -> Self {
+    pub(super) fn new(
+        state: &'a mut State<Table>,
+        outputs: &'a mut Outputs,
+        templates: &'a [Template],
+    ) -> Self {
         Context {
             now: state.now,
             wire: 0,

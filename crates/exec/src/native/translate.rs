@@ -48,7 +48,8 @@ impl Host<'_> {
         args: &[clif::Value],
     ) -> Vec<clif::Value> {
         let Host { module, declared, used } = self;
-        let function = *used.entry(name).or_insert_with(|| module.declare_func_in_func(declared[name], bx.func));
+        let function =
+            *used.entry(name).or_insert_with(|| module.declare_func_in_func(declared[name], bx.func));
         let call = bx.ins().call(function, args);
         bx.inst_results(call).to_vec()
     }

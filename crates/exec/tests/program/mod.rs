@@ -1,5 +1,5 @@
 //! Builds IR programs, runs them on both back ends, and compares everything that can be seen.
-#![allow(dead_code, reason = "each test binary uses its part")]
+#![allow(dead_code, missing_docs, unreachable_pub, reason = "each test binary uses its part")]
 
 use exec::{BackEnd, Outputs, Processor, load};
 use lang::ir::*;

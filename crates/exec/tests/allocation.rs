@@ -1,0 +1,97 @@
+//! After warm-up no packet allocates: learning, hits, misses, copies, made packets, events and timers.
+
+mod program;
+
+use exec::{BackEnd, Outputs, load};
+use lang::ir::*;
+use packet::{Batch, Frames};
+use program::*;
+use std::alloc::{GlobalAlloc, Layout, System};
+use std::cell::Cell;
+
+/// Counts what this thread asks for.
+struct Counting;
+
+thread_local! {
+    static ASKED: Cell<u64> = const { Cell::new(0) };
+}
+
+// SAFETY: every call is handed on to the system's allocator as it came.
+unsafe impl GlobalAlloc for Counting {
+    unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
+        ASKED.with(|asked| asked.set(asked.get() + 1));
+        // SAFETY: the caller keeps the contract of `GlobalAlloc`.
+        unsafe { System.alloc(layout) }
+    }
+
+    unsafe fn dealloc(&self, address: *mut u8, layout: Layout) {
+        // SAFETY: as above.
+        unsafe { System.dealloc(address, layout) }
+    }
+}
+
+#[global_allocator]
+static ALLOCATOR: Counting = Counting;
+
+#[test]
+fn no_packet_allocates_after_warm_up() {
+    let mut packet = Build::new("packet");
+    let base = packet.constant(32, 0);
+    packet.need(base, 8);
+    let key = packet.one(Op::Load { base, offset: 0, bytes: 4, proven: 8 }, 32);
+    let wide = packet.one(Op::Load { base, offset: 0, bytes: 8, proven: 8 }, 64);
+    let port = packet.one(Op::InPort, 16);
+    packet.one(Op::Learn { table: 0, key: vec![key], value: vec![port] }, 1);
+    packet.one(Op::Learn { table: 1, key: vec![wide, wide, wide], value: vec![port, wide] }, 1);
+    packet.all(Op::Lookup { table: 0, key: vec![key] }, &[1, 16]);
+    packet.none(Op::Copy(port));
+    packet.none(Op::Emit { template: 0, values: vec![key], tail: Some(base), port });
+    packet.none(Op::Raise { event: 0, args: vec![key], delay: None });
+    let delay = packet.constant(64, 500);
+    packet.none(Op::Raise { event: 0, args: vec![key], delay: Some(delay) });
+    packet.end(Terminator::Send(port));
+    let mut handler = Build::new("handler");
+    let key = handler.param(BlockId(0), 32);
+    handler.none(Op::Remove { table: 0, key: vec![key] });
+    let port = handler.constant(16, 1);
+    handler.none(Op::Emit { template: 0, values: vec![key], tail: None, port });
+    handler.end(Terminator::Done);
+    let mut program = program(vec![packet, handler]);
+    let mut small = table(&[32], &[16], 30, Evict::Lru);
+    small.age = Some(2000);
+    let mut wide = table(&[64, 64, 64], &[16, 64], 30, Evict::Lru);
+    wide.idle = Some(5000);
+    program.tables = vec![small, wide];
+    program.events = vec![Event { name: "event".to_string(), params: columns(&[32]), handler: 1 }];
+    program.templates = vec![Template { bytes: vec![0; 60], holes: vec![Hole { bit: 9, width: 32 }] }];
+    let mut processor = load(&allowed(program), BackEnd::Native, 4, 1).expect("the program is sound");
+
+    let (mut random, mut frames, mut outputs) = (Random(3), Frames::new(), Outputs::default());
+    for _ in 0..256 {
+        let key = random.below(100).to_be_bytes();
+        frames.push(&[&key[4..], &key[4..], &[0; 52]].concat(), 60, 0);
+    }
+    let mut batch = Batch::new();
+    let mut run = |round: u64| {
+        frames.fill(&mut batch, 0..256);
+        for i in 0..batch.len {
+            (batch.port[i], batch.time[i]) = (i as u16 % 4 + 1, (round * 256 + i as u64) * 50);
+        }
+        outputs.clear();
+        processor.run(frames.memory_mut(), &mut batch, &mut outputs);
+        outputs.packets.len()
+    };
+    (0..20).for_each(|round| {
+        run(round);
+    });
+    let before = ASKED.with(Cell::get);
+    let sent: usize = (20..60).map(&mut run).sum();
+    assert_eq!(ASKED.with(Cell::get) - before, 0);
+    assert_eq!(
+        sent,
+        40 * 256 * 4,
+        "each packet makes a copy, a packet, and one more by each of its two events"
+    );
+    let tables = processor.tables();
+    assert!(tables[0].inserts > 5000 && tables[1].evictions > 5000, "{tables:?}");
+}
