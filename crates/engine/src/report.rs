@@ -146,6 +146,8 @@ pub struct Report {
     pub counters: BTreeMap<String, Vec<CounterCell>>,
     /// How often each event was raised.
     pub events: BTreeMap<String, u64>,
+    /// Events that were refused because too many were waiting.
+    pub events_lost: u64,
     /// Copies of received packets sent besides verdicts.
     pub copies: u64,
     /// Packets that the program made.
@@ -224,6 +226,7 @@ impl Report {
                 .collect(),
             counters: counters(program, processor),
             events: program.events.iter().map(|event| event.name.clone()).zip(processor.events()).collect(),
+            events_lost: processor.lost_events(),
             copies: ledger.copies(),
             made: ledger.made(),
             outputs_lost: ledger.lost(),

@@ -136,7 +136,7 @@ fn pass(
         return Ok(worker.run(&mut Watched::new(&mut source, None), Clock::WithoutReceive));
     }
     match held(&arguments.input, links)? {
-        Held::Whole(frames, damage) => {
+        Some((frames, damage)) => {
             let order = match arguments.order {
                 OrderChoice::Replay => Order::Replay,
                 OrderChoice::Each => Order::Each,
@@ -148,10 +148,10 @@ fn pass(
             finished.error = finished.error.or(damage.map(RunError::from));
             Ok(finished)
         }
-        Held::TooLarge if arguments.order == OrderChoice::Replay && arguments.input != "-" => {
+        None if arguments.order == OrderChoice::Replay && arguments.input != "-" => {
             again_and_again(arguments, links, ingress, &mut worker)
         }
-        Held::TooLarge => Err(Failure::Usage(format!(
+        None => Err(Failure::Usage(format!(
             "{} holds more than {} of packets, too many to repeat them from memory; use a file with --order replay, or fewer packets",
             arguments.input,
             render::quantity::bytes(HELD)
@@ -159,14 +159,8 @@ fn pass(
     }
 }
 
-/// A capture in memory, as far as it could be read.
-enum Held {
-    Whole(Frames, Option<ReceiveError>),
-    TooLarge,
-}
-
-/// Reads a capture into memory.
-fn held(input: &str, links: Links) -> Result<Held, Failure> {
+/// Reads a capture into memory, as far as it can be read, and says what damage ended it; none if it is too large.
+fn held(input: &str, links: Links) -> Result<Option<(Frames, Option<ReceiveError>)>, Failure> {
     // Which ports packets enter by is chosen when they are run.
     let mut source = open(input, links, Ingress::new(Policy::RoundRobin, 1))?;
     let mut frames = Frames::new();
@@ -174,9 +168,9 @@ fn held(input: &str, links: Links) -> Result<Held, Failure> {
     let mut bytes = 0;
     loop {
         let memory = match source.receive(&mut batch) {
-            Ok(_) if batch.is_empty() => return Ok(Held::Whole(frames, None)),
+            Ok(_) if batch.is_empty() => return Ok(Some((frames, None))),
             Ok(memory) => memory,
-            Err(damage) => return Ok(Held::Whole(frames, Some(damage))),
+            Err(damage) => return Ok(Some((frames, Some(damage)))),
         };
         for index in 0..batch.len {
             let frame = batch.bytes(memory, index).unwrap_or_default();
@@ -184,7 +178,7 @@ fn held(input: &str, links: Links) -> Result<Held, Failure> {
             frames.push(frame, batch.wire[index], batch.time[index]);
         }
         if bytes > HELD {
-            return Ok(Held::TooLarge);
+            return Ok(None);
         }
     }
 }

@@ -220,7 +220,11 @@ fn events(report: &Report) -> String {
         return String::new();
     }
     let rows = report.events.iter().map(|(name, &raised)| vec![name.clone(), count(raised)]).collect();
-    format!("{}\n", table(&[("Event", Side::Left), ("raised", Side::Right)], rows))
+    let lost = match report.events_lost {
+        0 => String::new(),
+        lost => format!("  {} were lost because too many were waiting\n", of(lost, "event")),
+    };
+    format!("{}{lost}\n", table(&[("Event", Side::Left), ("raised", Side::Right)], rows))
 }
 
 fn speed(report: &Report) -> String {
