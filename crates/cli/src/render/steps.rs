@@ -194,6 +194,8 @@ fn instruction_words(
         Op::Copy(_) => Some("  a copy is sent".into()),
         Op::Emit { .. } => Some("  a packet is made and sent".into()),
         Op::Store { bytes, .. } => Some(format!("  {bytes} bytes of the packet are changed")),
+        // Told by a moment of its own.
+        Op::Lookup { .. } | Op::Learn { .. } => None,
         _ => {
             let named: Vec<String> = instruction
                 .results

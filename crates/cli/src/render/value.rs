@@ -3,10 +3,13 @@
 use lang::ir::{Column, Kind};
 use std::net::{Ipv4Addr, Ipv6Addr};
 
+/// Numbers from here on are shown in hexadecimal too: the smallest EtherType.
+const HEXADECIMAL: u128 = 0x600;
+
 /// A value by what it is.
 pub(crate) fn value(kind: &Kind, value: u128) -> String {
     match kind {
-        Kind::Uint if value > 9_999 => format!("{value} ({value:#x})"),
+        Kind::Uint if value >= HEXADECIMAL => format!("{value} ({value:#x})"),
         Kind::Uint => value.to_string(),
         Kind::Bool => if value == 0 { "false" } else { "true" }.into(),
         Kind::Ip4 => Ipv4Addr::from(value as u32).to_string(),
@@ -47,7 +50,7 @@ mod tests {
     #[test]
     fn every_kind_reads_as_people_write_it() {
         assert_eq!(value(&Kind::Uint, 80), "80");
-        assert_eq!(value(&Kind::Uint, 0x1_0000), "65536 (0x10000)");
+        assert_eq!(value(&Kind::Uint, 0x806), "2054 (0x806)");
         assert_eq!(value(&Kind::Bool, 1), "true");
         assert_eq!(value(&Kind::Ip4, 0x0a00_0001), "10.0.0.1");
         assert_eq!(value(&Kind::Ip6, 1), "::1");
