@@ -14,7 +14,7 @@ use std::fmt::{Display, Write};
 /// The code of a program and, if wanted, its listing: for every function Cranelift's IR and the machine's instructions.
 pub(super) fn compile(shared: &Shared<'_>, listing: Option<&mut String>) -> Result<Code, LoadError> {
     let mut module = module()?;
-    let declared = declare_host(&mut module).map_err(|cause| failed("host functions", &cause))?;
+    let declared = declare_host(&mut module)?;
     let program = shared.program;
     let mut functions: Vec<FuncId> = Vec::with_capacity(program.functions.len());
     let mut listing = listing;
@@ -80,9 +80,7 @@ fn entry(module: &JITModule) -> Signature {
     signature
 }
 
-fn declare_host(
-    module: &mut JITModule,
-) -> Result<HashMap<&'static str, FuncId>, cranelift_module::ModuleError> {
+fn declare_host(module: &mut JITModule) -> Result<HashMap<&'static str, FuncId>, LoadError> {
     // Name, parameters and results, all of 64 bits.
     let shapes: [(&'static str, usize, usize); 14] = [
         ("find1", 3, 1),
@@ -105,7 +103,10 @@ fn declare_host(
         let mut signature = module.make_signature();
         signature.params.extend(std::iter::repeat_n(AbiParam::new(types::I64), params));
         signature.returns.extend(std::iter::repeat_n(AbiParam::new(types::I64), results));
-        declared.insert(name, module.declare_function(name, Linkage::Import, &signature)?);
+        let id = module
+            .declare_function(name, Linkage::Import, &signature)
+            .map_err(|cause| failed(name, &cause))?;
+        declared.insert(name, id);
     }
     Ok(declared)
 }
