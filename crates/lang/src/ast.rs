@@ -18,6 +18,8 @@ pub struct File {
     pub imports: Vec<Import>,
     /// Declarations in source order.
     pub items: Vec<Item>,
+    /// Where each import and declaration lies, also those that could not be read.
+    pub ranges: Vec<Span>,
 }
 
 /// `import std.net.{ethernet, ipv4}` or `import std.net.ethernet`: the path of the module, the names taken from it.

@@ -1,8 +1,8 @@
 //! The stages of the compiler in order: files → tokens and syntax trees → checked program → stage graph → IR.
 
 use crate::ast::{self, Item};
-use crate::diagnostic::{Diagnostic, Severity};
-use crate::source::{FileId, Sources};
+use crate::diagnostic::{Diagnostic, Severity, Suggestion};
+use crate::source::{FileId, Sources, Span};
 use crate::testcase::TestCase;
 use crate::{check, flow, ir, lower, parser, standard};
 use std::collections::{BTreeMap, HashSet};
@@ -50,11 +50,18 @@ pub fn compile(name: &str, text: &str, load: &dyn Fn(&str) -> Option<String>, op
         diagnostics.iter().any(|diagnostic| diagnostic.severity == Severity::Error)
     };
     let broken = fatal(&diagnostics);
-    let (checked, tests, found, kinds) = check::check(&files, &test_layouts(&files[0], &mut sources));
-    // What a broken declaration would have declared is missing everywhere it is named.
-    diagnostics.extend(found.into_iter().filter(|diagnostic| !broken || diagnostic.code != "E0100"));
+    let unread = unread(&files, &diagnostics);
+    let (checked, tests, mut found, kinds) = check::check(&files, &test_layouts(&files[0], &mut sources));
+    // What a declaration that could not be read would have declared or used is missing elsewhere.
+    found.retain(|diagnostic| {
+        !broken
+            || !matches!(diagnostic.code, "E0100" | "W0406" | "W0408")
+                && !unread.iter().any(|range| contains(*range, diagnostic.primary.span))
+    });
+    found.iter_mut().for_each(|diagnostic| suggest_import(diagnostic, &files[0], &sources));
+    diagnostics.extend(found);
     if checked.start.is_none() && !broken {
-        let end = crate::source::Span::new(main, 0, 0);
+        let end = Span::new(main, 0, 0);
         let diagnostic = Diagnostic::error(
             "E0401",
             "the program has no start",
@@ -65,12 +72,15 @@ pub fn compile(name: &str, text: &str, load: &dyn Fn(&str) -> Option<String>, op
             .push(diagnostic.help("write `start` before the decoder or stage that packets come to first"));
     }
     let mut program = None;
+    let failed = fatal(&diagnostics);
+    let (flow, found) = flow::analyse(&checked);
+    // Statements that were wrong are missing, so more may be unreachable than is; what is reached without them is certain.
+    diagnostics.extend(found.into_iter().filter(|diagnostic| !failed || diagnostic.code != "W0406"));
     if !fatal(&diagnostics) {
-        let (flow, found) = flow::analyse(&checked);
-        diagnostics.extend(found);
         let short = name.rsplit('/').next().unwrap_or(name).trim_end_matches(".rav");
         let (lowered, found) = lower::lower(short, &checked, &kinds, &flow, options.decode, &sources);
         diagnostics.extend(found);
+        diagnostics.extend(unknown_reasons(&files[0], &lowered));
         if !fatal(&diagnostics) {
             program = Some(lowered);
         }
@@ -82,6 +92,73 @@ pub fn compile(name: &str, text: &str, load: &dyn Fn(&str) -> Option<String>, op
     Compiled { sources, program, tests, diagnostics }
 }
 
+/// Declarations in which something could not be read.
+fn unread(files: &[ast::File], diagnostics: &[Diagnostic]) -> Vec<Span> {
+    let ranges = files.iter().flat_map(|file| &file.ranges);
+    ranges
+        .filter(|range| diagnostics.iter().any(|diagnostic| contains(**range, diagnostic.primary.span)))
+        .copied()
+        .collect()
+}
+
+fn contains(range: Span, span: Span) -> bool {
+    range.file == span.file && (range.start..=range.end).contains(&span.start)
+}
+
+/// Adds to an unknown layout that the standard library has how to import it.
+fn suggest_import(diagnostic: &mut Diagnostic, main: &ast::File, sources: &Sources) {
+    let span = diagnostic.primary.span;
+    let name = sources.text(span);
+    let unknown = diagnostic.code == "E0100" && span.file == FileId::default();
+    if !unknown || diagnostic.headline != format!("there is no layout `{name}`") {
+        return;
+    }
+    let declared = format!("layout {name} {{");
+    if !standard::module("std/net").iter().any(|(_, text)| text.contains(&declared)) {
+        return;
+    }
+    let line = format!("import std.net.{name}");
+    let (at, text) = match main.imports.last() {
+        Some(last) => (last.span.end, format!("\n{line}")),
+        None => (0, format!("{line}\n")),
+    };
+    diagnostic.help = None;
+    diagnostic.suggestion = Some(Suggestion {
+        text: "import it".to_string(),
+        span: Span::new(FileId::default(), at, at),
+        replacement: text,
+    });
+}
+
+/// Tests that expect a reason for which the program never drops or punts.
+fn unknown_reasons(main: &ast::File, program: &ir::Program) -> Vec<Diagnostic> {
+    let mut found = Vec::new();
+    for item in &main.items {
+        let Item::Test(test) = item else { continue };
+        for step in &test.steps {
+            let ast::TestStep::Expect(ast::Expectation::Drop(name) | ast::Expectation::Punt(name), _) = step
+            else {
+                continue;
+            };
+            let known = program.reasons.iter().map(|reason| reason.name.as_str());
+            if known.clone().any(|reason| reason == name.text) {
+                continue;
+            }
+            let diagnostic = Diagnostic::error(
+                "E0624",
+                format!("no packet is dropped for `{}`", name.text),
+                name.span,
+                "the program has no such reason",
+            );
+            found.push(match check::nearest(&name.text, known.clone()) {
+                Some(nearest) => diagnostic.suggest(format!("did you mean `{nearest}`?"), name.span, nearest),
+                None => diagnostic.help(format!("there are: {}", known.collect::<Vec<_>>().join(", "))),
+            });
+        }
+    }
+    found
+}
+
 /// The main file and everything it imports, directly or through others. A module brings the names that are asked for and what stands beside them
 /// in it; declarations of the main file go before those that nobody asked for.
 fn modules(
@@ -91,7 +168,8 @@ fn modules(
     diagnostics: &mut Vec<Diagnostic>,
 ) -> Vec<ast::File> {
     let mut loaded: BTreeMap<String, (ast::File, HashSet<String>)> = BTreeMap::new();
-    let mut queue: Vec<ast::Import> = main.imports.clone();
+    let mut queue: Vec<ast::Import> = main.imports.iter().rev().cloned().collect();
+    let mut asked: BTreeMap<(FileId, String, String), Span> = BTreeMap::new();
     let mut missing: HashSet<String> = HashSet::new();
     while let Some(import) = queue.pop() {
         let path: Vec<&str> = import.path.iter().map(|name| name.text.as_str()).collect();
@@ -99,7 +177,7 @@ fn modules(
         if !loaded.contains_key(&path) {
             match module(&path, sources, load, diagnostics) {
                 Some(file) => {
-                    queue.extend(file.imports.iter().cloned());
+                    queue.extend(file.imports.iter().rev().cloned());
                     loaded.insert(path.clone(), (file, HashSet::new()));
                 }
                 None => {
@@ -121,7 +199,20 @@ fn modules(
             }
         }
         let Some((file, wanted)) = loaded.get_mut(&path) else { continue };
+        let importer = import.span.file;
         for name in &import.names {
+            if let Some(first) = asked.insert((importer, path.clone(), name.text.clone()), name.span) {
+                diagnostics.push(
+                    Diagnostic::error(
+                        "E0105",
+                        format!("`{}` is imported twice", name.text),
+                        name.span,
+                        "imported again here",
+                    )
+                    .place(first, "imported first here"),
+                );
+                continue;
+            }
             if !file.items.iter().any(|item| item_name(item) == Some(&name.text)) {
                 let known: Vec<&str> =
                     file.items.iter().filter_map(|item| item_name(item).map(String::as_str)).collect();
@@ -139,6 +230,7 @@ fn modules(
             wanted.insert(name.text.clone());
         }
     }
+    import_cycles(&loaded, diagnostics);
     let own: HashSet<(std::mem::Discriminant<Item>, String)> = main
         .items
         .iter()
@@ -161,6 +253,42 @@ fn modules(
     files
 }
 
+/// Reports modules that import each other, each circle once.
+fn import_cycles(loaded: &BTreeMap<String, (ast::File, HashSet<String>)>, diagnostics: &mut Vec<Diagnostic>) {
+    let path_of = |import: &ast::Import| {
+        import.path.iter().map(|name| name.text.as_str()).collect::<Vec<_>>().join("/")
+    };
+    let mut told: HashSet<String> = HashSet::new();
+    for start in loaded.keys() {
+        let mut seen = HashSet::new();
+        let mut queue: Vec<(String, Vec<Span>)> = vec![(start.clone(), Vec::new())];
+        while let Some((path, way)) = queue.pop() {
+            let Some((file, _)) = loaded.get(&path) else { continue };
+            for import in &file.imports {
+                let next = path_of(import);
+                let way: Vec<Span> = way.iter().copied().chain([import.span]).collect();
+                if next == *start && !told.contains(start) {
+                    let mut diagnostic = Diagnostic::error(
+                        "E0104",
+                        format!("the module `{}` imports itself", start.replace('/', ".")),
+                        way[0],
+                        "the circle begins here",
+                    )
+                    .help("put what both need into a third module");
+                    for span in &way[1..] {
+                        diagnostic = diagnostic.place(*span, "and goes on here");
+                    }
+                    diagnostics.push(diagnostic);
+                    told.extend(seen.iter().cloned());
+                    told.insert(start.clone());
+                } else if seen.insert(next.clone()) {
+                    queue.push((next, way));
+                }
+            }
+        }
+    }
+}
+
 fn module(
     path: &str,
     sources: &mut Sources,
@@ -172,6 +300,7 @@ fn module(
         let (parsed, found) = parser::parse(file, text);
         whole.imports.extend(parsed.imports);
         whole.items.extend(parsed.items);
+        whole.ranges.extend(parsed.ranges);
         diagnostics.extend(found);
     };
     let built_in = standard::module(path);

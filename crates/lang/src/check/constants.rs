@@ -4,6 +4,8 @@ use super::hir::{Expr, ExprKind};
 use super::types::{Type, largest};
 use super::{Checker, Context};
 use crate::ast::{self, BinaryOp, CastMode};
+use crate::diagnostic::Diagnostic;
+use crate::source::Span;
 
 impl Checker<'_> {
     /// The value of a constant expression of a type; reports what is no constant.
@@ -31,18 +33,40 @@ impl Checker<'_> {
         }
     }
 
+    /// Reports a bare number where a time is wanted.
+    pub(crate) fn check_unit(&mut self, expr: &ast::Expr) {
+        if let ast::ExprKind::Int(value) = expr.kind {
+            let at = Span::new(expr.span.file, expr.span.end, expr.span.end);
+            self.report(
+                Diagnostic::error("E0232", "a time has a unit", expr.span, format!("{value} of what?"))
+                    .help("units are `ns`, `us`, `ms`, `s`, `min` and `h`")
+                    .suggest("write seconds", at, "s"),
+            );
+        }
+    }
+
     /// Type and value of a declared constant, computed when first asked for.
     pub(crate) fn constant_named(&mut self, name: &str) -> Option<(Type, u128)> {
+        if self.open_names.contains(name) {
+            let span = self.constant_items.get(name)?.name.span;
+            self.error(
+                "E0106",
+                format!("the constant `{name}` needs itself"),
+                span,
+                "its value has no beginning",
+            );
+            return None;
+        }
         if let Some(known) = self.constants.get(name) {
             return known.clone();
         }
         let item = *self.constant_items.get(name)?;
-        // Marks it as being computed: a constant that needs itself finds no value.
-        self.constants.insert(name.to_string(), None);
+        self.open_names.insert(name.to_string());
         let ty = self.resolve_type(&item.ty);
         let scopes = std::mem::take(&mut self.scopes);
         let value = self.constant(&item.value, &ty);
         self.scopes = scopes;
+        self.open_names.remove(name);
         let known = value.map(|value| (ty, value));
         self.constants.insert(name.to_string(), known.clone());
         known

@@ -14,8 +14,14 @@ impl<'a> Checker<'a> {
         let mut fresh = Vec::new();
         for &item in items {
             if let Some((kind, name)) = declared_name(item)
-                && let Some(first) = seen.insert((kind, &name.text), name)
+                && let Some(first) = seen.get(&(kind, name.text.as_str()))
             {
+                let main = crate::source::FileId::default();
+                let (name, first) = if first.span.file == main && name.span.file != main {
+                    (*first, name)
+                } else {
+                    (name, *first)
+                };
                 self.report(
                     Diagnostic::error(
                         "E0101",
@@ -26,6 +32,9 @@ impl<'a> Checker<'a> {
                     .place(first.span, "declared first here"),
                 );
                 continue;
+            }
+            if let Some((kind, name)) = declared_name(item) {
+                seen.insert((kind, &name.text), name);
             }
             fresh.push(item);
         }
@@ -124,6 +133,7 @@ impl<'a> Checker<'a> {
                     }
                 }
                 Item::Every(item) => {
+                    self.check_unit(&item.period);
                     let period = self.constant(&item.period, &Type::Time).unwrap_or(1) as u64;
                     if period == 0 {
                         self.error(
@@ -137,6 +147,22 @@ impl<'a> Checker<'a> {
                     self.program.every.push((period.max(1), body));
                 }
                 _ => {}
+            }
+        }
+    }
+
+    /// Warns of reasons of the main file that no drop or punt names.
+    pub(crate) fn unused_reasons(&mut self, main: &'a ast::File) {
+        for item in &main.items {
+            if let Item::Reason(item) = item
+                && !self.reasons_used.contains(&item.name.text)
+            {
+                self.report(Diagnostic::warning(
+                    "W0408",
+                    format!("nothing is dropped or punted for `{}`", item.name.text),
+                    item.name.span,
+                    "declared here and never named",
+                ));
             }
         }
     }
@@ -158,6 +184,17 @@ impl<'a> Checker<'a> {
         let mut members: Vec<(String, u128)> = Vec::new();
         for (name, value) in &item.members {
             let value = self.constant(value, &Type::Uint(width)).unwrap_or(0);
+            if let Some((twin, _)) =
+                members.iter().find(|(other, known)| *known == value && *other != name.text)
+            {
+                let twin = twin.clone();
+                self.error(
+                    "E0107",
+                    format!("`{twin}` and `{}` stand for one value", name.text),
+                    name.span,
+                    format!("{value} is `{twin}` already"),
+                );
+            }
             if members.iter().any(|(other, _)| *other == name.text) {
                 self.error(
                     "E0101",
@@ -258,6 +295,7 @@ impl<'a> Checker<'a> {
         let Some(&layout_id) = self.layout_names.get(&layout.text) else {
             let known: Vec<String> = self.layout_names.keys().cloned().collect();
             self.unknown("layout", &layout.text, layout.span, known.iter().map(String::as_str));
+            self.broken_headers.insert(name.text.clone());
             return None;
         };
         if let Some(&header) = self.header_names.get(&name.text) {
@@ -292,6 +330,7 @@ impl<'a> Checker<'a> {
         for name in &item.requires {
             match self.header_names.get(&name.text) {
                 Some(&header) => requires.push((header, name.span)),
+                None if self.broken_headers.contains(&name.text) => {}
                 None => {
                     let known: Vec<String> = self.header_names.keys().cloned().collect();
                     self.unknown("header", &name.text, name.span, known.iter().map(String::as_str));

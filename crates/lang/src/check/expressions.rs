@@ -1,8 +1,9 @@
 //! Expressions: every one gets a type; literals take the type that is expected of them.
 
-use super::hir::{Arm, Expr, ExprKind, LocalId};
+use super::hir::{Arm, Expr, ExprKind, LocalId, TableValue};
+use super::operators::same;
 use super::types::{Type, largest};
-use super::{Checker, Context, Function};
+use super::{Checker, Context, Function, counted};
 use crate::ast::{self, BinaryOp, CastMode, UnaryOp};
 use crate::diagnostic::Diagnostic;
 use crate::source::Span;
@@ -107,10 +108,15 @@ impl Checker<'_> {
             expr.span,
             format!("this is {}", expr.ty),
         );
-        if let (Some(from), Some(to)) = (expr.ty.width(), wanted.width()) {
-            diagnostic = if matches!(wanted, Type::Bool) {
-                diagnostic.help("compare it: a condition is true or false")
-            } else if from <= to {
+        if let Type::Option(_) = expr.ty {
+            diagnostic =
+                diagnostic.help("it may be missing: take it apart with `match … { some x => …, none => … }`");
+        } else if matches!(wanted, Type::Bool) && expr.ty.width().is_some() {
+            diagnostic = diagnostic.help("compare it: a condition is true or false");
+        } else if let (Some(from), Some(to)) = (expr.ty.width(), wanted.width())
+            && expr.ty.converts_to(wanted)
+        {
+            diagnostic = if from <= to {
                 let at = Span::new(expr.span.file, expr.span.end, expr.span.end);
                 diagnostic.suggest(format!("convert it: `as {wanted}`"), at, format!(" as {wanted}"))
             } else {
@@ -135,7 +141,7 @@ impl Checker<'_> {
         single
     }
 
-    fn expect_number(&mut self, expr: &Expr) -> bool {
+    pub(crate) fn expect_number(&mut self, expr: &Expr) -> bool {
         if expr.ty.is_number() {
             return true;
         }
@@ -193,12 +199,27 @@ impl Checker<'_> {
         }
         let packet_word = matches!(name, "in_port" | "length" | "payload");
         if packet_word && self.context != Context::Packet {
-            let place = self.place_in_words();
+            self.no_packet(span, format!("`{name}` belongs to a packet"));
+            return error(span);
+        }
+        if name == "now" && !matches!(self.context, Context::Packet | Context::Handler) {
             self.error(
-                "E0415",
-                format!("there is no packet {place}"),
+                "E0208",
+                "this must be a constant",
                 span,
-                format!("`{name}` belongs to a packet"),
+                "the time is known only while the program runs",
+            );
+            return error(span);
+        }
+        if matches!(self.context, Context::Layout(_)) && self.layout_fields.contains(name) {
+            self.report(
+                Diagnostic::error(
+                    "E0309",
+                    format!("`{name}` is not known yet here"),
+                    span,
+                    "this field stands behind",
+                )
+                .help("sizes and conditions use the fields before them"),
             );
             return error(span);
         }
@@ -229,6 +250,13 @@ impl Checker<'_> {
             );
             return error(span);
         }
+        if let Some(Type::Variants(table, _)) = expected
+            && let TableValue::Variants(variants) = &self.program.tables[table.0].value
+        {
+            let known: Vec<String> = variants.iter().map(|(variant, _)| variant.clone()).collect();
+            self.unknown("variant", name, span, known.iter().map(String::as_str));
+            return error(span);
+        }
         let mut known: Vec<String> = self.scopes.iter().flat_map(|scope| scope.keys().cloned()).collect();
         known.extend(self.constant_items.keys().map(|name| name.to_string()));
         known.extend(["in_port", "length", "payload", "now"].map(String::from));
@@ -237,14 +265,6 @@ impl Checker<'_> {
         }
         self.unknown("value", name, span, known.iter().map(String::as_str));
         error(span)
-    }
-
-    fn place_in_words(&self) -> &'static str {
-        match self.context {
-            Context::Handler => "in an event or periodic handler: hand over what is needed as an argument",
-            Context::Function => "in a function: hand over what is needed as an argument",
-            _ => "here",
-        }
     }
 
     fn own_field(&mut self, layout: usize, index: usize, expected: Option<&Type>, span: Span) -> Expr {
@@ -297,13 +317,7 @@ impl Checker<'_> {
             }
             if let Some(header) = self.find_header(word) {
                 if self.context != Context::Packet {
-                    let place = self.place_in_words();
-                    self.error(
-                        "E0415",
-                        format!("there is no packet {place}"),
-                        span,
-                        format!("`{word}` is a header of a packet"),
-                    );
+                    self.no_packet(span, format!("`{word}` is a header of a packet"));
                     return error(span);
                 }
                 let layout = &self.program.layouts[self.program.headers[header.0].layout.0];
@@ -320,6 +334,9 @@ impl Checker<'_> {
                     field.ty.clone()
                 };
                 return Expr { kind: ExprKind::Field(header, index), ty, span };
+            }
+            if self.broken_headers.contains(word) {
+                return error(span);
             }
             if !matches!(self.context, Context::Layout(_)) {
                 let mut known: Vec<String> = self.header_names.keys().cloned().collect();
@@ -385,24 +402,31 @@ impl Checker<'_> {
         {
             return self.variant(*table, variant, args, span);
         }
+        if self.open_functions.contains(&name.text) {
+            self.error(
+                "E0214",
+                format!("the function `{}` needs itself", name.text),
+                name.span,
+                "a function cannot call itself, directly or through others",
+            );
+            return error(span);
+        }
         let Some(function) = self.function_named(&name.text) else {
             if !self.function_items.contains_key(name.text.as_str()) {
                 let known: Vec<String> = self.function_items.keys().map(|name| name.to_string()).collect();
                 self.unknown("function", &name.text, name.span, known.iter().map(String::as_str));
-            } else if !self.failed() {
-                self.error(
-                    "E0214",
-                    format!("the function `{}` needs itself", name.text),
-                    name.span,
-                    "a function cannot call itself, directly or through others",
-                );
             }
             return error(span);
         };
         if args.len() != function.params.len() {
             self.error(
                 "E0206",
-                format!("`{}` takes {} values, not {}", name.text, function.params.len(), args.len()),
+                format!(
+                    "`{}` takes {}, not {}",
+                    name.text,
+                    counted(function.params.len(), "value"),
+                    args.len()
+                ),
                 span,
                 "wrong number of values",
             );
@@ -434,8 +458,8 @@ impl Checker<'_> {
             return known.clone();
         }
         let item = *self.function_items.get(name)?;
-        // Marks it as being checked: a function that needs itself finds nothing.
         self.functions.insert(name.to_string(), None);
+        self.open_functions.insert(name.to_string());
         let result = self.resolve_type(&item.result);
         let scopes = std::mem::take(&mut self.scopes);
         let context = std::mem::replace(&mut self.context, Context::Function);
@@ -455,136 +479,8 @@ impl Checker<'_> {
         let function =
             (fits && value.ty != Type::Unknown).then_some(Function { params, result, value, size });
         self.functions.insert(name.to_string(), function.clone());
+        self.open_functions.remove(name);
         function
-    }
-
-    fn binary(
-        &mut self,
-        op: BinaryOp,
-        a: &ast::Expr,
-        b: &ast::Expr,
-        expected: Option<&Type>,
-        span: Span,
-    ) -> Expr {
-        match op {
-            BinaryOp::And | BinaryOp::Or => {
-                let a = self.expression(a, Some(&Type::Bool));
-                let b = self.expression(b, Some(&Type::Bool));
-                self.expect_type(&a, &Type::Bool);
-                self.expect_type(&b, &Type::Bool);
-                Expr {
-                    kind: ExprKind::Logic(op == BinaryOp::And, Box::new(a), Box::new(b)),
-                    ty: Type::Bool,
-                    span,
-                }
-            }
-            BinaryOp::Eq | BinaryOp::Ne | BinaryOp::Lt | BinaryOp::Le | BinaryOp::Gt | BinaryOp::Ge => {
-                let (a, b) = self.alike(a, b, None);
-                if a.ty != Type::Unknown && b.ty != Type::Unknown && a.ty.width().is_none() {
-                    let help = if matches!(a.ty, Type::Option(_)) {
-                        "take it apart with `match`"
-                    } else {
-                        "compare its parts"
-                    };
-                    self.report(
-                        Diagnostic::error(
-                            "E0216",
-                            format!("{} cannot be compared", a.ty),
-                            span,
-                            "no single values",
-                        )
-                        .help(help),
-                    );
-                    return error(span);
-                }
-                Expr { kind: ExprKind::Compare(op, Box::new(a), Box::new(b)), ty: Type::Bool, span }
-            }
-            BinaryOp::ShiftLeft | BinaryOp::ShiftRight => {
-                let a = self.expression(a, expected);
-                self.expect_number(&a);
-                let b = self.expression(b, Some(&a.ty));
-                self.expect_number(&b);
-                Expr { ty: a.ty.clone(), kind: ExprKind::Binary(op, Box::new(a), Box::new(b)), span }
-            }
-            _ => {
-                let (a, b) = self.alike(a, b, expected);
-                let bitwise = matches!(op, BinaryOp::BitAnd | BinaryOp::BitOr | BinaryOp::BitXor);
-                if !(bitwise && a.ty == Type::Bool) && !(self.expect_number(&a) && self.expect_number(&b)) {
-                    return error(span);
-                }
-                Expr { ty: a.ty.clone(), kind: ExprKind::Binary(op, Box::new(a), Box::new(b)), span }
-            }
-        }
-    }
-
-    /// Checks two expressions that must have one type; a literal takes the type of the other.
-    fn alike(&mut self, a: &ast::Expr, b: &ast::Expr, expected: Option<&Type>) -> (Expr, Expr) {
-        let (a, b) = if is_literal(a) && !is_literal(b) {
-            let b = self.expression(b, expected);
-            (self.expression(a, Some(&b.ty).filter(|ty| **ty != Type::Unknown).or(expected)), b)
-        } else {
-            let a = self.expression(a, expected);
-            let b = self.expression(b, Some(&a.ty).filter(|ty| **ty != Type::Unknown).or(expected));
-            (a, b)
-        };
-        if !a.ty.fits(&b.ty) {
-            let mut diagnostic = Diagnostic::error(
-                "E0200",
-                format!("{} and {} do not go together", a.ty, b.ty),
-                b.span,
-                format!("this is {}", b.ty),
-            )
-            .place(a.span, format!("this is {}", a.ty));
-            if let (Some(left), Some(right)) = (a.ty.width(), b.ty.width()) {
-                let (narrow, wide) = if left < right { (&a, &b.ty) } else { (&b, &a.ty) };
-                let at = Span::new(narrow.span.file, narrow.span.end, narrow.span.end);
-                diagnostic = diagnostic.suggest(
-                    format!("convert one of them: `as {wide}`"),
-                    at,
-                    format!(" as {wide}"),
-                );
-            }
-            self.report(diagnostic);
-            return (error(a.span), error(b.span));
-        }
-        (a, b)
-    }
-
-    fn cast(&mut self, inner: &ast::Expr, mode: CastMode, ty: &ast::Type, span: Span) -> Expr {
-        let ty = self.resolve_type(ty);
-        let inner = self.expression(inner, None);
-        if inner.ty != Type::Unknown && (inner.ty.width().is_none() || ty.width().is_none()) {
-            self.error(
-                "E0217",
-                format!("{} cannot be converted to {ty}", inner.ty),
-                span,
-                "no single number",
-            );
-            return error(span);
-        }
-        Expr { kind: ExprKind::Cast(Box::new(inner), mode), ty, span }
-    }
-
-    fn in_prefix(&mut self, value: &ast::Expr, prefix: &ast::Expr, span: Span) -> Expr {
-        let (ty, bits, length) = match &prefix.kind {
-            ast::ExprKind::Prefix4(address, length) => (Type::Ip4, u128::from(*address), *length),
-            ast::ExprKind::Prefix6(address, length) => (Type::Ip6, *address, *length),
-            _ => {
-                self.error(
-                    "E0209",
-                    "`in` takes a prefix or a range",
-                    prefix.span,
-                    "write 10.0.0.0/8 or 1..5",
-                );
-                return error(span);
-            }
-        };
-        let value = self.expression(value, Some(&ty));
-        if !self.expect_type(&value, &ty) {
-            return error(span);
-        }
-        let mask = prefix_mask(ty.width().unwrap_or(32), length);
-        Expr { kind: ExprKind::Masked(Box::new(value), mask, bits & mask), ty: Type::Bool, span }
     }
 
     fn match_expression(
@@ -598,9 +494,12 @@ impl Checker<'_> {
         let mut checked: Vec<Arm<Expr>> = Vec::new();
         let mut ty: Option<Type> = expected.cloned();
         let mut first: Option<Type> = None;
+        let mut broken = false;
         for arm in arms {
             self.scopes.push(Default::default());
+            let before = self.diagnostics.len();
             let pattern = self.pattern(&arm.pattern, &value.ty);
+            broken |= self.diagnostics.len() > before;
             let guard = arm.guard.as_ref().map(|guard| {
                 let guard = self.expression(guard, Some(&Type::Bool));
                 self.expect_type(&guard, &Type::Bool);
@@ -617,16 +516,12 @@ impl Checker<'_> {
             }
             checked.push(Arm { pattern, guard, body, span: arm.pattern.span });
         }
-        self.check_arms(&value.ty, &checked, span);
+        if !broken {
+            self.check_arms(&value.ty, &checked, span);
+        }
         let ty = first.unwrap_or(Type::Unknown);
         Expr { kind: ExprKind::Match(Box::new(value), checked), ty, span }
     }
-}
-
-/// The mask of a prefix.
-pub(crate) fn prefix_mask(width: u8, length: u8) -> u128 {
-    let length = length.min(width);
-    largest(width) & !(if length == width { 0 } else { largest(width - length) })
 }
 
 /// A constant.
@@ -637,33 +532,4 @@ pub(crate) fn constant(value: u128, ty: Type, span: Span) -> Expr {
 /// What stands for an expression that was reported.
 pub(crate) fn error(span: Span) -> Expr {
     Expr { kind: ExprKind::Error, ty: Type::Unknown, span }
-}
-
-/// Are two conditions written alike?
-fn same(a: &ast::Expr, b: &ast::Expr) -> bool {
-    match (&a.kind, &b.kind) {
-        (ast::ExprKind::Unary(op, a), ast::ExprKind::Unary(other, b)) => op == other && same(a, b),
-        (ast::ExprKind::Binary(op, a, b), ast::ExprKind::Binary(other, c, d)) => {
-            op == other && same(a, c) && same(b, d)
-        }
-        (ast::ExprKind::Field(a, name), ast::ExprKind::Field(b, other)) => {
-            name.text == other.text && same(a, b)
-        }
-        (a, b) => a == b,
-    }
-}
-
-fn is_literal(expr: &ast::Expr) -> bool {
-    match &expr.kind {
-        ast::ExprKind::Int(_) => true,
-        ast::ExprKind::Unary(_, inner) => is_literal(inner),
-        ast::ExprKind::Binary(op, a, b) => {
-            !matches!(
-                op,
-                BinaryOp::Eq | BinaryOp::Ne | BinaryOp::Lt | BinaryOp::Le | BinaryOp::Gt | BinaryOp::Ge
-            ) && is_literal(a)
-                && is_literal(b)
-        }
-        _ => false,
-    }
 }

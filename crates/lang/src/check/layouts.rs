@@ -26,6 +26,16 @@ impl Checker<'_> {
         self.program.layouts.push(layout.clone());
         let mut bits = 0u32;
         let mut run: Vec<usize> = Vec::new();
+        let mut misplaced = false;
+        self.layout_fields = item.fields.iter().map(|field| field.name.text.clone()).collect();
+        if item.fields.is_empty() {
+            self.error(
+                "E0313",
+                format!("the layout `{}` has no fields", layout.name),
+                item.name.span,
+                "a header has at least one field",
+            );
+        }
         for field in &item.fields {
             if let Some(other) = layout.fields.iter().find(|other| other.name == field.name.text) {
                 self.report(
@@ -41,6 +51,7 @@ impl Checker<'_> {
             }
             let index = layout.fields.len();
             let mut checked = self.field(field);
+            misplaced |= checked.ty == Type::Unknown;
             self.context = Context::Layout(id);
             let when = field.when.as_ref().map(|when| {
                 let when_checked = self.expression(when, Some(&Type::Bool));
@@ -60,7 +71,9 @@ impl Checker<'_> {
             checked.conditional = when.is_some();
             let width = u32::from(checked.ty.width().unwrap_or(0));
             if when.is_some() || length.is_some() {
-                if !bits.is_multiple_of(8) {
+                let begins_inside = !bits.is_multiple_of(8);
+                if begins_inside {
+                    misplaced = true;
                     self.error(
                         "E0301",
                         format!("`{}` does not begin at a whole byte", field.name.text),
@@ -76,7 +89,7 @@ impl Checker<'_> {
                         Group::Conditional { field: index, when, size: ConditionalSize::Variable(length) }
                     }
                     (Some(when), None) => {
-                        if !width.is_multiple_of(8) {
+                        if !width.is_multiple_of(8) && !begins_inside && checked.ty != Type::Unknown {
                             self.error(
                                 "E0302",
                                 format!(
@@ -122,7 +135,7 @@ impl Checker<'_> {
             layout.fields.push(checked);
             self.program.layouts[id.0] = layout.clone();
         }
-        if !bits.is_multiple_of(8) {
+        if !bits.is_multiple_of(8) && !misplaced {
             self.error(
                 "E0305",
                 format!("the layout `{}` does not end at a whole byte", layout.name),
@@ -141,6 +154,7 @@ impl Checker<'_> {
             layout.next = self.next(next, &layout, id);
         }
         self.program.layouts.pop();
+        self.layout_fields.clear();
         layout
     }
 
@@ -149,7 +163,7 @@ impl Checker<'_> {
             FieldType::Scalar(ty) => (self.resolve_type(ty), Vec::new()),
             FieldType::Flags(ty, names) => {
                 let resolved = self.resolve_type(ty);
-                if resolved.width() != Some(names.len() as u8) && resolved != Type::Unknown {
+                if resolved.width().map(usize::from) != Some(names.len()) && resolved != Type::Unknown {
                     self.error(
                         "E0306",
                         format!("`{}` has {} names for {resolved}", field.name.text, names.len()),

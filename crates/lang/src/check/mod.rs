@@ -5,6 +5,7 @@ pub mod declarations;
 pub mod expressions;
 pub mod hir;
 pub mod layouts;
+pub mod operators;
 pub mod packets;
 pub mod patterns;
 pub mod statements;
@@ -17,8 +18,11 @@ use crate::diagnostic::{Diagnostic, Severity};
 use crate::source::Span;
 use crate::testcase::TestCase;
 use hir::{HeaderId, LayoutId, LocalId, StageId};
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use types::{EnumId, TableId, Type};
+
+/// So many names are listed where one is not known.
+const MOST_LISTED: usize = 16;
 
 /// How the values of a type are shown.
 pub type Kinds = Box<dyn Fn(&Type) -> crate::ir::Kind>;
@@ -34,6 +38,9 @@ pub fn check(
     let items: Vec<&ast::Item> = files.iter().flat_map(|file| &file.items).collect();
     checker.declare(&items);
     checker.define_bodies(&items);
+    if let Some(main) = files.first() {
+        checker.unused_reasons(main);
+    }
     checker.declare_test_layouts(test_layouts);
     let tests = match files.first() {
         Some(main) if !checker.failed() => checker.tests(main),
@@ -93,6 +100,7 @@ pub(crate) struct Checker<'a> {
     pub(crate) table_names: HashMap<String, TableId>,
     pub(crate) counter_names: HashMap<String, u32>,
     pub(crate) reason_names: HashMap<String, Span>,
+    pub(crate) reasons_used: HashSet<String>,
     pub(crate) function_items: HashMap<&'a str, &'a ast::Function>,
     pub(crate) functions: HashMap<String, Option<Function>>,
     pub(crate) stage_names: HashMap<String, StageId>,
@@ -107,6 +115,16 @@ pub(crate) struct Checker<'a> {
     pub(crate) inlined: usize,
     /// Tables without capacity and without a way to evict.
     pub(crate) missing_bounds: HashMap<String, (bool, bool)>,
+    /// Tables that were reported for saying nothing about eviction.
+    pub(crate) missing_evict: HashSet<String>,
+    /// Constants that are being computed: one that needs itself is found among them.
+    pub(crate) open_names: HashSet<String>,
+    /// The same of functions.
+    pub(crate) open_functions: HashSet<String>,
+    /// Header names whose layout is wrong; what is read of them was reported where they are declared.
+    pub(crate) broken_headers: HashSet<String>,
+    /// Fields of the layout being described, also those that stand behind.
+    pub(crate) layout_fields: HashSet<String>,
 }
 
 impl Checker<'_> {
@@ -124,6 +142,22 @@ impl Checker<'_> {
         label: impl Into<String>,
     ) {
         self.report(Diagnostic::error(code, headline, span, label));
+    }
+
+    /// Reports a use of a packet where there is none.
+    pub(crate) fn no_packet(&mut self, span: Span, label: String) {
+        if matches!(self.context, Context::Constant | Context::Layout(_)) {
+            return self.error("E0208", "this must be a constant", span, label);
+        }
+        let place = if self.context == Context::Function {
+            "in a function"
+        } else {
+            "in an event or periodic handler"
+        };
+        self.report(
+            Diagnostic::error("E0415", format!("there is no packet {place}"), span, label)
+                .help("hand over what is needed as an argument"),
+        );
     }
 
     pub(crate) fn failed(&self) -> bool {
@@ -160,7 +194,10 @@ impl Checker<'_> {
         span: Span,
         known: impl Iterator<Item = &'n str>,
     ) {
-        let nearest = nearest(name, known);
+        let mut known: Vec<&str> = known.collect();
+        known.sort_unstable();
+        known.dedup();
+        let nearest = nearest(name, known.iter().copied());
         let mut diagnostic = Diagnostic::error(
             "E0100",
             format!("there is no {what} `{name}`"),
@@ -169,6 +206,8 @@ impl Checker<'_> {
         );
         if let Some(nearest) = nearest {
             diagnostic = diagnostic.suggest(format!("did you mean `{nearest}`?"), span, nearest);
+        } else if (1..=MOST_LISTED).contains(&known.len()) {
+            diagnostic = diagnostic.help(format!("there are: {}", known.join(", ")));
         }
         self.report(diagnostic);
     }
@@ -183,18 +222,26 @@ pub(crate) fn nearest<'n>(name: &str, known: impl Iterator<Item = &'n str>) -> O
         .map(|(_, candidate)| candidate.to_string())
 }
 
-/// Edits (insert, delete, replace) from one word to the other: Levenshtein's distance, row by row.
+/// Edits (insert, delete, replace, swap neighbours) from one word to the other: Damerau's distance without overlapping swaps, row by row.
 fn distance(a: &str, b: &str) -> usize {
-    let b: Vec<char> = b.chars().collect();
-    let mut row: Vec<usize> = (0..=b.len()).collect();
-    for (i, from) in a.chars().enumerate() {
-        let mut diagonal = row[0];
-        row[0] = i + 1;
-        for (j, &to) in b.iter().enumerate() {
-            let replaced = diagonal + usize::from(from != to);
-            diagonal = row[j + 1];
-            row[j + 1] = replaced.min(row[j] + 1).min(diagonal + 1);
+    let (a, b): (Vec<char>, Vec<char>) = (a.chars().collect(), b.chars().collect());
+    let mut rows: Vec<Vec<usize>> = vec![(0..=b.len()).collect()];
+    for i in 1..=a.len() {
+        let mut row = vec![i];
+        for j in 1..=b.len() {
+            let replaced = rows[i - 1][j - 1] + usize::from(a[i - 1] != b[j - 1]);
+            let mut least = replaced.min(row[j - 1] + 1).min(rows[i - 1][j] + 1);
+            if i > 1 && j > 1 && a[i - 1] == b[j - 2] && a[i - 2] == b[j - 1] {
+                least = least.min(rows[i - 2][j - 2] + 1);
+            }
+            row.push(least);
         }
+        rows.push(row);
     }
-    row[b.len()]
+    rows[a.len()][b.len()]
+}
+
+/// `1 value`, `2 values`.
+pub(crate) fn counted(count: usize, what: &str) -> String {
+    if count == 1 { format!("1 {what}") } else { format!("{count} {what}s") }
 }

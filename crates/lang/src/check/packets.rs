@@ -57,7 +57,7 @@ impl Checker<'_> {
                     if self.context != Context::Packet {
                         self.error(
                             "E0415",
-                            "there is no packet here",
+                            "there is no packet whose payload could be used here",
                             *span,
                             "`payload` is the rest of a received packet",
                         );

@@ -6,7 +6,7 @@
 
 use super::hir::{Arm, Pattern, TableValue};
 use super::types::{TableId, Type};
-use super::{Checker, expressions::prefix_mask};
+use super::{Checker, operators::prefix_mask};
 use crate::ast::{self, PatternKind};
 use crate::diagnostic::Diagnostic;
 use crate::source::Span;
@@ -30,7 +30,11 @@ impl Checker<'_> {
             }
             (PatternKind::Some(inner), Type::Option(ty)) => Pattern::Some(Box::new(self.pattern(inner, ty))),
             (PatternKind::None, Type::Option(_)) => Pattern::None,
-            (PatternKind::Some(_) | PatternKind::None, Type::Unknown) => Pattern::Any,
+            (PatternKind::Some(inner), Type::Unknown) => {
+                self.pattern(inner, &Type::Unknown);
+                Pattern::Any
+            }
+            (PatternKind::None, Type::Unknown) => Pattern::Any,
             (PatternKind::Some(_) | PatternKind::None, _) => {
                 self.report(
                     Diagnostic::error(
@@ -211,6 +215,20 @@ impl Checker<'_> {
                     arm.span,
                     "the arms above fit everything it fits",
                 ));
+            } else if let Pattern::Either(parts) = &arm.pattern {
+                let mut above = rows.clone();
+                for part in parts {
+                    let part = vec![part.clone()];
+                    if !self.useful(&[ty.clone()], &above, &part, &mut budget) && budget > 0 {
+                        self.report(Diagnostic::warning(
+                            "W0405",
+                            "a part of this arm never matches",
+                            arm.span,
+                            format!("{} fits nothing that is not taken before it", part_in_words(&part[0])),
+                        ));
+                    }
+                    above.push(part);
+                }
             }
             if arm.guard.is_none() {
                 rows.push(row);
@@ -333,6 +351,14 @@ impl Checker<'_> {
         let Some(query) = open(query) else { return false };
         let rows: Vec<Vec<Pattern>> = rows.iter().filter_map(|row| open(row)).collect();
         self.useful(types, &rows, &query, budget)
+    }
+}
+
+fn part_in_words(pattern: &Pattern) -> String {
+    match pattern {
+        Pattern::Range(from, to) if from == to => from.to_string(),
+        Pattern::Range(from, to) => format!("{from}..{to}"),
+        _ => "one of its alternatives".to_string(),
     }
 }
 

@@ -1,8 +1,9 @@
 //! Statements: blocks, verdicts, transfers, state. Knows for every block whether a path falls out of its end.
 
-use super::hir::{self, Arm, Block, Expr, HeaderId, Stmt, StmtKind, Write};
+use super::hir::{self, Arm, Block, Expr, ExprKind, HeaderId, Stmt, StmtKind, Write};
+use super::operators::same;
 use super::types::{TableId, Type};
-use super::{Checker, Context};
+use super::{Checker, Context, counted};
 use crate::ast;
 use crate::diagnostic::Diagnostic;
 use crate::ir::Evict;
@@ -62,6 +63,12 @@ impl<'a> Checker<'a> {
         }
     }
 
+    /// A span of time; a bare number is none.
+    fn time(&mut self, expr: &'a ast::Expr) -> Expr {
+        self.check_unit(expr);
+        self.typed(expr, &Type::Time)
+    }
+
     fn typed(&mut self, expr: &'a ast::Expr, ty: &Type) -> Expr {
         let checked = self.expression(expr, Some(ty));
         self.expect_type(&checked, ty);
@@ -95,15 +102,20 @@ impl<'a> Checker<'a> {
                     );
                 }
                 let mut checked = Vec::new();
+                let mut broken = false;
                 for arm in arms {
                     self.scopes.push(Default::default());
+                    let before = self.diagnostics.len();
                     let pattern = self.pattern(&arm.pattern, &value.ty);
+                    broken |= self.diagnostics.len() > before;
                     let guard = arm.guard.as_ref().map(|guard| self.typed(guard, &Type::Bool));
                     let body = self.block(&arm.body);
                     self.scopes.pop();
                     checked.push(Arm { pattern, guard, body, span: arm.pattern.span });
                 }
-                self.check_arms(&value.ty, &checked, Span::new(span.file, span.start, span.start + 5));
+                if !broken {
+                    self.check_arms(&value.ty, &checked, Span::new(span.file, span.start, span.start + 5));
+                }
                 let ends = !checked.is_empty() && checked.iter().all(|arm| arm.body.ends);
                 (Some(StmtKind::Match(value, checked)), ends)
             }
@@ -118,38 +130,28 @@ impl<'a> Checker<'a> {
                         "`break` leaves a walk over headers: `for … in … as … { }`",
                     );
                 }
-                (Some(StmtKind::Break), true)
+                (Some(StmtKind::Break), self.walk_depth > 0)
             }
             Ast::Extract(names) => (self.extract(names, span), false),
             Ast::Learn(write, otherwise) => {
-                let write = self.write(write);
+                let checked = self.write(write);
+                self.check_refusal(checked.as_ref(), write, otherwise.is_some(), write.span);
                 let otherwise = self.optional_block(otherwise);
-                (write.map(|write| StmtKind::Learn(vec![write], otherwise)), false)
+                (checked.map(|write| StmtKind::Learn(vec![write], otherwise)), false)
             }
             Ast::Insert(write, otherwise) => {
                 let checked = self.write(write);
-                if let Some(checked) = &checked
-                    && otherwise.is_none()
-                    && self.program.tables[checked.table.0].evict == Evict::Refuse
-                    && !self.missing_bounds.get(&write.table.text).is_some_and(|missing| missing.1)
-                {
-                    let at = Span::new(write.span.file, write.span.end, write.span.end);
-                    self.report(
-                        Diagnostic::error(
-                            "E0513",
-                            format!("`{}` may be full", write.table.text),
-                            write.span,
-                            "what if the entry is refused?",
-                        )
-                        .help("say it with `else { … }`; `learn` instead of `insert` passes over it silently")
-                        .suggest("drop the packet", at, " else { drop table_full }"),
-                    );
-                }
+                self.check_refusal(checked.as_ref(), write, otherwise.is_some(), write.span);
                 let otherwise = self.optional_block(otherwise);
                 (checked.map(|write| StmtKind::Learn(vec![write], otherwise)), false)
             }
             Ast::LearnTogether(writes, otherwise) => {
-                let writes: Vec<Write> = writes.iter().filter_map(|write| self.write(write)).collect();
+                self.check_apart(writes);
+                let checked: Vec<Option<Write>> = writes.iter().map(|write| self.write(write)).collect();
+                for (write, checked) in writes.iter().zip(&checked) {
+                    self.check_refusal(checked.as_ref(), write, otherwise.is_some(), span);
+                }
+                let writes: Vec<Write> = checked.into_iter().flatten().collect();
                 let otherwise = self.optional_block(otherwise);
                 (Some(StmtKind::Learn(writes, otherwise)), false)
             }
@@ -168,12 +170,12 @@ impl<'a> Checker<'a> {
             Ast::Raise(delay, name, args) => (self.raise(delay.as_ref(), name, args, span), false),
             Ast::Emit(packet, port) => {
                 let made = self.made_packet(packet);
-                let port = self.typed(port, &Type::Port);
+                let port = self.port_value(port);
                 (made.map(|made| StmtKind::Emit(made, port)), false)
             }
             Ast::Copy(port) => {
                 self.needs_packet("copy", span);
-                let port = self.typed(port, &Type::Port);
+                let port = self.port_value(port);
                 (Some(StmtKind::Copy(port)), false)
             }
             Ast::Goto(name, args) => {
@@ -182,7 +184,7 @@ impl<'a> Checker<'a> {
             }
             Ast::Send(port) => {
                 self.needs_packet("send", span);
-                let port = self.typed(port, &Type::Port);
+                let port = self.port_value(port);
                 (Some(StmtKind::Send(port)), true)
             }
             Ast::Flood => {
@@ -191,11 +193,16 @@ impl<'a> Checker<'a> {
             }
             Ast::Multicast(ports) => {
                 self.needs_packet("multicast", span);
-                let mut numbers: Vec<u16> = ports
-                    .iter()
-                    .filter_map(|port| self.constant(port, &Type::Port))
-                    .map(|port| port as u16)
-                    .collect();
+                if ports.is_empty() {
+                    self.error("E0418", "this multicast names no port", span, "nothing would be sent");
+                }
+                let mut numbers: Vec<u16> = Vec::new();
+                for port in ports {
+                    if let Some(number) = self.constant(port, &Type::Port) {
+                        self.check_port(number, port.span);
+                        numbers.push(number as u16);
+                    }
+                }
                 numbers.sort_unstable();
                 if numbers.windows(2).any(|pair| pair[0] == pair[1]) {
                     self.error("E0418", "a port is listed twice", span, "every port gets one copy");
@@ -205,10 +212,12 @@ impl<'a> Checker<'a> {
             }
             Ast::Drop(reason) => {
                 self.needs_packet("drop", span);
+                self.reason_named(reason);
                 (Some(StmtKind::Drop(reason.text.clone())), true)
             }
             Ast::Punt(reason) => {
                 self.needs_packet("punt", span);
+                self.reason_named(reason);
                 (Some(StmtKind::Punt(reason.text.clone())), true)
             }
             Ast::Recirculate(hops) => {
@@ -223,6 +232,72 @@ impl<'a> Checker<'a> {
                     );
                 }
                 (Some(StmtKind::Recirculate(budget.clamp(1, 64) as u32)), true)
+            }
+        }
+    }
+
+    /// A program that declares reasons declares all of them: another name is a slip.
+    fn reason_named(&mut self, name: &ast::Name) {
+        self.reasons_used.insert(name.text.clone());
+        if !self.reason_names.is_empty() && !self.reason_names.contains_key(&name.text) {
+            let known: Vec<String> = self.reason_names.keys().cloned().collect();
+            self.unknown("reason", &name.text, name.span, known.iter().map(String::as_str));
+        }
+    }
+
+    fn port_value(&mut self, port: &'a ast::Expr) -> Expr {
+        let checked = self.typed(port, &Type::Port);
+        if let ExprKind::Const(number) = checked.kind {
+            self.check_port(number, port.span);
+        }
+        checked
+    }
+
+    pub(crate) fn check_port(&mut self, number: u128, span: Span) {
+        if number == 0 {
+            self.error("E0423", "there is no port 0", span, "ports are numbered from 1");
+        }
+    }
+
+    /// Reports a write that a full table may refuse where nothing says what happens then.
+    fn check_refusal(&mut self, checked: Option<&Write>, write: &ast::TableWrite, said: bool, span: Span) {
+        let Some(checked) = checked else { return };
+        let table = &self.program.tables[checked.table.0];
+        if said || table.evict != Evict::Refuse || self.missing_evict.contains(&table.name) {
+            return;
+        }
+        let at = Span::new(span.file, span.end, span.end);
+        self.report(
+            Diagnostic::error(
+                "E0513",
+                format!("`{}` may be full", write.table.text),
+                write.span,
+                "what if the entry is refused?",
+            )
+            .place(table.span, "a full table refuses new entries: `evict refuse`")
+            .help("say what becomes of the packet then: `else { … }`")
+            .suggest("go on without the entry", at, " else { }"),
+        );
+    }
+
+    /// Reports two writes of one `learn together` to the same entry.
+    fn check_apart(&mut self, writes: &[ast::TableWrite]) {
+        for (index, write) in writes.iter().enumerate() {
+            let twin = writes[..index].iter().find(|other| {
+                other.table.text == write.table.text
+                    && other.keys.len() == write.keys.len()
+                    && other.keys.iter().zip(&write.keys).all(|(a, b)| same(a, b))
+            });
+            if let Some(twin) = twin {
+                self.report(
+                    Diagnostic::error(
+                        "E0516",
+                        format!("one entry of `{}` is written twice at once", write.table.text),
+                        write.span,
+                        "the same key again",
+                    )
+                    .place(twin.span, "written first here"),
+                );
             }
         }
     }
@@ -308,6 +383,9 @@ impl<'a> Checker<'a> {
 
     fn header_field(&mut self, header: &ast::Name, field: &ast::Name) -> Option<(HeaderId, usize)> {
         let Some(id) = self.find_header(&header.text) else {
+            if self.broken_headers.contains(&header.text) {
+                return None;
+            }
             let known: Vec<String> = self.header_names.keys().cloned().collect();
             self.unknown("header", &header.text, header.span, known.iter().map(String::as_str));
             return None;
@@ -332,7 +410,11 @@ impl<'a> Checker<'a> {
     ) -> Option<StmtKind> {
         let from = self.constant(from, &Type::Uint(32))?;
         let to = self.constant(to, &Type::Uint(32))?;
-        let rounds = to.saturating_sub(from);
+        if to < from {
+            self.error("E0224", "this range is empty", span, "it ends before it begins");
+            return None;
+        }
+        let rounds = to - from;
         let before = self.unrolled;
         self.unrolled = self.unrolled.saturating_mul(rounds.max(1));
         if self.unrolled > LARGEST_UNROLLED {
@@ -453,6 +535,9 @@ impl<'a> Checker<'a> {
             .place(name.span, "packets write to it here")
             .help("for example `{ capacity 64k  age 300s  evict lru }`"),
         );
+        if evict {
+            self.missing_evict.insert(text.clone());
+        }
         self.missing_bounds.remove(&text);
         self.program.tables[id.0].age = Some(1);
     }
@@ -491,7 +576,7 @@ impl<'a> Checker<'a> {
         args: &'a [ast::Expr],
         span: Span,
     ) -> Option<StmtKind> {
-        let delay = delay.map(|delay| self.typed(delay, &Type::Time));
+        let delay = delay.map(|delay| self.time(delay));
         let Some(&event) = self.event_names.get(&name.text) else {
             let known: Vec<String> = self.event_names.keys().cloned().collect();
             self.unknown("event", &name.text, name.span, known.iter().map(String::as_str));
@@ -531,7 +616,7 @@ impl<'a> Checker<'a> {
         if args.len() != types.len() {
             self.error(
                 "E0206",
-                format!("`{name}` takes {} values, not {}", types.len(), args.len()),
+                format!("`{name}` takes {}, not {}", counted(types.len(), "value"), args.len()),
                 span,
                 "wrong number of values",
             );

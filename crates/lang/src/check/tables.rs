@@ -2,7 +2,7 @@
 
 use super::hir::{self, Expr, ExprKind, TableValue};
 use super::types::{TableId, Type};
-use super::{Checker, constants::fold, expressions::error};
+use super::{Checker, constants::fold, counted, expressions::error};
 use crate::ast::{self, Property};
 use crate::diagnostic::Diagnostic;
 use crate::ir::Evict;
@@ -31,7 +31,7 @@ impl Checker<'_> {
             self.report(
                 Diagnostic::error(
                     "E0503",
-                    format!("the key of `{name}` has {} parts, not {}", types.len(), keys.len()),
+                    format!("the key of `{name}` has {}, not {}", counted(types.len(), "part"), keys.len()),
                     span,
                     "wrong number of parts",
                 )
@@ -146,7 +146,7 @@ impl Checker<'_> {
         if params.len() != args.len() {
             self.error(
                 "E0206",
-                format!("this variant takes {} values, not {}", params.len(), args.len()),
+                format!("this variant takes {}, not {}", counted(params.len(), "value"), args.len()),
                 span,
                 "wrong number of values",
             );
@@ -259,8 +259,9 @@ impl Checker<'_> {
                     }
                     capacity = Some(value.clamp(1, 1 << 26) as u32);
                 }
-                Property::Age(expr) => table.age = self.positive_time(expr),
-                Property::Idle(expr) => table.idle = self.positive_time(expr),
+                // A time that is wrong was reported; the table is not unbounded for that.
+                Property::Age(expr) => table.age = self.positive_time(expr).or(Some(1)),
+                Property::Idle(expr) => table.idle = self.positive_time(expr).or(Some(1)),
                 Property::Evict(name) => match name.text.as_str() {
                     "lru" => evict = Some(Evict::Lru),
                     "refuse" => evict = Some(Evict::Refuse),
@@ -299,6 +300,7 @@ impl Checker<'_> {
     }
 
     fn positive_time(&mut self, expr: &ast::Expr) -> Option<u64> {
+        self.check_unit(expr);
         let value = self.constant(expr, &Type::Time)? as u64;
         if value == 0 {
             self.error(

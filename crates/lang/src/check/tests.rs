@@ -1,9 +1,12 @@
 //! Tests of the program text: their packets become bytes, their expectations numbers.
 
-use super::Checker;
 use super::types::Type;
+use super::{Checker, counted};
 use crate::ast::{self, Expectation, Item, TestStep};
+use crate::diagnostic::Diagnostic;
+use crate::source::Span;
 use crate::testcase::{Expected, Step, TestCase};
+use std::collections::HashMap;
 
 /// Ports of a test that does not say how many.
 const DEFAULT_PORTS: u16 = 5;
@@ -12,8 +15,20 @@ impl Checker<'_> {
     /// The tests of the main file.
     pub(crate) fn tests(&mut self, file: &ast::File) -> Vec<TestCase> {
         let mut cases = Vec::new();
+        let mut names: HashMap<&str, Span> = HashMap::new();
         for item in &file.items {
             if let Item::Test(test) = item {
+                if let Some(first) = names.insert(&test.name, test.span) {
+                    self.report(
+                        Diagnostic::error(
+                            "E0101",
+                            format!("the test \"{}\" is declared twice", test.name),
+                            test.span,
+                            "declared again here",
+                        )
+                        .place(first, "declared first here"),
+                    );
+                }
                 cases.push(self.test_case(test));
             }
         }
@@ -24,6 +39,7 @@ impl Checker<'_> {
         let mut case =
             TestCase { name: test.name.clone(), ports: DEFAULT_PORTS, steps: Vec::new(), span: test.span };
         let mut time = 0u64;
+        let mut entered = false;
         for step in &test.steps {
             match step {
                 TestStep::Ports(count) => {
@@ -35,7 +51,21 @@ impl Checker<'_> {
                 }
                 TestStep::Packet { port, packet, at, .. } => {
                     let number = self.port(port);
+                    entered = true;
+                    self.check_port(u128::from(number), port.span);
+                    if number > case.ports {
+                        self.report(
+                            Diagnostic::error(
+                                "E0622",
+                                format!("the test has no port {number}"),
+                                port.span,
+                                format!("ports are 1 to {}", case.ports),
+                            )
+                            .help(format!("say how many there are: `ports {number}`")),
+                        );
+                    }
                     if let Some(at) = at {
+                        self.check_unit(at);
                         let at_time = self.constant(at, &Type::Time).unwrap_or(0) as u64;
                         if at_time < time {
                             self.error(
@@ -52,11 +82,23 @@ impl Checker<'_> {
                     }
                 }
                 TestStep::After(delay) => {
+                    self.check_unit(delay);
                     let delay = self.constant(delay, &Type::Time).unwrap_or(0) as u64;
                     time = time.saturating_add(delay);
                     case.steps.push(Step::Advance(time));
                 }
                 TestStep::Expect(expectation, span) => {
+                    let of_state = matches!(expectation, Expectation::Entries(..) | Expectation::Count(..));
+                    let of_time =
+                        matches!(expectation, Expectation::Event(..) | Expectation::Out(..)) && time > 0;
+                    if !entered && !of_state && !of_time {
+                        self.error(
+                            "E0623",
+                            "nothing has come in yet that this could be about",
+                            *span,
+                            "no packet stands before this",
+                        );
+                    }
                     if let Some(expected) = self.expected(expectation) {
                         case.steps.push(Step::Expect(expected, *span));
                     }
@@ -124,7 +166,12 @@ impl Checker<'_> {
                 if types.len() != args.len() {
                     self.error(
                         "E0206",
-                        format!("`{}` takes {} values, not {}", name.text, types.len(), args.len()),
+                        format!(
+                            "`{}` takes {}, not {}",
+                            name.text,
+                            counted(types.len(), "value"),
+                            args.len()
+                        ),
                         name.span,
                         "wrong number of values",
                     );

@@ -72,6 +72,14 @@ impl Type {
         matches!(self, Type::Uint(_) | Type::Time | Type::Unknown)
     }
 
+    /// True if `as` between the two is something that people mean: numbers, or an address and the number it is.
+    pub fn converts_to(&self, wanted: &Type) -> bool {
+        let number = |ty: &Type| matches!(ty, Type::Uint(_) | Type::Port | Type::Enum(..) | Type::Time);
+        let address = matches!(self, Type::Ip4 | Type::Ip6 | Type::Mac);
+        number(self) && number(wanted)
+            || address && matches!(wanted, Type::Uint(_)) && self.width() == wanted.width()
+    }
+
     /// True if values of both may be compared or assigned.
     pub fn fits(&self, other: &Type) -> bool {
         match (self, other) {

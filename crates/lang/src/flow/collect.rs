@@ -45,6 +45,8 @@ pub enum Subject {
     Field(HeaderId, usize),
     /// A local.
     Local(LocalId),
+    /// A field of the layout that is being described.
+    Own(usize),
 }
 
 /// A transfer to another stage.
@@ -76,6 +78,8 @@ pub struct Facts {
     pub transfers: Vec<Transfer>,
     /// Places read, with the first place in the source; headers of walks aside.
     pub reads: Vec<(Read, Span)>,
+    /// Fields that are written.
+    pub written: Vec<(HeaderId, usize)>,
 }
 
 /// The facts of a stage.
@@ -118,6 +122,18 @@ pub fn raises_at_once(block: &Block) -> Vec<(usize, Span)> {
     found
 }
 
+/// Some packet leaves for good inside of the block.
+fn leaves(block: &Block) -> bool {
+    block.ends
+        || block.statements.iter().any(|statement| match &statement.kind {
+            StmtKind::If(_, yes, no) => leaves(yes) || leaves(no),
+            StmtKind::Match(_, arms) => arms.iter().any(|arm| leaves(&arm.body)),
+            StmtKind::For(_, _, _, body) | StmtKind::Walk(_, _, body) => leaves(body),
+            StmtKind::Learn(_, Some(otherwise)) => leaves(otherwise),
+            _ => false,
+        })
+}
+
 struct Collector<'p> {
     program: &'p Program,
     facts: Facts,
@@ -140,6 +156,13 @@ impl Collector<'_> {
         self.conditions.pop();
     }
 
+    /// Behind blocks that some packets leave for good and others do not, more holds than can be said here.
+    fn passed(&mut self, blocks: &[&Block]) {
+        if blocks.iter().any(|block| !block.ends && leaves(block)) {
+            self.conditions.push(Condition::Other);
+        }
+    }
+
     fn statement(&mut self, statement: &StmtKind, span: Span) {
         match statement {
             StmtKind::Assign(local, value) => {
@@ -154,6 +177,7 @@ impl Collector<'_> {
             StmtKind::Set(header, field, value) => {
                 self.expr(value);
                 self.field(*header, *field, span);
+                self.facts.written.push((*header, *field));
             }
             StmtKind::If(condition, yes, no) => {
                 self.expr(condition);
@@ -165,6 +189,7 @@ impl Collector<'_> {
                 } else if no.ends && !yes.ends {
                     self.conditions.push(holds(condition, true));
                 }
+                self.passed(&[yes, no]);
             }
             StmtKind::Match(value, arms) => {
                 self.expr(value);
@@ -175,16 +200,22 @@ impl Collector<'_> {
                     let condition = arm_condition(value, arms, index);
                     self.under(condition, &arm.body);
                 }
-                if arms.iter().any(|arm| arm.body.ends) && !arms.iter().all(|arm| arm.body.ends) {
+                let bodies: Vec<&Block> = arms.iter().map(|arm| &arm.body).collect();
+                if arms.iter().any(|arm| arm.body.ends) {
                     self.conditions.push(Condition::Other);
                 }
+                self.passed(&bodies);
             }
-            StmtKind::For(_, _, _, body) => self.under(Condition::Other, body),
+            StmtKind::For(_, _, _, body) => {
+                self.under(Condition::Other, body);
+                self.passed(&[body]);
+            }
             StmtKind::Walk(header, view, body) => {
                 self.expr(view);
                 self.walked.push(*header);
                 self.under(Condition::Other, body);
                 self.walked.pop();
+                self.passed(&[body]);
             }
             StmtKind::Extract(header, fields) => {
                 for &field in fields {
@@ -197,6 +228,7 @@ impl Collector<'_> {
                 }
                 if let Some(otherwise) = otherwise {
                     self.under(Condition::Other, otherwise);
+                    self.passed(&[otherwise]);
                 }
             }
             StmtKind::Remove(_, values) | StmtKind::SetDefault(_, values) => {
@@ -315,6 +347,7 @@ fn subject(expr: &Expr) -> Option<Subject> {
     match &expr.kind {
         ExprKind::Field(header, field) if expr.ty.width().is_some() => Some(Subject::Field(*header, *field)),
         ExprKind::Local(local) => Some(Subject::Local(*local)),
+        ExprKind::Own(field) => Some(Subject::Own(*field)),
         _ => None,
     }
 }
@@ -327,7 +360,7 @@ fn argument(expr: &Expr) -> Option<Argument> {
 }
 
 /// The condition that a boolean expression is true (or false).
-fn holds(expr: &Expr, truth: bool) -> Condition {
+pub fn holds(expr: &Expr, truth: bool) -> Condition {
     match &expr.kind {
         ExprKind::Not(inner) => holds(inner, !truth),
         ExprKind::Compare(op, a, b) => {

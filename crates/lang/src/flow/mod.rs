@@ -11,7 +11,7 @@ use crate::check::hir::{HeaderId, Program, StageId};
 use crate::diagnostic::Diagnostic;
 use crate::source::Span;
 use collect::{Facts, Read, Transfer};
-use std::collections::{BTreeSet, VecDeque};
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
 /// What the graph says, for lowering.
 #[derive(Clone, Debug, Default)]
@@ -38,9 +38,10 @@ pub fn analyse(program: &Program) -> (Flow, Vec<Diagnostic>) {
         return (Flow::default(), diagnostics);
     };
     let reached = reached(&facts, start);
+    let mut unreached: Vec<Diagnostic> = Vec::new();
     for (index, stage) in program.stages.iter().enumerate() {
         if !reached.contains(&StageId(index)) {
-            diagnostics.push(
+            unreached.push(
                 Diagnostic::warning(
                     "W0406",
                     format!("no packet reaches `{}`", stage.name),
@@ -60,7 +61,13 @@ pub fn analyse(program: &Program) -> (Flow, Vec<Diagnostic>) {
         facts,
     };
     check_cycles(program, &mut flow, &reached, &mut diagnostics);
-    check_decoded(program, &flow, start, &reached, &mut diagnostics);
+    let undecoded = check_decoded(program, &flow, start, &reached, &mut diagnostics);
+    // Where a header is missed whose decoder is never reached, that is said with the read.
+    let missed = |span: Span| {
+        let stage = program.stages.iter().find(|stage| stage.name_span == span);
+        stage.and_then(|stage| stage.header).is_some_and(|header| undecoded.contains(&header))
+    };
+    diagnostics.extend(unreached.into_iter().filter(|warning| !missed(warning.primary.span)));
     flow.needs = needs(program, &flow.facts, &reached);
     flow.order = order(&flow, start);
     check_events(program, &mut diagnostics);
@@ -190,7 +197,7 @@ fn check_cycles(
 }
 
 /// The shortest path of at least one transfer, through stages that `through` allows.
-fn path(
+pub fn path(
     facts: &[Facts],
     from: StageId,
     to: StageId,
@@ -229,7 +236,8 @@ fn check_decoded(
     start: StageId,
     reached: &BTreeSet<StageId>,
     diagnostics: &mut Vec<Diagnostic>,
-) {
+) -> BTreeSet<HeaderId> {
+    let mut undecoded = BTreeSet::new();
     for &stage in reached {
         let own = program.stages[stage.0].header;
         let known = |header: HeaderId| own == Some(header) || flow.available[stage.0].contains(&header);
@@ -241,20 +249,21 @@ fn check_decoded(
             if known(header) || !told.insert(header) {
                 continue;
             }
-            diagnostics.push(not_decoded(program, flow, start, stage, header, span, required));
+            undecoded.insert(header);
+            diagnostics.push(not_decoded(program, flow, (start, reached), stage, header, (span, required)));
         }
     }
+    undecoded
 }
 
 /// The diagnostic for a header that some path does not decode, with that path and a packet that takes it.
 fn not_decoded(
     program: &Program,
     flow: &Flow,
-    start: StageId,
+    (start, reached): (StageId, &BTreeSet<StageId>),
     stage: StageId,
     header: HeaderId,
-    span: Span,
-    required: bool,
+    (span, required): (Span, bool),
 ) -> Diagnostic {
     let name = &program.headers[header.0].name;
     let label = if required { "required here" } else { "read here" };
@@ -278,17 +287,18 @@ fn not_decoded(
         }
         diagnostic.witness = witness::packet(program, flow, start, &steps);
     }
-    let decoders: Vec<&str> = program
-        .stages
-        .iter()
-        .filter(|stage| stage.header == Some(header))
-        .map(|stage| stage.name.as_str())
-        .collect();
-    match decoders.first() {
-        Some(decoder) => diagnostic.help(format!(
-            "`{name}` is decoded in `{decoder}` only; let every path pass it, or do this in another stage"
-        )),
-        None => diagnostic,
+    let decoders: Vec<usize> =
+        (0..program.stages.len()).filter(|&index| program.stages[index].header == Some(header)).collect();
+    let names: Vec<String> =
+        decoders.iter().map(|&index| format!("`{}`", program.stages[index].name)).collect();
+    if decoders.iter().any(|&index| reached.contains(&StageId(index))) {
+        let names = names.join(" and ");
+        diagnostic.help(format!(
+            "`{name}` is decoded in {names} only; let every path pass there, or do this in another stage"
+        ))
+    } else {
+        let names = names.join(" or ");
+        diagnostic.help(format!("`{name}` is decoded in {names}, which no packet reaches: go there first"))
     }
 }
 
@@ -317,27 +327,39 @@ fn check_events(program: &Program, diagnostics: &mut Vec<Diagnostic>) {
         program.events.iter().map(|event| collect::raises_at_once(&event.body)).collect();
     let mut told = BTreeSet::new();
     for start in 0..raises.len() {
-        let mut seen = BTreeSet::new();
-        let mut stack: Vec<(usize, Span)> = raises[start].clone();
-        while let Some((event, span)) = stack.pop() {
-            if event == start {
-                if told.insert(start) {
-                    diagnostics.push(
-                        Diagnostic::error(
-                            "E0603",
-                            format!("`{}` raises itself at once", program.events[start].name),
-                            span,
-                            "raised again here",
-                        )
-                        .place(program.events[start].span, "the event")
-                        .help("let time pass in between: `after 1s raise …`"),
-                    );
+        if told.contains(&start) {
+            continue;
+        }
+        let mut came: BTreeMap<usize, (usize, Span)> = BTreeMap::new();
+        let mut queue = VecDeque::from([start]);
+        while let Some(event) = queue.pop_front() {
+            for &(next, span) in &raises[event] {
+                if came.contains_key(&next) {
+                    continue;
                 }
-                break;
-            }
-            if seen.insert(event) {
-                stack.extend(&raises[event]);
+                came.insert(next, (event, span));
+                queue.push_back(next);
             }
         }
+        let Some(&(mut event, last)) = came.get(&start) else { continue };
+        let mut circle = vec![(start, last)];
+        while event != start {
+            let (before, span) = came[&event];
+            circle.push((event, span));
+            event = before;
+        }
+        told.extend(circle.iter().map(|(event, _)| *event));
+        let mut diagnostic = Diagnostic::error(
+            "E0603",
+            format!("`{}` raises itself at once", program.events[start].name),
+            last,
+            "raised again here",
+        )
+        .place(program.events[start].span, "the event")
+        .help("let time pass in between: `after 1s raise …`");
+        for (event, span) in circle.iter().skip(1).rev() {
+            diagnostic = diagnostic.place(*span, format!("raises `{}`", program.events[*event].name));
+        }
+        diagnostics.push(diagnostic);
     }
 }

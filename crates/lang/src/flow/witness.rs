@@ -14,7 +14,28 @@ use std::fmt::Write;
 
 /// A packet that goes from the start along these transfers.
 pub fn packet(program: &Program, flow: &Flow, start: StageId, steps: &[Transfer]) -> Option<PacketWitness> {
+    packet_where(program, flow, start, steps, &[])
+}
+
+/// The same where fields lie in certain ranges besides.
+pub fn packet_where(
+    program: &Program,
+    flow: &Flow,
+    start: StageId,
+    steps: &[Transfer],
+    besides: &[(HeaderId, usize, Vec<(u128, u128)>)],
+) -> Option<PacketWitness> {
     let mut wanted: BTreeMap<(HeaderId, usize), Vec<(u128, u128)>> = BTreeMap::new();
+    for (header, field, ranges) in besides {
+        narrow(wanted.entry((*header, *field)).or_insert_with(|| allowed(program, *header, *field)), ranges);
+    }
+    // A condition on a field that is written may be about what was written and not about what came in; a walk may write anywhere.
+    let written: Vec<(HeaderId, usize)> =
+        flow.facts.iter().flat_map(|facts| facts.written.iter().copied()).collect();
+    let decoded = |header: HeaderId| program.stages.iter().any(|stage| stage.header == Some(header));
+    if written.iter().any(|(header, _)| !decoded(*header)) {
+        return None;
+    }
     let mut params: BTreeMap<Subject, Argument> = BTreeMap::new();
     let mut headers: Vec<HeaderId> = Vec::new();
     let mut stage = start;
@@ -28,42 +49,46 @@ pub fn packet(program: &Program, flow: &Flow, start: StageId, steps: &[Transfer]
         }
         for condition in &step.conditions {
             let Condition::Within(subject, ranges) = condition else { return None };
-            let mut subject = *subject;
-            while let Some(argument) = params.get(&subject) {
-                match argument {
-                    Argument::Subject(other) => subject = *other,
-                    Argument::Constant(value) => {
-                        return ranges
-                            .iter()
-                            .any(|(low, high)| (low..=high).contains(&value))
-                            .then(|| finish(program, &headers, &wanted))
-                            .flatten();
+            let subject = match params.get(subject) {
+                None => *subject,
+                Some(Argument::Subject(other)) => *other,
+                Some(Argument::Constant(value)) => {
+                    if !ranges.iter().any(|(low, high)| (low..=high).contains(&value)) {
+                        return None;
                     }
+                    continue;
                 }
-            }
+            };
             match subject {
+                Subject::Field(header, field) if written.contains(&(header, field)) => return None,
                 Subject::Field(header, field) => narrow(
                     wanted.entry((header, field)).or_insert_with(|| allowed(program, header, field)),
                     ranges,
                 ),
-                Subject::Local(_) => return None,
+                Subject::Local(_) | Subject::Own(_) => return None,
             }
         }
+        // Parameters that are handed over something computed stay unknown; a condition on one gives up.
+        let mut handed: BTreeMap<Subject, Argument> = BTreeMap::new();
         for (param, argument) in program.stages[step.to.0].params.iter().zip(&step.args) {
-            let argument = match (*argument)? {
-                Argument::Subject(subject) => {
-                    params.get(&subject).copied().unwrap_or(Argument::Subject(subject))
-                }
-                constant => constant,
+            let argument = match argument {
+                Some(Argument::Subject(subject)) => match (params.get(subject), subject) {
+                    (Some(known), _) => Some(*known),
+                    (None, Subject::Field(..)) => Some(Argument::Subject(*subject)),
+                    (None, Subject::Local(_) | Subject::Own(_)) => None,
+                },
+                known => *known,
             };
-            params.insert(Subject::Local(*param), argument);
+            if let Some(argument) = argument {
+                handed.insert(Subject::Local(*param), argument);
+            }
         }
+        params = handed;
         stage = step.to;
     }
     if let Some(header) = program.stages[stage.0].header {
         headers.push(header);
     }
-    debug_assert!(flow.facts.len() == program.stages.len());
     finish(program, &headers, &wanted)
 }
 
@@ -129,7 +154,7 @@ fn finish(
             .iter()
             .enumerate()
             .filter(|(index, _)| wanted.contains_key(&(header, *index)))
-            .map(|(index, field)| format!("{} {}", field.name, numbers[index].unwrap_or(0)))
+            .map(|(index, field)| format!("{} {}", field.name, in_words(numbers[index].unwrap_or(0))))
             .collect();
         if !decoded.is_empty() {
             decoded.push_str(" / ");
@@ -140,4 +165,9 @@ fn finish(
         }
     }
     (!bytes.is_empty()).then_some(PacketWitness { bytes, decoded })
+}
+
+/// Small numbers as people count, large ones as they stand in the bytes.
+fn in_words(number: u128) -> String {
+    if number < 256 { number.to_string() } else { format!("{number:#06x}") }
 }

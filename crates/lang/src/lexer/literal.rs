@@ -54,7 +54,9 @@ impl Lexer<'_> {
         }
         let continues = length == full && self.byte(length).is_some_and(is_word_byte);
         let double = run.contains("::");
-        if !(double || colons == 7 || colons == 5) {
+        // Two colons between digits begin nothing else, so an address was meant.
+        let meant = colons >= 2 && !continues && run.as_bytes()[0].is_ascii_digit();
+        if !(double || colons == 7 || colons == 5 || meant) {
             return false;
         }
         if continues {
@@ -66,8 +68,9 @@ impl Lexer<'_> {
             self.faulty_colons(length + word);
             return true;
         }
-        if !double && colons == 5 {
-            match mac(run) {
+        let short_groups = run.split(':').all(|group| group.len() <= 2);
+        if !double && (colons == 5 || colons < 7 && short_groups) {
+            match mac(run).filter(|_| colons == 5) {
                 Some(address) => self.push(TokenKind::Mac(address), length),
                 None => {
                     let span = self.span(self.at, self.at + length);

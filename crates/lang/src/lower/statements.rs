@@ -4,8 +4,9 @@ use super::env::{Range, Variable};
 use super::expressions::Shape;
 use super::{Exit, Lowering, Walk, to};
 use crate::check::hir::{Block, Expr, Group, HeaderId, StageId, Stmt, StmtKind};
-use crate::diagnostic::Diagnostic;
-use crate::flow::collect::{Read, Subject};
+use crate::diagnostic::{Diagnostic, PacketWitness};
+use crate::flow::collect::{Condition, Read, Subject, holds};
+use crate::flow::{self, witness::packet_where};
 use crate::ir::{BlockId, CompareOp, Op, Target, Terminator};
 use crate::source::Span;
 
@@ -247,12 +248,20 @@ impl Lowering<'_> {
                 format!("{condition} of `{name}` is not certain here"),
             )
             .place(next.span, "what follows depends on this")
-            .help(format!(
-                "check it first, for example `if !({}) {{ drop later_fragment }}`",
-                qualified(&condition, &name)
-            ));
-            self.report(diagnostic);
+            .help(format!("go on only where it holds: `if {} {{ … }}`", qualified(&condition, &name)));
+            let witness = self.unsettled_packet(header, when, span);
+            self.report(Diagnostic { witness, ..diagnostic });
         }
+    }
+
+    /// A packet that comes to a transfer of this stage although the condition of a header's `next` does not hold.
+    fn unsettled_packet(&self, header: HeaderId, when: &Expr, span: Span) -> Option<PacketWitness> {
+        let (stage, start) = (self.stage?, self.source.start?);
+        let Condition::Within(Subject::Own(field), ranges) = holds(when, false) else { return None };
+        let mut steps =
+            if stage == start { Vec::new() } else { flow::path(&self.flow.facts, start, stage, |_| true)? };
+        steps.extend(self.flow.facts[stage.0].transfers.iter().find(|step| step.span == span).cloned());
+        packet_where(self.source, self.flow, start, &steps, &[(header, field, ranges)])
     }
 
     fn recirculate(&mut self, budget: u32, span: Span) {

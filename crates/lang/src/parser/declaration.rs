@@ -56,6 +56,7 @@ impl Parser<'_> {
             if self.at == before {
                 self.advance();
             }
+            tree.ranges.push(self.since(self.tokens[before].span));
         }
         tree
     }

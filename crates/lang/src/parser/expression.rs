@@ -318,6 +318,15 @@ impl Parser<'_> {
         if next_statement {
             return self.no_value();
         }
+        if matches!(word, "learn" | "insert" | "remove")
+            && *self.kind_at(1) == TokenKind::Word
+            && self.is_at(2, Sign::BracketOpen)
+        {
+            return self.fail(
+                Diagnostic::error("E0073", "A value is needed here.", start, format!("`{word}` gives none"))
+                    .help(format!("`{word}` is a statement of its own: look the entry up afterwards.")),
+            );
+        }
         let name = self.any_word("A value", "here")?;
         let adjoining = !self.first_on_line();
         if adjoining && self.take(Sign::ParenOpen) {

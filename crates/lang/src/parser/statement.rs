@@ -33,7 +33,7 @@ impl Parser<'_> {
 
     fn statement_kind(&mut self) -> Parsed<StmtKind> {
         let word = self.word();
-        if !word.is_empty() && self.is_at(1, Sign::Assign) {
+        if !word.is_empty() && !matches!(word, "let" | "var") && self.is_at(1, Sign::Assign) {
             let name = self.name("A name", "before `=`")?;
             self.advance();
             return Ok(StmtKind::Assign(name, self.expression()?));
