@@ -56,6 +56,7 @@ pub struct Generator {
     damaged_left: u64,
     duration: u64,
     bidirectional: bool,
+    peer_share: f64,
     /// How many bytes too few web requests have had so far, and all packets together.
     missing_requests: f64,
     missing: f64,
@@ -138,6 +139,7 @@ impl Generator {
             damaged_left: part(profile.damaged_share),
             duration: profile.duration_ns,
             bidirectional: profile.bidirectional,
+            peer_share: profile.peer_share,
             missing_requests: 0.0,
             missing: 0.0,
             payload: Vec::with_capacity(LONGEST),
@@ -284,9 +286,19 @@ impl Generator {
             Kind::Fragment => &[2049],
             Kind::Icmp | Kind::Arp | Kind::Other => &[0],
         };
+        let client = flow % clients;
+        // Other bits of the hash than those that choose the server decide whether it is a peer.
+        let peer = kind == Kind::Web
+            && clients > 1
+            && ((scattered >> 16) as u16 as f64) < self.peer_share * 65_536.0;
+        let server = if peer {
+            Host { number: ((client + 1 + scattered % (clients - 1)) % clients) as u32, server: false }
+        } else {
+            Host { number: (scattered % u64::from(self.servers)) as u32, server: true }
+        };
         Ends {
-            client: Host { number: (flow % clients) as u32, server: false },
-            server: Host { number: (scattered % u64::from(self.servers)) as u32, server: true },
+            client: Host { number: client as u32, server: false },
+            server,
             ports: [port as u16, choices[(scattered >> 32) as usize % choices.len()]],
         }
     }

@@ -40,6 +40,8 @@ pub struct Profile {
     pub request_share: f64,
     /// The mean length of those, in bytes.
     pub request_bytes: f64,
+    /// Of the web flows, those between two clients: such hosts both ask and serve.
+    pub peer_share: f64,
     /// The exponent of the Zipf distribution of packets over flows: 0 is even, 1 as in the Internet.
     pub zipf_exponent: f64,
     /// The time from the first packet to the last, in nanoseconds.
@@ -113,6 +115,7 @@ impl Profile {
             damaged_share: 0.0,
             request_share: 0.40,
             request_bytes: 213.0,
+            peer_share: 0.0,
             zipf_exponent: 1.0,
             duration_ns: 300_000_000_000,
             bidirectional: true,
@@ -180,6 +183,7 @@ impl Profile {
             damaged_share: 0.02,
             request_share: 0.5,
             request_bytes: 130.0,
+            peer_share: 0.6,
             duration_ns: 60_000_000_000,
             ..Profile::sample1()
         }
@@ -209,6 +213,7 @@ impl Profile {
             ("cut_share", self.cut_share, 0.0, 1.0),
             ("damaged_share", self.damaged_share, 0.0, 1.0),
             ("request_share", self.request_share, 0.0, 1.0),
+            ("peer_share", self.peer_share, 0.0, 1.0),
             ("request_bytes", self.request_bytes, 60.0, 1_400.0),
             ("mean_bytes", self.mean_bytes, 60.0, 1_400.0),
             ("hosts", f64::from(self.hosts), 2.0, 100_000.0),
