@@ -145,9 +145,9 @@ impl<'a> Context<'a> {
     }
 }
 
-/// Starts to fetch the first two cache lines of a packet's frame.
+/// Starts to fetch the first cache line of a packet's frame; nothing where the batch has no such packet.
 #[inline(always)]
-pub(super) fn prefetch(memory: &[u8], batch: &Batch, i: usize) {
+pub fn prefetch(memory: &[u8], batch: &Batch, i: usize) {
     #[cfg(target_arch = "x86_64")]
     if let Some(&frame) = batch.frame.get(i) {
         use std::arch::x86_64::{_MM_HINT_T0, _mm_prefetch};
