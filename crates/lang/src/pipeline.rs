@@ -5,6 +5,8 @@ use crate::diagnostic::{Diagnostic, Severity, Suggestion};
 use crate::source::{FileId, Sources, Span};
 use crate::testcase::TestCase;
 use crate::{check, flow, ir, lower, parser, standard};
+
+pub use crate::explain::{Explanation, explain};
 use std::collections::{BTreeMap, HashSet};
 
 /// When fields are decoded; it changes the generated code, never the meaning.
@@ -33,6 +35,9 @@ pub struct Compiled {
     pub sources: Sources,
     /// The program, if nothing is wrong.
     pub program: Option<ir::Program>,
+    /// A refused program whose only faults depend on the path a packet takes: good for following a packet to the fault, and for nothing else. Where
+    /// it reads a header that is not decoded it drops the packet as `undecoded(…)`.
+    pub refused: Option<ir::Program>,
     /// The tests of the main file, if nothing is wrong.
     pub tests: Vec<TestCase>,
     /// Everything that was found, errors first, in order of the source.
@@ -71,7 +76,7 @@ pub fn compile(name: &str, text: &str, load: &dyn Fn(&str) -> Option<String>, op
         diagnostics
             .push(diagnostic.help("write `start` before the decoder or stage that packets come to first"));
     }
-    let mut program = None;
+    let (mut program, mut refused) = (None, None);
     let failed = fatal(&diagnostics);
     let (flow, found) = flow::analyse(&checked);
     // Statements that were wrong are missing, so more may be unreachable than is; what is reached without them is certain.
@@ -81,15 +86,20 @@ pub fn compile(name: &str, text: &str, load: &dyn Fn(&str) -> Option<String>, op
         let (lowered, found) = lower::lower(short, &checked, &kinds, &flow, options.decode, &sources);
         diagnostics.extend(found);
         diagnostics.extend(unknown_reasons(&files[0], &lowered));
+        let depends_on_path = |diagnostic: &Diagnostic| {
+            diagnostic.severity != Severity::Error || matches!(diagnostic.code, "E0412" | "E0413")
+        };
         if !fatal(&diagnostics) {
             program = Some(lowered);
+        } else if diagnostics.iter().all(depends_on_path) {
+            refused = Some(lowered);
         }
     }
     diagnostics.sort_by_key(|diagnostic| {
         (std::cmp::Reverse(diagnostic.severity == Severity::Error), diagnostic.primary.span)
     });
     let tests = if program.is_some() { tests } else { Vec::new() };
-    Compiled { sources, program, tests, diagnostics }
+    Compiled { sources, program, refused, tests, diagnostics }
 }
 
 /// Declarations in which something could not be read.

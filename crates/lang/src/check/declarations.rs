@@ -382,15 +382,8 @@ impl<'a> Checker<'a> {
     pub(crate) fn resolve_type(&mut self, ty: &ast::Type) -> Type {
         match &ty.kind {
             ast::TypeKind::Uint(width @ 1..=128) => Type::Uint(*width as u8),
-            ast::TypeKind::Uint(width) => {
-                self.error(
-                    "E0207",
-                    "an integer has 1 to 128 bits",
-                    ty.span,
-                    format!("this asks for {width}"),
-                );
-                Type::Unknown
-            }
+            // Other widths were reported where they were read.
+            ast::TypeKind::Uint(_) => Type::Unknown,
             ast::TypeKind::Named(name) => match name.as_str() {
                 "bool" => Type::Bool,
                 "ip4" => Type::Ip4,
@@ -402,11 +395,10 @@ impl<'a> Checker<'a> {
                     Some(&id) => Type::Enum(id, name.clone(), self.enums[id.0].width),
                     None => {
                         let words = ["bool", "ip4", "ip6", "mac", "port", "time", "u8", "u16", "u32", "u64"];
-                        let known: Vec<String> = words
-                            .iter()
-                            .map(|word| word.to_string())
-                            .chain(self.enum_names.keys().cloned())
-                            .collect();
+                        let mut known: Vec<String> = words.iter().map(|word| word.to_string()).collect();
+                        if super::nearest(name, self.enum_names.keys().map(String::as_str)).is_some() {
+                            known.extend(self.enum_names.keys().cloned());
+                        }
                         self.unknown("type", name, ty.span, known.iter().map(String::as_str));
                         Type::Unknown
                     }

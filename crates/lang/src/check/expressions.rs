@@ -338,9 +338,13 @@ impl Checker<'_> {
             if self.broken_headers.contains(word) {
                 return error(span);
             }
-            if !matches!(self.context, Context::Layout(_)) {
+            let value = matches!(word.as_str(), "in_port" | "length" | "payload" | "now")
+                || self.constant_items.contains_key(word.as_str());
+            if !matches!(self.context, Context::Layout(_)) && !value {
                 let mut known: Vec<String> = self.header_names.keys().cloned().collect();
-                known.extend(self.enum_names.keys().cloned());
+                if super::nearest(word, self.enum_names.keys().map(String::as_str)).is_some() {
+                    known.extend(self.enum_names.keys().cloned());
+                }
                 self.unknown("header or enum", word, base.span, known.iter().map(String::as_str));
                 return error(span);
             }

@@ -90,6 +90,7 @@ impl Checker<'_> {
                     }
                     (Some(when), None) => {
                         if !width.is_multiple_of(8) && !begins_inside && checked.ty != Type::Unknown {
+                            misplaced = true;
                             self.error(
                                 "E0302",
                                 format!(

@@ -150,11 +150,9 @@ impl Checker<'_> {
                     "a condition is true or false by itself: write it without the comparison, or with `!`",
                 );
             } else if let (Some(left), Some(right)) = (a.ty.width(), b.ty.width()) {
-                let (narrow, wide) = if left < right || (left == right && a.ty.converts_to(&b.ty)) {
-                    (&a, &b.ty)
-                } else {
-                    (&b, &a.ty)
-                };
+                let number = matches!(b.ty, Type::Uint(_));
+                let (narrow, wide) =
+                    if left < right || (left == right && number) { (&a, &b.ty) } else { (&b, &a.ty) };
                 if !narrow.ty.converts_to(wide) {
                     self.report(diagnostic);
                     return (error(a.span), error(b.span));

@@ -36,6 +36,9 @@ impl Checker<'_> {
             }
             (PatternKind::None, Type::Unknown) => Pattern::Any,
             (PatternKind::Some(_) | PatternKind::None, _) => {
+                if let PatternKind::Some(inner) = &pattern.kind {
+                    self.pattern(inner, &Type::Unknown);
+                }
                 self.report(
                     Diagnostic::error(
                         "E0221",

@@ -299,6 +299,7 @@ impl Lowering<'_> {
         let group = described.group;
         if let Some(Group::Variable { .. }) = self.layout(header).groups.get(group) {
             self.reads_payload = true;
+            self.undecoded_read = span;
             let start = self.place(Read::Group(header, group));
             let length = self.place(Read::Length(header, group));
             let end = self.emit(32, Op::Binary(ir::BinaryOp::Add, start, length), span);

@@ -11,8 +11,32 @@ use crate::pipeline::Decode;
 use crate::source::Span;
 
 impl Lowering<'_> {
-    /// The value of a place in a header or of the cursor.
+    /// The value of a place in a header or of the cursor. Where the header is not decoded on every path, which was reported, the packet's way ends:
+    /// a trace of the refused program shows it.
     pub(crate) fn place(&mut self, read: Read) -> Value {
+        if let Some(header) = read.header()
+            && self.is_undecoded(header)
+            && self.current.is_some()
+        {
+            let name = self.source.headers[header.0].name.clone();
+            let reason = self
+                .reason(&format!("undecoded({name})"), "the program reads a header that is not decoded here");
+            let span = self.undecoded_read;
+            self.terminate(Terminator::Drop(reason), span);
+        }
+        self.handed_on(read)
+    }
+
+    fn is_undecoded(&self, header: HeaderId) -> bool {
+        let Some(stage) = self.stage else { return false };
+        let own = self.source.stages[stage.0].header;
+        own != Some(header)
+            && self.decoded_by_stage(header)
+            && !self.flow.available[stage.0].contains(&header)
+    }
+
+    /// The value of a place, to be handed to a stage; none is needed where the stage does not get to read it.
+    pub(crate) fn handed_on(&mut self, read: Read) -> Value {
         match self.env.values.get(&Variable::Place(read)) {
             Some(&value) => value,
             // Only behind an error that was reported.
@@ -232,6 +256,7 @@ impl Lowering<'_> {
             return self.constant(0, described.ty.width().unwrap_or(1), span);
         };
         let proven = *bytes;
+        self.undecoded_read = span;
         let base = self.place(Read::Group(header, described.group));
         let value = self.load_bits(base, described.bit, described.ty.width().unwrap_or(1), proven, span);
         let name = format!("{}.{}", self.source.headers[header.0].name, described.name);
@@ -253,6 +278,7 @@ impl Lowering<'_> {
         let width = described.ty.width().unwrap_or(1);
         let whole =
             described.constraint.map_or(Range::new(0, largest(width)), |(low, high)| Range::new(low, high));
+        self.undecoded_read = span;
         let base = self.place(Read::Group(header, described.group));
         let bytes = u32::from(width) / 8;
         // The length was checked when the header was decoded; the check is repeated here because the proof does not reach this point.
@@ -284,6 +310,7 @@ impl Lowering<'_> {
         let Some(Group::Fixed { bytes: proven, .. }) = layout.groups.get(described.group) else { return };
         let proven = *proven;
         let width = described.ty.width().unwrap_or(1);
+        self.undecoded_read = span;
         let base = self.place(Read::Group(header, described.group));
         let (first, bytes) = covering(described.bit, width);
         let whole = bytes * 8;

@@ -54,6 +54,7 @@ pub fn lower(
         own: None,
         walks: Vec::new(),
         ways: Vec::new(),
+        undecoded_read: crate::source::Span::default(),
         hop_slot: None,
         reads_payload: false,
         handler: false,
@@ -101,6 +102,8 @@ pub(crate) struct Lowering<'p> {
     pub(crate) walks: Vec<Walk>,
     /// Expressions of several ways that are being lowered, innermost last: the ways that are done.
     pub(crate) ways: Vec<Vec<Exit>>,
+    /// Where the header in question is being read.
+    pub(crate) undecoded_read: crate::source::Span,
     pub(crate) hop_slot: Option<u32>,
     pub(crate) reads_payload: bool,
     pub(crate) handler: bool,
@@ -165,7 +168,7 @@ impl Lowering<'_> {
         let needs: Vec<Read> = self.flow.needs[stage.0].iter().copied().collect();
         let mut handed: Vec<Value> = Vec::new();
         for read in needs {
-            let value = self.place(read);
+            let value = self.handed_on(read);
             handed.push(value);
         }
         handed.extend(args);

@@ -151,7 +151,7 @@ impl Lowering<'_> {
         self.env.ranges.insert(Subject::Field(header, field), range);
     }
 
-    fn decoded_by_stage(&self, header: HeaderId) -> bool {
+    pub(crate) fn decoded_by_stage(&self, header: HeaderId) -> bool {
         self.source.stages.iter().any(|stage| stage.header == Some(header))
     }
 
