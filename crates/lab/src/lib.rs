@@ -1,1 +1,27 @@
-//! Ravelin's lab crate.
+//! Experiments that repeat the evaluation of the original language honestly, and their reports. No product code depends on this crate.
+
+#![forbid(unsafe_code)]
+
+mod compile;
+mod counts;
+mod decode;
+mod experiment;
+mod learn;
+mod machine;
+mod measure;
+mod operations;
+mod page;
+mod plan;
+mod plot;
+mod programs;
+mod switch_apps;
+mod traffic;
+pub mod twins;
+
+pub use counts::Counts;
+pub use experiment::{Experiment, Figure, Other, Row};
+pub use machine::Machine;
+pub use page::page;
+pub use plan::{Kind, Length, Plan, pin, run};
+pub use programs::{PROGRAMS, compiled};
+pub use traffic::{Capture, LabError, Traffic};

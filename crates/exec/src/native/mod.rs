@@ -21,7 +21,7 @@ use tables::exact::Table;
 use translate::Shared;
 
 /// How many packets ahead frames are fetched into the cache.
-const AHEAD: usize = 12;
+pub const AHEAD: usize = 12;
 
 /// A program as machine code.
 pub struct Native {

@@ -1,0 +1,138 @@
+//! The shape that every experiment's result has, as JSON and as the source of tables and plots.
+
+use crate::machine::Machine;
+use serde::Serialize;
+
+/// The result of one experiment.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct Experiment {
+    /// Its name as on the command line.
+    pub experiment: String,
+    /// Where and how it was measured.
+    pub machine: Machine,
+    /// What was measured.
+    pub rows: Vec<Row>,
+}
+
+/// One figure with what it is held against.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct Row {
+    /// What was run: parts separated by commas, the traffic first.
+    pub case: String,
+    /// What was measured; where there is no figure, also why.
+    pub what: String,
+    /// The unit of all figures of the row.
+    pub unit: String,
+    /// What was measured; none where the run did not do what the interpreter does.
+    pub ours: Option<Figure>,
+    /// What it is held against, measured in the same run.
+    pub other: Option<Other>,
+    /// How much better ours is than the other: above 1 is better, also where less is better.
+    pub ratio: Option<f64>,
+    /// The figure of the thesis on the language Steve (2016), if it has one.
+    pub paper: Option<f64>,
+}
+
+/// The middle and the range of several runs.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize)]
+pub struct Figure {
+    /// The middle one, or the mean of the middle two.
+    pub median: f64,
+    /// The smallest.
+    pub low: f64,
+    /// The largest.
+    pub high: f64,
+}
+
+/// Something else that was measured in the same run.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct Other {
+    /// What it is.
+    pub name: String,
+    /// The middle one.
+    pub median: f64,
+    /// The smallest.
+    pub low: f64,
+    /// The largest.
+    pub high: f64,
+}
+
+/// Which way a unit is better.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Better {
+    /// Rates.
+    More,
+    /// Times.
+    Less,
+}
+
+impl Figure {
+    /// The figure of some runs; none where there were none.
+    pub fn of(values: impl IntoIterator<Item = f64>) -> Option<Figure> {
+        let mut values: Vec<f64> = values.into_iter().collect();
+        values.sort_by(f64::total_cmp);
+        let (low, high) = (*values.first()?, *values.last()?);
+        let middle = values.len() / 2;
+        let median =
+            if values.len() % 2 == 1 { values[middle] } else { (values[middle - 1] + values[middle]) / 2.0 };
+        Some(Figure { median, low, high })
+    }
+}
+
+impl Other {
+    /// A named figure.
+    pub fn of(name: &str, figure: Figure) -> Other {
+        Other { name: name.to_owned(), median: figure.median, low: figure.low, high: figure.high }
+    }
+}
+
+impl Row {
+    /// A figure that nothing is held against.
+    pub(crate) fn alone(case: &str, what: &str, unit: &str, ours: Option<Figure>, paper: Option<f64>) -> Row {
+        let (case, what, unit) = (case.to_owned(), what.to_owned(), unit.to_owned());
+        Row { case, what, unit, ours, other: None, ratio: None, paper }
+    }
+
+    /// The same row, held against something.
+    pub(crate) fn against(mut self, other: Option<Other>, better: Better) -> Row {
+        self.ratio = match (&self.ours, &other) {
+            (Some(ours), Some(other)) if ours.median > 0.0 && other.median > 0.0 => Some(match better {
+                Better::More => ours.median / other.median,
+                Better::Less => other.median / ours.median,
+            }),
+            _ => None,
+        };
+        self.other = other;
+        self
+    }
+
+    /// A row without a figure, and why.
+    pub(crate) fn refused(case: &str, what: &str, unit: &str, why: &str) -> Row {
+        Row::alone(case, &format!("{what}: no figure, since {why}"), unit, None, None)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_figure_is_the_middle_and_the_range() {
+        let odd = Figure::of([3.0, 1.0, 2.0]).expect("three values");
+        assert_eq!(odd, Figure { median: 2.0, low: 1.0, high: 3.0 });
+        let even = Figure::of([4.0, 1.0, 2.0, 3.0]).expect("four values");
+        assert_eq!(even.median, 2.5);
+        assert_eq!(Figure::of([]), None);
+    }
+
+    #[test]
+    fn a_ratio_above_one_is_better_for_ours() {
+        let figure = |median| Figure { median, low: median, high: median };
+        let row = |better| {
+            let other = Some(Other::of("other", figure(5.0)));
+            Row::alone("c", "w", "u", Some(figure(10.0)), None).against(other, better).ratio
+        };
+        assert_eq!(row(Better::More), Some(2.0));
+        assert_eq!(row(Better::Less), Some(0.5));
+    }
+}

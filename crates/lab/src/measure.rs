@@ -1,0 +1,245 @@
+//! The one way in which everything is timed: packets in memory, the product's own packet loop, contenders in turn.
+//!
+//! Contenders are run round by round, in the opposite order every other round, so that what else happens on the machine falls on all of them.
+//! Before a figure is taken, a fresh contender must count what the interpreter counts; contenders that mean the same and are run equally often
+//! must count the same in every measured run, too.
+
+use crate::counts::Counts;
+use crate::plan::{Length, Plan};
+use engine::{Clock, Ledger, Report, Setting, Times, Worker};
+use exec::{BackEnd, Processor};
+use lang::ir::Program;
+use packet::Frames;
+use ports::{Ingress, MemorySource, Order, Policy};
+
+/// What chooses the hash functions of tables in all measurements.
+pub(crate) const SEED: u64 = 1;
+
+/// Packets in memory and the way they are run.
+pub(crate) struct Workload {
+    frames: Frames,
+    order: Order,
+    ports: u16,
+    policy: Policy,
+}
+
+/// One of several that are held against each other.
+pub(crate) struct Contender<'p> {
+    name: &'static str,
+    program: &'p Program,
+    processor: Box<dyn Processor>,
+}
+
+/// One timed run.
+#[derive(Clone, Debug)]
+pub(crate) struct Pass {
+    /// Seconds in the packet loop.
+    pub(crate) seconds: f64,
+    /// What it did.
+    pub(crate) counts: Counts,
+}
+
+/// The runs of one contender.
+#[derive(Clone, Debug)]
+pub(crate) struct Measured {
+    /// Its name.
+    pub(crate) name: &'static str,
+    /// Its runs, in order.
+    pub(crate) passes: Vec<Pass>,
+}
+
+/// Contenders that mean the same.
+pub(crate) struct Group<'p> {
+    pub(crate) contenders: Vec<Contender<'p>>,
+    repeat: u64,
+}
+
+impl Pass {
+    /// Nanoseconds a packet.
+    pub(crate) fn nanoseconds(&self) -> f64 {
+        self.seconds * 1e9 / self.counts.received.packets.max(1) as f64
+    }
+
+    /// Packets received a second, in millions.
+    pub(crate) fn mpps(&self) -> f64 {
+        self.counts.received.packets as f64 / self.seconds / 1e6
+    }
+
+    /// Bits received a second, in thousands of millions.
+    pub(crate) fn gbps(&self) -> f64 {
+        self.counts.received.bytes as f64 * 8.0 / self.seconds / 1e9
+    }
+
+    /// Bits forwarded a second, each packet once, in thousands of millions.
+    pub(crate) fn forwarded_gbps(&self) -> f64 {
+        self.counts.forwarded.bytes as f64 * 8.0 / self.seconds / 1e9
+    }
+}
+
+impl Measured {
+    /// A figure of all runs.
+    pub(crate) fn figure(&self, value: impl Fn(&Pass) -> f64) -> Option<crate::Figure> {
+        crate::Figure::of(self.passes.iter().map(value))
+    }
+}
+
+impl<'p> Contender<'p> {
+    /// A program on a back end.
+    pub(crate) fn loaded(program: &'p Program, back_end: BackEnd, ports: u16) -> Result<Contender<'p>, String> {
+        let processor = exec::load(program, back_end, ports, SEED).map_err(|error| error.to_string())?;
+        Ok(Contender { name: engine::back_end_name(back_end), program, processor })
+    }
+
+    /// Something that claims to do what the program does.
+    pub(crate) fn other(name: &'static str, program: &'p Program, processor: Box<dyn Processor>) -> Contender<'p> {
+        Contender { name, program, processor }
+    }
+}
+
+impl Workload {
+    /// Packets that enter by `ports` ports in turn.
+    pub(crate) fn new(frames: Frames, order: Order, ports: u16) -> Workload {
+        Workload { frames, order, ports, policy: Policy::RoundRobin }
+    }
+
+    /// How many packets there are in one repeat.
+    pub(crate) fn packets(&self) -> u64 {
+        self.frames.len() as u64
+    }
+
+    /// Lets all packets enter by one port.
+    pub(crate) fn enter_by(&mut self, port: u16) {
+        self.policy = Policy::Port(port);
+    }
+
+    /// Lets packets enter by so many ports in turn.
+    pub(crate) fn set_ports(&mut self, ports: u16) {
+        self.ports = ports;
+    }
+
+    /// Runs every packet `repeat` times.
+    pub(crate) fn pass(&mut self, contender: &mut Contender<'_>, repeat: u64) -> Result<Pass, String> {
+        let mut ledger = Ledger::new(contender.program, self.ports);
+        let ingress = Ingress::new(self.policy, self.ports);
+        let frames = std::mem::take(&mut self.frames);
+        let mut source = MemorySource::new(frames, self.order, repeat, false, ingress);
+        let processor = contender.processor.as_mut();
+        let mut worker = Worker { processor, ledger: &mut ledger, transmitter: None };
+        let finished = worker.run(&mut source, Clock::Whole);
+        self.frames = source.into_frames();
+        let times = Times { packets: finished.packets, ..Times::default() };
+        let processor = contender.processor.as_ref();
+        let report = Report::new(Setting::default(), contender.program, &ledger, processor, times)
+            .map_err(|error| error.to_string())?;
+        if report.received.packets != self.packets() * repeat {
+            return Err(format!("{} of {} packets came in", report.received.packets, self.packets() * repeat));
+        }
+        Ok(Pass { seconds: report.seconds, counts: Counts::of(&report) })
+    }
+
+    /// Runs fresh contenders and the interpreter over all packets and says in what they differ.
+    pub(crate) fn check(&mut self, group: &mut Group<'_>) -> Result<(), String> {
+        let repeat = match self.order {
+            Order::Replay => 1,
+            Order::Each => 2,
+        };
+        let Some(first) = group.contenders.first() else { return Ok(()) };
+        let mut judge = Contender::loaded(first.program, BackEnd::Interpreter, self.ports)?;
+        let right = self.pass(&mut judge, repeat)?.counts;
+        for contender in &mut group.contenders {
+            let found = self.pass(contender, repeat)?.counts;
+            if let Some(difference) = found.difference(&right) {
+                return Err(format!("{} does not count what the interpreter counts: {difference}", contender.name));
+            }
+        }
+        Ok(())
+    }
+}
+
+impl<'p> Group<'p> {
+    /// Contenders that are held against each other; the first is ours.
+    pub(crate) fn new(contenders: Vec<Contender<'p>>) -> Group<'p> {
+        Group { contenders, repeat: 1 }
+    }
+
+    /// Finds out how often packets are to be repeated, and warms everything up.
+    pub(crate) fn warm_up(&mut self, workload: &mut Workload, plan: &Plan) -> Result<(), String> {
+        self.repeat = match plan.length {
+            Length::Repeat(repeat) => repeat,
+            Length::Seconds(seconds) => {
+                let Some(first) = self.contenders.first_mut() else { return Ok(()) };
+                // A first run finds cold caches, so the second one counts.
+                workload.pass(first, 1)?;
+                let mut repeat = 1;
+                let mut taken = workload.pass(first, repeat)?.seconds;
+                while taken < seconds / 20.0 {
+                    repeat *= 4;
+                    taken = workload.pass(first, repeat)?.seconds;
+                }
+                ((seconds / taken * repeat as f64).ceil() as u64).max(1)
+            }
+        };
+        Ok(())
+    }
+
+    fn round(&mut self, workload: &mut Workload, reverse: bool, measured: &mut [Measured]) -> Result<(), String> {
+        let count = self.contenders.len();
+        let mut passes: Vec<Option<Pass>> = vec![None; count];
+        for turn in 0..count {
+            let index = if reverse { count - 1 - turn } else { turn };
+            passes[index] = Some(workload.pass(&mut self.contenders[index], self.repeat)?);
+        }
+        for (pass, measured) in passes.into_iter().flatten().zip(measured.iter_mut()) {
+            measured.passes.push(pass);
+        }
+        Ok(())
+    }
+}
+
+/// Runs all groups round by round; gives for each group its contenders' runs, or why there are none.
+pub(crate) fn rounds(
+    workload: &mut Workload,
+    groups: &mut [(Group<'_>, u16)],
+    plan: &Plan,
+) -> Vec<Result<Vec<Measured>, String>> {
+    let mut results: Vec<Result<Vec<Measured>, String>> = Vec::new();
+    for (group, ports) in groups.iter_mut() {
+        workload.set_ports(*ports);
+        let ready = workload.check(group).and_then(|()| group.warm_up(workload, plan));
+        results.push(ready.map(|()| {
+            let empty = |contender: &Contender<'_>| Measured { name: contender.name, passes: Vec::new() };
+            group.contenders.iter().map(empty).collect()
+        }));
+    }
+    // One round more than wanted: the first one warms up what the search for the number of repeats did not.
+    for round in 0..=plan.runs {
+        for ((group, ports), result) in groups.iter_mut().zip(&mut results) {
+            workload.set_ports(*ports);
+            let Ok(measured) = result else { continue };
+            if let Err(error) = group.round(workload, round % 2 == 1, measured) {
+                *result = Err(error);
+            } else if round == 0 {
+                measured.iter_mut().for_each(|measured| measured.passes.clear());
+            }
+        }
+    }
+    results.into_iter().map(|result| result.and_then(alike)).collect()
+}
+
+/// Whether contenders counted the same in every run.
+fn alike(measured: Vec<Measured>) -> Result<Vec<Measured>, String> {
+    if let Some((first, others)) = measured.split_first() {
+        for other in others {
+            for (ours, theirs) in first.passes.iter().zip(&other.passes) {
+                let (mut ours, mut theirs) = (ours.counts.clone(), theirs.counts.clone());
+                // Tables count since they were made, and warming up ran the first contender more often.
+                ours.tables.clear();
+                theirs.tables.clear();
+                if let Some(difference) = theirs.difference(&ours) {
+                    return Err(format!("{} and {} differ in a measured run: {difference}", other.name, first.name));
+                }
+            }
+        }
+    }
+    Ok(measured)
+}

@@ -1,0 +1,103 @@
+//! Which experiments are run, on what and for how long; and running them.
+
+use crate::experiment::Experiment;
+use crate::machine::Machine;
+use crate::traffic::{Capture, LabError};
+use crate::{compile, decode, learn, operations, switch_apps};
+
+/// An experiment.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Kind {
+    /// Programs over captures: packet rate, data rate, throughput.
+    SwitchApps,
+    /// Partial against full decode.
+    Decode,
+    /// What single operations cost.
+    Operations,
+    /// A table of 65,536 entries, learned and looked up at random.
+    Learn,
+    /// From text to machine code.
+    Compile,
+}
+
+impl Kind {
+    /// All experiments in the order in which they are run.
+    pub const ALL: [Kind; 5] =
+        [Kind::SwitchApps, Kind::Decode, Kind::Operations, Kind::Learn, Kind::Compile];
+
+    /// Its name on the command line.
+    pub fn name(self) -> &'static str {
+        match self {
+            Kind::SwitchApps => "switch-apps",
+            Kind::Decode => "decode",
+            Kind::Operations => "operations",
+            Kind::Learn => "learn",
+            Kind::Compile => "compile",
+        }
+    }
+}
+
+/// How long one run is.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub enum Length {
+    /// About so many seconds.
+    Seconds(f64),
+    /// Every packet so many times.
+    Repeat(u64),
+}
+
+impl Length {
+    /// In words.
+    pub fn line(&self) -> String {
+        match self {
+            Length::Seconds(seconds) => format!("about {seconds} s a run"),
+            Length::Repeat(repeat) => format!("every packet {repeat} times a run"),
+        }
+    }
+}
+
+/// What to do.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Plan {
+    /// The experiments.
+    pub kinds: Vec<Kind>,
+    /// The captures of those that run captures.
+    pub captures: Vec<Capture>,
+    /// Runs of each figure, at least one.
+    pub runs: usize,
+    /// How long each is.
+    pub length: Length,
+    /// Shortens made captures.
+    pub quick: bool,
+}
+
+/// Holds this thread on the last processor it may use, so that it does not wander while it measures; gives its number.
+pub fn pin() -> Option<usize> {
+    let core = core_affinity::get_core_ids()?.pop()?;
+    core_affinity::set_for_current(core).then_some(core.id)
+}
+
+/// Runs experiments. `progress` hears what is being done.
+///
+/// # Errors
+/// If a capture cannot be read. A program that does not do what it should is no error but a row without a figure.
+pub fn run(plan: &Plan, machine: &Machine, progress: &mut dyn FnMut(&str)) -> Result<Vec<Experiment>, LabError> {
+    let mut experiments = Vec::new();
+    for kind in &plan.kinds {
+        let rows = match kind {
+            Kind::SwitchApps => switch_apps::rows(plan, progress)?,
+            Kind::Decode => decode::rows(plan, progress)?,
+            Kind::Operations => operations::rows(plan, progress)?,
+            Kind::Learn => learn::rows(plan, progress)?,
+            Kind::Compile => compile::rows(plan, progress)?,
+        };
+        let machine = Machine {
+            runs: plan.runs,
+            length: plan.length.line(),
+            mode: "one thread, packets in memory, native code unless a row says otherwise".to_owned(),
+            ..machine.clone()
+        };
+        experiments.push(Experiment { experiment: kind.name().to_owned(), machine, rows });
+    }
+    Ok(experiments)
+}

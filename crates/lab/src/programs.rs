@@ -1,0 +1,43 @@
+//! The programs that experiments run: those that ship, and compiling them.
+
+use lang::ir::Program;
+use lang::pipeline::{Decode, Options};
+
+/// Every program that ships, with its text.
+pub const PROGRAMS: [(&str, &str); 10] = [
+    ("wire", include_str!("../../../programs/wire.rav")),
+    ("hub", include_str!("../../../programs/hub.rav")),
+    ("mac_switch", include_str!("../../../programs/mac_switch.rav")),
+    ("ipv4_switch", include_str!("../../../programs/ipv4_switch.rav")),
+    ("firewall", include_str!("../../../programs/firewall.rav")),
+    ("firewall_full", include_str!("../../../programs/firewall_full.rav")),
+    ("static_ipv4", include_str!("../../../programs/static_ipv4.rav")),
+    ("vlan_switch", include_str!("../../../programs/vlan_switch.rav")),
+    ("learning_log", include_str!("../../../programs/learning_log.rav")),
+    ("arp_responder", include_str!("../../../programs/arp_responder.rav")),
+];
+
+/// A program that does nothing with its packets: what is left is the cost of the harness.
+pub(crate) const EMPTY: &str = "
+reason nothing \"this program drops every packet, so that what is left is the cost of the harness\"
+start stage all() { drop nothing }
+";
+
+/// Compiles a text; the error names what is wrong with it.
+pub(crate) fn compile(name: &str, text: &str, decode: Decode) -> Result<Program, String> {
+    let compiled = lang::pipeline::compile(&format!("{name}.rav"), text, &|_| None, &Options { decode });
+    compiled.program.ok_or_else(|| match compiled.diagnostics.first() {
+        Some(first) => format!("{name} does not compile: {} {}", first.code, first.headline),
+        None => format!("{name} does not compile"),
+    })
+}
+
+/// Compiles a program that ships.
+///
+/// # Errors
+/// If there is no such program, or it is wrong.
+pub fn compiled(name: &str, decode: Decode) -> Result<Program, String> {
+    let found = PROGRAMS.iter().find(|(known, _)| *known == name);
+    let (_, text) = found.ok_or_else(|| format!("there is no program {name}"))?;
+    compile(name, text, decode)
+}

@@ -1,0 +1,127 @@
+//! `lab switch-apps`: the four programs of the thesis over its three captures, beside hand-written Rust and an empty program.
+
+use crate::experiment::{Better, Figure, Other, Row};
+use crate::measure::{Contender, Group, Measured, Pass, SEED, Workload, rounds};
+use crate::plan::Plan;
+use crate::programs::{EMPTY, compile, compiled};
+use crate::traffic::{LabError, first};
+use crate::twins::{Firewall, Inlined, MacSwitch, Pointed};
+use exec::{BackEnd, Processor};
+use lang::ir::Program;
+use lang::pipeline::Decode;
+use ports::Order;
+
+/// Packets of which `each` uses the first ones, since it repeats every one many times.
+const EACH: usize = 14_261;
+
+pub(crate) const POINTED: &str = "hand-written Rust, called through a pointer";
+pub(crate) const INLINED: &str = "hand-written Rust, inlined";
+
+/// A program and the ports it is run with.
+struct App {
+    name: &'static str,
+    program: Program,
+    ports: u16,
+    back_end: BackEnd,
+    /// Millions of packets a second in the thesis, for its three samples.
+    paper: Option<[f64; 3]>,
+}
+
+/// Runs it.
+pub(crate) fn rows(plan: &Plan, progress: &mut dyn FnMut(&str)) -> Result<Vec<Row>, LabError> {
+    let apps = apps()?;
+    let mut rows = Vec::new();
+    for capture in &plan.captures {
+        progress("reading or making a capture");
+        let traffic = capture.load(plan.quick)?;
+        let paper = |app: &App| Some(app.paper?[traffic.sample?.checked_sub(1)?]);
+        let few = traffic.frames.len() > EACH;
+        let each = first(&traffic.frames, EACH);
+        for (order, name, frames) in [
+            (Order::Replay, "replay".to_owned(), traffic.frames),
+            (Order::Each, if few { format!("each of the first {EACH}") } else { "each".to_owned() }, each),
+        ] {
+            progress(&format!("switch-apps: {}, {name}", traffic.name));
+            let mut workload = Workload::new(frames, order, 5);
+            let mut groups = Vec::new();
+            for app in &apps {
+                groups.push((group(app).map_err(LabError::Program)?, app.ports));
+            }
+            let measured = rounds(&mut workload, &mut groups, plan);
+            for (app, measured) in apps.iter().zip(measured) {
+                let case = format!("{}, {name}, {}", traffic.name, app.name);
+                rows.extend(app_rows(&case, measured, paper(app)));
+            }
+        }
+    }
+    Ok(rows)
+}
+
+fn apps() -> Result<Vec<App>, LabError> {
+    let mut apps = Vec::new();
+    for (name, file, ports, back_end, paper) in [
+        ("wire", "wire", 2, BackEnd::Native, Some([3.17, 3.36, 3.75])),
+        ("MAC learning", "mac_switch", 5, BackEnd::Native, Some([1.96, 1.97, 2.14])),
+        ("IPv4 learning", "ipv4_switch", 5, BackEnd::Native, Some([1.58, 1.61, 1.76])),
+        ("firewall", "firewall", 5, BackEnd::Native, Some([1.64, 1.75, 2.06])),
+        ("firewall by the interpreter", "firewall", 5, BackEnd::Interpreter, None),
+    ] {
+        let program = compiled(file, Decode::Lazy).map_err(LabError::Program)?;
+        apps.push(App { name, program, ports, back_end, paper });
+    }
+    let program = compile("empty", EMPTY, Decode::Lazy).map_err(LabError::Program)?;
+    let name = "harness alone (an empty program)";
+    apps.push(App { name, program, ports: 5, back_end: BackEnd::Native, paper: None });
+    Ok(apps)
+}
+
+/// The program and, where there are any, its twins.
+fn group(app: &App) -> Result<Group<'_>, String> {
+    let program = &app.program;
+    let mut contenders = vec![Contender::loaded(program, app.back_end, app.ports)?];
+    if app.back_end == BackEnd::Native {
+        contenders.extend(twins(program)?);
+    }
+    Ok(Group::new(contenders))
+}
+
+/// The hand-written versions of a program, if it has any.
+pub(crate) fn twins(program: &Program) -> Result<Vec<Contender<'_>>, String> {
+    let (pointed, inlined): (Box<dyn Processor>, Box<dyn Processor>) = match program.name.as_str() {
+        "mac_switch" => (
+            Box::new(Pointed::new(MacSwitch::new(program, SEED)?, program)),
+            Box::new(Inlined::new(MacSwitch::new(program, SEED)?, program)),
+        ),
+        "firewall" => (
+            Box::new(Pointed::new(Firewall::new(program, SEED)?, program)),
+            Box::new(Inlined::new(Firewall::new(program, SEED)?, program)),
+        ),
+        _ => return Ok(Vec::new()),
+    };
+    Ok(vec![Contender::other(POINTED, program, pointed), Contender::other(INLINED, program, inlined)])
+}
+
+/// The rows of one program: its three figures, and how it stands against each of its twins.
+pub(crate) fn app_rows(case: &str, measured: Result<Vec<Measured>, String>, paper: Option<f64>) -> Vec<Row> {
+    const RATE: &str = "packet rate";
+    let measured = match measured {
+        Ok(measured) => measured,
+        Err(why) => return vec![Row::refused(case, RATE, "Mpps", &why)],
+    };
+    let Some((ours, others)) = measured.split_first() else { return Vec::new() };
+    let other = |measured: &Measured| Some(Other::of(measured.name, measured.figure(Pass::mpps)?));
+    let rate = || Row::alone(case, RATE, "Mpps", ours.figure(Pass::mpps), paper);
+    let mut rows = Vec::new();
+    match others.split_first() {
+        None => rows.push(rate()),
+        Some((nearest, further)) => {
+            rows.push(rate().against(other(nearest), Better::More));
+            rows.extend(further.iter().map(|further| Row { paper: None, ..rate().against(other(further), Better::More) }));
+        }
+    }
+    let figure = |value: fn(&Pass) -> f64| -> Option<Figure> { ours.figure(value) };
+    rows.push(Row::alone(case, "time of a packet", "ns", figure(Pass::nanoseconds), None));
+    rows.push(Row::alone(case, "data rate", "Gbit/s", figure(Pass::gbps), None));
+    rows.push(Row::alone(case, "throughput", "Gbit/s", figure(Pass::forwarded_gbps), None));
+    rows
+}

@@ -1,0 +1,180 @@
+//! Programs written again by hand in Rust: the same work, the same tables, the same packet loop; what native code is held against.
+//!
+//! A twin is a [`Processor`] like a compiled program, so receiving, accounting and timing are the same for both. Each exists twice: called once
+//! a packet through a function pointer, as compiled code is, and inlined into the loop over the batch, as the compiler of Rust likes it best.
+
+mod firewall;
+mod mac_switch;
+
+pub use firewall::Firewall;
+pub use mac_switch::MacSwitch;
+
+use exec::native::{AHEAD, prefetch};
+use exec::{BackEnd, Outputs, Processor, TableReport};
+use lang::ir::Program;
+use packet::{Batch, Verdict};
+use tables::exact::{Evict, Exact, ExactSpec, Table, Table1};
+
+/// What a twin does with one packet.
+pub trait Work: Send {
+    /// The verdict on a frame that came in by `port` at `now`, in nanoseconds.
+    fn packet(&mut self, frame: &[u8], port: u16, now: u64) -> Verdict;
+    /// Its table.
+    fn hosts(&mut self) -> &mut Table1;
+}
+
+/// How work is called.
+type Call<W> = fn(&mut W, &[u8], u16, u64) -> Verdict;
+
+/// A twin that is called through a pointer, once a packet.
+pub struct Pointed<W> {
+    state: State<W>,
+    call: Call<W>,
+}
+
+/// A twin whose work is part of the loop over the batch.
+pub struct Inlined<W> {
+    state: State<W>,
+}
+
+struct State<W> {
+    work: W,
+    now: u64,
+    table: String,
+}
+
+impl<W: Work> Pointed<W> {
+    /// A twin of the program.
+    pub fn new(work: W, program: &Program) -> Pointed<W> {
+        // What the pointer leads to is hidden, or the compiler would inline it.
+        Pointed { state: State::new(work, program), call: std::hint::black_box(W::packet as Call<W>) }
+    }
+}
+
+impl<W: Work> Inlined<W> {
+    /// A twin of the program.
+    pub fn new(work: W, program: &Program) -> Inlined<W> {
+        Inlined { state: State::new(work, program) }
+    }
+}
+
+impl<W: Work> State<W> {
+    fn new(work: W, program: &Program) -> State<W> {
+        let table = program.tables.first().map(|table| table.name.clone()).unwrap_or_default();
+        State { work, now: 0, table }
+    }
+
+    #[inline(always)]
+    fn batch(&mut self, memory: &[u8], batch: &mut Batch, call: impl Fn(&mut W, &[u8], u16, u64) -> Verdict) {
+        for index in 0..AHEAD.min(batch.len) {
+            prefetch(memory, batch, index);
+        }
+        for index in 0..batch.len.min(packet::BATCH) {
+            self.now = self.now.max(batch.time[index]);
+            let hosts = self.work.hosts();
+            if self.now >= hosts.next_deadline() {
+                hosts.expire(self.now);
+            }
+            prefetch(memory, batch, index + AHEAD);
+            let frame = batch.frame[index] as usize;
+            let frame = memory.get(frame..).and_then(|rest| rest.get(..batch.captured[index] as usize));
+            batch.verdict[index] =
+                call(&mut self.work, frame.unwrap_or_default(), batch.port[index], self.now);
+        }
+    }
+
+    fn advance(&mut self, now: u64) {
+        self.now = self.now.max(now);
+        self.work.hosts().expire(self.now);
+    }
+}
+
+/// What both ways to call a twin have in common.
+macro_rules! processor {
+    ($twin:ident, |$self:ident| $call:expr) => {
+        impl<W: Work + TableView> Processor for $twin<W> {
+            fn run(&mut self, memory: &mut [u8], batch: &mut Batch, _: &mut Outputs) {
+                let $self = &*self;
+                let call = $call;
+                self.state.batch(memory, batch, call);
+            }
+
+            fn advance(&mut self, now: u64, _: &mut Outputs) {
+                self.state.advance(now);
+            }
+
+            fn tables(&self) -> Vec<TableReport> {
+                let statistics = self.state.work.view().statistics();
+                vec![TableReport {
+                    name: self.state.table.clone(),
+                    entries: statistics.entries,
+                    inserts: statistics.inserts,
+                    moves: statistics.moves,
+                    evictions: statistics.evictions,
+                    expired: statistics.expired,
+                    refused: statistics.refused,
+                }]
+            }
+
+            fn entries(&self, _: u32) -> Vec<(Vec<u128>, Vec<u128>)> {
+                let wide = |words: &[u64]| words.iter().map(|&word| u128::from(word)).collect();
+                let entries = self.state.work.view().entries();
+                entries.iter().map(|entry| (wide(&entry.key), wide(&entry.value))).collect()
+            }
+
+            fn counter(&self, _: u32) -> Vec<(u64, u64)> {
+                Vec::new()
+            }
+
+            fn events(&self) -> Vec<u64> {
+                Vec::new()
+            }
+
+            fn lost_events(&self) -> u64 {
+                0
+            }
+
+            fn back_end(&self) -> BackEnd {
+                BackEnd::Native
+            }
+        }
+    };
+}
+
+/// Looking at a twin's table without changing it.
+pub trait TableView {
+    /// Its table.
+    fn view(&self) -> &Table1;
+}
+
+processor!(Pointed, |twin| twin.call);
+processor!(Inlined, |_twin| |work: &mut W, frame: &[u8], port: u16, now: u64| work.packet(frame, port, now));
+
+/// The program's only table, made anew.
+fn hosts(program: &Program, seed: u64) -> Result<Table1, String> {
+    let [table] = &program.tables[..] else { return Err("the twin has exactly one table".into()) };
+    let spec = ExactSpec {
+        key_words: 1,
+        value_words: 1,
+        capacity: table.capacity as usize,
+        idle: table.idle,
+        age: table.age,
+        evict: match table.evict {
+            lang::ir::Evict::Lru => Evict::Lru,
+            lang::ir::Evict::Refuse => Evict::Refuse,
+        },
+        seed,
+    };
+    match Table::new(spec) {
+        Ok(Table::One(table)) => Ok(table),
+        Ok(_) => Err("the twin's table has keys of one word".into()),
+        Err(error) => Err(error.to_string()),
+    }
+}
+
+/// The drop for a reason of the program.
+fn dropped(program: &Program, reason: &str) -> Result<Verdict, String> {
+    let index = program.reasons.iter().position(|known| known.name == reason);
+    let index = index.and_then(|index| u16::try_from(index).ok());
+    index.map(Verdict::drop).ok_or_else(|| format!("the program has no reason {reason}, which its twin drops for"))
+}
