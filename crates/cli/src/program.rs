@@ -106,6 +106,21 @@ pub(crate) fn accepted(
     }
 }
 
+/// Compiles the program at `path` for following a packet: a program whose only faults depend on the path of a packet is told and followed all the same.
+/// The second part says whether it was refused.
+pub(crate) fn traceable(path: &Path, json: bool) -> Result<(Ready, bool), Failure> {
+    let text = read(path)?;
+    let begin = Instant::now();
+    let mut compiled = compile_text(&path.display().to_string(), &text, path.parent(), DecodeChoice::Lazy);
+    let Some(program) = compiled.refused.take() else {
+        return accepted(path.display().to_string(), compiled, begin.elapsed(), json)
+            .map(|ready| (ready, false));
+    };
+    render::diagnostic::to_stderr(&compiled.sources, &compiled.diagnostics, DiagnosticFormat::Short);
+    let name = path.display().to_string();
+    Ok((Ready { name, sources: compiled.sources, program, compile: begin.elapsed() }, true))
+}
+
 /// Makes a program ready to run.
 pub(crate) fn load(
     program: &Program,

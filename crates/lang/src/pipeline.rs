@@ -81,14 +81,14 @@ pub fn compile(name: &str, text: &str, load: &dyn Fn(&str) -> Option<String>, op
     let (flow, found) = flow::analyse(&checked);
     // Statements that were wrong are missing, so more may be unreachable than is; what is reached without them is certain.
     diagnostics.extend(found.into_iter().filter(|diagnostic| !failed || diagnostic.code != "W0406"));
-    if !fatal(&diagnostics) {
+    let depends_on_path = |diagnostic: &Diagnostic| {
+        diagnostic.severity != Severity::Error || matches!(diagnostic.code, "E0412" | "E0413")
+    };
+    if diagnostics.iter().all(depends_on_path) {
         let short = name.rsplit('/').next().unwrap_or(name).trim_end_matches(".rav");
         let (lowered, found) = lower::lower(short, &checked, &kinds, &flow, options.decode, &sources);
         diagnostics.extend(found);
         diagnostics.extend(unknown_reasons(&files[0], &lowered));
-        let depends_on_path = |diagnostic: &Diagnostic| {
-            diagnostic.severity != Severity::Error || matches!(diagnostic.code, "E0412" | "E0413")
-        };
         if !fatal(&diagnostics) {
             program = Some(lowered);
         } else if diagnostics.iter().all(depends_on_path) {

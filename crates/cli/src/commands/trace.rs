@@ -1,6 +1,6 @@
 //! `ravelin trace`: one packet through a program, step by step.
 
-use crate::arguments::{DecodeChoice, TraceArguments};
+use crate::arguments::TraceArguments;
 use crate::commands::run::{links, open};
 use crate::failure::Failure;
 use crate::program::{self, Ready};
@@ -30,7 +30,7 @@ pub(crate) fn run(arguments: &TraceArguments, json: bool) -> Result<(), Failure>
             arguments.ports
         )));
     }
-    let ready = program::ready(&arguments.program, DecodeChoice::Lazy, json)?;
+    let (ready, refused) = program::traceable(&arguments.program, json)?;
     let interpreter = Interpreter::with_observer(&ready.program, arguments.ports, 0, Recorder::default())
         .map_err(|error| Failure::Finding(format!("{}: {error}", ready.name)))?;
     let mut subject = match (&arguments.packet, &arguments.input) {
@@ -63,7 +63,7 @@ pub(crate) fn run(arguments: &TraceArguments, json: bool) -> Result<(), Failure>
     } else {
         render::text(&text(&ready, &subject, &before, &moments, &end))?;
     }
-    Ok(())
+    if refused { Err(Failure::Told) } else { Ok(()) }
 }
 
 /// What came of the packet.
