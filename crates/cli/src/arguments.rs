@@ -45,6 +45,8 @@ pub(crate) enum Command {
     Explain(ExplainArguments),
     /// Make a capture of invented traffic
     Generate(GenerateArguments),
+    /// Measure programs, decoding and single operations, and report it
+    Lab(LabArguments),
     /// Run the firewall over the capture that ships with Ravelin
     Demo,
 }
@@ -346,4 +348,63 @@ pub(crate) enum PresetChoice {
     /// A small mixture of everything
     #[default]
     Demo,
+}
+
+/// `ravelin lab`
+#[derive(Debug, Args)]
+#[command(after_help = "Examples:
+  ravelin lab switch-apps
+  ravelin lab switch-apps decode operations --html report.html
+  ravelin lab all --quick
+  ravelin lab switch-apps --capture sample1=smallFlows.pcap --capture other.pcapng --json
+
+Without --capture, captures are made to the published shape of the thesis' samples and labelled as generated. `sample1=FILE` (or 2, 3) says that
+the file is that sample, so that the thesis' figures stand beside it. A program whose counts differ from the interpreter's gets no figure.")]
+pub(crate) struct LabArguments {
+    /// What to measure
+    #[arg(required = true, value_enum, value_name = "EXPERIMENT")]
+    pub(crate) experiments: Vec<ExperimentChoice>,
+    /// A capture to run instead of the generated ones; may be given several times
+    #[arg(long, value_name = "[SAMPLE=]FILE")]
+    pub(crate) capture: Vec<String>,
+    /// How many runs each figure is the median of; 5 unless --quick
+    #[arg(long, value_parser = clap::value_parser!(u64).range(1..))]
+    pub(crate) runs: Option<u64>,
+    /// How long one run takes, in seconds; about 0.3 unless --quick
+    #[arg(long, value_parser = seconds, conflicts_with = "repeat")]
+    pub(crate) seconds: Option<f64>,
+    /// How often every packet is run in one run, instead of a time
+    #[arg(long, value_parser = clap::value_parser!(u64).range(1..), value_name = "TIMES")]
+    pub(crate) repeat: Option<u64>,
+    /// Write a page with plots and all numbers
+    #[arg(long, value_name = "FILE")]
+    pub(crate) html: Option<PathBuf>,
+    /// Fewer and shorter runs over shortened captures: to see that it works, not to quote
+    #[arg(long)]
+    pub(crate) quick: bool,
+}
+
+/// An experiment.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub(crate) enum ExperimentChoice {
+    /// Packet rate, data rate and throughput of four programs, beside hand-written Rust
+    SwitchApps,
+    /// How much slower it is to decode every field than those that are used
+    Decode,
+    /// What a lookup, an insert, a field read and the like cost
+    Operations,
+    /// A table of 65,536 addresses, learned and looked up at random
+    Learn,
+    /// How long it takes from text to machine code
+    Compile,
+    /// Everything
+    All,
+}
+
+/// A time in seconds that a run can take.
+fn seconds(text: &str) -> Result<f64, String> {
+    match text.parse() {
+        Ok(seconds) if (0.001..=3600.0).contains(&seconds) => Ok(seconds),
+        _ => Err("a number of seconds from 0.001 to 3600".to_owned()),
+    }
 }

@@ -303,7 +303,7 @@ fn decodes(times: u64) -> String {
     let named = |header: &str| {
         let fields = FIELDS.iter().take(times as usize);
         let names: Vec<&str> = fields.filter_map(|field| field.strip_prefix(header)).collect();
-        if names.is_empty() { String::new() } else { format!("extract {}", names.join(", ")) }
+        if names.is_empty() { String::new() } else { format!("extract {};", names.join(", ")) }
     };
     with_headers(&named("ip."), &named("t."))
 }

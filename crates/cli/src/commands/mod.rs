@@ -7,6 +7,7 @@ mod explain;
 mod fix;
 mod fmt;
 mod generate;
+mod lab;
 mod run;
 mod test;
 mod trace;
@@ -26,6 +27,7 @@ pub(crate) fn run(line: &CommandLine) -> Result<(), Failure> {
         Command::Trace(arguments) => trace::run(arguments, line.json),
         Command::Explain(arguments) => explain::run(arguments, line.json),
         Command::Generate(arguments) => generate::run(arguments, line.json),
+        Command::Lab(arguments) => lab::run(arguments, line.json),
         Command::Demo => demo::run(line.json),
     }
 }

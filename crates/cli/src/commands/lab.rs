@@ -1,0 +1,154 @@
+//! `ravelin lab`: experiments, as tables, as JSON and as a page.
+
+use crate::arguments::{ExperimentChoice, LabArguments};
+use crate::failure::Failure;
+use crate::render;
+use crate::render::quantity::of;
+use crate::render::table::{Side, table};
+use lab::{Capture, Experiment, Kind, LabError, Length, Machine, Plan, Row};
+use std::fs;
+use std::io::{self, IsTerminal};
+use std::time::SystemTime;
+
+/// Runs of each figure, and the seconds of one, unless the command line says otherwise.
+const RUNS: usize = 5;
+const SECONDS: f64 = 0.3;
+/// The same with `--quick`.
+const QUICK_RUNS: usize = 3;
+const QUICK_SECONDS: f64 = 0.03;
+
+/// Runs the command.
+pub(crate) fn run(arguments: &LabArguments, json: bool) -> Result<(), Failure> {
+    let plan = plan(arguments);
+    let machine = machine();
+    let bar = io::stderr().is_terminal().then(indicatif::ProgressBar::new_spinner);
+    let mut progress = |what: &str| {
+        if let Some(bar) = &bar {
+            bar.set_message(what.to_owned());
+            bar.tick();
+        }
+    };
+    let experiments = lab::run(&plan, &machine, &mut progress).map_err(|error| match error {
+        LabError::Open(ports::OpenError::Open { .. }) | LabError::Empty(_) => Failure::Usage(error.to_string()),
+        error => Failure::Finding(error.to_string()),
+    })?;
+    if let Some(bar) = bar {
+        bar.finish_and_clear();
+    }
+    if let Some(path) = &arguments.html {
+        fs::write(path, lab::page(&experiments))
+            .map_err(|error| Failure::Usage(format!("cannot write {}: {error}", path.display())))?;
+    }
+    if json {
+        match &experiments[..] {
+            [one] => render::json(one)?,
+            several => render::json(&several)?,
+        }
+    } else {
+        for experiment in &experiments {
+            render::text(&text(experiment))?;
+        }
+        if machine.build == "debug" {
+            anstream::eprintln!("warning: this is a debug build; figures of `cargo run --release` mean something");
+        }
+    }
+    let missing = experiments.iter().flat_map(|experiment| &experiment.rows).filter(|row| row.ours.is_none()).count();
+    if missing > 0 {
+        let what = of(missing as u64, "row");
+        return Err(Failure::Finding(format!("{what} without a figure; each says why")));
+    }
+    Ok(())
+}
+
+fn plan(arguments: &LabArguments) -> Plan {
+    let mut kinds: Vec<Kind> = Vec::new();
+    for choice in &arguments.experiments {
+        let more = match choice {
+            ExperimentChoice::SwitchApps => vec![Kind::SwitchApps],
+            ExperimentChoice::Decode => vec![Kind::Decode],
+            ExperimentChoice::Operations => vec![Kind::Operations],
+            ExperimentChoice::Learn => vec![Kind::Learn],
+            ExperimentChoice::Compile => vec![Kind::Compile],
+            ExperimentChoice::All => Kind::ALL.to_vec(),
+        };
+        kinds.extend(more);
+    }
+    let mut seen = Vec::new();
+    kinds.retain(|kind| !seen.contains(kind) && { seen.push(*kind); true });
+    let captures = match &arguments.capture[..] {
+        [] => Capture::defaults(),
+        files => files.iter().map(|file| Capture::parse(file)).collect(),
+    };
+    let usual = if arguments.quick { (QUICK_RUNS, QUICK_SECONDS) } else { (RUNS, SECONDS) };
+    let length = match (arguments.repeat, arguments.seconds) {
+        (Some(repeat), _) => Length::Repeat(repeat),
+        (None, seconds) => Length::Seconds(seconds.unwrap_or(usual.1)),
+    };
+    let runs = arguments.runs.map_or(usual.0, |runs| usize::try_from(runs).unwrap_or(usize::MAX));
+    Plan { kinds, captures, runs, length, quick: arguments.quick }
+}
+
+fn machine() -> Machine {
+    // Elsewhere than on Linux these files do not exist, and the machine is described without them.
+    let read = |path| fs::read_to_string(path).unwrap_or_default();
+    let mut command: Vec<String> = std::env::args().collect();
+    if let Some(program) = command.first_mut() {
+        "ravelin".clone_into(program);
+    }
+    let described = Machine::describe(&read("/proc/cpuinfo"), &read("/proc/sys/kernel/osrelease"));
+    Machine {
+        pinned: lab::pin(),
+        date: humantime::format_rfc3339_seconds(SystemTime::now()).to_string(),
+        command: command.join(" "),
+        ..described
+    }
+}
+
+/// An experiment as people read it.
+fn text(experiment: &Experiment) -> String {
+    let bold = anstyle::Style::new().bold();
+    let machine = &experiment.machine;
+    let columns = [
+        ("case", Side::Wrapped),
+        ("what", Side::Wrapped),
+        ("unit", Side::Left),
+        ("ours", Side::Right),
+        ("range", Side::Right),
+        ("held against", Side::Wrapped),
+        ("it", Side::Right),
+        ("ratio", Side::Right),
+        ("thesis", Side::Right),
+    ];
+    format!(
+        "\n{bold}{}{bold:#}\n{}\n  {}\n  CPU features: {}\n  {}; {} build, {}; {}\n  median and range of {} runs, {}; a ratio above 1 means that ours is better\n",
+        experiment.experiment,
+        table(&columns, experiment.rows.iter().map(cells).collect()),
+        machine.line(),
+        machine.features.join(" "),
+        machine.date,
+        machine.build,
+        machine.rust,
+        machine.mode,
+        machine.runs,
+        machine.length,
+    )
+}
+
+fn cells(row: &Row) -> Vec<String> {
+    let optional = |value: Option<f64>| value.map(|value| format!("{value:.2}")).unwrap_or_default();
+    vec![
+        row.case.clone(),
+        row.what.clone(),
+        row.unit.clone(),
+        row.ours.map_or_else(|| "–".to_owned(), |ours| number(ours.median)),
+        row.ours.map(|ours| format!("{} – {}", number(ours.low), number(ours.high))).unwrap_or_default(),
+        row.other.as_ref().map(|other| other.name.clone()).unwrap_or_default(),
+        row.other.as_ref().map(|other| number(other.median)).unwrap_or_default(),
+        optional(row.ratio),
+        optional(row.paper),
+    ]
+}
+
+fn number(value: f64) -> String {
+    if value.abs() >= 100.0 { format!("{value:.0}") } else { format!("{value:.2}") }
+}

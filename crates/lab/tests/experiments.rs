@@ -1,0 +1,91 @@
+//! Every experiment from end to end with few packets: the shape of its result, not its speed.
+
+use lab::{Capture, Experiment, Kind, Length, Machine, Plan};
+use serde_json::Value;
+
+fn plan(kind: Kind) -> Plan {
+    Plan { kinds: vec![kind], captures: Capture::defaults(), runs: 2, length: Length::Repeat(2), quick: true }
+}
+
+fn run(kind: Kind) -> Experiment {
+    let machine = Machine { command: "a test".into(), ..Machine::describe("", "") };
+    let mut experiments = lab::run(&plan(kind), &machine, &mut |_| ()).expect("the experiment runs");
+    assert_eq!(experiments.len(), 1);
+    let experiment = experiments.remove(0);
+    for row in &experiment.rows {
+        let ours = row.ours.unwrap_or_else(|| panic!("{}: {}", row.case, row.what));
+        assert!(ours.low <= ours.median && ours.median <= ours.high, "{row:?}");
+    }
+    experiment
+}
+
+/// The keys of an object.
+fn keys(value: &Value) -> Vec<&str> {
+    let mut keys: Vec<&str> = value.as_object().expect("an object").keys().map(String::as_str).collect();
+    keys.sort_unstable();
+    keys
+}
+
+#[test]
+fn programs_over_captures() {
+    let experiment = run(Kind::SwitchApps);
+    let rate = |case: &str| experiment.rows.iter().filter(|row| row.case.ends_with(case) && row.what == "packet rate").count();
+    // Three captures in two orders; the two programs with twins have a row for each way to call the twin.
+    assert_eq!((rate(", wire"), rate(", IPv4 learning"), rate("harness alone (an empty program)")), (6, 6, 6));
+    assert_eq!((rate(", MAC learning"), rate(", firewall")), (12, 12));
+    let papers = |case: &str| -> Vec<f64> {
+        let rows = experiment.rows.iter().filter(|row| row.case.contains("replay") && row.case.ends_with(case));
+        rows.filter_map(|row| row.paper).collect()
+    };
+    assert_eq!(papers(", firewall"), [1.64, 1.75, 2.06]);
+    assert_eq!(papers(", MAC learning"), [1.96, 1.97, 2.14]);
+
+    let value = serde_json::to_value(&experiment).expect("it is data");
+    assert_eq!(keys(&value), ["experiment", "machine", "rows"]);
+    let mut held = 0;
+    for row in value["rows"].as_array().expect("a list") {
+        assert_eq!(keys(row), ["case", "other", "ours", "paper", "ratio", "unit", "what"]);
+        assert_eq!(keys(&row["ours"]), ["high", "low", "median"]);
+        if !row["other"].is_null() {
+            assert_eq!(keys(&row["other"]), ["high", "low", "median", "name"]);
+            let (ours, other) = (row["ours"]["median"].as_f64(), row["other"]["median"].as_f64());
+            let expected = ours.expect("a number") / other.expect("a number");
+            assert!((row["ratio"].as_f64().expect("a number") - expected).abs() < 1e-9);
+            held += 1;
+        }
+    }
+    assert_eq!(held, 24, "two programs, three captures, two orders, two twins");
+    assert!(lab::page(&[experiment]).contains("firewall"));
+}
+
+#[test]
+fn decoding() {
+    let experiment = run(Kind::Decode);
+    let slower: Vec<_> = experiment.rows.iter().filter(|row| row.unit == "%").collect();
+    assert_eq!(slower.len(), 9, "three pairs over three captures");
+    assert_eq!(slower[0].paper, Some(5.0));
+}
+
+#[test]
+fn operations() {
+    let experiment = run(Kind::Operations);
+    let papers: Vec<f64> = experiment.rows.iter().filter_map(|row| row.paper).collect();
+    assert_eq!(papers, [110.49, 418.66, 273.53, 23.22, 35.02, 29.34, 140.76, 108.92]);
+    let sum = experiment.rows.last().expect("rows");
+    assert!(sum.what.contains("sum of its operations") && sum.other.is_some(), "{sum:?}");
+}
+
+#[test]
+fn learning_and_compiling() {
+    let learning = run(Kind::Learn);
+    assert_eq!(learning.rows.iter().filter(|row| row.what == "packet rate").count(), 2);
+    let compiling = run(Kind::Compile);
+    assert_eq!(compiling.rows.len(), 2 * lab::PROGRAMS.len());
+}
+
+#[test]
+fn a_capture_that_cannot_be_read_is_an_error() {
+    let captures = vec![Capture::parse("/nonexistent.pcap")];
+    let error = lab::run(&Plan { captures, ..plan(Kind::Decode) }, &Machine::default(), &mut |_| ()).expect_err("no file");
+    assert!(error.to_string().contains("/nonexistent.pcap"), "{error}");
+}
