@@ -348,12 +348,25 @@ pub struct Write {
 pub struct Made {
     /// Constant bytes, holes zero.
     pub bytes: Vec<u8>,
-    /// First bit, width, value.
-    pub holes: Vec<(u32, u8, Expr)>,
+    /// Fields whose value is known only at run time.
+    pub holes: Vec<MadeField>,
     /// Fields whose value is a constant plus the length of the payload: first bit, width, constant.
     pub lengths: Vec<(u32, u8, u32)>,
     /// The rest of the received packet follows.
     pub payload: bool,
+}
+
+/// A field of a packet the program makes.
+#[derive(Clone, Debug)]
+pub struct MadeField {
+    /// Its first bit in the packet.
+    pub bit: u32,
+    /// Its width in bits.
+    pub width: u8,
+    /// Its value.
+    pub value: Expr,
+    /// Its name and the range it must lie in.
+    pub constraint: Option<(String, (u128, u128))>,
 }
 
 /// An arm.

@@ -4,7 +4,7 @@
 //! length. Sizes must be known, so fields that shape a header are constants; `bytes` fields are zero.
 
 use super::constants::fold_with;
-use super::hir::{ConditionalSize, Expr, Group, Layout, Made};
+use super::hir::{ConditionalSize, Expr, Group, Layout, Made, MadeField};
 use super::layouts::smallest_allowed;
 use super::types::Type;
 use super::{Checker, Context, constants::fold};
@@ -203,7 +203,11 @@ impl Checker<'_> {
                 match (&values[field], numbers[field], layout.fields[field].length_of) {
                     (None, _, Some(with_payload)) => lengths.push((bit, width, with_payload, 0, name.span)),
                     (_, Some(number), _) => put(&mut made.bytes, bit, width, number),
-                    (Some(value), None, _) => made.holes.push((bit, width, value.clone())),
+                    (Some(value), None, _) => {
+                        let described = &layout.fields[field];
+                        let constraint = described.constraint.map(|range| (described.name.clone(), range));
+                        made.holes.push(MadeField { bit, width, value: value.clone(), constraint });
+                    }
                     (None, None, _) => {}
                 }
             }

@@ -239,7 +239,7 @@ impl Collector<'_> {
                 delay.iter().chain(args).for_each(|value| self.expr(value));
             }
             StmtKind::Emit(made, port) => {
-                made.holes.iter().for_each(|(_, _, value)| self.expr(value));
+                made.holes.iter().for_each(|field| self.expr(&field.value));
                 if made.payload {
                     self.read(Read::Cursor, span);
                 }

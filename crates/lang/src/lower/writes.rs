@@ -4,6 +4,7 @@ use super::Lowering;
 use super::expressions::Shape;
 use crate::check::hir::{Block, Expr, Made, Write};
 use crate::check::types::largest;
+use crate::diagnostic::Diagnostic;
 use crate::flow::collect::Read;
 use crate::ir::{self, Op, Value};
 use crate::source::Span;
@@ -55,10 +56,21 @@ impl Lowering<'_> {
     pub(crate) fn make_packet(&mut self, made: &Made, port: &Expr, span: Span) {
         let mut holes = Vec::new();
         let mut values = Vec::new();
-        for (bit, width, value) in &made.holes {
-            let (value, _) = self.value(value);
-            holes.push(ir::Hole { bit: *bit, width: *width });
-            values.push(self.resized(value, *width, span));
+        for field in &made.holes {
+            let (value, range) = self.value(&field.value);
+            if let Some((name, (low, high))) = &field.constraint
+                && (range.low < *low || range.high > *high)
+            {
+                let wanted = crate::check::packets::range_in_words(*low, *high);
+                self.report(Diagnostic::error(
+                    "E0312",
+                    format!("`{name}` must be {wanted}"),
+                    field.value.span,
+                    format!("this may be from {} to {}", range.low, range.high),
+                ));
+            }
+            holes.push(ir::Hole { bit: field.bit, width: field.width });
+            values.push(self.resized(value, field.width, span));
         }
         let mut tail = None;
         if made.payload {

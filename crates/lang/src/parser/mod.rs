@@ -70,7 +70,7 @@ impl<'t> Parser<'t> {
         &self.token_at(ahead).kind
     }
 
-    fn token_at(&self, ahead: usize) -> &Token {
+    pub(crate) fn token_at(&self, ahead: usize) -> &Token {
         let last = self.tokens.len() - 1;
         &self.tokens[(self.at + ahead).min(last)]
     }

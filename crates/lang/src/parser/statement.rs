@@ -169,7 +169,7 @@ impl Parser<'_> {
             fault.help(format!("Write `{text} = {text} {sign} …`."))
         } else if !word.is_empty() && self.is_at(1, Sign::BracketOpen) {
             fault
-                .help("`learn` inserts or updates an entry, `insert` only makes a new one, `remove` takes one away.")
+                .help("`learn` and `insert` make, change or renew an entry, `remove` takes one away.")
                 .suggest("insert `learn`", begin, "learn ")
         } else if !word.is_empty() && self.is_at(1, Sign::ParenOpen) {
             fault.help("A stage is entered by `goto`; a function gives a value.").suggest(
@@ -338,7 +338,9 @@ impl Parser<'_> {
     fn field_follows(&self) -> bool {
         let pattern =
             matches!(self.kind_at(2), TokenKind::Sign(Sign::Gives | Sign::Or | Sign::ParenOpen | Sign::Dot));
-        *self.kind_at(1) == TokenKind::Word && !pattern && self.word_at(2) != "if"
+        *self.kind_at(1) == TokenKind::Word
+            && !pattern
+            && (self.word_at(2) != "if" || self.token_at(2).first_on_line)
     }
 
     fn write(&mut self) -> Parsed<TableWrite> {
