@@ -515,6 +515,19 @@ impl<'a> Checker<'a> {
     /// Reports a table that packets write and that does not say how it stays bounded.
     fn check_bounded(&mut self, id: TableId, name: &ast::Name) {
         let table = &self.program.tables[id.0];
+        if table.evict == Evict::Lru && table.entries.len() >= table.capacity as usize {
+            let diagnostic = Diagnostic::error(
+                "E0517",
+                format!("`{}` has no room to learn", table.name),
+                table.span,
+                format!(
+                    "all {} places belong to the entries written here, which are never evicted",
+                    table.capacity
+                ),
+            );
+            self.report(diagnostic.place(name.span, "packets write to it here"));
+        }
+        let table = &self.program.tables[id.0];
         let (capacity, evict) = self.missing_bounds.get(&table.name).copied().unwrap_or_default();
         let ageless = table.age.is_none() && table.idle.is_none();
         if !(capacity || evict || ageless) {

@@ -289,16 +289,6 @@ impl Checker<'_> {
                 "raise its capacity",
             );
             table.entries.truncate(table.capacity as usize);
-        } else if evict == Some(Evict::Lru) && table.entries.len() == table.capacity as usize {
-            self.error(
-                "E0516",
-                format!("`{}` has no room to learn", table.name),
-                item.name.span,
-                format!(
-                    "all {} places belong to the entries written here, which are never evicted",
-                    table.capacity
-                ),
-            );
         }
         if capacity.is_none() || evict.is_none() {
             self.unbounded(item.name.text.clone(), capacity.is_none(), evict.is_none());

@@ -160,19 +160,6 @@ start stage all() {
         mend: ("= 1\n", "= 1 else { send 1 }\n"),
     },
     Entry {
-        code: "E0516",
-        headline: "A table has no room to learn.",
-        cause: "It evicts the entry used longest ago, but every place belongs to an entry of the program text, and those are never evicted.",
-        example: r#"table hosts: exact(port) -> port { capacity 1  age 300s  evict lru  entries { 1 => 2 } }
-start stage all() {
-    learn hosts[in_port] = 1
-    flood
-}
-"#,
-        fix: "Raise its capacity above the number of entries.",
-        mend: ("capacity 1 ", "capacity 2 "),
-    },
-    Entry {
         code: "E0514",
         headline: "A counter is counted wrongly.",
         cause: "A counter with cells is counted with an index, one without has none.",
@@ -211,5 +198,18 @@ start stage all() {
 "#,
         fix: "Keep one of them.",
         mend: (", hosts[in_port] = 2", ""),
+    },
+    Entry {
+        code: "E0517",
+        headline: "A table has no room to learn.",
+        cause: "It evicts the entry used longest ago, but every place belongs to an entry of the program text, and those are never evicted.",
+        example: r#"table hosts: exact(port) -> port { capacity 1  age 300s  evict lru  entries { 1 => 2 } }
+start stage all() {
+    learn hosts[in_port] = 1
+    flood
+}
+"#,
+        fix: "Raise its capacity above the number of entries.",
+        mend: ("capacity 1 ", "capacity 2 "),
     },
 ];
