@@ -288,7 +288,7 @@ impl Checker<'_> {
                 item.name.span,
                 "raise its capacity",
             );
-            table.entries.truncate(table.capacity as usize);
+            table.capacity = table.entries.len() as u32 + 1;
         }
         if capacity.is_none() || evict.is_none() {
             self.unbounded(item.name.text.clone(), capacity.is_none(), evict.is_none());
