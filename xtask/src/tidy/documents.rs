@@ -81,7 +81,9 @@ pub(super) fn excerpts(tree: &Tree, findings: &mut Vec<Finding>) {
         while let Some((before, after)) = rest.split_once("```rav ") {
             let (file, body) = after.split_once('\n').unwrap_or((after, ""));
             let (excerpt, next) = body.split_once("```").unwrap_or((body, ""));
-            if !tree.text(file.trim()).is_some_and(|source| source.contains(excerpt)) {
+            // Other words behind `rav` say how the compiler's tests take the block.
+            let is_path = file.trim().ends_with(".rav") && !file.trim().contains(' ');
+            if is_path && !tree.text(file.trim()).is_some_and(|source| source.contains(excerpt)) {
                 let line = text[..text.len() - rest.len() + before.len()].lines().count() + 1;
                 findings.push(Finding::new(
                     path,

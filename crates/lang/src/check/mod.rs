@@ -10,7 +10,7 @@ pub mod packets;
 pub mod patterns;
 pub mod statements;
 pub mod tables;
-pub mod tests;
+pub mod test_cases;
 pub mod types;
 
 use crate::ast;
