@@ -7,19 +7,8 @@ use crate::testcase::TestCase;
 use crate::{check, flow, ir, lower, parser, standard};
 
 pub use crate::explain::{Explanation, explain};
+pub use lower::Decode;
 use std::collections::{BTreeMap, HashSet};
-
-/// When fields are decoded; it changes the generated code, never the meaning.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum Decode {
-    /// A field is read where it is used.
-    #[default]
-    Lazy,
-    /// Fields named by `extract` are read there, others where they are used.
-    Declared,
-    /// Every field of every header is read when the header is decoded.
-    Full,
-}
 
 /// How to compile.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]

@@ -8,12 +8,39 @@ use crate::ast::{self, BinaryOp, CastMode, UnaryOp};
 use crate::diagnostic::Diagnostic;
 use crate::source::Span;
 
+/// So many expressions lie in each other at most, through constants and functions.
+const DEEPEST: usize = 400;
+
+/// So tall is the tree of a function's value at most, calls put in place.
+const TALLEST_FUNCTION: usize = 300;
+
 /// All calls of functions in a program may add up to so many steps when they are put in place.
 const LARGEST_INLINED: usize = 20_000;
 
 impl Checker<'_> {
     /// Checks an expression; `expected` guides literals and is not enforced (see [`Checker::expect_type`]).
     pub(crate) fn expression(&mut self, expr: &ast::Expr, expected: Option<&Type>) -> Expr {
+        if self.depth >= DEEPEST {
+            self.too_deep(expr.span);
+            return error(expr.span);
+        }
+        self.depth += 1;
+        let checked = self.expression_inside(expr, expected);
+        self.depth -= 1;
+        checked
+    }
+
+    /// Reports once that constants or functions build on each other too deeply.
+    fn too_deep(&mut self, span: Span) {
+        if !self.diagnostics.iter().any(|diagnostic| diagnostic.code == "E0066") {
+            self.report(
+                Diagnostic::error("E0066", "this nests too deeply", span, "one level too many")
+                    .help("constants and functions that build on each other count together"),
+            );
+        }
+    }
+
+    fn expression_inside(&mut self, expr: &ast::Expr, expected: Option<&Type>) -> Expr {
         let span = expr.span;
         match &expr.kind {
             ast::ExprKind::Int(value) => self.integer(*value, expected, span),
@@ -475,7 +502,11 @@ impl Checker<'_> {
             params.push(self.bind_local(&param.name, ty, false));
         }
         let value = self.expression(&item.value, Some(&result));
-        let fits = self.expect_type(&value, &result);
+        let mut fits = self.expect_type(&value, &result);
+        if height(&value) > TALLEST_FUNCTION {
+            self.too_deep(item.name.span);
+            fits = false;
+        }
         self.scopes = scopes;
         self.context = context;
         let size = 1 + self.inlined;
@@ -526,6 +557,13 @@ impl Checker<'_> {
         let ty = first.unwrap_or(Type::Unknown);
         Expr { kind: ExprKind::Match(Box::new(value), checked), ty, span }
     }
+}
+
+/// The height of an expression's tree.
+fn height(expr: &Expr) -> usize {
+    let mut tallest = 0;
+    crate::flow::collect::children(expr, &mut |child| tallest = tallest.max(height(child)));
+    tallest + 1
 }
 
 /// A constant.

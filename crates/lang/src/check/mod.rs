@@ -113,6 +113,8 @@ pub(crate) struct Checker<'a> {
     pub(crate) walk_depth: usize,
     pub(crate) unrolled: u128,
     pub(crate) inlined: usize,
+    /// How many expressions enclose the one being checked, through constants and functions.
+    pub(crate) depth: usize,
     /// Tables without capacity and without a way to evict.
     pub(crate) missing_bounds: HashMap<String, (bool, bool)>,
     /// Tables that were reported for saying nothing about eviction.

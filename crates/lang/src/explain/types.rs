@@ -413,4 +413,22 @@ start stage all() { flood }
         fix: "Write the unit: `ns`, `us`, `ms`, `s`, `min` or `h`.",
         mend: ("every 5 ", "every 5s "),
     },
+    Entry {
+        code: "E0233",
+        headline: "The program is too large.",
+        cause: "Loops are unrolled and calls of functions put in place; together they come to more than 400,000 values.",
+        example: r#"fn one(x: u32) -> u32 { x *% 3 +% 1 }
+fn two(x: u32) -> u32 { one(one(one(one(one(one(one(one(x)))))))) }
+fn three(x: u32) -> u32 { two(two(two(two(two(two(two(two(x)))))))) }
+fn four(x: u32) -> u32 { three(three(three(three(three(three(three(three(x)))))))) }
+start stage all() {
+    var x: u32 = 0
+    for i in 0..1000 { x = four(x) }
+    if x == 0 { flood }
+    send 1
+}
+"#,
+        fix: "Make fewer rounds, or less in each.",
+        mend: ("0..1000", "0..10"),
+    },
 ];

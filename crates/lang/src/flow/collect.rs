@@ -193,11 +193,11 @@ impl Collector<'_> {
             }
             StmtKind::Match(value, arms) => {
                 self.expr(value);
-                for (index, arm) in arms.iter().enumerate() {
+                let conditions = arm_conditions(value, arms);
+                for (arm, condition) in arms.iter().zip(conditions) {
                     if let Some(guard) = &arm.guard {
                         self.expr(guard);
                     }
-                    let condition = arm_condition(value, arms, index);
                     self.under(condition, &arm.body);
                 }
                 let bodies: Vec<&Block> = arms.iter().map(|arm| &arm.body).collect();
@@ -388,34 +388,35 @@ pub fn holds(expr: &Expr, truth: bool) -> Condition {
     }
 }
 
-/// The condition that an arm is taken: its pattern fits and no earlier one does.
-fn arm_condition(value: &Expr, arms: &[Arm<Block>], index: usize) -> Condition {
-    let Some(subject) = subject(value) else { return Condition::Other };
-    let mut left = match ranges(&arms[index].pattern, value.ty.largest()) {
-        Some(ranges) => ranges,
-        None => return Condition::Other,
-    };
-    if arms[..=index].iter().any(|arm| arm.guard.is_some()) {
-        return Condition::Other;
-    }
-    for arm in &arms[..index] {
-        let Some(taken) = ranges(&arm.pattern, value.ty.largest()) else { return Condition::Other };
-        for (from, to) in taken {
-            left = left
-                .into_iter()
-                .flat_map(|(low, high)| {
-                    let before = from.checked_sub(1).map(|end| (low, high.min(end)));
-                    let behind = to.checked_add(1).map(|start| (low.max(start), high));
-                    [before, behind]
-                        .into_iter()
-                        .flatten()
-                        .filter(|(low, high)| low <= high)
-                        .collect::<Vec<_>>()
-                })
-                .collect();
+/// For every arm the condition that it is taken: its pattern fits and no earlier one does. Behind a guard more decides than ranges.
+fn arm_conditions(value: &Expr, arms: &[Arm<Block>]) -> Vec<Condition> {
+    let top = value.ty.largest();
+    let mut open = subject(value).map(|subject| (subject, vec![(0, top)]));
+    let mut conditions = Vec::new();
+    for arm in arms {
+        let fits = ranges(&arm.pattern, top).filter(|_| arm.guard.is_none());
+        let (Some((subject, left)), Some(fits)) = (&mut open, fits) else {
+            open = None;
+            conditions.push(Condition::Other);
+            continue;
+        };
+        let mut taken = Vec::new();
+        for (from, to) in fits {
+            let mut rest = Vec::new();
+            for &(low, high) in left.iter() {
+                if high < from || low > to {
+                    rest.push((low, high));
+                    continue;
+                }
+                taken.push((low.max(from), high.min(to)));
+                rest.extend(from.checked_sub(1).filter(|end| *end >= low).map(|end| (low, end)));
+                rest.extend(to.checked_add(1).filter(|start| *start <= high).map(|start| (start, high)));
+            }
+            *left = rest;
         }
+        conditions.push(Condition::Within(*subject, taken));
     }
-    Condition::Within(subject, left)
+    conditions
 }
 
 fn ranges(pattern: &Pattern, top: u128) -> Option<Vec<(u128, u128)>> {

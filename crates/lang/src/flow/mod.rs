@@ -4,6 +4,7 @@
 //! transfer to it: a greatest fixpoint with intersection, linear in stages and transfers. What a stage must be handed is what it and the stages
 //! behind it read and do not decode themselves: a least fixpoint with union.
 
+mod circles;
 pub mod collect;
 pub mod witness;
 
@@ -93,23 +94,38 @@ fn available(
     start: StageId,
     reached: &BTreeSet<StageId>,
 ) -> Vec<BTreeSet<HeaderId>> {
-    let all: BTreeSet<HeaderId> = (0..program.headers.len()).map(HeaderId).collect();
-    let mut available: Vec<BTreeSet<HeaderId>> = vec![all; program.stages.len()];
-    available[start.0].clear();
-    let mut queue: VecDeque<StageId> = reached.iter().copied().collect();
+    // Only headers that some stage reads without decoding them matter, and few programs have many of those.
+    let mut wanted: BTreeSet<HeaderId> = BTreeSet::new();
+    for &stage in reached {
+        let described = &program.stages[stage.0];
+        let reads = facts[stage.0].reads.iter().filter_map(|(read, _)| read.header());
+        let named = reads.chain(described.requires.iter().map(|&(header, _)| header));
+        wanted.extend(named.filter(|header| described.header != Some(*header)));
+    }
+    // `None` stands for a stage that no transfer was followed to yet: everything is decoded there.
+    let mut available: Vec<Option<BTreeSet<HeaderId>>> = vec![None; program.stages.len()];
+    available[start.0] = Some(BTreeSet::new());
+    let mut queue: VecDeque<StageId> = VecDeque::from([start]);
     while let Some(stage) = queue.pop_front() {
-        let mut out = available[stage.0].clone();
-        out.extend(program.stages[stage.0].header);
+        let mut out = available[stage.0].clone().unwrap_or_default();
+        out.extend(program.stages[stage.0].header.filter(|header| wanted.contains(header)));
         for transfer in &facts[stage.0].transfers {
-            let entry = &mut available[transfer.to.0];
-            let before = entry.len();
-            entry.retain(|header| out.contains(header));
-            if entry.len() < before {
-                queue.push_back(transfer.to);
+            match &mut available[transfer.to.0] {
+                None => {
+                    available[transfer.to.0] = Some(out.clone());
+                    queue.push_back(transfer.to);
+                }
+                Some(entry) => {
+                    let before = entry.len();
+                    entry.retain(|header| out.contains(header));
+                    if entry.len() < before {
+                        queue.push_back(transfer.to);
+                    }
+                }
             }
         }
     }
-    available
+    available.into_iter().map(Option::unwrap_or_default).collect()
 }
 
 fn last(program: &Program, facts: &[Facts], reached: &BTreeSet<StageId>) -> Vec<BTreeSet<HeaderId>> {
@@ -134,23 +150,26 @@ fn last(program: &Program, facts: &[Facts], reached: &BTreeSet<StageId>) -> Vec<
 
 fn needs(program: &Program, facts: &[Facts], reached: &BTreeSet<StageId>) -> Vec<BTreeSet<Read>> {
     let mut needs: Vec<BTreeSet<Read>> = vec![BTreeSet::new(); program.stages.len()];
-    let mut changed = true;
-    while changed {
-        changed = false;
-        for &stage in reached.iter().rev() {
-            let own = program.stages[stage.0].header;
-            let mut wanted: BTreeSet<Read> = facts[stage.0].reads.iter().map(|&(read, _)| read).collect();
-            for transfer in &facts[stage.0].transfers {
-                wanted.extend(&needs[transfer.to.0]);
-            }
-            if own.is_some() {
-                wanted.retain(|read| !matches!(read, Read::Cursor) && read.header() != own);
-                wanted.insert(Read::Cursor);
-            }
-            if wanted.len() > needs[stage.0].len() {
-                needs[stage.0] = wanted;
-                changed = true;
-            }
+    let mut callers: Vec<Vec<StageId>> = vec![Vec::new(); program.stages.len()];
+    for &stage in reached {
+        for transfer in &facts[stage.0].transfers {
+            callers[transfer.to.0].push(stage);
+        }
+    }
+    let mut queue: VecDeque<StageId> = reached.iter().rev().copied().collect();
+    while let Some(stage) = queue.pop_front() {
+        let own = program.stages[stage.0].header;
+        let mut wanted: BTreeSet<Read> = facts[stage.0].reads.iter().map(|&(read, _)| read).collect();
+        for transfer in &facts[stage.0].transfers {
+            wanted.extend(&needs[transfer.to.0]);
+        }
+        if own.is_some() {
+            wanted.retain(|read| !matches!(read, Read::Cursor) && read.header() != own);
+            wanted.insert(Read::Cursor);
+        }
+        if wanted.len() > needs[stage.0].len() {
+            needs[stage.0] = wanted;
+            queue.extend(&callers[stage.0]);
         }
     }
     needs
@@ -163,10 +182,9 @@ fn check_cycles(
     reached: &BTreeSet<StageId>,
     diagnostics: &mut Vec<Diagnostic>,
 ) {
-    for &stage in reached {
-        flow.cyclic[stage.0] = path(&flow.facts, stage, stage, |_| true).is_some();
+    for circle in circles::of(&flow.facts, reached, |_| true) {
+        circle.iter().for_each(|stage| flow.cyclic[stage.0] = true);
     }
-    let mut told: BTreeSet<StageId> = BTreeSet::new();
     let bounded = |stage: StageId| {
         let stage = &program.stages[stage.0];
         let consumes = stage
@@ -174,10 +192,8 @@ fn check_cycles(
             .is_some_and(|header| program.layouts[program.headers[header.0].layout.0].smallest > 0);
         stage.cap.is_some() || consumes
     };
-    for &stage in reached {
-        if !flow.cyclic[stage.0] || bounded(stage) || told.contains(&stage) {
-            continue;
-        }
+    for circle in circles::of(&flow.facts, reached, |stage| !bounded(stage)) {
+        let Some(&stage) = circle.iter().min() else { continue };
         let Some(cycle) = path(&flow.facts, stage, stage, |through| !bounded(through)) else { continue };
         let name = &program.stages[stage.0].name;
         let mut diagnostic = Diagnostic::error(
@@ -188,7 +204,6 @@ fn check_cycles(
         )
         .help("let the cycle pass a decoder, which consumes bytes, or limit a stage with `cap`; to start again use `recirculate`");
         for transfer in cycle {
-            told.insert(transfer.to);
             diagnostic =
                 diagnostic.place(transfer.span, format!("on to `{}`", program.stages[transfer.to.0].name));
         }

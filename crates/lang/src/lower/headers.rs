@@ -1,5 +1,6 @@
 //! Decoding: one check of the length for every run of fields, then the constraints, then what has a computed size.
 
+use super::Decode;
 use super::env::{Range, Variable};
 use super::expressions::{Shape, scalar};
 use super::{Exit, Lowering, to};
@@ -7,7 +8,6 @@ use crate::check::hir::{ConditionalSize, Group, HeaderId};
 use crate::check::types::{Type, largest};
 use crate::flow::collect::{Read, Subject};
 use crate::ir::{self, CompareOp, Op, Terminator, Value};
-use crate::pipeline::Decode;
 use crate::source::Span;
 
 impl Lowering<'_> {

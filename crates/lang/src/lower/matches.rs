@@ -100,11 +100,11 @@ impl Lowering<'_> {
         let mut cases: BTreeMap<u128, BlockId> = BTreeMap::new();
         let mut entries = Vec::new();
         for (index, list) in lists.iter().enumerate() {
-            let entry = self.new_block(arms[index].span);
             let fresh: Vec<u128> = list.iter().copied().filter(|case| !cases.contains_key(case)).collect();
             if fresh.is_empty() {
                 continue;
             }
+            let entry = self.new_block(arms[index].span);
             let mut known = env.clone();
             if let (Some(subject), Some(low), Some(high)) = (subject, fresh.iter().min(), fresh.iter().max())
             {

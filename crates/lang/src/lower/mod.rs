@@ -20,10 +20,21 @@ use crate::diagnostic::Diagnostic;
 use crate::flow::Flow;
 use crate::flow::collect::{Read, Subject};
 use crate::ir::{self, BlockId, Value};
-use crate::pipeline::Decode;
 use crate::source::Sources;
 use env::{Env, Range, Variable};
 use std::collections::{BTreeMap, BTreeSet, HashMap};
+
+/// When fields are decoded; it changes the generated code, never the meaning.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Decode {
+    /// A field is read where it is used.
+    #[default]
+    Lazy,
+    /// Fields named by `extract` are read there, others where they are used.
+    Declared,
+    /// Every field of every header is read when the header is decoded.
+    Full,
+}
 
 /// Lowers a program; diagnostics are what could not be proven.
 pub fn lower(
@@ -302,6 +313,9 @@ impl Lowering<'_> {
         &self.source.layouts[self.source.headers[header.0].layout.0]
     }
 }
+
+/// A packet function or handler has at most so many values; loops and calls put in place can ask for more.
+pub(crate) const MOST_VALUES: usize = 400_000;
 
 /// No captured packet is longer, in bytes: the largest snap length of capture files.
 const LONGEST_PACKET: u32 = 262_144;

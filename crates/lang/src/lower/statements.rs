@@ -22,6 +22,14 @@ impl Lowering<'_> {
 
     fn statement(&mut self, statement: &Stmt) {
         let span = statement.span;
+        if self.function.widths.len() > super::MOST_VALUES {
+            self.report(
+                Diagnostic::error("E0233", "the program is too large", span, "no room is left for this")
+                    .help("loops and calls of functions are put in place: make them fewer or smaller"),
+            );
+            self.current = None;
+            return;
+        }
         match &statement.kind {
             StmtKind::Assign(local, value) => {
                 let (value, range) = self.value(value);
@@ -67,7 +75,7 @@ impl Lowering<'_> {
                 }
             }
             StmtKind::Extract(header, fields) => {
-                if self.decode == crate::pipeline::Decode::Declared {
+                if self.decode == super::Decode::Declared {
                     self.keep_fields(*header, fields, span);
                 }
             }

@@ -160,7 +160,7 @@ pub const CODES: &[(&str, &str, &str)] = &[
     (
         "E0066",
         "This nests too deeply.",
-        "Blocks and brackets nest at most 100 levels, and an expression has at most 250 operators in a row.\nExample: a hundred and one opening brackets.\nFix: name a part with `let`, or move it to a function or a stage.",
+        "Blocks and brackets nest at most 100 levels, and an expression has at most 250 operators in a row; constants and functions that build on each other nest 400 levels at most.\nExample: a hundred and one opening brackets.\nFix: name a part with `let`, or move it to a function or a stage.",
     ),
     (
         "E0067",
