@@ -33,6 +33,9 @@ pub struct Compiled {
     pub diagnostics: Vec<Diagnostic>,
 }
 
+/// Bytes of stack for walking over expressions: the tallest take a tenth of it in builds without optimisation.
+const STACK: usize = 64 << 20;
+
 /// Compiles a program. `name` is what the main file is called, `load` fetches the text of a module by its path beside the main file, for example
 /// `mylib/tunnels.rav`; the standard library is built in.
 pub fn compile(name: &str, text: &str, load: &dyn Fn(&str) -> Option<String>, options: &Options) -> Compiled {
@@ -40,12 +43,32 @@ pub fn compile(name: &str, text: &str, load: &dyn Fn(&str) -> Option<String>, op
     let main = sources.add(name, text);
     let (file, mut diagnostics) = parser::parse(main, text);
     let files = modules(file, &mut sources, load, &mut diagnostics);
+    // Expressions nest deeply, so what walks over them gets a stack of its own; a thread that cannot be had is done without.
+    std::thread::scope(|scope| {
+        let work = || compiled(name, &files, &sources, &diagnostics, options);
+        match std::thread::Builder::new().stack_size(STACK).spawn_scoped(scope, work) {
+            Ok(thread) => thread.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic)),
+            Err(_) => work(),
+        }
+    })
+}
+
+/// Everything behind reading the files.
+fn compiled(
+    name: &str,
+    files: &[ast::File],
+    sources: &Sources,
+    found: &[Diagnostic],
+    options: &Options,
+) -> Compiled {
+    let (mut sources, mut diagnostics) = (sources.clone(), found.to_vec());
+    let main = FileId::default();
     let fatal = |diagnostics: &[Diagnostic]| {
         diagnostics.iter().any(|diagnostic| diagnostic.severity == Severity::Error)
     };
     let broken = fatal(&diagnostics);
-    let unread = unread(&files, &diagnostics);
-    let (checked, tests, mut found, kinds) = check::check(&files, &test_layouts(&files[0], &mut sources));
+    let unread = unread(files, &diagnostics);
+    let (checked, tests, mut found, kinds) = check::check(files, &test_layouts(&files[0], &mut sources));
     // What a declaration that could not be read would have declared or used is missing elsewhere.
     found.retain(|diagnostic| {
         !broken
