@@ -43,6 +43,30 @@ impl Counts {
         }
     }
 
+    /// Adds what a later run of the same processor counted; tables are as they then were.
+    pub(crate) fn add(&mut self, later: &Counts) {
+        self.received += later.received;
+        self.forwarded += later.forwarded;
+        self.transmitted += later.transmitted;
+        self.verdicts.send += later.verdicts.send;
+        self.verdicts.flood += later.verdicts.flood;
+        self.verdicts.multicast += later.verdicts.multicast;
+        self.verdicts.punt += later.verdicts.punt;
+        self.verdicts.drop += later.verdicts.drop;
+        for (ours, theirs) in [(&mut self.drops, &later.drops), (&mut self.punts, &later.punts)] {
+            theirs.iter().for_each(|(reason, packets)| *ours.entry(reason.clone()).or_default() += packets);
+        }
+        for (ours, theirs) in self.ports.iter_mut().zip(&later.ports) {
+            ours.received += theirs.received;
+            ours.transmitted += theirs.transmitted;
+            ours.received_bytes += theirs.received_bytes;
+            ours.transmitted_bytes += theirs.transmitted_bytes;
+        }
+        self.tables.clone_from(&later.tables);
+        self.extra.0 += later.extra.0;
+        self.extra.1 += later.extra.1;
+    }
+
     /// The first thing in which these differ from others, in words.
     pub fn difference(&self, other: &Counts) -> Option<String> {
         let differ = |what: &str, ours: &dyn std::fmt::Debug, theirs: &dyn std::fmt::Debug| {

@@ -53,9 +53,9 @@ fn pairs() -> Result<Vec<Pair>, String> {
     let native = BackEnd::Native;
     Ok(vec![
         pair("firewall_full against firewall", native, firewall(Decode::Declared)?, every()?),
-        pair("firewall, --decode full against lazy", native, firewall(Decode::Lazy)?, firewall(Decode::Full)?),
+        pair("firewall --decode full against lazy", native, firewall(Decode::Lazy)?, firewall(Decode::Full)?),
         pair(
-            "firewall_full against firewall, interpreter",
+            "firewall_full against firewall by the interpreter",
             BackEnd::Interpreter,
             firewall(Decode::Declared)?,
             every()?,

@@ -35,8 +35,20 @@ pub struct Machine {
 
 /// Extensions worth naming.
 const FEATURES: [&str; 14] = [
-    "sse4_2", "popcnt", "bmi2", "avx", "avx2", "avx512f", "avx512bw", "avx512vl", "avx512vbmi",
-    "gfni", "vaes", "vpclmulqdq", "neon", "sve",
+    "sse4_2",
+    "popcnt",
+    "bmi2",
+    "avx",
+    "avx2",
+    "avx512f",
+    "avx512bw",
+    "avx512vl",
+    "avx512vbmi",
+    "gfni",
+    "vaes",
+    "vpclmulqdq",
+    "neon",
+    "sve",
 ];
 
 impl Machine {

@@ -1,6 +1,7 @@
 //! The one way in which everything is timed: packets in memory, the product's own packet loop, contenders in turn.
 //!
-//! Contenders are run round by round, in the opposite order every other round, so that what else happens on the machine falls on all of them.
+//! A run is cut into slices, and those of contenders that mean the same take turns, in the opposite order every other time, so that what else
+//! happens on the machine falls on all of them.
 //! Before a figure is taken, a fresh contender must count what the interpreter counts; contenders that mean the same and are run equally often
 //! must count the same in every measured run, too.
 
@@ -14,6 +15,8 @@ use ports::{Ingress, MemorySource, Order, Policy};
 
 /// What chooses the hash functions of tables in all measurements.
 pub(crate) const SEED: u64 = 1;
+/// In so many slices at most a run of some seconds is cut, so that contenders take turns more often than other programs disturb them.
+const SLICES: u32 = 10;
 
 /// Packets in memory and the way they are run.
 pub(crate) struct Workload {
@@ -52,6 +55,7 @@ pub(crate) struct Measured {
 pub(crate) struct Group<'p> {
     pub(crate) contenders: Vec<Contender<'p>>,
     repeat: u64,
+    slices: u32,
 }
 
 impl Pass {
@@ -85,13 +89,21 @@ impl Measured {
 
 impl<'p> Contender<'p> {
     /// A program on a back end.
-    pub(crate) fn loaded(program: &'p Program, back_end: BackEnd, ports: u16) -> Result<Contender<'p>, String> {
+    pub(crate) fn loaded(
+        program: &'p Program,
+        back_end: BackEnd,
+        ports: u16,
+    ) -> Result<Contender<'p>, String> {
         let processor = exec::load(program, back_end, ports, SEED).map_err(|error| error.to_string())?;
         Ok(Contender { name: engine::back_end_name(back_end), program, processor })
     }
 
     /// Something that claims to do what the program does.
-    pub(crate) fn other(name: &'static str, program: &'p Program, processor: Box<dyn Processor>) -> Contender<'p> {
+    pub(crate) fn other(
+        name: &'static str,
+        program: &'p Program,
+        processor: Box<dyn Processor>,
+    ) -> Contender<'p> {
         Contender { name, program, processor }
     }
 }
@@ -132,7 +144,11 @@ impl Workload {
         let report = Report::new(Setting::default(), contender.program, &ledger, processor, times)
             .map_err(|error| error.to_string())?;
         if report.received.packets != self.packets() * repeat {
-            return Err(format!("{} of {} packets came in", report.received.packets, self.packets() * repeat));
+            return Err(format!(
+                "{} of {} packets came in",
+                report.received.packets,
+                self.packets() * repeat
+            ));
         }
         Ok(Pass { seconds: report.seconds, counts: Counts::of(&report) })
     }
@@ -149,7 +165,10 @@ impl Workload {
         for contender in &mut group.contenders {
             let found = self.pass(contender, repeat)?.counts;
             if let Some(difference) = found.difference(&right) {
-                return Err(format!("{} does not count what the interpreter counts: {difference}", contender.name));
+                return Err(format!(
+                    "{} does not count what the interpreter counts: {difference}",
+                    contender.name
+                ));
             }
         }
         Ok(())
@@ -159,7 +178,7 @@ impl Workload {
 impl<'p> Group<'p> {
     /// Contenders that are held against each other; the first is ours.
     pub(crate) fn new(contenders: Vec<Contender<'p>>) -> Group<'p> {
-        Group { contenders, repeat: 1 }
+        Group { contenders, repeat: 1, slices: 1 }
     }
 
     /// Finds out how often packets are to be repeated, and warms everything up.
@@ -176,18 +195,37 @@ impl<'p> Group<'p> {
                     repeat *= 4;
                     taken = workload.pass(first, repeat)?.seconds;
                 }
-                ((seconds / taken * repeat as f64).ceil() as u64).max(1)
+                let whole = (seconds / taken * repeat as f64).ceil().max(1.0);
+                // Each slice repeats every packet so often that `each` finds it in the cache all but once.
+                let least = if workload.order == Order::Each { 64.0 } else { 1.0 };
+                self.slices = (whole / least).clamp(1.0, f64::from(SLICES)) as u32;
+                (whole / f64::from(self.slices)).ceil() as u64
             }
         };
         Ok(())
     }
 
-    fn round(&mut self, workload: &mut Workload, reverse: bool, measured: &mut [Measured]) -> Result<(), String> {
+    /// One run of every contender, in slices that take turns.
+    fn round(
+        &mut self,
+        workload: &mut Workload,
+        reverse: bool,
+        measured: &mut [Measured],
+    ) -> Result<(), String> {
         let count = self.contenders.len();
         let mut passes: Vec<Option<Pass>> = vec![None; count];
-        for turn in 0..count {
-            let index = if reverse { count - 1 - turn } else { turn };
-            passes[index] = Some(workload.pass(&mut self.contenders[index], self.repeat)?);
+        for slice in 0..self.slices {
+            for turn in 0..count {
+                let index = if reverse == (slice % 2 == 0) { count - 1 - turn } else { turn };
+                let pass = workload.pass(&mut self.contenders[index], self.repeat)?;
+                match &mut passes[index] {
+                    None => passes[index] = Some(pass),
+                    Some(whole) => {
+                        whole.seconds += pass.seconds;
+                        whole.counts.add(&pass.counts);
+                    }
+                }
+            }
         }
         for (pass, measured) in passes.into_iter().flatten().zip(measured.iter_mut()) {
             measured.passes.push(pass);
@@ -236,7 +274,10 @@ fn alike(measured: Vec<Measured>) -> Result<Vec<Measured>, String> {
                 ours.tables.clear();
                 theirs.tables.clear();
                 if let Some(difference) = theirs.difference(&ours) {
-                    return Err(format!("{} and {} differ in a measured run: {difference}", other.name, first.name));
+                    return Err(format!(
+                        "{} and {} differ in a measured run: {difference}",
+                        other.name, first.name
+                    ));
                 }
             }
         }

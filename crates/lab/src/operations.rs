@@ -70,7 +70,7 @@ pub(crate) fn rows(plan: &Plan, progress: &mut dyn FnMut(&str)) -> Result<Vec<Ro
     Ok(rows)
 }
 
-const LOOKUP: &str = "goto and match (a lookup that hits, then the next stage)";
+const LOOKUP: &str = "goto and match (a lookup that hits and the next stage)";
 const LEARN: &str = "learn of a key that is there";
 const READ: &str = "field read";
 
@@ -141,7 +141,11 @@ fn time(
 }
 
 /// One timed pass with what must come before and after it. What destroys what it works on is done once, all else several times.
-fn cycle(workload: &mut Workload, operation: &Operation, contender: &mut Contender<'_>) -> Result<Pass, String> {
+fn cycle(
+    workload: &mut Workload,
+    operation: &Operation,
+    contender: &mut Contender<'_>,
+) -> Result<Pass, String> {
     let prepared = operation.before.is_some() || operation.after.is_some();
     for (port, timed) in [(operation.before, false), (Some(WORK), true), (operation.after, false)] {
         let Some(port) = port else { continue };
@@ -218,7 +222,10 @@ fn sum(plan: &Plan, costs: &Costs) -> Result<Vec<Row>, LabError> {
     let reads = (packets + 4.0 * ip + 2.0 * (ip - dropped("later_fragment")) + 2.0 * passed) / packets;
     let switched = passed / packets;
     let total = harness.median + reads * read + switched * (lookup + learn);
-    let what = format!("{WHAT} ({reads:.2} reads, {switched:.2} learns and lookups, harness {:.2} ns)", harness.median);
+    let what = format!(
+        "{WHAT} ({reads:.2} reads, {switched:.2} learns and lookups, harness {:.2} ns)",
+        harness.median
+    );
     let total = Figure { median: total, low: total, high: total };
     let other = Other::of("the sum", total);
     let ours = firewall.figure(Pass::nanoseconds);
@@ -345,7 +352,8 @@ mod tests {
         for operation in operations() {
             for times in TIMES {
                 let text = (operation.text)(times);
-                let program = compile("operation", &text, Decode::Declared).unwrap_or_else(|why| panic!("{why}\n{text}"));
+                let program = compile("operation", &text, Decode::Declared)
+                    .unwrap_or_else(|why| panic!("{why}\n{text}"));
                 let mut workload = Workload::new(segments(PACKETS), Order::Replay, 3);
                 check(&mut workload, &operation, &program).expect("the same counts");
             }

@@ -106,7 +106,9 @@ fn shortened(row: &Row, rows: &[&Row]) -> String {
 fn table(html: &mut String, rows: &[Row]) {
     html.push_str("<table><caption>All figures</caption><thead><tr><th>case<th>what<th>unit<th>ours<th>range<th>held against<th>ratio<th>publication</tr></thead><tbody>\n");
     for row in rows {
-        let ours = row.ours.map(|ours| (number(ours.median), format!("{} – {}", number(ours.low), number(ours.high))));
+        let ours = row
+            .ours
+            .map(|ours| (number(ours.median), format!("{} – {}", number(ours.low), number(ours.high))));
         let (ours, range) = ours.unwrap_or_else(|| ("no figure".to_owned(), String::new()));
         let other = row.other.as_ref().map(|other| {
             let range = format!("{} – {}", number(other.low), number(other.high));
@@ -143,7 +145,8 @@ mod tests {
 
     #[test]
     fn the_page_needs_nothing_else_and_says_where_its_figures_come_from() {
-        let machine = Machine { runs: 5, command: "ravelin lab <all>".into(), ..Machine::describe("", "6.1") };
+        let machine =
+            Machine { runs: 5, command: "ravelin lab <all>".into(), ..Machine::describe("", "6.1") };
         let figure = Figure { median: 61.5, low: 60.0, high: 62.0 };
         let rows = vec![
             Row::alone("sample1, replay, wire", "packet rate", "Mpps", Some(figure), Some(3.17)),
@@ -152,7 +155,10 @@ mod tests {
         let html = page(&[Experiment { experiment: "switch-apps".into(), machine, rows }]);
         assert!(html.contains("ravelin lab &lt;all&gt;") && html.contains("61.50") && html.contains("6.1"));
         assert!(html.contains("no figure") && html.contains("3 &lt; 4"));
-        assert!(!html.contains("http://") || html.matches("http://").count() == html.matches("xmlns=\"http://").count());
+        assert!(
+            !html.contains("http://")
+                || html.matches("http://").count() == html.matches("xmlns=\"http://").count()
+        );
         assert!(!html.contains("https://") && !html.contains("src="));
     }
 }

@@ -22,8 +22,7 @@ pub enum Kind {
 
 impl Kind {
     /// All experiments in the order in which they are run.
-    pub const ALL: [Kind; 5] =
-        [Kind::SwitchApps, Kind::Decode, Kind::Operations, Kind::Learn, Kind::Compile];
+    pub const ALL: [Kind; 5] = [Kind::SwitchApps, Kind::Decode, Kind::Operations, Kind::Learn, Kind::Compile];
 
     /// Its name on the command line.
     pub fn name(self) -> &'static str {
@@ -81,7 +80,11 @@ pub fn pin() -> Option<usize> {
 ///
 /// # Errors
 /// If a capture cannot be read. A program that does not do what it should is no error but a row without a figure.
-pub fn run(plan: &Plan, machine: &Machine, progress: &mut dyn FnMut(&str)) -> Result<Vec<Experiment>, LabError> {
+pub fn run(
+    plan: &Plan,
+    machine: &Machine,
+    progress: &mut dyn FnMut(&str),
+) -> Result<Vec<Experiment>, LabError> {
     let mut experiments = Vec::new();
     for kind in &plan.kinds {
         let rows = match kind {

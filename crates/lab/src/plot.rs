@@ -71,18 +71,27 @@ impl Scale {
         let step = [1.0, 2.0, 5.0, 10.0].map(|factor| factor * power).into_iter().find(|step| *step >= rough);
         let step = step.unwrap_or(rough);
         let first = (self.lowest / step).ceil() as i64;
-        (first..).map(|number| number as f64 * step).take_while(|tick| *tick <= self.highest).take(20).collect()
+        (first..)
+            .map(|number| number as f64 * step)
+            .take_while(|tick| *tick <= self.highest)
+            .take(20)
+            .collect()
     }
 }
 
 type Area<'a> = DrawingArea<SVGBackend<'a>, plotters::coord::Shift>;
 
 fn axis(area: &Area<'_>, scale: &Scale, height: i32) -> Result<(), Failed> {
-    let words = TextStyle::from(("sans-serif", 12).into_font()).color(&INK).pos(Pos::new(HPos::Center, VPos::Top));
+    let words =
+        TextStyle::from(("sans-serif", 12).into_font()).color(&INK).pos(Pos::new(HPos::Center, VPos::Top));
     for tick in scale.ticks() {
         let x = scale.x(tick);
         area.draw(&PathElement::new(vec![(x, 0), (x, height - BOTTOM + 6)], INK.mix(0.2)))?;
-        area.draw(&Text::new(format!("{}", (tick * 1e6).round() / 1e6), (x, height - BOTTOM + 10), words.clone()))?;
+        area.draw(&Text::new(
+            format!("{}", (tick * 1e6).round() / 1e6),
+            (x, height - BOTTOM + 10),
+            words.clone(),
+        ))?;
     }
     Ok(())
 }

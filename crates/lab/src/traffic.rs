@@ -150,7 +150,8 @@ pub(crate) fn segments(count: u32) -> Frames {
 }
 
 fn made(profile: &Profile) -> Result<Frames, LabError> {
-    let mut generator = Generator::new(profile, SEED).map_err(|error| LabError::Program(error.to_string()))?;
+    let mut generator =
+        Generator::new(profile, SEED).map_err(|error| LabError::Program(error.to_string()))?;
     let (mut frames, mut bytes) = (Frames::new(), Vec::new());
     while let Some(stamp) = generator.next(&mut bytes) {
         frames.push(&bytes, stamp.wire, stamp.time);

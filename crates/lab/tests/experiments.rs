@@ -29,12 +29,18 @@ fn keys(value: &Value) -> Vec<&str> {
 #[test]
 fn programs_over_captures() {
     let experiment = run(Kind::SwitchApps);
-    let rate = |case: &str| experiment.rows.iter().filter(|row| row.case.ends_with(case) && row.what == "packet rate").count();
+    let rate = |case: &str| {
+        experiment.rows.iter().filter(|row| row.case.ends_with(case) && row.what == "packet rate").count()
+    };
     // Three captures in two orders; the two programs with twins have a row for each way to call the twin.
-    assert_eq!((rate(", wire"), rate(", IPv4 learning"), rate("harness alone (an empty program)")), (6, 6, 6));
+    assert_eq!(
+        (rate(", wire"), rate(", IPv4 learning"), rate("harness alone (an empty program)")),
+        (6, 6, 6)
+    );
     assert_eq!((rate(", MAC learning"), rate(", firewall")), (12, 12));
     let papers = |case: &str| -> Vec<f64> {
-        let rows = experiment.rows.iter().filter(|row| row.case.contains("replay") && row.case.ends_with(case));
+        let rows =
+            experiment.rows.iter().filter(|row| row.case.contains("replay") && row.case.ends_with(case));
         rows.filter_map(|row| row.paper).collect()
     };
     assert_eq!(papers(", firewall"), [1.64, 1.75, 2.06]);
@@ -86,6 +92,7 @@ fn learning_and_compiling() {
 #[test]
 fn a_capture_that_cannot_be_read_is_an_error() {
     let captures = vec![Capture::parse("/nonexistent.pcap")];
-    let error = lab::run(&Plan { captures, ..plan(Kind::Decode) }, &Machine::default(), &mut |_| ()).expect_err("no file");
+    let error = lab::run(&Plan { captures, ..plan(Kind::Decode) }, &Machine::default(), &mut |_| ())
+        .expect_err("no file");
     assert!(error.to_string().contains("/nonexistent.pcap"), "{error}");
 }

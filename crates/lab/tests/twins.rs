@@ -10,14 +10,22 @@ use ports::{Ingress, MemorySource, Order, Policy, Receive};
 
 /// Traffic with every kind of packet, cut and damaged ones too.
 fn frames() -> Frames {
-    let profile = Profile { packets: 20_000, flows: 900, hosts: 200, cut_share: 0.1, damaged_share: 0.1, ..Profile::demo() };
+    let profile = Profile {
+        packets: 20_000,
+        flows: 900,
+        hosts: 200,
+        cut_share: 0.1,
+        damaged_share: 0.1,
+        ..Profile::demo()
+    };
     let mut generator = Generator::new(&profile, 7).expect("a possible profile");
     let (mut frames, mut bytes) = (Frames::new(), Vec::new());
     while let Some(stamp) = generator.next(&mut bytes) {
         frames.push(&bytes, stamp.wire, stamp.time);
     }
     // Every length that cuts a header, and every value of the bytes that choose a path.
-    let whole: Vec<u8> = frames.iter().find(|frame| frame.bytes.len() >= 54).expect("a whole packet").bytes.to_vec();
+    let whole: Vec<u8> =
+        frames.iter().find(|frame| frame.bytes.len() >= 54).expect("a whole packet").bytes.to_vec();
     for length in 0..whole.len() {
         frames.push(&whole[..length], 1500, 0);
     }
@@ -54,7 +62,9 @@ fn hold(program: &Program, twins: [Box<dyn Processor>; 2]) {
     for mut twin in twins {
         let found = verdicts(twin.as_mut(), &frames);
         for (number, (found, right)) in found.iter().zip(&right).enumerate() {
-            let name = |verdict: &Verdict| format!("{verdict} {:?}", program.reasons.get(verdict.argument() as usize));
+            let name = |verdict: &Verdict| {
+                format!("{verdict} {:?}", program.reasons.get(verdict.argument() as usize))
+            };
             assert_eq!(found, right, "packet {number}: {} instead of {}", name(found), name(right));
         }
         assert_eq!(found.len(), right.len());

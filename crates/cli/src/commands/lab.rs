@@ -17,6 +17,9 @@ const SECONDS: f64 = 0.3;
 const QUICK_RUNS: usize = 3;
 const QUICK_SECONDS: f64 = 0.03;
 
+/// The unit of bit rates.
+const GBPS: &str = "Gbit/s";
+
 /// Runs the command.
 pub(crate) fn run(arguments: &LabArguments, json: bool) -> Result<(), Failure> {
     let plan = plan(arguments);
@@ -29,7 +32,9 @@ pub(crate) fn run(arguments: &LabArguments, json: bool) -> Result<(), Failure> {
         }
     };
     let experiments = lab::run(&plan, &machine, &mut progress).map_err(|error| match error {
-        LabError::Open(ports::OpenError::Open { .. }) | LabError::Empty(_) => Failure::Usage(error.to_string()),
+        LabError::Open(ports::OpenError::Open { .. }) | LabError::Empty(_) => {
+            Failure::Usage(error.to_string())
+        }
         error => Failure::Finding(error.to_string()),
     })?;
     if let Some(bar) = bar {
@@ -49,10 +54,13 @@ pub(crate) fn run(arguments: &LabArguments, json: bool) -> Result<(), Failure> {
             render::text(&text(experiment))?;
         }
         if machine.build == "debug" {
-            anstream::eprintln!("warning: this is a debug build; figures of `cargo run --release` mean something");
+            anstream::eprintln!(
+                "warning: this is a debug build; figures of `cargo run --release` mean something"
+            );
         }
     }
-    let missing = experiments.iter().flat_map(|experiment| &experiment.rows).filter(|row| row.ours.is_none()).count();
+    let missing =
+        experiments.iter().flat_map(|experiment| &experiment.rows).filter(|row| row.ours.is_none()).count();
     if missing > 0 {
         let what = of(missing as u64, "row");
         return Err(Failure::Finding(format!("{what} without a figure; each says why")));
@@ -74,7 +82,12 @@ fn plan(arguments: &LabArguments) -> Plan {
         kinds.extend(more);
     }
     let mut seen = Vec::new();
-    kinds.retain(|kind| !seen.contains(kind) && { seen.push(*kind); true });
+    kinds.retain(|kind| {
+        !seen.contains(kind) && {
+            seen.push(*kind);
+            true
+        }
+    });
     let captures = match &arguments.capture[..] {
         [] => Capture::defaults(),
         files => files.iter().map(|file| Capture::parse(file)).collect(),
@@ -104,25 +117,21 @@ fn machine() -> Machine {
     }
 }
 
-/// An experiment as people read it.
+/// An experiment as people read it: a table for each traffic and order.
 fn text(experiment: &Experiment) -> String {
     let bold = anstyle::Style::new().bold();
     let machine = &experiment.machine;
-    let columns = [
-        ("case", Side::Wrapped),
-        ("what", Side::Wrapped),
-        ("unit", Side::Left),
-        ("ours", Side::Right),
-        ("range", Side::Right),
-        ("held against", Side::Wrapped),
-        ("it", Side::Right),
-        ("ratio", Side::Right),
-        ("thesis", Side::Right),
-    ];
-    format!(
-        "\n{bold}{}{bold:#}\n{}\n  {}\n  CPU features: {}\n  {}; {} build, {}; {}\n  median and range of {} runs, {}; a ratio above 1 means that ours is better\n",
-        experiment.experiment,
-        table(&columns, experiment.rows.iter().map(cells).collect()),
+    let mut text = format!("\n{bold}{}{bold:#}\n", experiment.experiment);
+    let mut rest = &experiment.rows[..];
+    while let Some(first) = rest.first() {
+        let heading = split(&first.case).0;
+        let end = rest.iter().position(|row| split(&row.case).0 != heading).unwrap_or(rest.len());
+        let (rows, further) = rest.split_at(end);
+        text.push_str(&format!("\n  {heading}\n{}", section(rows)));
+        rest = further;
+    }
+    text.push_str(&format!(
+        "\n  {}\n  CPU features: {}\n  {}; {} build, {}; {}\n  median and range of {} runs, {}; a ratio above 1 means that ours is better\n",
         machine.line(),
         machine.features.join(" "),
         machine.date,
@@ -131,22 +140,62 @@ fn text(experiment: &Experiment) -> String {
         machine.mode,
         machine.runs,
         machine.length,
-    )
+    ));
+    text
 }
 
-fn cells(row: &Row) -> Vec<String> {
+/// The traffic with its order, and what was run over it.
+fn split(case: &str) -> (&str, &str) {
+    case.rsplit_once(", ").unwrap_or(("", case))
+}
+
+/// The table of some rows. Bit rates of a program stand beside its packet rate.
+fn section(rows: &[Row]) -> String {
+    let rates = rows.iter().any(|row| row.unit == GBPS);
+    let mut columns = vec![("", Side::Wrapped)];
+    if !rates {
+        columns.push(("", Side::Wrapped));
+    }
+    columns.extend([("median", Side::Right), ("range", Side::Right), ("", Side::Left)]);
+    if rates {
+        columns.extend([("Gbit/s in", Side::Right), ("forwarded", Side::Right)]);
+    }
+    columns.extend([
+        ("held against", Side::Wrapped),
+        ("median", Side::Right),
+        ("ratio", Side::Right),
+        ("thesis", Side::Right),
+    ]);
     let optional = |value: Option<f64>| value.map(|value| format!("{value:.2}")).unwrap_or_default();
-    vec![
-        row.case.clone(),
-        row.what.clone(),
-        row.unit.clone(),
-        row.ours.map_or_else(|| "–".to_owned(), |ours| number(ours.median)),
-        row.ours.map(|ours| format!("{} – {}", number(ours.low), number(ours.high))).unwrap_or_default(),
-        row.other.as_ref().map(|other| other.name.clone()).unwrap_or_default(),
-        row.other.as_ref().map(|other| number(other.median)).unwrap_or_default(),
-        optional(row.ratio),
-        optional(row.paper),
-    ]
+    let bits = |case: &str, what: &str| {
+        let row = rows.iter().find(|row| row.case == case && row.what == what);
+        row.and_then(|row| row.ours).map(|ours| number(ours.median)).unwrap_or_default()
+    };
+    let shown = rows.iter().filter(|row| row.unit != GBPS);
+    let cells = shown.map(|row| {
+        let mut cells = vec![split(&row.case).1.to_owned()];
+        if !rates {
+            cells.push(row.what.clone());
+        }
+        cells.push(row.ours.map_or_else(|| "–".to_owned(), |ours| number(ours.median)));
+        cells.push(
+            row.ours.map(|ours| format!("{} – {}", number(ours.low), number(ours.high))).unwrap_or_default(),
+        );
+        cells.push(row.unit.clone());
+        if rates {
+            let first = row.unit == "Mpps";
+            cells.push(if first { bits(&row.case, "data rate") } else { String::new() });
+            cells.push(if first { bits(&row.case, "throughput") } else { String::new() });
+        }
+        match &row.other {
+            Some(other) => cells.extend([other.name.clone(), number(other.median)]),
+            None if row.ours.is_none() => cells.extend([row.what.clone(), String::new()]),
+            None => cells.extend([String::new(), String::new()]),
+        }
+        cells.extend([optional(row.ratio), optional(row.paper)]);
+        cells
+    });
+    table(&columns, cells.collect())
 }
 
 fn number(value: f64) -> String {

@@ -176,5 +176,7 @@ fn hosts(program: &Program, seed: u64) -> Result<Table1, String> {
 fn dropped(program: &Program, reason: &str) -> Result<Verdict, String> {
     let index = program.reasons.iter().position(|known| known.name == reason);
     let index = index.and_then(|index| u16::try_from(index).ok());
-    index.map(Verdict::drop).ok_or_else(|| format!("the program has no reason {reason}, which its twin drops for"))
+    index
+        .map(Verdict::drop)
+        .ok_or_else(|| format!("the program has no reason {reason}, which its twin drops for"))
 }
