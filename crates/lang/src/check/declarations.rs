@@ -325,6 +325,7 @@ impl<'a> Checker<'a> {
         let (params, header) = (self.program.stages[id.0].params.clone(), self.program.stages[id.0].header);
         self.enter_params(&item.params, &params);
         self.own_header = header;
+        self.own_header_broken = item.header.is_some() && header.is_none();
         self.unrolled = 1;
         let mut requires = Vec::new();
         for name in &item.requires {

@@ -443,7 +443,14 @@ impl Checker<'_> {
             return error(span);
         }
         let Some(function) = self.function_named(&name.text) else {
-            if !self.function_items.contains_key(name.text.as_str()) {
+            if self.table_names.contains_key(&name.text) {
+                self.error(
+                    "E0211",
+                    format!("`{}` is a table, not a function", name.text),
+                    name.span,
+                    format!("look something up in it: `{}[…]`", name.text),
+                );
+            } else if !self.function_items.contains_key(name.text.as_str()) {
                 let known: Vec<String> = self.function_items.keys().map(|name| name.to_string()).collect();
                 self.unknown("function", &name.text, name.span, known.iter().map(String::as_str));
             }

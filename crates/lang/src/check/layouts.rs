@@ -280,6 +280,13 @@ fn own_fields(group: &Group) -> Vec<usize> {
     found
 }
 
+/// The fields an expression over a header's own fields names.
+pub(crate) fn own_fields_of(expr: &Expr) -> Vec<usize> {
+    let mut found = Vec::new();
+    collect_own(expr, &mut found);
+    found
+}
+
 fn collect_own(expr: &Expr, found: &mut Vec<usize>) {
     match &expr.kind {
         ExprKind::Own(field) => found.push(*field),

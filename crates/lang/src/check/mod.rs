@@ -109,6 +109,8 @@ pub(crate) struct Checker<'a> {
     pub(crate) scopes: Vec<HashMap<String, LocalId>>,
     pub(crate) walk_headers: Vec<(String, HeaderId)>,
     pub(crate) own_header: Option<HeaderId>,
+    /// The decoder being checked has a header whose layout is wrong.
+    pub(crate) own_header_broken: bool,
     pub(crate) context: Context,
     pub(crate) walk_depth: usize,
     pub(crate) unrolled: u128,

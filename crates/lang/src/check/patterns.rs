@@ -106,6 +106,14 @@ impl Checker<'_> {
                 {
                     return Pattern::Range(*value, *value);
                 }
+                if self.scopes.last().is_some_and(|scope| scope.contains_key(&name.text)) {
+                    self.error(
+                        "E0101",
+                        format!("the name `{}` is given twice", name.text),
+                        name.span,
+                        "given again here",
+                    );
+                }
                 Pattern::Bind(self.bind_local(name, ty.clone(), false))
             }
             (PatternKind::Value(value), _) => self.value_pattern(value, ty, span),

@@ -368,6 +368,21 @@ impl<'a> Checker<'a> {
             );
             return None;
         }
+        let decides = |next: &hir::Next| {
+            next.when.as_ref().is_some_and(|when| super::layouts::own_fields_of(when).contains(&index))
+        };
+        if layout.next.as_ref().is_some_and(decides) {
+            self.report(
+                Diagnostic::error(
+                    "E0311",
+                    format!("writing `{}` would change what follows the header", target.name),
+                    field.span,
+                    "what was received decides what follows",
+                )
+                .help("make a new packet by `emit`"),
+            );
+            return None;
+        }
         if target.shapes {
             self.error(
                 "E0311",
@@ -477,6 +492,9 @@ impl<'a> Checker<'a> {
 
     fn extract(&mut self, names: &[ast::Name], span: Span) -> Option<StmtKind> {
         let Some(header) = self.own_header else {
+            if self.own_header_broken {
+                return None;
+            }
             self.error(
                 "E0422",
                 "there is no header to extract from",

@@ -133,7 +133,7 @@ start decoder first(o: odd) {
     Entry {
         code: "E0311",
         headline: "Writing a field would change the shape of the header.",
-        cause: "Sizes or conditions of other fields depend on it, and the bytes behind would not move.",
+        cause: "Sizes or conditions of other fields depend on it, or whether something follows the header; the bytes behind would not move, and what was received decides what they are.",
         example: r#"layout odd { a: u8  data: bytes[a] }
 start decoder first(o: odd) {
     set o.a = 3

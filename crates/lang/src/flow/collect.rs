@@ -101,9 +101,10 @@ pub fn raises_at_once(block: &Block) -> Vec<(usize, Span)> {
     for statement in &block.statements {
         match &statement.kind {
             StmtKind::Raise(delay, event, _) => {
+                // A delay that is computed may be zero.
                 let at_once = match delay {
                     None => true,
-                    Some(delay) => matches!(delay.kind, ExprKind::Const(0)),
+                    Some(delay) => !matches!(delay.kind, ExprKind::Const(1..)),
                 };
                 if at_once {
                     found.push((*event, statement.span));
