@@ -1,1 +1,12 @@
-//! Ravelin's suite crate.
+//! What tests of the whole need: random programs and packets, and the comparison of the back ends over them.
+
+#![forbid(unsafe_code)]
+
+pub mod agree;
+pub mod corpus;
+pub mod coverage;
+pub mod packet_generator;
+pub mod program_generator;
+pub mod random;
+pub mod shrink;
+pub mod sighting;

@@ -1,0 +1,37 @@
+//! The programs and cases of the repository, found from where this crate lies.
+
+use lang::pipeline::{Compiled, Decode, Options, compile};
+use std::io;
+use std::path::{Path, PathBuf};
+
+/// The root of the repository.
+pub fn root() -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("../..")
+}
+
+/// Files of a folder with this ending, sorted; folders in it are left out.
+///
+/// # Errors
+/// If the folder cannot be listed.
+pub fn files(folder: &Path, ending: &str) -> io::Result<Vec<PathBuf>> {
+    let mut found = Vec::new();
+    for entry in std::fs::read_dir(folder)? {
+        let path = entry?.path();
+        if path.is_file() && path.extension().is_some_and(|own| own == ending) {
+            found.push(path);
+        }
+    }
+    found.sort();
+    Ok(found)
+}
+
+/// Compiles a file; modules are looked for beside it.
+///
+/// # Errors
+/// If the file cannot be read.
+pub fn compile_file(path: &Path, decode: Decode) -> io::Result<Compiled> {
+    let text = std::fs::read_to_string(path)?;
+    let folder = path.parent().map(Path::to_path_buf).unwrap_or_default();
+    let load = move |module: &str| std::fs::read_to_string(folder.join(module)).ok();
+    Ok(compile(&path.to_string_lossy(), &text, &load, &Options { decode }))
+}

@@ -1,0 +1,502 @@
+//! Random statements: everything a stage, decoder or handler may do, and how it ends.
+
+use super::Writer;
+use super::expressions::Scope;
+use super::model::{FieldKind, Holds, Table, Type};
+
+/// Reasons that every program declares.
+pub(super) const REASONS: u64 = 3;
+
+/// Counters that every program declares: one of a single cell and one of so many.
+pub(super) const CELLS: u64 = 5;
+
+impl Writer {
+    /// Some statements; names they declare end with the caller's scope.
+    pub(super) fn statements(&mut self, scope: &mut Scope, count: u64, depth: u32) {
+        for _ in 0..count {
+            self.statement(scope, depth);
+        }
+    }
+
+    fn statement(&mut self, scope: &mut Scope, depth: u32) {
+        match self.random.below(29) {
+            26..=28 => self.assign(scope),
+            0..=2 => self.declare(scope),
+            3 => self.assign(scope),
+            4 | 5 if scope.packet => self.set(scope),
+            6 | 7 if depth > 0 => self.branch(scope, depth),
+            8 if depth > 0 => self.choose(scope, depth),
+            9 if depth > 0 => self.repeat(scope, depth),
+            10 if depth > 0 && scope.packet => self.walk(scope, depth),
+            11 | 12 if depth > 0 => self.lookup(scope, depth),
+            13..=16 => self.write(scope, depth),
+            17 => self.together(scope),
+            18 => self.unwrite(scope),
+            19 => self.count(scope),
+            20 | 21 => self.raise(scope),
+            22 => self.emit(scope),
+            23 if scope.packet => {
+                self.saw("copy");
+                let port = self.port(scope);
+                self.line(&format!("copy to {port}"));
+            }
+            24 if depth > 0 && scope.packet => self.leave(scope),
+            25 if depth > 0 && scope.packet => self.optional_field(scope, depth),
+            _ => self.count(scope),
+        }
+    }
+
+    fn declare(&mut self, scope: &mut Scope) {
+        let ty = Type::any(&mut self.random);
+        let value = self.value(scope, &ty);
+        let mutable = self.random.one_in(2);
+        let name = self.name("x");
+        self.saw(if mutable { "var" } else { "let" });
+        self.line(&format!("{} {name}: {} = {value}", if mutable { "var" } else { "let" }, ty.text()));
+        scope.locals.push((name, ty, mutable));
+    }
+
+    fn assign(&mut self, scope: &mut Scope) {
+        let mutable: Vec<_> = scope.locals.iter().filter(|local| local.2).cloned().collect();
+        if mutable.is_empty() {
+            return self.declare(scope);
+        }
+        self.saw("assign");
+        let (name, ty, _) = self.random.pick(&mutable).clone();
+        let value = self.value(scope, &ty);
+        self.line(&format!("{name} = {value}"));
+    }
+
+    fn set(&mut self, scope: &mut Scope) {
+        let mut fields = Vec::new();
+        for (header, layout) in &scope.headers {
+            for field in &self.layouts[*layout].fields {
+                let free = !field.shapes
+                    && field.constraint.is_none()
+                    && !matches!(field.kind, FieldKind::Scalar(_, true));
+                if let (Some(ty), true) = (field.plain(), free) {
+                    fields.push((format!("{header}.{}", field.name), ty));
+                }
+            }
+        }
+        if fields.is_empty() {
+            return self.count(scope);
+        }
+        self.saw("set");
+        let (name, ty) = self.random.pick(&fields).clone();
+        let value = self.value(scope, &ty);
+        self.line(&format!("set {name} = {value}"));
+    }
+
+    fn branch(&mut self, scope: &Scope, depth: u32) {
+        self.saw("if");
+        let condition = self.condition(scope, 2);
+        self.open(&format!("if {condition} {{"));
+        self.inside(scope, 2, depth - 1);
+        if self.random.one_in(2) {
+            self.saw("else");
+            self.between("} else {");
+            self.inside(scope, 2, depth - 1);
+        }
+        self.close("}");
+    }
+
+    /// Statements in a scope of their own.
+    fn inside(&mut self, scope: &Scope, most: u64, depth: u32) {
+        let mut inner = scope.clone();
+        let count = self.random.between(1, most);
+        self.statements(&mut inner, count, depth);
+    }
+
+    fn choose(&mut self, scope: &Scope, depth: u32) {
+        self.saw("match");
+        let width = *self.random.pick(&[3, 8, 16, 48, 128]);
+        let value = self.expression(scope, &Type::Uint(width), 1, true);
+        self.open(&format!("match {value} {{"));
+        let (a, b) = (self.random.value(width), self.random.value(width));
+        self.saw("either pattern");
+        let low = self.random.value(2);
+        self.open(&format!("{low} | {a} => {{"));
+        self.inside(scope, 2, depth - 1);
+        self.close("}");
+        self.saw("range pattern");
+        self.saw("match guard");
+        let guard = self.condition(scope, 1);
+        self.open(&format!("{}..{} if {guard} => {{", a.min(b), a.max(b)));
+        self.inside(scope, 2, depth - 1);
+        self.close("}");
+        self.line("else => { }");
+        self.close("}");
+    }
+
+    fn repeat(&mut self, scope: &Scope, depth: u32) {
+        self.saw("for");
+        let first = self.random.below(3);
+        let name = self.name("i");
+        let last = first + self.random.below(4);
+        self.open(&format!("for {name} in {first}..{last} {{"));
+        let mut inner = scope.clone();
+        inner.locals.push((name.clone(), Type::Uint(32), false));
+        if self.random.one_in(2) {
+            self.saw("count cell");
+            self.line(&format!("count many[{name} % {CELLS}]"));
+        }
+        self.statements(&mut inner, 1, depth.min(2) - 1);
+        self.close("}");
+    }
+
+    fn walk(&mut self, scope: &Scope, depth: u32) {
+        if scope.walk {
+            return self.branch(scope, depth);
+        }
+        let mut views = vec!["payload".to_string()];
+        for (header, layout) in &scope.headers {
+            for field in &self.layouts[*layout].fields {
+                if matches!(field.kind, FieldKind::Bytes(..)) && field.when.is_none() {
+                    views.extend(vec![format!("{header}.{}", field.name); 3]);
+                }
+            }
+        }
+        let view = self.random.pick(&views).clone();
+        self.saw(if view == "payload" { "walk payload" } else { "walk" });
+        let layout = self.random.below(self.layouts.len() as u64) as usize;
+        let name = self.name("w");
+        self.open(&format!("for {name} in {view} as l{layout} {{"));
+        let mut inner = scope.clone();
+        inner.headers.push((name, layout));
+        inner.walk = true;
+        let count = self.random.between(1, 3);
+        self.statements(&mut inner, count, depth - 1);
+        if self.random.one_in(2) {
+            self.saw("break");
+            let condition = self.condition(&inner, 1);
+            self.open(&format!("if {condition} {{"));
+            self.line("break");
+            self.close("}");
+        }
+        self.close("}");
+    }
+
+    fn lookup(&mut self, scope: &Scope, depth: u32) {
+        self.saw("lookup");
+        let table = self.any_table();
+        let key = self.keys(scope, &table);
+        self.open(&format!("match {}[{key}] {{", table.name));
+        match &table.holds {
+            Holds::Nothing => {
+                self.open("some _ => {");
+                self.inside(scope, 2, depth - 1);
+                self.close("}");
+            }
+            Holds::Values(types) => self.lookup_values(scope, types, depth),
+            Holds::Variants(variants) => {
+                for (variant, params) in variants {
+                    self.saw("variant pattern");
+                    let (pattern, inner) = self.bind(scope, params);
+                    let pattern = match params.len() {
+                        0 => String::new(),
+                        1 => format!("({pattern})"),
+                        _ => pattern,
+                    };
+                    self.open(&format!("some {variant}{pattern} => {{"));
+                    self.inside(&inner, 2, depth - 1);
+                    self.close("}");
+                }
+            }
+        }
+        self.open("none => {");
+        self.inside(scope, 2, depth - 1);
+        self.close("}");
+        self.close("}");
+    }
+
+    fn lookup_values(&mut self, scope: &Scope, types: &[Type], depth: u32) {
+        if self.random.one_in(2) {
+            self.saw("match guard");
+            let (pattern, inner) = self.bind(scope, types);
+            let guard = self.condition(&inner, 1);
+            self.open(&format!("some {pattern} if {guard} => {{"));
+            self.inside(&inner, 2, depth - 1);
+            self.close("}");
+        }
+        if types.len() > 1 {
+            self.saw("tuple pattern");
+            let first = self.literal(&types[0]);
+            self.open(&format!("some ({first}{}) => {{", ", _".repeat(types.len() - 1)));
+            self.inside(scope, 1, depth - 1);
+            self.close("}");
+        }
+        let (pattern, inner) = self.bind(scope, types);
+        self.open(&format!("some {pattern} => {{"));
+        self.inside(&inner, 2, depth - 1);
+        self.close("}");
+    }
+
+    /// A pattern that gives every value a name, and the scope with them.
+    fn bind(&mut self, scope: &Scope, types: &[Type]) -> (String, Scope) {
+        let mut inner = scope.clone();
+        let names: Vec<String> = types.iter().map(|_| self.name("x")).collect();
+        inner.locals.extend(names.iter().zip(types).map(|(name, ty)| (name.clone(), ty.clone(), false)));
+        let pattern =
+            if let [name] = names.as_slice() { name.clone() } else { format!("({})", names.join(", ")) };
+        (pattern, inner)
+    }
+
+    fn any_table(&mut self) -> Table {
+        self.random.pick(&self.tables).clone()
+    }
+
+    /// A table that packets may write; every program has one.
+    fn dynamic_table(&mut self) -> Table {
+        let dynamic: Vec<Table> = self.tables.iter().filter(|table| table.dynamic).cloned().collect();
+        self.random.pick(&dynamic).clone()
+    }
+
+    fn keys(&mut self, scope: &Scope, table: &Table) -> String {
+        table.keys.iter().map(|ty| self.key(scope, ty)).collect::<Vec<_>>().join(", ")
+    }
+
+    fn entry(&mut self, scope: &Scope, holds: &Holds) -> String {
+        let list = |writer: &mut Writer, types: &[Type]| {
+            types.iter().map(|ty| writer.value(scope, ty)).collect::<Vec<_>>().join(", ")
+        };
+        match holds {
+            Holds::Nothing => String::new(),
+            Holds::Values(types) if types.len() == 1 => self.value(scope, &types[0]),
+            Holds::Values(types) => format!("({})", list(self, types)),
+            Holds::Variants(variants) => {
+                let (name, params) = self.random.pick(variants).clone();
+                if params.is_empty() { name } else { format!("{name}({})", list(self, &params)) }
+            }
+        }
+    }
+
+    fn one_write(&mut self, scope: &Scope, table: &Table) -> String {
+        let key = self.keys(scope, table);
+        match &table.holds {
+            Holds::Nothing => format!("{}[{key}]", table.name),
+            holds => format!("{}[{key}] = {}", table.name, self.entry(scope, holds)),
+        }
+    }
+
+    fn write(&mut self, scope: &Scope, depth: u32) {
+        let table = self.dynamic_table();
+        let word = *self.random.pick(&["learn", "learn", "insert"]);
+        self.saw(word);
+        let write = self.one_write(scope, &table);
+        if table.refuses || self.random.one_in(5) {
+            self.open(&format!("{word} {write} else {{"));
+            if depth > 0 {
+                self.inside(scope, 1, depth - 1);
+            }
+            self.close("}");
+        } else {
+            self.line(&format!("{word} {write}"));
+        }
+    }
+
+    fn together(&mut self, scope: &Scope) {
+        self.saw("together");
+        let first = self.dynamic_table();
+        let mut writes = vec![self.one_write(scope, &first)];
+        for _ in 0..self.random.below(3) {
+            let table = self.dynamic_table();
+            let write = self.one_write(scope, &table);
+            let key = |write: &str| write.split("] = ").next().unwrap_or_default().to_string();
+            if writes.iter().all(|other| key(other) != key(&write)) {
+                writes.push(write);
+            }
+        }
+        self.open("learn together {");
+        for write in writes {
+            self.line(&write);
+        }
+        self.between("} else {");
+        self.line("count one");
+        self.close("}");
+    }
+
+    fn unwrite(&mut self, scope: &Scope) {
+        let table = self.dynamic_table();
+        let with_default = !matches!(table.holds, Holds::Nothing);
+        match self.random.below(4) {
+            0 if with_default => {
+                self.saw("insert default");
+                let entry = self.entry(scope, &table.holds);
+                self.line(&format!("insert {}[default] = {entry}", table.name));
+            }
+            1 if with_default => {
+                self.saw("remove default");
+                self.line(&format!("remove {}[default]", table.name));
+            }
+            _ => {
+                self.saw("remove");
+                let key = self.keys(scope, &table);
+                self.line(&format!("remove {}[{key}]", table.name));
+            }
+        }
+    }
+
+    fn count(&mut self, scope: &Scope) {
+        if self.random.one_in(2) {
+            self.saw("count");
+            return self.line("count one");
+        }
+        self.saw("count cell");
+        let ty = Type::Uint(*self.random.pick(&[3, 8, 16, 32]));
+        let index = self.expression(scope, &ty, 1, true);
+        self.line(&format!("count many[{index} % {CELLS}]"));
+    }
+
+    fn raise(&mut self, scope: &Scope) {
+        let later = self.random.one_in(2) || scope.events >= self.events.len();
+        let from = if later { 0 } else { scope.events };
+        let event = self.random.between(from as u64, self.events.len() as u64 - 1) as usize;
+        let params = self.events[event].clone();
+        let args: Vec<String> = params.iter().map(|ty| self.value(scope, ty)).collect();
+        let delay = if later {
+            self.saw("after");
+            let random = self.random.between(1, 20);
+            if self.random.one_in(3) {
+                let more = self.expression(scope, &Type::Uint(16), 0, true);
+                format!("after ({random}us + ({more} as time)) ")
+            } else {
+                format!("after {random}ms ")
+            }
+        } else {
+            String::new()
+        };
+        self.saw("raise");
+        self.line(&format!("{delay}raise ev{event}({})", args.join(", ")));
+    }
+
+    fn emit(&mut self, scope: &Scope) {
+        self.saw("emit");
+        let mut parts = Vec::new();
+        for _ in 0..self.random.between(1, 2) {
+            let layout = self.random.below(self.layouts.len() as u64) as usize;
+            let mut fields = Vec::new();
+            for field in self.layouts[layout].fields.clone() {
+                let free = !field.shapes
+                    && field.constraint.is_none()
+                    && !matches!(field.kind, FieldKind::Scalar(_, true));
+                if let (Some(ty), true) = (field.plain(), free && self.random.one_in(2)) {
+                    fields.push(format!("{} {}", field.name, self.value(scope, &ty)));
+                }
+            }
+            parts.push(if fields.is_empty() {
+                format!("l{layout}")
+            } else {
+                format!("l{layout}({})", fields.join(", "))
+            });
+        }
+        match self.random.below(4) {
+            0 => parts.push("\"text\"".to_string()),
+            1 => parts.push("hex \"de ad\"".to_string()),
+            2 => parts.push("zero[3]".to_string()),
+            _ => {}
+        }
+        if scope.packet && self.random.one_in(2) {
+            self.saw("emit payload");
+            parts.push("payload".to_string());
+        }
+        let port = self.port(scope);
+        self.line(&format!("emit {} to {port}", parts.join(" / ")));
+    }
+
+    /// A port: named, of the packet, or computed (perhaps one that does not exist).
+    fn port(&mut self, scope: &Scope) -> String {
+        if self.random.one_in(2) {
+            return self.random.between(1, 5).to_string();
+        }
+        self.value(scope, &Type::Port)
+    }
+
+    /// An end under a condition.
+    fn leave(&mut self, scope: &Scope) {
+        let condition = self.condition(scope, 1);
+        self.open(&format!("if {condition} {{"));
+        self.end(scope, 0);
+        self.close("}");
+    }
+
+    fn optional_field(&mut self, scope: &Scope, depth: u32) {
+        let mut fields = Vec::new();
+        for (header, layout) in &scope.headers {
+            for field in &self.layouts[*layout].fields {
+                if let (FieldKind::Scalar(ty, _), Some(_)) = (&field.kind, &field.when) {
+                    fields.push((format!("{header}.{}", field.name), ty.clone()));
+                }
+            }
+        }
+        if fields.is_empty() {
+            return self.branch(scope, depth);
+        }
+        let (name, ty) = self.random.pick(&fields).clone();
+        let (pattern, inner) = self.bind(scope, &[ty]);
+        self.open(&format!("match {name} {{"));
+        self.open(&format!("some {pattern} => {{"));
+        self.inside(&inner, 2, depth - 1);
+        self.close("}");
+        self.line("none => { }");
+        self.close("}");
+    }
+
+    /// A statement behind which nothing comes.
+    pub(super) fn end(&mut self, scope: &Scope, depth: u32) {
+        match self.random.below(14) {
+            0 | 1 if depth > 0 => {
+                let condition = self.condition(scope, 2);
+                self.open(&format!("if {condition} {{"));
+                self.end(scope, depth - 1);
+                self.between("} else {");
+                self.end(scope, depth - 1);
+                self.close("}");
+            }
+            2..=7 if !scope.targets.is_empty() => {
+                self.saw("goto");
+                let target = *self.random.pick(&scope.targets);
+                let call = self.goto(scope, target);
+                self.line(&format!("goto {call}"));
+            }
+            8 => {
+                self.saw("flood");
+                self.line("flood");
+            }
+            9 => {
+                self.saw("multicast");
+                let first = self.random.between(1, 3);
+                let second = first + self.random.between(1, 2);
+                self.line(&format!("multicast {{{first}, {second}}}"));
+            }
+            10 => {
+                self.saw("drop");
+                let number = self.random.below(REASONS);
+                self.line(&format!("drop r{number}"));
+            }
+            11 => {
+                self.saw("punt");
+                let number = self.random.below(REASONS);
+                self.line(&format!("punt r{number}"));
+            }
+            12 => {
+                self.saw("recirculate");
+                let number = self.random.between(1, 3);
+                self.line(&format!("recirculate {number}"));
+            }
+            _ => {
+                self.saw("send");
+                let port = self.port(scope);
+                self.line(&format!("send {port}"));
+            }
+        }
+    }
+
+    /// A node with values for its parameters.
+    pub(super) fn goto(&mut self, scope: &Scope, target: usize) -> String {
+        let params = self.nodes[target].params.clone();
+        let args: Vec<String> = params.iter().map(|(_, ty)| self.value(scope, ty)).collect();
+        let name = &self.nodes[target].name;
+        if args.is_empty() { name.clone() } else { format!("{name}({})", args.join(", ")) }
+    }
+}

@@ -1,0 +1,143 @@
+//! Everything that can be seen of a run: verdicts, bytes, outputs, events, tables, counters.
+
+use crate::packet_generator::Arrivals;
+use exec::{BackEnd, LoadError, Output, Outputs, Processor, TableReport, load};
+use lang::ir::Program;
+use packet::{BATCH, Batch, Verdict};
+
+/// Seed of the tables' hash functions.
+const SEED: u64 = 7;
+
+/// A packet that left besides the received ones: port, cause, bytes, length on the wire, time, whether it is a copy.
+pub type Sent = (u16, u32, Vec<u8>, u32, u64, bool);
+
+/// An event: number, time, delay, cause, arguments.
+pub type Raised = (u32, u64, u64, u32, Vec<u128>);
+
+/// Everything that can be seen of a run. Causes are packets counted from the first of all.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Sighting {
+    /// One a packet.
+    pub verdicts: Vec<Verdict>,
+    /// The bytes of every packet as the program left them.
+    pub bytes: Vec<Vec<u8>>,
+    /// What was sent besides.
+    pub sent: Vec<Sent>,
+    /// Events in order.
+    pub raised: Vec<Raised>,
+    /// Statistics of every table.
+    pub tables: Vec<TableReport>,
+    /// Entries of every table, sorted.
+    pub entries: Vec<Vec<(Vec<u128>, Vec<u128>)>>,
+    /// Packets and bytes of every cell of every counter.
+    pub counters: Vec<Vec<(u64, u64)>>,
+    /// How often each event was raised.
+    pub events: Vec<u64>,
+    /// Events that were refused.
+    pub lost: u64,
+}
+
+impl Sighting {
+    /// The first part in which two runs differ, in words.
+    pub fn difference(&self, other: &Sighting) -> Option<String> {
+        if let Some(at) = first_difference(&self.verdicts, &other.verdicts) {
+            return Some(format!(
+                "verdict of packet {at}: {:?} and {:?}",
+                self.verdicts.get(at),
+                other.verdicts.get(at)
+            ));
+        }
+        if let Some(at) = first_difference(&self.bytes, &other.bytes) {
+            return Some(format!(
+                "bytes of packet {at}: {:02x?} and {:02x?}",
+                self.bytes.get(at),
+                other.bytes.get(at)
+            ));
+        }
+        if let Some(at) = first_difference(&self.sent, &other.sent) {
+            return Some(format!("output {at}: {:02x?} and {:02x?}", self.sent.get(at), other.sent.get(at)));
+        }
+        if let Some(at) = first_difference(&self.raised, &other.raised) {
+            return Some(format!("event {at}: {:?} and {:?}", self.raised.get(at), other.raised.get(at)));
+        }
+        if let Some(at) = first_difference(&self.entries, &other.entries) {
+            return Some(format!(
+                "entries of table {at}: {:?} and {:?}",
+                self.entries.get(at),
+                other.entries.get(at)
+            ));
+        }
+        if let Some(at) = first_difference(&self.tables, &other.tables) {
+            return Some(format!("table {at}: {:?} and {:?}", self.tables.get(at), other.tables.get(at)));
+        }
+        if let Some(at) = first_difference(&self.counters, &other.counters) {
+            return Some(format!(
+                "counter {at}: {:?} and {:?}",
+                self.counters.get(at),
+                other.counters.get(at)
+            ));
+        }
+        let rest = |sighting: &Sighting| format!("{:?}, {} lost", sighting.events, sighting.lost);
+        (self != other).then(|| format!("numbers of events: {} and {}", rest(self), rest(other)))
+    }
+}
+
+/// Runs all packets in batches of `size` and then lets a second pass.
+///
+/// # Errors
+/// If the back end cannot load the program.
+pub fn see(
+    program: &Program,
+    back_end: BackEnd,
+    arrivals: &Arrivals,
+    ports: u16,
+    size: usize,
+) -> Result<Sighting, LoadError> {
+    let mut processor = load(program, back_end, ports, SEED)?;
+    let mut frames = arrivals.frames.clone();
+    let mut seen = Sighting::default();
+    let (mut batch, mut outputs) = (Batch::new(), Outputs::default());
+    let size = size.clamp(1, BATCH);
+    for first in (0..frames.len()).step_by(size) {
+        let count = frames.fill(&mut batch, first..first + size);
+        batch.port[..count].copy_from_slice(&arrivals.ports[first..first + count]);
+        outputs.clear();
+        processor.run(frames.memory_mut(), &mut batch, &mut outputs);
+        seen.verdicts.extend_from_slice(batch.verdicts());
+        add(program, &outputs, first as u32, &mut seen);
+    }
+    seen.bytes = frames.iter().map(|frame| frame.bytes.to_vec()).collect();
+    let last = arrivals.frames.iter().map(|frame| frame.time).max().unwrap_or(0);
+    outputs.clear();
+    processor.advance(last + 15_000_000, &mut outputs);
+    add(program, &outputs, 0, &mut seen);
+    finish(program, processor.as_ref(), &mut seen);
+    Ok(seen)
+}
+
+fn add(program: &Program, outputs: &Outputs, first: u32, seen: &mut Sighting) {
+    let cause = |cause: u32| if cause == Output::BETWEEN { cause } else { cause + first };
+    for sent in &outputs.packets {
+        let bytes = outputs.bytes_of(sent).to_vec();
+        seen.sent.push((sent.port, cause(sent.cause), bytes, sent.wire, sent.time, sent.copy));
+    }
+    for raised in &outputs.raised {
+        let count = program.events[raised.event as usize].params.len();
+        let args = outputs.arguments[raised.first as usize..][..count].to_vec();
+        seen.raised.push((raised.event, raised.time, raised.delay, cause(raised.cause), args));
+    }
+}
+
+fn finish(program: &Program, processor: &dyn Processor, seen: &mut Sighting) {
+    seen.tables = processor.tables();
+    seen.entries = (0..program.tables.len() as u32).map(|table| processor.entries(table)).collect();
+    seen.counters = (0..program.counters.len() as u32).map(|counter| processor.counter(counter)).collect();
+    seen.events = processor.events();
+    seen.lost = processor.lost_events();
+}
+
+/// Where two lists differ first.
+fn first_difference<T: PartialEq>(a: &[T], b: &[T]) -> Option<usize> {
+    let common = a.iter().zip(b).position(|(a, b)| a != b);
+    common.or_else(|| (a.len() != b.len()).then_some(a.len().min(b.len())))
+}

@@ -1,0 +1,46 @@
+//! Random programs: almost all type-check, nothing panics, every construct occurs, and both back ends mean the same.
+
+use lang::pipeline::Decode;
+use std::time::Duration;
+use suite::agree::{Tally, compile_as, one, search};
+use suite::coverage::Coverage;
+use suite::program_generator::generate;
+
+#[test]
+fn almost_all_programs_type_check_and_use_every_construct() {
+    let (mut accepted, mut coverage) = (0, Coverage::default());
+    for seed in 0..200 {
+        let generated = generate(seed);
+        let compiled = compile_as(&generated.text, Decode::Lazy);
+        if compiled.program.is_some() {
+            accepted += 1;
+            coverage.add(&generated.coverage);
+        } else {
+            assert!(!compiled.diagnostics.is_empty(), "seed {seed}: refused without a word");
+        }
+    }
+    assert!(accepted >= 190, "only {accepted} of 200 programs type-check");
+    assert_eq!(coverage.missing(), [""; 0]);
+}
+
+#[test]
+fn a_seed_gives_one_program() {
+    assert_eq!(generate(11).text, generate(11).text);
+    assert_ne!(generate(11).text, generate(12).text);
+}
+
+#[test]
+fn back_ends_agree_over_random_programs() {
+    let tally = match search(1000, Duration::from_secs(600), 25) {
+        Ok(tally) => tally,
+        Err(found) => panic!("seed {}: {}\n{}", found.seed, found.what, found.text),
+    };
+    assert!(
+        tally.accepted > 20 && tally.passed > 500 && tally.outputs > 100,
+        "too little happened: {tally:?}"
+    );
+    assert!(tally.changes.iter().all(|&number| number > 0), "tables hardly changed: {:?}", tally.changes);
+    let mut again = Tally::default();
+    let result = one(1000, &mut again);
+    assert!(result.is_ok() && again.programs == 1);
+}
