@@ -543,7 +543,10 @@ impl<'a> Checker<'a> {
                     table.capacity
                 ),
             );
-            self.report(diagnostic.place(name.span, "packets write to it here"));
+            let told = |other: &Diagnostic| other.code == "E0517" && other.primary == diagnostic.primary;
+            if !self.diagnostics.iter().any(told) {
+                self.report(diagnostic.place(name.span, "packets write to it here"));
+            }
         }
         let table = &self.program.tables[id.0];
         let (capacity, evict) = self.missing_bounds.get(&table.name).copied().unwrap_or_default();
