@@ -68,7 +68,8 @@ impl Checker<'_> {
                 }
                 let (a, b) = self.alike(a, b, expected);
                 let bitwise = matches!(op, BinaryOp::BitAnd | BinaryOp::BitOr | BinaryOp::BitXor);
-                if !(bitwise && a.ty == Type::Bool) && !(self.expect_number(&a) && self.expect_number(&b)) {
+                let conditions = bitwise && a.ty == Type::Bool;
+                if !(conditions || self.expect_number(&a) && self.expect_number(&b)) {
                     return error(span);
                 }
                 Expr { ty: a.ty.clone(), kind: ExprKind::Binary(op, Box::new(a), Box::new(b)), span }

@@ -21,12 +21,23 @@ impl Checker<'_> {
         match (&pattern.kind, ty) {
             (PatternKind::Any, _) => Pattern::Any,
             (PatternKind::Either(parts), _) => {
-                let before = self.scopes.last().map_or(0, |scope| scope.len());
-                let parts: Vec<Pattern> = parts.iter().map(|part| self.pattern(part, ty)).collect();
-                if self.scopes.last().map_or(0, |scope| scope.len()) > before {
+                let before = self.scopes.last().cloned().unwrap_or_default();
+                let mut named = before.clone();
+                let mut alternatives = Vec::new();
+                for part in parts {
+                    alternatives.push(self.pattern(part, ty));
+                    if let Some(scope) = self.scopes.last_mut() {
+                        named.extend(std::mem::replace(scope, before.clone()));
+                    }
+                }
+                let names = named.len() > before.len();
+                if let Some(scope) = self.scopes.last_mut() {
+                    *scope = named;
+                }
+                if names {
                     self.error("E0220", "alternatives cannot give names", span, "write one arm for each");
                 }
-                Pattern::Either(parts)
+                Pattern::Either(alternatives)
             }
             (PatternKind::Some(inner), Type::Option(ty)) => Pattern::Some(Box::new(self.pattern(inner, ty))),
             (PatternKind::None, Type::Option(_)) => Pattern::None,
@@ -215,11 +226,12 @@ impl Checker<'_> {
         if *ty == Type::Unknown {
             return;
         }
+        let whole = std::slice::from_ref(ty);
         let mut rows: Vec<Vec<Pattern>> = Vec::new();
         let mut budget = LARGEST_SEARCH;
         for arm in arms {
             let row = vec![arm.pattern.clone()];
-            if !self.useful(&[ty.clone()], &rows, &row, &mut budget) && budget > 0 {
+            if !self.useful(whole, &rows, &row, &mut budget) && budget > 0 {
                 self.report(Diagnostic::warning(
                     "W0405",
                     "this arm never matches",
@@ -230,7 +242,7 @@ impl Checker<'_> {
                 let mut above = rows.clone();
                 for part in parts {
                     let part = vec![part.clone()];
-                    if !self.useful(&[ty.clone()], &above, &part, &mut budget) && budget > 0 {
+                    if !self.useful(whole, &above, &part, &mut budget) && budget > 0 {
                         self.report(Diagnostic::warning(
                             "W0405",
                             "a part of this arm never matches",
@@ -245,7 +257,7 @@ impl Checker<'_> {
                 rows.push(row);
             }
         }
-        if self.useful(&[ty.clone()], &rows, &[Pattern::Any], &mut budget) && budget > 0 {
+        if self.useful(whole, &rows, &[Pattern::Any], &mut budget) && budget > 0 {
             let missing = if matches!(ty, Type::Option(_)) && !rows.iter().any(|row| row[0] == Pattern::None)
             {
                 "what if there is `none`?"

@@ -12,6 +12,9 @@ use crate::diagnostic::PacketWitness;
 use std::collections::BTreeMap;
 use std::fmt::Write;
 
+/// The values a field may have: both ends belong to each range.
+pub type Ranges = Vec<(u128, u128)>;
+
 /// A packet that goes from the start along these transfers.
 pub fn packet(program: &Program, flow: &Flow, start: StageId, steps: &[Transfer]) -> Option<PacketWitness> {
     packet_where(program, flow, start, steps, &[])
@@ -23,10 +26,10 @@ pub fn packet_where(
     flow: &Flow,
     start: StageId,
     steps: &[Transfer],
-    besides: &[(HeaderId, usize, Vec<(u128, u128)>)],
+    besides: &[((HeaderId, usize), Ranges)],
 ) -> Option<PacketWitness> {
     let mut wanted: BTreeMap<(HeaderId, usize), Vec<(u128, u128)>> = BTreeMap::new();
-    for (header, field, ranges) in besides {
+    for ((header, field), ranges) in besides {
         narrow(wanted.entry((*header, *field)).or_insert_with(|| allowed(program, *header, *field)), ranges);
     }
     // A condition on a field that is written may be about what was written and not about what came in; a walk may write anywhere.

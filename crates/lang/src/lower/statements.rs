@@ -269,7 +269,7 @@ impl Lowering<'_> {
         let mut steps =
             if stage == start { Vec::new() } else { flow::path(&self.flow.facts, start, stage, |_| true)? };
         steps.extend(self.flow.facts[stage.0].transfers.iter().find(|step| step.span == span).cloned());
-        packet_where(self.source, self.flow, start, &steps, &[(header, field, ranges)])
+        packet_where(self.source, self.flow, start, &steps, &[((header, field), ranges)])
     }
 
     fn recirculate(&mut self, budget: u32, span: Span) {
