@@ -10,7 +10,12 @@ fuzz_target!(|input: (u32, Vec<Vec<u8>>)| {
     let program = program_generator::generate(seed.into());
     let mut arrivals = packet_generator::generate(&program, seed.into(), 40, PORTS);
     for (bytes, index) in packets.iter().zip(0..100u16) {
-        arrivals.push(bytes, bytes.len() as u32, 2_000_000_000 + u64::from(index) * 1_000_000, index % PORTS + 1);
+        arrivals.push(
+            bytes,
+            bytes.len() as u32,
+            2_000_000_000 + u64::from(index) * 1_000_000,
+            index % PORTS + 1,
+        );
     }
     if let Err(what) = compare(&program.text, &arrivals) {
         panic!("seed {seed}: {what}\n{}", program.text);

@@ -2,7 +2,7 @@
 
 use super::Writer;
 use super::expressions::Scope;
-use super::model::{FieldKind, Holds, Table, Type};
+use super::model::{FieldKind, Type};
 
 /// Reasons that every program declares.
 pub(super) const REASONS: u64 = 3;
@@ -102,7 +102,7 @@ impl Writer {
     }
 
     /// Statements in a scope of their own.
-    fn inside(&mut self, scope: &Scope, most: u64, depth: u32) {
+    pub(super) fn inside(&mut self, scope: &Scope, most: u64, depth: u32) {
         let mut inner = scope.clone();
         let count = self.random.between(1, most);
         self.statements(&mut inner, count, depth);
@@ -177,166 +177,6 @@ impl Writer {
         self.close("}");
     }
 
-    fn lookup(&mut self, scope: &Scope, depth: u32) {
-        self.saw("lookup");
-        let table = self.any_table();
-        let key = self.keys(scope, &table);
-        self.open(&format!("match {}[{key}] {{", table.name));
-        match &table.holds {
-            Holds::Nothing => {
-                self.open("some _ => {");
-                self.inside(scope, 2, depth - 1);
-                self.close("}");
-            }
-            Holds::Values(types) => self.lookup_values(scope, types, depth),
-            Holds::Variants(variants) => {
-                for (variant, params) in variants {
-                    self.saw("variant pattern");
-                    let (pattern, inner) = self.bind(scope, params);
-                    let pattern = match params.len() {
-                        0 => String::new(),
-                        1 => format!("({pattern})"),
-                        _ => pattern,
-                    };
-                    self.open(&format!("some {variant}{pattern} => {{"));
-                    self.inside(&inner, 2, depth - 1);
-                    self.close("}");
-                }
-            }
-        }
-        self.open("none => {");
-        self.inside(scope, 2, depth - 1);
-        self.close("}");
-        self.close("}");
-    }
-
-    fn lookup_values(&mut self, scope: &Scope, types: &[Type], depth: u32) {
-        if self.random.one_in(2) {
-            self.saw("match guard");
-            let (pattern, inner) = self.bind(scope, types);
-            let guard = self.condition(&inner, 1);
-            self.open(&format!("some {pattern} if {guard} => {{"));
-            self.inside(&inner, 2, depth - 1);
-            self.close("}");
-        }
-        if types.len() > 1 {
-            self.saw("tuple pattern");
-            let first = self.literal(&types[0]);
-            self.open(&format!("some ({first}{}) => {{", ", _".repeat(types.len() - 1)));
-            self.inside(scope, 1, depth - 1);
-            self.close("}");
-        }
-        let (pattern, inner) = self.bind(scope, types);
-        self.open(&format!("some {pattern} => {{"));
-        self.inside(&inner, 2, depth - 1);
-        self.close("}");
-    }
-
-    /// A pattern that gives every value a name, and the scope with them.
-    fn bind(&mut self, scope: &Scope, types: &[Type]) -> (String, Scope) {
-        let mut inner = scope.clone();
-        let names: Vec<String> = types.iter().map(|_| self.name("x")).collect();
-        inner.locals.extend(names.iter().zip(types).map(|(name, ty)| (name.clone(), ty.clone(), false)));
-        let pattern =
-            if let [name] = names.as_slice() { name.clone() } else { format!("({})", names.join(", ")) };
-        (pattern, inner)
-    }
-
-    fn any_table(&mut self) -> Table {
-        self.random.pick(&self.tables).clone()
-    }
-
-    /// A table that packets may write; every program has one.
-    fn dynamic_table(&mut self) -> Table {
-        let dynamic: Vec<Table> = self.tables.iter().filter(|table| table.dynamic).cloned().collect();
-        self.random.pick(&dynamic).clone()
-    }
-
-    fn keys(&mut self, scope: &Scope, table: &Table) -> String {
-        table.keys.iter().map(|ty| self.key(scope, ty)).collect::<Vec<_>>().join(", ")
-    }
-
-    fn entry(&mut self, scope: &Scope, holds: &Holds) -> String {
-        let list = |writer: &mut Writer, types: &[Type]| {
-            types.iter().map(|ty| writer.value(scope, ty)).collect::<Vec<_>>().join(", ")
-        };
-        match holds {
-            Holds::Nothing => String::new(),
-            Holds::Values(types) if types.len() == 1 => self.value(scope, &types[0]),
-            Holds::Values(types) => format!("({})", list(self, types)),
-            Holds::Variants(variants) => {
-                let (name, params) = self.random.pick(variants).clone();
-                if params.is_empty() { name } else { format!("{name}({})", list(self, &params)) }
-            }
-        }
-    }
-
-    fn one_write(&mut self, scope: &Scope, table: &Table) -> String {
-        let key = self.keys(scope, table);
-        match &table.holds {
-            Holds::Nothing => format!("{}[{key}]", table.name),
-            holds => format!("{}[{key}] = {}", table.name, self.entry(scope, holds)),
-        }
-    }
-
-    fn write(&mut self, scope: &Scope, depth: u32) {
-        let table = self.dynamic_table();
-        let word = *self.random.pick(&["learn", "learn", "insert"]);
-        self.saw(word);
-        let write = self.one_write(scope, &table);
-        if table.refuses || self.random.one_in(5) {
-            self.open(&format!("{word} {write} else {{"));
-            if depth > 0 {
-                self.inside(scope, 1, depth - 1);
-            }
-            self.close("}");
-        } else {
-            self.line(&format!("{word} {write}"));
-        }
-    }
-
-    fn together(&mut self, scope: &Scope) {
-        self.saw("together");
-        let first = self.dynamic_table();
-        let mut writes = vec![self.one_write(scope, &first)];
-        for _ in 0..self.random.below(3) {
-            let table = self.dynamic_table();
-            let write = self.one_write(scope, &table);
-            let key = |write: &str| write.split("] = ").next().unwrap_or_default().to_string();
-            if writes.iter().all(|other| key(other) != key(&write)) {
-                writes.push(write);
-            }
-        }
-        self.open("learn together {");
-        for write in writes {
-            self.line(&write);
-        }
-        self.between("} else {");
-        self.line("count one");
-        self.close("}");
-    }
-
-    fn unwrite(&mut self, scope: &Scope) {
-        let table = self.dynamic_table();
-        let with_default = !matches!(table.holds, Holds::Nothing);
-        match self.random.below(4) {
-            0 if with_default => {
-                self.saw("insert default");
-                let entry = self.entry(scope, &table.holds);
-                self.line(&format!("insert {}[default] = {entry}", table.name));
-            }
-            1 if with_default => {
-                self.saw("remove default");
-                self.line(&format!("remove {}[default]", table.name));
-            }
-            _ => {
-                self.saw("remove");
-                let key = self.keys(scope, &table);
-                self.line(&format!("remove {}[{key}]", table.name));
-            }
-        }
-    }
-
     fn count(&mut self, scope: &Scope) {
         if self.random.one_in(2) {
             self.saw("count");
@@ -357,7 +197,8 @@ impl Writer {
         let delay = if later {
             self.saw("after");
             let random = self.random.between(1, 20);
-            if self.random.one_in(3) {
+            // An event that may come round to itself needs a delay that anyone can see.
+            if scope.packet && self.random.one_in(3) {
                 let more = self.expression(scope, &Type::Uint(16), 0, true);
                 format!("after ({random}us + ({more} as time)) ")
             } else {
