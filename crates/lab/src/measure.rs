@@ -284,3 +284,63 @@ fn alike(measured: Vec<Measured>) -> Result<Vec<Measured>, String> {
     }
     Ok(measured)
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::programs::compiled;
+    use crate::switch_apps::app_rows;
+    use crate::traffic::segments;
+    use lang::pipeline::Decode;
+
+    /// The firewall beside another program that claims to be one.
+    fn measured(other: &str) -> Result<Vec<Measured>, String> {
+        let firewall = compiled("firewall", Decode::Lazy).expect("it compiles");
+        let other = compiled(other, Decode::Lazy).expect("it compiles");
+        let other = exec::load(&other, BackEnd::Native, 5, SEED).expect("it loads");
+        let contenders = vec![
+            Contender::loaded(&firewall, BackEnd::Native, 5).expect("it loads"),
+            Contender::other("other", &firewall, other),
+        ];
+        let mut workload = Workload::new(segments(600), Order::Replay, 5);
+        let length = Length::Repeat(2);
+        let plan = Plan { kinds: Vec::new(), captures: Vec::new(), runs: 3, length, quick: true };
+        rounds(&mut workload, &mut [(Group::new(contenders), 5)], &plan).remove(0)
+    }
+
+    #[test]
+    fn what_counts_otherwise_gets_no_figure() {
+        let why = measured("wire").expect_err("a wire is no firewall");
+        assert!(why.contains("other does not count what the interpreter counts: verdicts"), "{why}");
+        let rows = app_rows("case", Err(why), Some(1.64));
+        assert_eq!(rows.len(), 1);
+        assert!(rows[0].ours.is_none() && rows[0].other.is_none() && rows[0].what.contains("no figure"));
+    }
+
+    #[test]
+    fn what_counts_the_same_gets_as_many_runs_as_wanted() {
+        let measured = measured("firewall").expect("the same program twice");
+        assert_eq!(measured.len(), 2);
+        for measured in measured {
+            assert_eq!(measured.passes.len(), 3);
+            assert!(
+                measured.passes.iter().all(|pass| pass.counts.received.packets == 1200 && pass.seconds > 0.0)
+            );
+        }
+    }
+
+    #[test]
+    fn slices_add_up() {
+        let firewall = compiled("firewall", Decode::Lazy).expect("it compiles");
+        let mut workload = Workload::new(segments(600), Order::Replay, 5);
+        let load = || Contender::loaded(&firewall, BackEnd::Native, 5).expect("it loads");
+        let (mut whole, mut sliced) = (load(), load());
+        let right = workload.pass(&mut whole, 5).expect("it runs").counts;
+        let mut sum = workload.pass(&mut sliced, 1).expect("it runs").counts;
+        for _ in 1..5 {
+            sum.add(&workload.pass(&mut sliced, 1).expect("it runs").counts);
+        }
+        // 600 packets come in by 5 ports in turn, so that cutting after each repeat changes no port.
+        assert_eq!(sum.difference(&right), None);
+    }
+}

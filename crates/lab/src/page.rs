@@ -21,7 +21,7 @@ code { font-size: 13px; }
 pub fn page(experiments: &[Experiment]) -> String {
     let mut html = String::from("<!DOCTYPE html>\n<html lang=\"en\"><head><meta charset=\"utf-8\">\n");
     html.push_str("<meta name=\"viewport\" content=\"width=device-width, initial-scale=1\">\n");
-    let _ = write!(html, "<title>Ravelin: measurements</title>\n<style>{STYLE}</style></head><body>\n");
+    let _ = writeln!(html, "<title>Ravelin: measurements</title>\n<style>{STYLE}</style></head><body>");
     html.push_str("<h1>Ravelin: measurements</h1>\n");
     html.push_str(
         "<p>Every figure is the median of the runs that its section names, with the lowest and the highest of them. A ratio above 1 means that ours \
@@ -45,9 +45,9 @@ fn section(html: &mut String, experiment: &Experiment) {
         let caption = format!("{} in {}", escaped(&title), escaped(&first.unit));
         // A plot that cannot be drawn is left out; its numbers are in the table.
         if let Ok(svg) = plot(&rows, label) {
-            let _ = write!(
+            let _ = writeln!(
                 html,
-                "<figure>{svg}<figcaption>{caption}; median and range of {} runs; {}; {}</figcaption></figure>\n",
+                "<figure>{svg}<figcaption>{caption}; median and range of {} runs; {}; {}</figcaption></figure>",
                 experiment.machine.runs,
                 escaped(&experiment.machine.cpu),
                 escaped(&experiment.machine.date),
