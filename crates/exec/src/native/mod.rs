@@ -5,6 +5,7 @@ mod bytes;
 mod call;
 mod compile;
 mod effects;
+mod foresight;
 mod translate;
 
 use crate::load::LoadError;
@@ -14,14 +15,17 @@ use crate::processor::{BackEnd, Processor, TableReport};
 use crate::state::{RunHandler, State};
 pub use call::prefetch;
 use call::{Code, Context};
+use foresight::Hint;
 use lang::ir::{Op, Program, Template};
 use packet::batch::Batch;
 use packet::verdict::Verdict;
-use tables::exact::Table;
+use tables::exact::{Exact, Table};
 use translate::Shared;
 
 /// How many packets ahead frames are fetched into the cache.
 pub const AHEAD: usize = 12;
+/// From so many entries on, a table's slots no longer stay in the nearer caches and are fetched ahead too.
+const MANY_ENTRIES: u64 = 4096;
 
 /// A program as machine code.
 pub struct Native {
@@ -34,6 +38,10 @@ struct Compiled {
     code: Code,
     templates: Vec<Template>,
     args: Vec<[u64; 2]>,
+    /// Keys that are known before a packet is run.
+    hints: Vec<Hint>,
+    /// Those whose table is large now.
+    useful: Vec<Hint>,
 }
 
 impl Native {
@@ -43,7 +51,9 @@ impl Native {
         let state = State::new(program, seed)?;
         let code = compiled(program, ports, &state, None)?;
         let templates = program.templates.clone();
-        Ok(Native { state, code: Compiled { code, templates, args: Vec::new() } })
+        let hints = foresight::hints(program);
+        let useful = Vec::with_capacity(hints.len());
+        Ok(Native { state, code: Compiled { code, templates, args: Vec::new(), hints, useful } })
     }
 }
 
@@ -60,6 +70,7 @@ impl Processor for Native {
         for i in 0..AHEAD.min(batch.len) {
             prefetch(memory, batch, i);
         }
+        self.code.choose_hints(&self.state);
         let mut next = 0;
         while next < batch.len {
             let time = batch.time[next];
@@ -104,6 +115,13 @@ impl Processor for Native {
 }
 
 impl Compiled {
+    /// Chooses the hints that are worth their while at the tables' present size.
+    fn choose_hints(&mut self, state: &State<Table>) {
+        self.useful.clear();
+        let large = |hint: &&Hint| state.tables[hint.table].statistics().entries >= MANY_ENTRIES;
+        self.useful.extend(self.hints.iter().filter(large));
+    }
+
     /// Runs packet `first` and those behind it up to the first that raises an event or before which something is due;
     /// gives the index of the packet to go on with.
     fn stretch(
@@ -116,6 +134,8 @@ impl Compiled {
     ) -> usize {
         let mut context = Context::new(state, outputs, &self.templates);
         let end = batch.len.min(packet::BATCH);
+        // A key can be read ahead only where its frame has arrived.
+        let ahead = if self.useful.is_empty() { AHEAD } else { 2 * AHEAD };
         let mut i = first;
         while i < end {
             let time = batch.time[i].max(context.now);
@@ -123,7 +143,13 @@ impl Compiled {
             if i > first && time >= context.state().next_wake {
                 break;
             }
-            prefetch(memory, batch, i + AHEAD);
+            prefetch(memory, batch, i + ahead);
+            for hint in &self.useful {
+                let key = frame_of(memory, batch, i + AHEAD).and_then(|frame| hint.key(frame));
+                if let Some(key) = key {
+                    context.state().tables[hint.table].prefetch(&[key]);
+                }
+            }
             context.now = time;
             context.wire = batch.wire[i].into();
             let state = context.state();
@@ -139,6 +165,13 @@ impl Compiled {
         }
         i
     }
+}
+
+/// The captured bytes of a packet of the batch.
+#[inline(always)]
+fn frame_of<'m>(memory: &'m [u8], batch: &Batch, i: usize) -> Option<&'m [u8]> {
+    let start = *batch.frame.get(i)? as usize;
+    memory.get(start..)?.get(..*batch.captured.get(i)? as usize)
 }
 
 impl RunHandler<Table> for Compiled {
