@@ -23,7 +23,7 @@ pub struct Interpreter<O = Silent> {
 }
 
 impl Interpreter {
-    /// An interpreter nobody watches; see [`crate::load`] for the arguments.
+    /// An interpreter nobody watches; see [`crate::load()`] for the arguments.
     pub fn new(program: &Program, ports: u16, seed: u64) -> Result<Interpreter, LoadError> {
         Interpreter::with_observer(program, ports, seed, Silent)
     }

@@ -46,7 +46,7 @@ impl Random {
         let top = u128::MAX >> (128 - u32::from(width));
         let value = match self.below(6) {
             0 | 1 => u128::from(self.below(5)),
-            2 => top - u128::from(self.below(3)),
+            2 => top.saturating_sub(u128::from(self.below(3))),
             3 => 1 << self.below(u64::from(width)),
             _ => u128::from(self.number()) << 64 | u128::from(self.number()),
         };

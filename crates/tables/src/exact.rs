@@ -48,7 +48,22 @@ pub struct ExactSpec {
     pub seed: u64,
 }
 
+/// A hit or learn numbers the entry, for eviction by least recent use.
+pub const MARK_RECENCY: u8 = 1;
+/// A hit or learn notes its time.
+pub const MARK_IDLE: u8 = 2;
+/// A learn notes its time.
+pub const MARK_AGE: u8 = 4;
+
 impl ExactSpec {
+    /// What hits and learns write besides the value: [`MARK_RECENCY`], [`MARK_IDLE`] and [`MARK_AGE`], added up.
+    pub fn marks(&self) -> u8 {
+        let mark = |kept: bool, mark: u8| if kept { mark } else { 0 };
+        mark(self.evict == Evict::Lru, MARK_RECENCY)
+            | mark(self.idle.is_some(), MARK_IDLE)
+            | mark(self.age.is_some(), MARK_AGE)
+    }
+
     /// When an entry last learned at `learned` and last hit or learned at `renewed` ends; `None` for never.
     #[inline]
     fn deadline(&self, learned: u64, renewed: u64) -> Option<u64> {

@@ -50,6 +50,8 @@ pub(super) struct Pair {
 /// The compiled functions of a program. Their memory is given back with them.
 pub(super) struct Code {
     module: Option<JITModule>,
+    /// The packet function, also the first of the entries.
+    packet: Entry,
     entries: Vec<Entry>,
 }
 
@@ -61,8 +63,8 @@ impl Code {
             // SAFETY: the address is that of a finished function with this signature, see above.
             unsafe { std::mem::transmute::<*const u8, Entry>(*address) }
         };
-        let entries = addresses.iter().map(entry).collect();
-        Code { module: Some(module), entries }
+        let entries: Vec<Entry> = addresses.iter().map(entry).collect();
+        Code { module: Some(module), packet: entries[0], entries }
     }
 
     /// Runs the packet function on a frame; gives the bits of its verdict.
@@ -70,7 +72,7 @@ impl Code {
     pub(super) fn run_packet(&self, context: &mut Context<'_>, frame: &mut [u8], in_port: u16) -> u64 {
         // SAFETY: the code follows the context's pointers, which are good while the context is, and touches the frame below
         // its captured length only, as the verifier has shown.
-        unsafe { self.entries[0](context, frame.as_mut_ptr(), frame.len() as u64, in_port.into()) }
+        unsafe { (self.packet)(context, frame.as_mut_ptr(), frame.len() as u64, in_port.into()) }
     }
 
     /// Runs a handler with its arguments.
@@ -164,13 +166,26 @@ pub fn prefetch(memory: &[u8], batch: &Batch, i: usize) {
 pub(super) mod host {
     use super::*;
 
+    /// Names of `find1`, by the table's marks.
+    pub(in super::super) const FIND1: [&str; 8] =
+        ["find1 0", "find1 1", "find1 2", "find1 3", "find1 4", "find1 5", "find1 6", "find1 7"];
+    /// Names of `learn11`, by the table's marks.
+    pub(in super::super) const LEARN11: [&str; 8] = [
+        "learn11 0",
+        "learn11 1",
+        "learn11 2",
+        "learn11 3",
+        "learn11 4",
+        "learn11 5",
+        "learn11 6",
+        "learn11 7",
+    ];
+
     /// Name and address of each.
-    pub(in super::super) fn symbols() -> [(&'static str, *const u8); 14] {
-        [
-            ("find1", find1 as *const u8),
+    pub(in super::super) fn symbols() -> Vec<(&'static str, *const u8)> {
+        let mut symbols = vec![
             ("find2", find2 as *const u8),
             ("find", find as *const u8),
-            ("learn11", learn11 as *const u8),
             ("learn", learn as *const u8),
             ("holds", holds as *const u8),
             ("free", free as *const u8),
@@ -181,17 +196,39 @@ pub(super) mod host {
             ("multiply_saturating", multiply_saturating as *const u8),
             ("divide", divide as *const u8),
             ("remainder", remainder as *const u8),
-        ]
+        ];
+        let finds = [
+            find1::<0> as *const u8,
+            find1::<1> as *const u8,
+            find1::<2> as *const u8,
+            find1::<3> as *const u8,
+            find1::<4> as *const u8,
+            find1::<5> as *const u8,
+            find1::<6> as *const u8,
+            find1::<7> as *const u8,
+        ];
+        let learns = [
+            learn11::<0> as *const u8,
+            learn11::<1> as *const u8,
+            learn11::<2> as *const u8,
+            learn11::<3> as *const u8,
+            learn11::<4> as *const u8,
+            learn11::<5> as *const u8,
+            learn11::<6> as *const u8,
+            learn11::<7> as *const u8,
+        ];
+        symbols.extend(FIND1.into_iter().zip(finds).chain(LEARN11.into_iter().zip(learns)));
+        symbols
     }
 
     fn found(value: Option<&[u64]>) -> *const u64 {
         value.map_or(std::ptr::null(), <[u64]>::as_ptr)
     }
 
-    unsafe extern "C" fn find1(table: *mut Table, key: u64, now: u64) -> *const u64 {
+    unsafe extern "C" fn find1<const MARKS: u8>(table: *mut Table, key: u64, now: u64) -> *const u64 {
         // SAFETY: the table comes from the context and nothing else refers to it during this call.
         match unsafe { &mut *table } {
-            Table::One(table) => found(table.find1(key, now)),
+            Table::One(table) => found(table.find1_marking::<MARKS>(key, now)),
             table => found(table.find(&[key], now)),
         }
     }
@@ -214,10 +251,10 @@ pub(super) mod host {
         found(table.find(key, now))
     }
 
-    unsafe extern "C" fn learn11(table: *mut Table, key: u64, value: u64, now: u64) -> u64 {
+    unsafe extern "C" fn learn11<const MARKS: u8>(table: *mut Table, key: u64, value: u64, now: u64) -> u64 {
         // SAFETY: as for `find1`.
         let learned = match unsafe { &mut *table } {
-            Table::One(table) => table.learn1(key, &[value], now),
+            Table::One(table) => table.learn11_marking::<MARKS>(key, value, now),
             table => table.learn(&[key], &[value], now),
         };
         u64::from(learned != Learned::Refused)

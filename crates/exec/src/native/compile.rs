@@ -1,5 +1,6 @@
 //! Compiles a program: one Cranelift module with a function for each of the IR's.
 
+use super::call::host::{FIND1, LEARN11};
 use super::call::{Code, host};
 use super::translate::{Host, Shared, translate};
 use crate::load::LoadError;
@@ -82,11 +83,9 @@ fn entry(module: &JITModule) -> Signature {
 
 fn declare_host(module: &mut JITModule) -> Result<HashMap<&'static str, FuncId>, LoadError> {
     // Name, parameters and results, all of 64 bits.
-    let shapes: [(&'static str, usize, usize); 14] = [
-        ("find1", 3, 1),
+    let shapes: [(&'static str, usize, usize); 12] = [
         ("find2", 4, 1),
         ("find", 3, 1),
-        ("learn11", 4, 1),
         ("learn", 4, 1),
         ("holds", 2, 1),
         ("free", 1, 1),
@@ -99,7 +98,8 @@ fn declare_host(module: &mut JITModule) -> Result<HashMap<&'static str, FuncId>,
         ("remainder", 4, 2),
     ];
     let mut declared = HashMap::new();
-    for (name, params, results) in shapes {
+    let specialised = FIND1.map(|name| (name, 3, 1)).into_iter().chain(LEARN11.map(|name| (name, 4, 1)));
+    for (name, params, results) in shapes.into_iter().chain(specialised) {
         let mut signature = module.make_signature();
         signature.params.extend(std::iter::repeat_n(AbiParam::new(types::I64), params));
         signature.returns.extend(std::iter::repeat_n(AbiParam::new(types::I64), results));

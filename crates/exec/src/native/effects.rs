@@ -2,6 +2,7 @@
 
 use super::arithmetic::{constant, largest, type_of, word, words};
 use super::call::Context;
+use super::call::host::{FIND1, LEARN11};
 use super::translate::Body;
 use crate::pack::{MAX_WORDS, Packing, Place};
 use crate::state::{Cell, DefaultEntry};
@@ -115,7 +116,8 @@ impl Body<'_, '_> {
         let mut entry = match key_packing.words {
             1 => {
                 let key = self.pack(key_packing, key);
-                self.host.call(&mut self.bx, "find1", &[address, key[0], now])[0]
+                let name = FIND1[self.marks(table)];
+                self.host.call(&mut self.bx, name, &[address, key[0], now])[0]
             }
             2 => {
                 let key = self.pack(key_packing, key);
@@ -158,7 +160,8 @@ impl Body<'_, '_> {
         let (address, now) = (self.table(table), self.fixed(offset_of!(Context<'_>, now)));
         let accepted = if (key_packing.words, value_packing.words) == (1, 1) {
             let (key, value) = (self.pack(key_packing, key), self.pack(value_packing, value));
-            self.host.call(&mut self.bx, "learn11", &[address, key[0], value[0], now])[0]
+            let name = LEARN11[self.marks(table)];
+            self.host.call(&mut self.bx, name, &[address, key[0], value[0], now])[0]
         } else {
             let key = self.stored_key(table, key);
             let packed = self.pack(value_packing, value);
@@ -258,6 +261,11 @@ impl Body<'_, '_> {
         then(self);
         self.bx.ins().jump(after, &[]);
         self.bx.switch_to_block(after);
+    }
+
+    /// What hits and learns of a table write besides the value.
+    fn marks(&self, table: u32) -> usize {
+        usize::from(self.shared.marks[table as usize])
     }
 
     fn table(&mut self, table: u32) -> clif::Value {

@@ -42,10 +42,12 @@ struct Compiled {
     hints: Vec<Hint>,
     /// Those whose table is large now.
     useful: Vec<Hint>,
+    /// Packets raise no events and send nothing but themselves.
+    plain: bool,
 }
 
 impl Native {
-    /// Compiles a program; see [`crate::load`] for the arguments.
+    /// Compiles a program; see [`crate::load()`] for the arguments.
     pub fn new(program: &Program, ports: u16, seed: u64) -> Result<Native, LoadError> {
         crate::load::verify(program)?;
         let state = State::new(program, seed)?;
@@ -53,7 +55,8 @@ impl Native {
         let templates = program.templates.clone();
         let hints = foresight::hints(program);
         let useful = Vec::with_capacity(hints.len());
-        Ok(Native { state, code: Compiled { code, templates, args: Vec::new(), hints, useful } })
+        let plain = is_plain(program);
+        Ok(Native { state, code: Compiled { code, templates, args: Vec::new(), hints, useful, plain } })
     }
 }
 
@@ -77,7 +80,11 @@ impl Processor for Native {
             if time.max(self.state.now) >= self.state.next_wake {
                 self.state.settle(time, &mut self.code, outputs);
             }
-            next = self.code.stretch(&mut self.state, memory, batch, next, outputs);
+            next = if self.code.plain && self.code.useful.is_empty() {
+                self.code.plain_stretch(&mut self.state, memory, batch, next, outputs)
+            } else {
+                self.code.stretch(&mut self.state, memory, batch, next, outputs)
+            };
             if self.state.has_queued() {
                 self.state.handle_queued(&mut self.code, outputs);
             }
@@ -120,6 +127,39 @@ impl Compiled {
         self.useful.clear();
         let large = |hint: &&Hint| state.tables[hint.table].statistics().entries >= MANY_ENTRIES;
         self.useful.extend(self.hints.iter().filter(large));
+    }
+
+    /// As [`Compiled::stretch`], where no packet can raise an event, copy or emit: nobody asks for the packet's number and time on the way, and
+    /// what is due can only come from the clock.
+    fn plain_stretch(
+        &self,
+        state: &mut State<Table>,
+        memory: &mut [u8],
+        batch: &mut Batch,
+        first: usize,
+        outputs: &mut Outputs,
+    ) -> usize {
+        let wake = state.next_wake;
+        let mut context = Context::new(state, outputs, &self.templates);
+        let end = batch.len.min(packet::BATCH);
+        let mut i = first;
+        while i < end {
+            let time = batch.time[i].max(context.now);
+            if i > first && time >= wake {
+                break;
+            }
+            prefetch(memory, batch, i + AHEAD);
+            context.now = time;
+            context.wire = batch.wire[i].into();
+            let start = batch.frame[i] as usize;
+            let frame = memory.get_mut(start..start.saturating_add(batch.captured[i] as usize));
+            let verdict = self.code.run_packet(&mut context, frame.unwrap_or_default(), batch.port[i]);
+            batch.verdict[i] = Verdict::from_bits(verdict as u32);
+            i += 1;
+        }
+        let now = context.now;
+        context.state().now = now;
+        i
     }
 
     /// Runs packet `first` and those behind it up to the first that raises an event or before which something is due;
@@ -167,6 +207,14 @@ impl Compiled {
     }
 }
 
+/// Does the packet function do nothing that leaves outputs or events behind?
+fn is_plain(program: &Program) -> bool {
+    let instructions = program.functions.iter().take(1).flat_map(|function| &function.blocks);
+    !instructions
+        .flat_map(|block| &block.instructions)
+        .any(|instruction| matches!(instruction.op, Op::Raise { .. } | Op::Copy(_) | Op::Emit { .. }))
+}
+
 /// The captured bytes of a packet of the batch.
 #[inline(always)]
 fn frame_of<'m>(memory: &'m [u8], batch: &Batch, i: usize) -> Option<&'m [u8]> {
@@ -198,7 +246,14 @@ fn compiled(
             defaults[table as usize] = true;
         }
     }
-    let shared =
-        Shared { program, ports, packings: &packings, first_cell: &state.first_cell, defaults: &defaults };
+    let marks: Vec<u8> = state.tables.iter().map(|table| table.spec().marks()).collect();
+    let shared = Shared {
+        program,
+        ports,
+        packings: &packings,
+        marks: &marks,
+        first_cell: &state.first_cell,
+        defaults: &defaults,
+    };
     compile::compile(&shared, listing)
 }

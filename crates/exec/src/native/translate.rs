@@ -26,6 +26,8 @@ pub(super) struct Shared<'a> {
     pub(super) ports: u16,
     /// Key and value packing of every table.
     pub(super) packings: &'a [(Packing, Packing)],
+    /// What hits and learns of every table write besides the value.
+    pub(super) marks: &'a [u8],
     /// First cell of every counter, and the end.
     pub(super) first_cell: &'a [usize],
     /// Whether a table may ever have a default entry.

@@ -128,6 +128,17 @@ impl<const K: usize> Slots<K> {
         unsafe { std::slice::from_raw_parts(self.place(slot).add(1 + self.key_words()), self.value_words) }
     }
 
+    /// The first word of a value that has one.
+    #[inline(always)]
+    pub(super) fn first_value(&self, slot: usize) -> u64 {
+        self.word(slot, 1 + self.key_words())
+    }
+
+    #[inline(always)]
+    pub(super) fn set_first_value(&mut self, slot: usize, word: u64) {
+        self.set_word(slot, 1 + self.key_words(), word);
+    }
+
     #[inline(always)]
     pub(super) fn value_mut(&mut self, slot: usize) -> &mut [u64] {
         let (offset, words) = (1 + self.key_words(), self.value_words);

@@ -8,7 +8,9 @@
 use super::hash::Hash;
 use super::order::Order;
 use super::slots::{NoMemory, PERMANENT, Slots};
-use super::{Entry, Evict, Exact, ExactSpec, Learned, SpecError, Statistics};
+use super::{
+    Entry, Evict, Exact, ExactSpec, Learned, MARK_AGE, MARK_IDLE, MARK_RECENCY, SpecError, Statistics,
+};
 
 /// A fast exact table for any number of key words. Everything is allocated when it is made.
 ///
@@ -83,9 +85,7 @@ pub struct HashTable<const K: usize> {
     sequence: u64,
     /// A lower bound of the earliest deadline, ns; a copy of the heap's, where the caller's check finds it at once.
     next_deadline: u64,
-    stamps_hits: bool,
-    has_idle: bool,
-    has_age: bool,
+    marks: u8,
     spec: ExactSpec,
     entries: usize,
     statistics: Statistics,
@@ -99,13 +99,38 @@ impl HashTable<1> {
     /// [`Exact::find`] for a key of one word.
     #[inline]
     pub fn find1(&mut self, key: u64, now: u64) -> Option<&[u64]> {
-        self.find_inline(&[key], now)
+        self.find_inline(&[key], now, self.marks)
+    }
+
+    /// [`HashTable::find1`] where the spec's [`ExactSpec::marks`] are known when the code is compiled; other `MARKS` renew wrongly.
+    #[inline]
+    pub fn find1_marking<const MARKS: u8>(&mut self, key: u64, now: u64) -> Option<&[u64]> {
+        debug_assert_eq!(MARKS, self.marks);
+        self.find_inline(&[key], now, MARKS)
+    }
+
+    /// [`HashTable::learn1`] for values of one word where the spec's [`ExactSpec::marks`] are known when the code is compiled.
+    #[inline]
+    pub fn learn11_marking<const MARKS: u8>(&mut self, key: u64, value: u64, now: u64) -> Learned {
+        debug_assert_eq!((MARKS, 1), (self.marks, self.slots.value_words()));
+        let now = self.advance(now);
+        let Ok(slot) = self.probe(&[key]) else { return self.insert(&[key], &[value], now) };
+        self.renew(slot, now, MARKS);
+        if MARKS & MARK_AGE != 0 {
+            self.slots.set_learned(slot, now);
+        }
+        if self.slots.first_value(slot) == value {
+            return Learned::Confirmed;
+        }
+        self.slots.set_first_value(slot, value);
+        self.statistics.moves += 1;
+        Learned::Moved
     }
 
     /// [`Exact::learn`] for a key of one word.
     #[inline]
     pub fn learn1(&mut self, key: u64, value: &[u64], now: u64) -> Learned {
-        self.learn_inline(&[key], value, now)
+        self.learn_inline(&[key], value, now, self.marks)
     }
 
     /// [`HashTable::prefetch`] for a key of one word.
@@ -119,13 +144,13 @@ impl HashTable<2> {
     /// [`Exact::find`] for a key of two words.
     #[inline]
     pub fn find2(&mut self, key: [u64; 2], now: u64) -> Option<&[u64]> {
-        self.find_inline(&key, now)
+        self.find_inline(&key, now, self.marks)
     }
 
     /// [`Exact::learn`] for a key of two words.
     #[inline]
     pub fn learn2(&mut self, key: [u64; 2], value: &[u64], now: u64) -> Learned {
-        self.learn_inline(&key, value, now)
+        self.learn_inline(&key, value, now, self.marks)
     }
 
     /// [`HashTable::prefetch`] for a key of two words.
@@ -158,9 +183,7 @@ impl<const K: usize> HashTable<K> {
             clock: 0,
             sequence: 1,
             next_deadline: u64::MAX,
-            stamps_hits: spec.evict == Evict::Lru,
-            has_idle,
-            has_age,
+            marks: spec.marks(),
             spec,
             entries: 0,
             statistics: Statistics::default(),
@@ -171,19 +194,19 @@ impl<const K: usize> HashTable<K> {
     }
 
     #[inline(always)]
-    fn find_inline(&mut self, key: &[u64], now: u64) -> Option<&[u64]> {
+    fn find_inline(&mut self, key: &[u64], now: u64, marks: u8) -> Option<&[u64]> {
         let now = self.advance(now);
         let slot = self.probe(key).ok()?;
-        self.renew(slot, now);
+        self.renew(slot, now, marks);
         Some(self.slots.value(slot))
     }
 
     #[inline(always)]
-    fn learn_inline(&mut self, key: &[u64], value: &[u64], now: u64) -> Learned {
+    fn learn_inline(&mut self, key: &[u64], value: &[u64], now: u64, marks: u8) -> Learned {
         let now = self.advance(now);
         let Ok(slot) = self.probe(key) else { return self.insert(key, value, now) };
-        self.renew(slot, now);
-        if self.has_age {
+        self.renew(slot, now, marks);
+        if marks & MARK_AGE != 0 {
             self.slots.set_learned(slot, now);
         }
         if same(self.slots.value(slot), value) {
@@ -230,13 +253,13 @@ impl<const K: usize> HashTable<K> {
 
     /// The entry was hit or learned.
     #[inline(always)]
-    fn renew(&mut self, slot: usize, now: u64) {
-        if self.stamps_hits {
+    fn renew(&mut self, slot: usize, now: u64, marks: u8) {
+        if marks & MARK_RECENCY != 0 {
             self.sequence += 1;
             let stamp = self.slots.stamp(slot) & PERMANENT | self.sequence;
             self.slots.set_stamp(slot, stamp);
         }
-        if self.has_idle {
+        if marks & MARK_IDLE != 0 {
             self.slots.set_renewed(slot, now);
         }
     }
@@ -269,10 +292,10 @@ impl<const K: usize> HashTable<K> {
     fn put(&mut self, slot: usize, key: &[u64], value: &[u64], stamp: u64, now: u64) {
         self.slots.set_entry(slot, key, value);
         self.slots.set_stamp(slot, stamp);
-        if self.has_age {
+        if self.marks & MARK_AGE != 0 {
             self.slots.set_learned(slot, now);
         }
-        if self.has_idle {
+        if self.marks & MARK_IDLE != 0 {
             self.slots.set_renewed(slot, now);
         }
         self.entries += 1;
@@ -339,7 +362,7 @@ impl<const K: usize> HashTable<K> {
 impl<const K: usize> Exact for HashTable<K> {
     #[inline]
     fn find(&mut self, key: &[u64], now: u64) -> Option<&[u64]> {
-        self.find_inline(key, now)
+        self.find_inline(key, now, self.marks)
     }
 
     #[inline]
@@ -349,7 +372,7 @@ impl<const K: usize> Exact for HashTable<K> {
 
     #[inline]
     fn learn(&mut self, key: &[u64], value: &[u64], now: u64) -> Learned {
-        self.learn_inline(key, value, now)
+        self.learn_inline(key, value, now, self.marks)
     }
 
     fn insert_permanent(&mut self, key: &[u64], value: &[u64]) -> bool {
