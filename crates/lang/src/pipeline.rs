@@ -70,10 +70,15 @@ fn compiled(
     let unread = unread(files, &diagnostics);
     let (checked, tests, mut found, kinds) = check::check(files, &test_layouts(&files[0], &mut sources));
     // What a declaration that could not be read would have declared or used is missing elsewhere.
+    let lost = lost_words(&unread, &diagnostics, &sources);
     found.retain(|diagnostic| {
-        !broken
-            || !matches!(diagnostic.code, "E0100" | "W0406" | "W0408")
-                && !unread.iter().any(|range| contains(*range, diagnostic.primary.span))
+        let span = diagnostic.primary.span;
+        let follows = match diagnostic.code {
+            "E0100" => lost.as_ref().is_none_or(|lost| lost.contains(sources.text(span))),
+            "W0406" | "W0408" => true,
+            _ => false,
+        };
+        !broken || !follows && !unread.iter().any(|range| contains(*range, span))
     });
     found.iter_mut().for_each(|diagnostic| suggest_import(diagnostic, &files[0], &sources));
     diagnostics.extend(found);
@@ -121,6 +126,27 @@ fn unread(files: &[ast::File], diagnostics: &[Diagnostic]) -> Vec<Span> {
         .filter(|range| diagnostics.iter().any(|diagnostic| contains(**range, diagnostic.primary.span)))
         .copied()
         .collect()
+}
+
+/// The words of everything that could not be read or imported: names among them may be declared there. `None` if a fault lies outside of every
+/// declaration, so that anything may be missing.
+fn lost_words(unread: &[Span], diagnostics: &[Diagnostic], sources: &Sources) -> Option<HashSet<String>> {
+    let mut lost = HashSet::new();
+    for diagnostic in diagnostics.iter().filter(|diagnostic| diagnostic.severity == Severity::Error) {
+        let span = diagnostic.primary.span;
+        let within: Vec<Span> = match diagnostic.code {
+            "E0102" | "E0103" => vec![span],
+            _ => unread.iter().copied().filter(|range| contains(*range, span)).collect(),
+        };
+        if within.is_empty() {
+            return None;
+        }
+        let words = within
+            .into_iter()
+            .flat_map(|span| sources.text(span).split(|c: char| !c.is_alphanumeric() && c != '_'));
+        lost.extend(words.map(str::to_string));
+    }
+    Some(lost)
 }
 
 fn contains(range: Span, span: Span) -> bool {
