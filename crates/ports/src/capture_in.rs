@@ -179,7 +179,7 @@ impl<R: BufRead> Read for ZstdFrames<R> {
             }
             while self.decoder.can_collect() == 0 && !self.decoder.is_finished() {
                 let step = BlockDecodingStrategy::UptoBlocks(1);
-                self.decoder.decode_blocks(&mut self.source, step).map_err(io::Error::other)?;
+                self.decoder.decode_blocks(&mut self.source, step).map_err(|error| broken_zstd(&error))?;
             }
             let n = self.decoder.read(buffer)?;
             if n > 0 {
@@ -208,7 +208,7 @@ impl<R: BufRead> ZstdFrames<R> {
                         return Err(io::ErrorKind::UnexpectedEof.into());
                     }
                 }
-                Err(error) => return Err(io::Error::other(error)),
+                Err(error) => return Err(broken_zstd(&error)),
             }
         }
         Ok(false)
@@ -224,6 +224,23 @@ impl<R: BufRead> ZstdFrames<R> {
             _ => Ok(()),
         }
     }
+}
+
+/// What is wrong with zstd data, in words: the decoder's own errors name its parts and not the file.
+fn broken_zstd(error: &(dyn std::error::Error + 'static)) -> io::Error {
+    let mut cause = Some(error);
+    while let Some(error) = cause {
+        if let Some(io) = error.downcast_ref::<io::Error>() {
+            return match io.kind() {
+                io::ErrorKind::UnexpectedEof => {
+                    io::Error::new(io.kind(), "the zstd data ends in the middle of a frame")
+                }
+                kind => io::Error::new(kind, io.to_string()),
+            };
+        }
+        cause = error.source();
+    }
+    io::Error::new(io::ErrorKind::InvalidData, "the zstd data is damaged")
 }
 
 #[cfg(test)]

@@ -79,8 +79,8 @@ pub enum CaptureError {
         /// What is wrong with it.
         cause: Damage,
     },
-    /// reading stopped at byte {offset}: {source}
-    #[error("reading stopped at byte {offset}: {source}")]
+    /// reading stopped at byte {offset} of the uncompressed data: {source}
+    #[error("reading stopped at byte {offset} of the uncompressed data: {source}")]
     Read {
         /// Where the record or block starts that could not be read, in bytes of the uncompressed stream.
         offset: u64,

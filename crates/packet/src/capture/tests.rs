@@ -352,7 +352,10 @@ fn a_failing_stream_hands_out_what_came_before() {
         let (records, error) = read_from(Failing(bytes));
         assert_eq!(records.len(), 1);
         let error = error.expect("a read error");
-        assert_eq!(error.to_string(), format!("reading stopped at byte {at}: the disk is gone"));
+        assert_eq!(
+            error.to_string(),
+            format!("reading stopped at byte {at} of the uncompressed data: the disk is gone")
+        );
     }
 }
 

@@ -92,12 +92,14 @@ fn what_lies_before_the_damage_is_delivered() {
 
 #[test]
 fn damaged_compression_is_an_error_after_what_came_before() {
-    for compressed in [gzip(&pcap(5000, 100)), zstd(&pcap(5000, 100))] {
+    let said = ["incomplete deflate stream", "the zstd data ends in the middle of a frame"];
+    for (compressed, said) in [gzip(&pcap(5000, 100)), zstd(&pcap(5000, 100))].into_iter().zip(said) {
         let cut = compressed[..compressed.len() - 20].to_vec();
         let (sizes, error) = drain(source(cut, Links::Ethernet).expect("opens"));
         assert!(sizes.iter().sum::<usize>() > 0);
         let error = error.expect("the end is missing");
         assert!(error.starts_with("test: reading stopped at byte "), "{error}");
+        assert!(error.contains(said), "{error}");
     }
     let mut wrong_sum = zstd(&pcap(10, 100));
     *wrong_sum.last_mut().expect("not empty") ^= 1;
