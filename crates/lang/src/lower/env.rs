@@ -54,6 +54,8 @@ pub(crate) struct Env {
     pub(crate) decided: BTreeMap<Value, bool>,
     /// Fields that were loaded or written on every path here.
     pub(crate) loaded: BTreeMap<(HeaderId, usize), Value>,
+    /// Headers of walks whose bytes may have been written through another header: their constraints may no longer hold.
+    pub(crate) overwritten: BTreeSet<HeaderId>,
 }
 
 impl Env {
@@ -96,6 +98,7 @@ impl Env {
                 .filter(|(field, value)| other.loaded.get(field) == Some(value))
                 .map(|(f, v)| (*f, *v))
                 .collect(),
+            overwritten: self.overwritten.union(&other.overwritten).copied().collect(),
         }
     }
 }

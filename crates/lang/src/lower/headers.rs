@@ -65,6 +65,7 @@ impl Lowering<'_> {
         span: Span,
     ) -> Value {
         self.env.forget_header(header);
+        self.env.overwritten.remove(&header);
         let layout = self.layout(header).clone();
         let number = self.source.headers[header.0].layout.0 as u32;
         let mut position = base;
@@ -234,12 +235,18 @@ impl Lowering<'_> {
         }
     }
 
+    /// What a field can hold by its type, and by its constraint as long as that was not written over.
+    fn whole_range(&self, header: HeaderId, field: usize) -> Range {
+        let described = &self.layout(header).fields[field];
+        match described.constraint {
+            Some((low, high)) if !self.env.overwritten.contains(&header) => Range::new(low, high),
+            _ => Range::new(0, largest(described.ty.width().unwrap_or(1))),
+        }
+    }
+
     /// A field of a run, loaded once on every path.
     pub(crate) fn load_field(&mut self, header: HeaderId, field: usize, span: Span) -> (Value, Range) {
-        let described = &self.layout(header).fields[field];
-        let width = described.ty.width().unwrap_or(1);
-        let whole =
-            described.constraint.map_or(Range::new(0, largest(width)), |(low, high)| Range::new(low, high));
+        let whole = self.whole_range(header, field);
         let range = self.range_of(Subject::Field(header, field), whole);
         if let Some(&value) = self.env.loaded.get(&(header, field)) {
             return (value, range);
@@ -276,8 +283,7 @@ impl Lowering<'_> {
     pub(crate) fn load_conditional(&mut self, header: HeaderId, field: usize, span: Span) -> (Value, Range) {
         let described = self.layout(header).fields[field].clone();
         let width = described.ty.width().unwrap_or(1);
-        let whole =
-            described.constraint.map_or(Range::new(0, largest(width)), |(low, high)| Range::new(low, high));
+        let whole = self.whole_range(header, field);
         self.undecoded_read = span;
         let base = self.place(Read::Group(header, described.group));
         let bytes = u32::from(width) / 8;

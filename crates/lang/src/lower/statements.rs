@@ -145,18 +145,25 @@ impl Lowering<'_> {
                 .place(described.span, "its constraint"),
             );
         }
-        // Headers of walks may share bytes with each other, so nothing loaded from one of them outlives a write.
         if self.walks.len() > 1 {
-            let walked = self.source.headers.len();
-            for other in (0..walked).map(HeaderId) {
-                if other != header && !self.decoded_by_stage(other) {
-                    self.env.forget_header(other);
-                }
-            }
+            self.write_through(header);
         }
         self.store_field(header, field, value, span);
         self.env.forget(Subject::Field(header, field));
         self.env.ranges.insert(Subject::Field(header, field), range);
+    }
+
+    /// Headers of walks may share bytes with each other, so nothing known of the others outlives a write to one of them.
+    fn write_through(&mut self, header: HeaderId) {
+        if self.decoded_by_stage(header) {
+            return;
+        }
+        for other in (0..self.source.headers.len()).map(HeaderId) {
+            if other != header && !self.decoded_by_stage(other) {
+                self.env.forget_header(other);
+                self.env.overwritten.insert(other);
+            }
+        }
     }
 
     pub(crate) fn decoded_by_stage(&self, header: HeaderId) -> bool {
@@ -364,6 +371,9 @@ impl Lowering<'_> {
         for (header, field) in written(body) {
             self.env.forget(Subject::Field(header, field));
             self.env.loaded.remove(&(header, field));
+            if !self.walks.is_empty() {
+                self.write_through(header);
+            }
         }
     }
 }
