@@ -179,6 +179,15 @@ fn checksums_are_those_of_rfc_1071() {
 }
 
 #[test]
+fn a_checksum_is_folded_until_nothing_is_carried() {
+    // 65,537 words of all ones add up to 0xffff_ffff: folded once that is 0x1_fffe, which carries again.
+    let ones = vec![0xff; 2 * 65_537];
+    assert_eq!(frame::checksum(0, &ones), 0);
+    // The first fold of 0x0001_ffff gives 0x1_0000, and only the second gives 1.
+    assert_eq!(frame::checksum(0x1_ffff, &[]), !1);
+}
+
+#[test]
 fn sample1_is_as_published() {
     for seed in [0, u64::MAX] {
         let tally = Tally::of(&Profile::sample1(), seed);
