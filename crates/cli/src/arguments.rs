@@ -268,7 +268,7 @@ pub(crate) struct TraceArguments {
     /// The program (.rav)
     pub(crate) program: PathBuf,
     /// The packet in hexadecimal; blanks and colons are skipped
-    #[arg(long, value_name = "HEX", conflicts_with = "input", required_unless_present = "input")]
+    #[arg(long, value_name = "HEX", conflicts_with = "input")]
     pub(crate) packet: Option<String>,
     /// A capture that holds the packet; `-` is standard input
     #[arg(long = "in", value_name = "CAPTURE", requires = "number")]
@@ -311,8 +311,8 @@ pub(crate) struct GenerateArguments {
     /// How many packets
     #[arg(long)]
     pub(crate) packets: Option<u64>,
-    /// How many flows
-    #[arg(long)]
+    /// How many flows; each kind of traffic has at least one
+    #[arg(long, value_parser = clap::value_parser!(u64).range(1..))]
     pub(crate) flows: Option<u64>,
     /// Mean length of a packet on the wire, in bytes
     #[arg(long, value_name = "BYTES")]

@@ -127,6 +127,10 @@ fn in_options(message: &str) -> String {
     for (name, option) in options {
         message = message.replace(name, option);
     }
+    if let Some((share, rest)) = message.split_once("_share is ") {
+        let share = if share == "fragment" { "fragments" } else { share };
+        message = format!("--protocols: {share} is {rest}");
+    }
     message
 }
 

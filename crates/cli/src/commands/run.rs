@@ -28,9 +28,8 @@ pub(crate) fn run(arguments: &RunArguments, json: bool) -> Result<(), Failure> {
     let prepare = begin.elapsed();
     let mut out = match &arguments.out {
         Some(directory) => {
-            Some(CaptureOut::create(directory, arguments.ports, LinkType::ETHERNET).map_err(|error| {
-                Failure::Usage(format!("cannot write to {}: {error}", directory.display()))
-            })?)
+            let create = CaptureOut::create(directory, arguments.ports, LinkType::ETHERNET);
+            Some(create.map_err(|error| Failure::Usage(format!("--out: {error}")))?)
         }
         None => None,
     };

@@ -1,8 +1,9 @@
 //! A progress line on standard error while packets run, where that is a terminal.
 
-use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
+use indicatif::{HumanCount, ProgressBar, ProgressDrawTarget, ProgressState, ProgressStyle};
 use packet::Batch;
 use ports::{Receive, ReceiveError};
+use std::fmt::Write;
 use std::io::IsTerminal;
 
 /// A source whose progress is shown.
@@ -41,8 +42,12 @@ pub(crate) fn bar(total: Option<u64>) -> ProgressBar {
     let target = ProgressDrawTarget::stderr_with_hz(10);
     let bar = ProgressBar::with_draw_target(total, target);
     let template = match total {
-        Some(_) => "  {bar:30} {percent:>3} %  {human_pos} packets  {per_sec}  {eta} left",
-        None => "  {spinner} {human_pos} packets  {per_sec}",
+        Some(_) => "  {bar:30} {percent:>3} %  {human_pos} packets  {rate}  {eta} left",
+        None => "  {spinner} {human_pos} packets  {rate}",
     };
-    bar.with_style(ProgressStyle::with_template(template).unwrap_or_else(|_| ProgressStyle::default_bar()))
+    let style = ProgressStyle::with_template(template).unwrap_or_else(|_| ProgressStyle::default_bar());
+    // The rate that indicatif offers has four decimals.
+    bar.with_style(style.with_key("rate", |state: &ProgressState, line: &mut dyn Write| {
+        let _ = write!(line, "{}/s", HumanCount(state.per_sec() as u64));
+    }))
 }
