@@ -336,9 +336,7 @@ impl<O: Observer> Run<'_, '_, O> {
             Op::Copy(port) => {
                 let port = self.value(*port) as u16;
                 let frame: &[u8] = self.packet.as_ref().map_or(&[], |packet| &*packet.frame);
-                if has_port(self.ports, port) {
-                    self.outputs.copy(frame, cause, port);
-                }
+                self.outputs.copy(frame, cause, port);
             }
             Op::Emit { template, values, tail, port } => {
                 let port = self.value(*port) as u16;
@@ -348,15 +346,7 @@ impl<O: Observer> Run<'_, '_, O> {
                 let wire =
                     rest.map_or(0, |rest| cause.wire.saturating_sub((frame.len() - rest.len()) as u32));
                 let template = &self.program.templates[*template as usize];
-                if has_port(self.ports, port) {
-                    self.outputs.emit(
-                        template,
-                        values,
-                        rest.unwrap_or_default(),
-                        Cause { wire, ..cause },
-                        port,
-                    );
-                }
+                self.outputs.emit(template, values, rest.unwrap_or_default(), Cause { wire, ..cause }, port);
             }
             _ => {}
         }

@@ -5,7 +5,7 @@ use lang::ir::{Hole, Template};
 /// A packet that leaves besides the received ones.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Output {
-    /// Where it leaves.
+    /// Where it leaves; the caller counts what is meant for a port that does not exist.
     pub port: u16,
     /// Index in the batch of the packet that caused it; [`Output::BETWEEN`] if a timer or event did.
     pub cause: u32,

@@ -101,10 +101,20 @@ fn compiled(
     let depends_on_path = |diagnostic: &Diagnostic| {
         diagnostic.severity != Severity::Error || matches!(diagnostic.code, "E0412" | "E0413")
     };
-    if diagnostics.iter().all(depends_on_path) {
+    // A fault within a stage or handler leaves the others whole, so what must be proven there is looked at all the same.
+    let bodies = bodies(files);
+    let body_of = |diagnostic: &Diagnostic| {
+        bodies.iter().find(|body| contains(**body, diagnostic.primary.span)).copied()
+    };
+    let faults: Vec<Option<Span>> =
+        diagnostics.iter().filter(|diagnostic| !depends_on_path(diagnostic)).map(body_of).collect();
+    if faults.iter().all(Option::is_some) {
         let short = name.rsplit('/').next().unwrap_or(name).trim_end_matches(".rav");
         let (lowered, found) = lower::lower(short, &checked, &kinds, &flow, options.decode, &sources);
-        diagnostics.extend(found);
+        diagnostics.extend(found.into_iter().filter(|diagnostic| {
+            let body = body_of(diagnostic);
+            body.is_none() || !faults.contains(&body)
+        }));
         diagnostics.extend(unknown_reasons(&files[0], &lowered));
         if !fatal(&diagnostics) {
             program = Some(lowered);
@@ -117,6 +127,19 @@ fn compiled(
     });
     let tests = if program.is_some() { tests } else { Vec::new() };
     Compiled { sources, program, refused, tests, diagnostics }
+}
+
+/// The places of all stages and handlers.
+fn bodies(files: &[ast::File]) -> Vec<Span> {
+    let items = files.iter().flat_map(|file| &file.items);
+    items
+        .filter_map(|item| match item {
+            Item::Stage(item) => Some(item.span),
+            Item::Event(item) => Some(item.body.span),
+            Item::Every(item) => Some(item.span),
+            _ => None,
+        })
+        .collect()
 }
 
 /// Declarations in which something could not be read.

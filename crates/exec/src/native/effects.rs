@@ -81,23 +81,21 @@ impl Body<'_, '_> {
             }
             Op::Copy(port) => {
                 let port = self.value(*port);
-                self.if_port(port, |body| {
-                    let context = body.context;
-                    body.host.call(&mut body.bx, "copy", &[context, port]);
-                });
+                self.hand_over_packet();
+                let context = self.context;
+                self.host.call(&mut self.bx, "copy", &[context, port]);
             }
             Op::Emit { template, values, tail, port } => {
                 let port = self.value(*port);
-                self.if_port(port, |body| {
-                    let list = body.stored_list(values);
-                    let template = body.iconst(u64::from(*template));
-                    let tail = match tail {
-                        Some(tail) => body.word(*tail),
-                        None => body.iconst(u64::MAX),
-                    };
-                    let context = body.context;
-                    body.host.call(&mut body.bx, "emit", &[context, template, list, tail, port]);
-                });
+                let list = self.stored_list(values);
+                let template = self.iconst(u64::from(*template));
+                let tail = match tail {
+                    Some(tail) => self.word(*tail),
+                    None => self.iconst(u64::MAX),
+                };
+                self.hand_over_packet();
+                let context = self.context;
+                self.host.call(&mut self.bx, "emit", &[context, template, list, tail, port]);
             }
             _ => {}
         }
@@ -240,20 +238,6 @@ impl Body<'_, '_> {
         }
     }
 
-    /// Does something if there is such a port, with the packet where the host finds it.
-    fn if_port(&mut self, port: clif::Value, then: impl FnOnce(&mut Self)) {
-        let exists = self.has_port(port);
-        self.if_true(exists, |body| {
-            if body.is_packet {
-                let flags = MemFlagsData::trusted();
-                let (frame, captured, context) = (body.frame, body.captured, body.context);
-                body.bx.ins().store(flags, frame, context, offset_of!(Context<'_>, frame) as i32);
-                body.bx.ins().store(flags, captured, context, offset_of!(Context<'_>, captured) as i32);
-            }
-            then(body);
-        });
-    }
-
     fn if_true(&mut self, condition: clif::Value, then: impl FnOnce(&mut Self)) {
         let (yes, after) = (self.bx.create_block(), self.bx.create_block());
         self.bx.ins().brif(condition, yes, &[], after, &[]);
@@ -261,6 +245,16 @@ impl Body<'_, '_> {
         then(self);
         self.bx.ins().jump(after, &[]);
         self.bx.switch_to_block(after);
+    }
+
+    /// Leaves the packet where host functions that send find it.
+    fn hand_over_packet(&mut self) {
+        if self.is_packet {
+            let flags = MemFlagsData::trusted();
+            let (frame, captured, context) = (self.frame, self.captured, self.context);
+            self.bx.ins().store(flags, frame, context, offset_of!(Context<'_>, frame) as i32);
+            self.bx.ins().store(flags, captured, context, offset_of!(Context<'_>, captured) as i32);
+        }
     }
 
     /// What hits and learns of a table write besides the value.
