@@ -8,6 +8,7 @@ use crate::render::table::{Side, table};
 use lab::{Capture, Experiment, Kind, LabError, Length, Machine, Plan, Row};
 use std::fs;
 use std::io::{self, IsTerminal};
+use std::path::Path;
 use std::time::SystemTime;
 
 /// Runs of each figure, and the seconds of one, unless the command line says otherwise.
@@ -23,6 +24,11 @@ const GBPS: &str = "Gbit/s";
 /// Runs the command.
 pub(crate) fn run(arguments: &LabArguments, json: bool) -> Result<(), Failure> {
     let plan = plan(arguments);
+    if let Some(path) = &arguments.html {
+        // Before anything is measured, since that may take minutes.
+        let file = fs::OpenOptions::new().create(true).append(true).open(path);
+        file.map_err(|error| cannot_write(path, &error))?;
+    }
     let machine = machine();
     let bar = io::stderr().is_terminal().then(indicatif::ProgressBar::new_spinner);
     let mut progress = |what: &str| {
@@ -41,8 +47,7 @@ pub(crate) fn run(arguments: &LabArguments, json: bool) -> Result<(), Failure> {
         bar.finish_and_clear();
     }
     if let Some(path) = &arguments.html {
-        fs::write(path, lab::page(&experiments))
-            .map_err(|error| Failure::Usage(format!("cannot write {}: {error}", path.display())))?;
+        fs::write(path, lab::page(&experiments)).map_err(|error| cannot_write(path, &error))?;
     }
     if json {
         match &experiments[..] {
@@ -66,6 +71,10 @@ pub(crate) fn run(arguments: &LabArguments, json: bool) -> Result<(), Failure> {
         return Err(Failure::Finding(format!("{what} without a figure; each says why")));
     }
     Ok(())
+}
+
+fn cannot_write(path: &Path, error: &io::Error) -> Failure {
+    Failure::Usage(format!("cannot write {}: {error}", path.display()))
 }
 
 fn plan(arguments: &LabArguments) -> Plan {
