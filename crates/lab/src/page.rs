@@ -98,7 +98,7 @@ fn shortened(row: &Row, rows: &[&Row]) -> String {
         _ => case.to_owned(),
     };
     if label.chars().count() > 62 {
-        label = label.chars().take(60).chain(['…']).collect();
+        label = label.chars().take(72).chain(['…']).collect();
     }
     label
 }

@@ -11,8 +11,8 @@ const OURS: RGBColor = RGBColor(47, 129, 214);
 const OTHER: RGBColor = RGBColor(217, 132, 38);
 const PAPER: RGBColor = RGBColor(214, 73, 90);
 
-const WIDTH: u32 = 960;
-const LABELS: i32 = 400;
+const WIDTH: u32 = 1000;
+const LABELS: i32 = 430;
 const BAR: i32 = 9;
 const LINE: i32 = 30;
 const BOTTOM: i32 = 34;
