@@ -109,6 +109,10 @@ impl Checker<'_> {
             (_, ExprKind::Const(value)) => (*value, op),
             _ => return,
         };
+        // Of what was reported no width is known.
+        if a.ty == Type::Unknown {
+            return;
+        }
         let top = a.ty.largest();
         let outcome = match op {
             BinaryOp::Gt if value >= top => "false",

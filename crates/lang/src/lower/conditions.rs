@@ -4,7 +4,7 @@ use super::env::Range;
 use super::expressions::Shape;
 use super::{Exit, Lowering};
 use crate::ast::BinaryOp;
-use crate::check::hir::{Expr, ExprKind};
+use crate::check::hir::{Expr, ExprKind, HeaderId};
 use crate::flow::collect::Subject;
 
 /// What a comparison is about: a range it has, and the field or local it is.
@@ -84,7 +84,12 @@ impl Lowering<'_> {
     }
 
     /// Is the condition known to hold here? Nothing is lowered.
-    pub(crate) fn certainly(&self, expr: &Expr, header: crate::check::hir::HeaderId) -> bool {
+    pub(crate) fn certainly(&self, expr: &Expr, header: HeaderId) -> bool {
+        self.outcome(expr, header) == Some(true)
+    }
+
+    /// The outcome of a condition on fields of a header, if it is known here.
+    fn outcome(&self, expr: &Expr, header: HeaderId) -> Option<bool> {
         let side = |expr: &Expr| -> Option<Range> {
             match &expr.kind {
                 ExprKind::Const(value) => Some(Range::one(*value)),
@@ -99,14 +104,27 @@ impl Lowering<'_> {
             }
         };
         match &expr.kind {
-            ExprKind::Logic(true, a, b) => self.certainly(a, header) && self.certainly(b, header),
-            ExprKind::Logic(false, a, b) => self.certainly(a, header) || self.certainly(b, header),
-            ExprKind::Compare(op, a, b) => match (side(a), side(b)) {
-                (Some(a), Some(b)) => always(*op, a, b) == Some(true),
-                _ => false,
-            },
-            _ => false,
+            ExprKind::Not(inner) => self.outcome(inner, header).map(|outcome| !outcome),
+            ExprKind::Logic(both, a, b) => {
+                let (a, b) = (self.outcome(a, header), self.outcome(b, header));
+                // One side that is false decides `&&`, one that is true decides `||`.
+                if a == Some(!*both) || b == Some(!*both) { Some(!*both) } else { a.and(b) }
+            }
+            ExprKind::Compare(op, a, b) => always(*op, side(a)?, side(b)?),
+            _ => None,
         }
+    }
+}
+
+/// Can ranges of fields show that the condition holds?
+pub(crate) fn followed(expr: &Expr) -> bool {
+    match &expr.kind {
+        ExprKind::Not(inner) => followed(inner),
+        ExprKind::Logic(_, a, b) => followed(a) && followed(b),
+        ExprKind::Compare(_, a, b) => {
+            [a, b].iter().all(|side| matches!(side.kind, ExprKind::Const(_) | ExprKind::Own(_)))
+        }
+        _ => false,
     }
 }
 

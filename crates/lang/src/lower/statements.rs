@@ -1,14 +1,16 @@
 //! Statements: control flow, verdicts, transfers and walks.
 
+use super::conditions::followed;
 use super::env::{Range, Variable};
 use super::expressions::Shape;
 use super::{Exit, Lowering, Walk, to};
-use crate::check::hir::{Block, Expr, Group, HeaderId, StageId, Stmt, StmtKind};
+use crate::check::hir::{Block, Expr, ExprKind, Group, HeaderId, StageId, Stmt, StmtKind};
 use crate::diagnostic::{Diagnostic, PacketWitness};
-use crate::flow::collect::{Condition, Read, Subject, holds};
+use crate::flow::collect::{Condition, Read, Subject, children, holds};
 use crate::flow::{self, witness::packet_where};
 use crate::ir::{BlockId, CompareOp, Op, Target, Terminator};
 use crate::source::Span;
+use std::collections::BTreeSet;
 
 impl Lowering<'_> {
     pub(crate) fn block(&mut self, block: &Block) {
@@ -263,7 +265,12 @@ impl Lowering<'_> {
                 format!("{condition} of `{name}` is not certain here"),
             )
             .place(next.span, "what follows depends on this")
-            .help(format!("go on only where it holds: `if {} {{ … }}`", qualified(&condition, &name)));
+            .help(if followed(when) {
+                format!("go on only where it holds: `if {} {{ … }}`", qualified(&condition, when, &name))
+            } else {
+                "only comparisons of whole fields with numbers can be shown to hold: let the layout say it so"
+                    .to_string()
+            });
             let witness = self.unsettled_packet(header, when, span);
             self.report(Diagnostic { witness, ..diagnostic });
         }
@@ -379,12 +386,24 @@ impl Lowering<'_> {
 }
 
 /// The condition with the header's name before its fields, for advice.
-fn qualified(condition: &str, header: &str) -> String {
-    let mut parts = condition.splitn(2, ' ');
-    match (parts.next(), parts.next()) {
-        (Some(field), Some(rest)) => format!("{header}.{field} {rest}"),
-        _ => format!("{header}.{condition}"),
+fn qualified(condition: &str, when: &Expr, header: &str) -> String {
+    fn fields(expr: &Expr, found: &mut BTreeSet<u32>) {
+        if let ExprKind::Own(_) = expr.kind {
+            found.insert(expr.span.start);
+        }
+        children(expr, &mut |child| fields(child, found));
     }
+    let mut places = BTreeSet::new();
+    fields(when, &mut places);
+    let mut text = condition.to_string();
+    // From the last to the first, so that places before stay where they are.
+    for place in places.into_iter().rev() {
+        let at = place.saturating_sub(when.span.start) as usize;
+        if text.is_char_boundary(at) {
+            text.insert_str(at, &format!("{header}."));
+        }
+    }
+    text
 }
 
 /// Mutable locals that a block assigns.
