@@ -88,7 +88,7 @@ impl Lowering<'_> {
         open: &mut Vec<Exit>,
         span: Span,
     ) -> Option<(Vec<(usize, Exit)>, Exit, usize)> {
-        let Shape::Scalar { value, subject, .. } = shape else { return None };
+        let Shape::Scalar { value, range, subject } = shape else { return None };
         let lists: Vec<Vec<u128>> = arms
             .iter()
             .map_while(|arm| if arm.guard.is_none() { singles(&arm.pattern) } else { None })
@@ -96,7 +96,11 @@ impl Lowering<'_> {
         if lists.iter().map(Vec::len).sum::<usize>() < FEWEST_CASES || open.len() != 1 {
             return None;
         }
-        let (block, env) = open.pop()?;
+        let (block, mut env) = open.pop()?;
+        let whole = subject
+            .and_then(|subject| env.ranges.get(&subject))
+            .and_then(|known| known.meet(*range))
+            .unwrap_or(*range);
         let mut cases: BTreeMap<u128, BlockId> = BTreeMap::new();
         let mut entries = Vec::new();
         for (index, list) in lists.iter().enumerate() {
@@ -108,10 +112,14 @@ impl Lowering<'_> {
             let mut known = env.clone();
             if let (Some(subject), Some(low), Some(high)) = (subject, fresh.iter().min(), fresh.iter().max())
             {
-                known.ranges.insert(*subject, Range::new(*low, *high));
+                let these = Range::new(*low, *high);
+                known.ranges.insert(*subject, whole.meet(these).unwrap_or(these));
             }
             cases.extend(fresh.into_iter().map(|case| (case, entry)));
             entries.push((index, (entry, known)));
+        }
+        if let (Some(subject), Some(left)) = (subject, without_ends(whole, &cases)) {
+            env.ranges.insert(*subject, left);
         }
         let default = self.new_block(span);
         self.current = Some(block);
@@ -283,6 +291,18 @@ impl Lowering<'_> {
         }
         (self.suspend().into_iter().collect(), fails)
     }
+}
+
+/// What is left of a range when cases at its ends are taken away; `None` if nothing is.
+fn without_ends(range: Range, cases: &BTreeMap<u128, BlockId>) -> Option<Range> {
+    let mut left = range;
+    while cases.contains_key(&left.low) {
+        left.low = left.low.checked_add(1).filter(|&low| low <= left.high)?;
+    }
+    while cases.contains_key(&left.high) {
+        left.high = left.high.checked_sub(1).filter(|&high| high >= left.low)?;
+    }
+    Some(left)
 }
 
 /// The values of a pattern that is made of single values only.
