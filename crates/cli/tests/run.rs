@@ -251,3 +251,30 @@ fn the_demo_runs_the_firewall() {
     let text = String::from_utf8(output).expect("text");
     assert!(text.contains("not_web") && text.contains("What to try next"), "{text}");
 }
+
+#[test]
+fn what_leaves_keeps_the_link_type_it_came_with() {
+    let directory = tempfile::tempdir().expect("directory");
+    let path = directory.path().join("raw.pcap");
+    let mut writer =
+        packet::capture::write::PcapWriter::new(Vec::new(), packet::LinkType::RAW).expect("writes");
+    writer.write(1, 20, &[0x45; 20]).expect("writes");
+    std::fs::write(&path, writer.finish().expect("writes")).expect("writes");
+    let out = directory.path().join("out");
+    let program = root().join("programs/hub.rav");
+    ravelin()
+        .args([
+            "run",
+            &program.display().to_string(),
+            "--in",
+            &path.display().to_string(),
+            "--link",
+            "any",
+            "--out",
+        ])
+        .arg(&out)
+        .assert()
+        .success();
+    let link = ports::capture_in::first_link(&out.join("port2.pcapng").display().to_string());
+    assert_eq!(link, Some(packet::LinkType::RAW));
+}

@@ -63,6 +63,12 @@ pub fn open(path: &str) -> io::Result<Stream> {
     if path == "-" { uncompressed(io::stdin()) } else { uncompressed(File::open(path)?) }
 }
 
+/// The link type of the first packet of the capture at `path`; `None` if there is no packet that can be read.
+pub fn first_link(path: &str) -> Option<LinkType> {
+    let mut capture = Capture::open(open(path).ok()?).ok()?;
+    Some(capture.next().ok()??.link)
+}
+
 /// Takes off a compression, which is recognised by the first bytes.
 pub fn uncompressed(stream: impl Read + Send + 'static) -> io::Result<Stream> {
     let mut start = Vec::with_capacity(4);

@@ -9,6 +9,7 @@ use engine::{Clock, Finished, Ledger, Report, RunError, Setting, Times, Transmit
 use exec::Processor;
 use lang::ir::Program;
 use packet::{Batch, Frames, LinkType};
+use ports::capture_in::first_link;
 use ports::{
     CaptureOut, CaptureSource, Ingress, Links, MemorySource, OpenError, Order, Policy, Receive, ReceiveError,
 };
@@ -28,7 +29,7 @@ pub(crate) fn run(arguments: &RunArguments, json: bool) -> Result<(), Failure> {
     let prepare = begin.elapsed();
     let mut out = match &arguments.out {
         Some(directory) => {
-            let create = CaptureOut::create(directory, arguments.ports, LinkType::ETHERNET);
+            let create = CaptureOut::create(directory, arguments.ports, written_link(arguments));
             Some(create.map_err(|error| Failure::Usage(format!("--out: {error}")))?)
         }
         None => None,
@@ -49,6 +50,16 @@ pub(crate) fn run(arguments: &RunArguments, json: bool) -> Result<(), Failure> {
     let report = Report::new(setting(arguments), &ready.program, &ledger, processor.as_ref(), times)
         .map_err(|error| Failure::Finding(error.to_string()))?;
     tell(&report, &ready, finished.error.as_ref(), json)
+}
+
+/// The link type of what is written: that of the first packet. Standard input cannot be looked into first and counts as Ethernet.
+fn written_link(arguments: &RunArguments) -> LinkType {
+    match arguments.link {
+        LinkChoice::Any if arguments.input != "-" => {
+            first_link(&arguments.input).unwrap_or(LinkType::ETHERNET)
+        }
+        _ => LinkType::ETHERNET,
+    }
 }
 
 /// The way to choose ports that an option spells.

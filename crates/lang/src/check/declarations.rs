@@ -311,6 +311,10 @@ impl<'a> Checker<'a> {
                     )
                     .help("give the headers different names: later stages know a header by its name"),
                 );
+                // Within its own decoder the name means this layout, so that nothing there is reported besides.
+                let own = HeaderId(self.program.headers.len());
+                self.program.headers.push(hir::Header { name: name.text.clone(), layout: layout_id });
+                return Some(own);
             }
             return Some(header);
         }

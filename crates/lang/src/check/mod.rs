@@ -187,7 +187,8 @@ impl Checker<'_> {
 
     pub(crate) fn find_header(&self, name: &str) -> Option<HeaderId> {
         let walked = self.walk_headers.iter().rev().find(|(text, _)| text == name).map(|&(_, header)| header);
-        walked.or_else(|| self.header_names.get(name).copied())
+        let own = self.own_header.filter(|header| self.program.headers[header.0].name == name);
+        walked.or(own).or_else(|| self.header_names.get(name).copied())
     }
 
     /// Reports a name that nothing has, with the nearest one that something has.
