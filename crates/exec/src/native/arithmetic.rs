@@ -65,6 +65,7 @@ pub(super) fn resize(bx: &mut FunctionBuilder<'_>, value: Value, from: u8, to: u
 pub(super) fn cut(bx: &mut FunctionBuilder<'_>, value: Value, width: u8) -> Value {
     match width {
         64 | 128 => value,
+        2..64 => mask_word(bx, value, width),
         _ => {
             let mask = constant(bx, width, largest(width));
             bx.ins().band(value, mask)
@@ -171,8 +172,12 @@ fn narrow(bx: &mut FunctionBuilder<'_>, op: BinaryOp, width: u8, a: Value, b: Va
         BinaryOp::Or => bx.ins().bor(a, b),
         BinaryOp::Xor => bx.ins().bxor(a, b),
         BinaryOp::ShiftLeft | BinaryOp::ShiftRight => {
-            let moved = if op == BinaryOp::ShiftLeft { bx.ins().ishl(a, b) } else { bx.ins().ushr(a, b) };
-            let moved = mask_word(bx, moved, width);
+            let moved = if op == BinaryOp::ShiftLeft {
+                let moved = bx.ins().ishl(a, b);
+                mask_word(bx, moved, width)
+            } else {
+                bx.ins().ushr(a, b)
+            };
             let bits = bx.ins().iconst(types::I64, i64::from(width));
             let inside = bx.ins().icmp(IntCC::UnsignedLessThan, b, bits);
             let zero = bx.ins().iconst(types::I64, 0);
@@ -256,11 +261,19 @@ fn by_host(
 }
 
 fn mask_word(bx: &mut FunctionBuilder<'_>, value: Value, width: u8) -> Value {
-    if width == 64 {
-        return value;
-    }
-    let mask = bx.ins().iconst(types::I64, largest(width) as i64);
-    bx.ins().band(value, mask)
+    // Where a machine word has the width, a move does it; a mask of 32 ones would be read from memory.
+    let part = match width {
+        64 => return value,
+        32 => types::I32,
+        16 => types::I16,
+        8 => types::I8,
+        _ => {
+            let mask = bx.ins().iconst(types::I64, largest(width) as i64);
+            return bx.ins().band(value, mask);
+        }
+    };
+    let part = bx.ins().ireduce(part, value);
+    bx.ins().uextend(types::I64, part)
 }
 
 /// The largest value of this width.

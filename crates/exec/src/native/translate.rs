@@ -15,7 +15,7 @@ use cranelift_codegen::ir::{
 use cranelift_frontend::{FunctionBuilder, FunctionBuilderContext, Switch, Variable};
 use cranelift_jit::JITModule;
 use cranelift_module::{FuncId, Module};
-use lang::ir::{BlockId, Function, Instruction, NO_SUCH_PORT, Op, Program, Target, Terminator, Value};
+use lang::ir::{Block, BlockId, Function, Instruction, NO_SUCH_PORT, Op, Program, Target, Terminator, Value};
 use packet::verdict::Verdict;
 use std::collections::HashMap;
 use std::mem::offset_of;
@@ -75,6 +75,11 @@ pub(super) fn translate(
     let packet = region(&mut bx, 1, "packet");
     let counters = region(&mut bx, 2, "counters");
     let blocks: Vec<clif::Block> = function.blocks.iter().map(|_| bx.create_block()).collect();
+    for (block, compiled) in function.blocks.iter().zip(&blocks) {
+        if is_failed_check(shared.program, block) {
+            bx.set_cold_block(*compiled);
+        }
+    }
     let entry = bx.create_block();
     bx.append_block_params_for_function_params(entry);
     bx.switch_to_block(entry);
@@ -355,6 +360,14 @@ impl Body<'_, '_> {
             self.bx.ins().jump(block, &args);
         }
     }
+}
+
+/// Does the block drop packets that fail a check of the compiler's own? Such packets are rare, and their code stands out of the others' way. The
+/// names of these reasons have parentheses, which no name in a program has.
+fn is_failed_check(program: &Program, block: &Block) -> bool {
+    let Terminator::Drop(reason) = block.terminator else { return false };
+    let reason = program.reasons.get(usize::from(reason));
+    block.instructions.is_empty() && reason.is_some_and(|reason| reason.name.contains('('))
 }
 
 /// The fuel counters a function uses.
