@@ -151,17 +151,14 @@ fn unread(files: &[ast::File], diagnostics: &[Diagnostic]) -> Vec<Span> {
         .collect()
 }
 
-/// The words of everything that could not be read or imported: names among them may be declared there. `None` if a fault lies outside of every
-/// declaration, so that anything may be missing.
+/// The words of every declaration that could not be read: names among them may be declared there. `None` if a fault lies in an import
+/// or outside of every declaration, so that anything may be missing.
 fn lost_words(unread: &[Span], diagnostics: &[Diagnostic], sources: &Sources) -> Option<HashSet<String>> {
     let mut lost = HashSet::new();
     for diagnostic in diagnostics.iter().filter(|diagnostic| diagnostic.severity == Severity::Error) {
         let span = diagnostic.primary.span;
-        let within: Vec<Span> = match diagnostic.code {
-            "E0102" | "E0103" => vec![span],
-            _ => unread.iter().copied().filter(|range| contains(*range, span)).collect(),
-        };
-        if within.is_empty() {
+        let within: Vec<Span> = unread.iter().copied().filter(|range| contains(*range, span)).collect();
+        if within.is_empty() || diagnostic.code.starts_with("E010") {
             return None;
         }
         let words = within
