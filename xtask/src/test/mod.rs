@@ -2,6 +2,7 @@
 
 mod build;
 mod console;
+mod judge;
 mod packages;
 mod program;
 
@@ -59,6 +60,7 @@ const STEPS: &[Step] = &[
     },
     Step { name: "agree", what: "random programs mean the same on both back ends", run: program::agree },
     Step { name: "demo-capture", what: "the shipped capture is what its seed makes", run: demo_capture },
+    Step { name: "judge", what: "another decoder sees what Ravelin decides and writes", run: judge::tshark },
     Step { name: "readme", what: "commands of README.md print what it shows", run: console::readme },
 ];
 
