@@ -4,7 +4,7 @@ use super::conditions::followed;
 use super::env::{Range, Variable};
 use super::expressions::Shape;
 use super::{Exit, Lowering, Walk, to};
-use crate::check::hir::{Block, Expr, ExprKind, Group, HeaderId, StageId, Stmt, StmtKind};
+use crate::check::hir::{Block, Expr, ExprKind, HeaderId, StageId, Stmt, StmtKind};
 use crate::diagnostic::{Diagnostic, PacketWitness};
 use crate::flow::collect::{Condition, Read, Subject, children, holds};
 use crate::flow::{self, witness::packet_where};
@@ -312,12 +312,7 @@ impl Lowering<'_> {
         let Shape::View { start, end } = self.shape(view) else { return };
         let layout = self.layout(header);
         let smallest = layout.smallest.max(1);
-        let bytes = match layout.groups.first() {
-            Some(Group::Fixed { bytes, .. }) => *bytes,
-            _ => 1,
-        };
         let name = layout.name.clone();
-        debug_assert!(bytes >= 1);
         self.forget_changed(body);
         // Everything that changes from round to round becomes a parameter of the loop's head.
         let position = Variable::Place(Read::Group(header, usize::MAX));
