@@ -81,9 +81,9 @@ impl Processor for Native {
                 self.state.settle(time, &mut self.code, outputs);
             }
             next = if self.code.plain && self.code.useful.is_empty() {
-                self.code.plain_stretch(&mut self.state, memory, batch, next, outputs)
+                self.code.stretch::<true>(&mut self.state, memory, batch, next, outputs)
             } else {
-                self.code.stretch(&mut self.state, memory, batch, next, outputs)
+                self.code.stretch::<false>(&mut self.state, memory, batch, next, outputs)
             };
             if self.state.has_queued() {
                 self.state.handle_queued(&mut self.code, outputs);
@@ -129,9 +129,10 @@ impl Compiled {
         self.useful.extend(self.hints.iter().filter(large));
     }
 
-    /// As [`Compiled::stretch`], where no packet can raise an event, copy or emit: nobody asks for the packet's number and time on the way, and
-    /// what is due can only come from the clock.
-    fn plain_stretch(
+    /// Runs packet `first` and those behind it up to the first that raises an event or before which something is due;
+    /// gives the index of the packet to go on with. `PLAIN` is for programs whose packets raise no events and send nothing but themselves,
+    /// while no table is large: nobody asks for a packet's number and time on the way, and what is due can only come from the clock.
+    fn stretch<const PLAIN: bool>(
         &self,
         state: &mut State<Table>,
         memory: &mut [u8],
@@ -139,71 +140,51 @@ impl Compiled {
         first: usize,
         outputs: &mut Outputs,
     ) -> usize {
-        let wake = state.next_wake;
+        let mut wake = state.next_wake;
         let mut context = Context::new(state, outputs, &self.templates);
         let end = batch.len.min(packet::BATCH);
+        // A key can be read ahead only where its frame has arrived.
+        let ahead = if PLAIN || self.useful.is_empty() { AHEAD } else { 2 * AHEAD };
         let mut i = first;
         while i < end {
             let time = batch.time[i].max(context.now);
+            if !PLAIN {
+                wake = context.state().next_wake;
+            }
+            // What is due before the first packet has been handled, or stays due by its bound.
             if i > first && time >= wake {
                 break;
             }
-            prefetch(memory, batch, i + AHEAD);
+            prefetch(memory, batch, i + ahead);
             context.now = time;
             context.wire = batch.wire[i].into();
+            if !PLAIN {
+                self.fetch_slots(&mut context, memory, batch, i + AHEAD);
+                let state = context.state();
+                (state.now, state.cause) = (time, i as u32);
+            }
             let start = batch.frame[i] as usize;
             let frame = memory.get_mut(start..start.saturating_add(batch.captured[i] as usize));
             let verdict = self.code.run_packet(&mut context, frame.unwrap_or_default(), batch.port[i]);
             batch.verdict[i] = Verdict::from_bits(verdict as u32);
             i += 1;
+            if !PLAIN && context.state().has_queued() {
+                break;
+            }
         }
         let now = context.now;
         context.state().now = now;
         i
     }
 
-    /// Runs packet `first` and those behind it up to the first that raises an event or before which something is due;
-    /// gives the index of the packet to go on with.
-    fn stretch(
-        &self,
-        state: &mut State<Table>,
-        memory: &mut [u8],
-        batch: &mut Batch,
-        first: usize,
-        outputs: &mut Outputs,
-    ) -> usize {
-        let mut context = Context::new(state, outputs, &self.templates);
-        let end = batch.len.min(packet::BATCH);
-        // A key can be read ahead only where its frame has arrived.
-        let ahead = if self.useful.is_empty() { AHEAD } else { 2 * AHEAD };
-        let mut i = first;
-        while i < end {
-            let time = batch.time[i].max(context.now);
-            // What is due before the first packet has been handled, or stays due by its bound.
-            if i > first && time >= context.state().next_wake {
-                break;
-            }
-            prefetch(memory, batch, i + ahead);
-            for hint in &self.useful {
-                let key = frame_of(memory, batch, i + AHEAD).and_then(|frame| hint.key(frame));
-                if let Some(key) = key {
-                    context.state().tables[hint.table].prefetch(&[key]);
-                }
-            }
-            context.now = time;
-            context.wire = batch.wire[i].into();
-            let state = context.state();
-            (state.now, state.cause) = (time, i as u32);
-            let start = batch.frame[i] as usize;
-            let frame = memory.get_mut(start..).and_then(|rest| rest.get_mut(..batch.captured[i] as usize));
-            let verdict = self.code.run_packet(&mut context, frame.unwrap_or_default(), batch.port[i]);
-            batch.verdict[i] = Verdict::from_bits(verdict as u32);
-            i += 1;
-            if context.state().has_queued() {
-                break;
+    /// Fetches the slots of large tables that packet `i` will touch.
+    #[inline(always)]
+    fn fetch_slots(&self, context: &mut Context<'_>, memory: &[u8], batch: &Batch, i: usize) {
+        for hint in &self.useful {
+            if let Some(key) = frame_of(memory, batch, i).and_then(|frame| hint.key(frame)) {
+                context.state().tables[hint.table].prefetch(&[key]);
             }
         }
-        i
     }
 }
 
