@@ -1,0 +1,7 @@
+//! Routes, rules and patterns from the formats in which others keep them: text or bytes in, values out, no I/O.
+
+#![forbid(unsafe_code)]
+
+mod error;
+
+pub use error::ImportError;
