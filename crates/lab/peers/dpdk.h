@@ -1,0 +1,44 @@
+//! What the peers built on DPDK share: starting its environment on the processor this thread is held on, and counting its heap.
+
+#ifndef RAVELIN_DPDK_H
+#define RAVELIN_DPDK_H
+
+#define _GNU_SOURCE
+#include <sched.h>
+
+#include <rte_common.h>
+#include <rte_eal.h>
+#include <rte_errno.h>
+#include <rte_malloc.h>
+#include <rte_version.h>
+
+#include "peer.h"
+
+// Starts DPDK with `huge` (2 MiB) or `small` (4 KiB) pages, and with vectors as wide as the machine has them.
+static inline void dpdk_start(const char *pages)
+{
+	static char core[16];
+	static char *arguments[] = {
+		"peer", "--in-memory", "--no-pci", "--no-telemetry", "--log-level=error",
+		"--force-max-simd-bitwidth=512", "-l", core, NULL, NULL, NULL, NULL};
+	int count = 8;
+	snprintf(core, sizeof(core), "%d", sched_getcpu());
+	if (!strcmp(pages, "small")) {
+		arguments[count++] = "--no-huge";
+		arguments[count++] = "-m";
+		arguments[count++] = "2048";
+	}
+	if (rte_eal_init(count, arguments) < 0)
+		fail("rte_eal_init", rte_strerror(rte_errno));
+}
+
+// Bytes that DPDK's heap has given out.
+static inline uint64_t dpdk_heap(void)
+{
+	struct rte_malloc_socket_stats stats;
+	if (rte_malloc_get_socket_stats((int)rte_socket_id(), &stats))
+		return 0;
+	return stats.heap_allocsz_bytes;
+}
+
+#endif
