@@ -1,0 +1,89 @@
+//! The group that is easy to believe: one bucket moves at a time, and all loads are counted anew before the next one does.
+
+use std::collections::BTreeMap;
+
+use super::{GroupError, MAX_BUCKETS, NONE, bucket, shares};
+
+/// A group over ordered maps: the judge of [`Group`](super::Group).
+pub struct Model {
+    buckets: Vec<u32>,
+    weights: BTreeMap<u32, u32>,
+}
+
+impl Model {
+    /// An empty group.
+    pub fn new(buckets: u32) -> Result<Model, GroupError> {
+        if buckets == 0 || buckets > MAX_BUCKETS {
+            return Err(GroupError::Buckets { buckets });
+        }
+        Ok(Model { buckets: vec![NONE; buckets as usize], weights: BTreeMap::new() })
+    }
+
+    /// [`Group::find`](super::Group::find).
+    pub fn find(&self, hash: u32) -> Option<u32> {
+        Some(self.buckets[bucket(hash, self.buckets.len())]).filter(|member| *member != NONE)
+    }
+
+    /// The buckets in order.
+    pub fn buckets(&self) -> &[u32] {
+        &self.buckets
+    }
+
+    /// [`Group::add`](super::Group::add).
+    pub fn add(&mut self, member: u32, weight: u32) -> Result<u32, GroupError> {
+        if member == NONE {
+            return Err(GroupError::Reserved);
+        }
+        if self.weights.contains_key(&member) {
+            return Err(GroupError::Present { member });
+        }
+        if weight == 0 {
+            return Err(GroupError::NoWeight { member });
+        }
+        if self.weights.len() == self.buckets.len() {
+            return Err(GroupError::Full { buckets: self.buckets.len() as u32 });
+        }
+        self.weights.insert(member, weight);
+        if self.weights.len() == 1 {
+            self.buckets.fill(member);
+            return Ok(self.buckets.len() as u32);
+        }
+        let wanted = self.shares()[&member];
+        for _ in 0..wanted {
+            let most = self.by_surplus().into_iter().filter(|(_, other)| *other != member).min_by_key(first);
+            let Some((_, giver)) = most else { break };
+            if let Some(bucket) = self.buckets.iter_mut().find(|bucket| **bucket == giver) {
+                *bucket = member;
+            }
+        }
+        Ok(wanted)
+    }
+
+    /// [`Group::remove`](super::Group::remove).
+    pub fn remove(&mut self, member: u32) -> Option<u32> {
+        self.weights.remove(&member)?;
+        let mut moved = 0;
+        while let Some(place) = self.buckets.iter().position(|bucket| *bucket == member) {
+            let least = self.by_surplus().into_iter().min_by_key(|(surplus, other)| (*surplus, *other));
+            self.buckets[place] = least.map_or(NONE, |(_, taker)| taker);
+            moved += 1;
+        }
+        Some(moved)
+    }
+
+    fn shares(&self) -> BTreeMap<u32, u32> {
+        let weights: Vec<u32> = self.weights.values().copied().collect();
+        self.weights.keys().copied().zip(shares(&weights, self.buckets.len() as u32)).collect()
+    }
+
+    /// Buckets held above the share, and the member.
+    fn by_surplus(&self) -> Vec<(i64, u32)> {
+        let held = |member: &u32| self.buckets.iter().filter(|bucket| *bucket == member).count() as i64;
+        self.shares().iter().map(|(member, share)| (held(member) - i64::from(*share), *member)).collect()
+    }
+}
+
+/// The largest surplus first, the smallest number among equals.
+fn first((surplus, member): &(i64, u32)) -> (std::cmp::Reverse<i64>, u32) {
+    (std::cmp::Reverse(*surplus), *member)
+}

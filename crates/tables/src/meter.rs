@@ -1,0 +1,263 @@
+//! Meters: token buckets that colour packets green, yellow or red by the rates of RFC 2697 and RFC 2698.
+//!
+//! The idea: a bucket holds tokens in units of a billionth, so a rate of `r` tokens a second adds exactly `r` units a
+//! nanosecond, and no rounding ever loses or invents one. A cell keeps its two buckets and the time they were last filled;
+//! they are filled when a packet asks, never by a clock. Every sum stays below 2^64 because a bucket holds at most 2^32
+//! tokens, and what arrives beyond that is cut off by saturation.
+//!
+//! ```text
+//! cell, 32 bytes:
+//! +0               +8                    +16                  +24
+//! +----------------+---------------------+--------------------+---------+
+//! | last fill, ns  | committed, 1e-9 tok | second, 1e-9 tok   | padding |   second: the excess bucket (RFC 2697)
+//! +----------------+---------------------+--------------------+---------+           or the peak bucket (RFC 2698)
+//! ```
+
+mod model;
+
+pub use model::Model;
+
+/// The most cells a meter has.
+pub const MAX_CELLS: u32 = 1 << 28;
+/// Units of a token.
+const UNITS: u64 = 1_000_000_000;
+
+/// What a meter says of a packet. Greater is worse.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
+#[repr(u8)]
+pub enum Colour {
+    /// Within the committed rate.
+    #[default]
+    Green = 0,
+    /// Above the committed rate, within what is tolerated.
+    Yellow = 1,
+    /// Above all that is tolerated.
+    Red = 2,
+}
+
+/// What a token stands for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Unit {
+    /// A byte: a packet costs its length.
+    Bytes,
+    /// A packet: each costs one.
+    Packets,
+}
+
+/// The rates (tokens a second) and bucket sizes (tokens) of a meter; all buckets are full at first.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Rates {
+    /// Single rate, three colours: RFC 2697. What the full committed bucket cannot take flows into the excess bucket.
+    Single {
+        /// CIR.
+        committed: u64,
+        /// CBS.
+        committed_burst: u32,
+        /// EBS.
+        excess_burst: u32,
+    },
+    /// Two rates, three colours: RFC 2698.
+    Two {
+        /// CIR.
+        committed: u64,
+        /// CBS.
+        committed_burst: u32,
+        /// PIR.
+        peak: u64,
+        /// PBS.
+        peak_burst: u32,
+    },
+}
+
+/// The shape and the rules of a meter.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct MeterSpec {
+    /// Cells, each with buckets of its own: 1 to [`MAX_CELLS`].
+    pub cells: u32,
+    /// Rates and bucket sizes of every cell.
+    pub rates: Rates,
+    /// What a token stands for.
+    pub unit: Unit,
+    /// Whether a packet never leaves with a better colour than it came with; otherwise that colour is ignored.
+    pub aware: bool,
+}
+
+/// Why a meter cannot be made.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum MeterError {
+    /// No cells or too many.
+    #[error("a meter of {cells} cells; it has 1 to {MAX_CELLS}: declare another number")]
+    Cells {
+        /// The cells asked for.
+        cells: u32,
+    },
+    /// RFC 2697, section 2: one of the bursts must be larger than zero.
+    #[error("committed and excess burst are both 0, so no packet could pass: give one of them a size")]
+    NoBurst,
+    /// RFC 2698, section 2: both bursts must be larger than zero.
+    #[error("the {burst} burst is 0, so no packet could be {colour}: give it a size")]
+    EmptyBurst {
+        /// Which one.
+        burst: &'static str,
+        /// The colour that needs it.
+        colour: &'static str,
+    },
+    /// RFC 2698, section 2: the peak rate must not be below the committed rate.
+    #[error("the peak rate {peak} is below the committed rate {committed}: raise it or lower the other")]
+    PeakBelowCommitted {
+        /// PIR.
+        peak: u64,
+        /// CIR.
+        committed: u64,
+    },
+    /// The machine has no room for it.
+    #[error("no memory for a meter of {cells} cells ({bytes} bytes): declare fewer")]
+    Memory {
+        /// The cells asked for.
+        cells: u32,
+        /// Their bytes.
+        bytes: usize,
+    },
+}
+
+impl MeterSpec {
+    fn check(&self) -> Result<(), MeterError> {
+        if self.cells == 0 || self.cells > MAX_CELLS {
+            return Err(MeterError::Cells { cells: self.cells });
+        }
+        match self.rates {
+            Rates::Single { committed_burst: 0, excess_burst: 0, .. } => Err(MeterError::NoBurst),
+            Rates::Two { committed_burst: 0, .. } => {
+                Err(MeterError::EmptyBurst { burst: "committed", colour: "green" })
+            }
+            Rates::Two { peak_burst: 0, .. } => {
+                Err(MeterError::EmptyBurst { burst: "peak", colour: "green or yellow" })
+            }
+            Rates::Two { committed, peak, .. } if peak < committed => {
+                Err(MeterError::PeakBelowCommitted { peak, committed })
+            }
+            _ => Ok(()),
+        }
+    }
+
+    /// Tokens a packet of so many bytes costs.
+    #[inline]
+    fn cost(&self, bytes: u32) -> u64 {
+        match self.unit {
+            Unit::Bytes => u64::from(bytes),
+            Unit::Packets => 1,
+        }
+    }
+
+    /// The colour a packet counts as before any bucket is asked.
+    #[inline]
+    fn before(&self, colour: Colour) -> Colour {
+        if self.aware { colour } else { Colour::Green }
+    }
+}
+
+#[derive(Clone, Copy)]
+#[repr(C, align(32))]
+struct Cell {
+    filled: u64,
+    committed: u64,
+    second: u64,
+}
+
+/// A meter with cells of its own; nothing is allocated after it is made.
+///
+/// ```
+/// use tables::meter::{Colour, Meter, MeterSpec, Rates, Unit};
+///
+/// let rates = Rates::Single { committed: 1000, committed_burst: 100, excess_burst: 50 };
+/// let mut meter = Meter::new(MeterSpec { cells: 1, rates, unit: Unit::Bytes, aware: false })?;
+/// assert_eq!(meter.mark(0, 100, Colour::Green, 0), Colour::Green);
+/// assert_eq!(meter.mark(0, 50, Colour::Green, 0), Colour::Yellow);
+/// assert_eq!(meter.mark(0, 50, Colour::Green, 0), Colour::Red);
+/// assert_eq!(meter.mark(0, 50, Colour::Green, 50_000_000), Colour::Green);
+/// # Ok::<(), tables::meter::MeterError>(())
+/// ```
+pub struct Meter {
+    spec: MeterSpec,
+    cells: Vec<Cell>,
+}
+
+impl Meter {
+    /// A meter whose buckets are all full at time 0.
+    pub fn new(spec: MeterSpec) -> Result<Meter, MeterError> {
+        spec.check()?;
+        let (committed, second) = match spec.rates {
+            Rates::Single { committed_burst, excess_burst, .. } => (committed_burst, excess_burst),
+            Rates::Two { committed_burst, peak_burst, .. } => (committed_burst, peak_burst),
+        };
+        let cell =
+            Cell { filled: 0, committed: u64::from(committed) * UNITS, second: u64::from(second) * UNITS };
+        let mut cells = Vec::new();
+        let bytes = spec.cells as usize * size_of::<Cell>();
+        cells
+            .try_reserve_exact(spec.cells as usize)
+            .map_err(|_| MeterError::Memory { cells: spec.cells, bytes })?;
+        cells.resize(spec.cells as usize, cell);
+        Ok(Meter { spec, cells })
+    }
+
+    /// The shape and the rules it was made with.
+    pub fn spec(&self) -> &MeterSpec {
+        &self.spec
+    }
+
+    /// Bytes held.
+    pub fn bytes(&self) -> usize {
+        self.cells.len() * size_of::<Cell>()
+    }
+
+    /// The colour of a packet of so many bytes at `now` (ns), which takes the tokens it is due. `colour` is the one it came
+    /// with. A time before the cell's latest counts as that. A cell that does not exist marks red.
+    #[inline]
+    pub fn mark(&mut self, cell: u32, bytes: u32, colour: Colour, now: u64) -> Colour {
+        let Some(state) = self.cells.get_mut(cell as usize) else { return Colour::Red };
+        let passed = now.saturating_sub(state.filled);
+        state.filled += passed;
+        let cost = self.spec.cost(bytes) * UNITS;
+        let before = self.spec.before(colour);
+        match self.spec.rates {
+            Rates::Single { committed, committed_burst, excess_burst } => {
+                let arrived = committed.saturating_mul(passed);
+                let taken = arrived.min(u64::from(committed_burst) * UNITS - state.committed);
+                state.committed += taken;
+                state.second += (arrived - taken).min(u64::from(excess_burst) * UNITS - state.second);
+                if before == Colour::Green && state.committed >= cost {
+                    state.committed -= cost;
+                    Colour::Green
+                } else if before != Colour::Red && state.second >= cost {
+                    state.second -= cost;
+                    Colour::Yellow
+                } else {
+                    Colour::Red
+                }
+            }
+            Rates::Two { committed, committed_burst, peak, peak_burst } => {
+                fill(&mut state.committed, committed, passed, committed_burst);
+                fill(&mut state.second, peak, passed, peak_burst);
+                if before == Colour::Red || state.second < cost {
+                    return Colour::Red;
+                }
+                state.second -= cost;
+                if before == Colour::Yellow || state.committed < cost {
+                    return Colour::Yellow;
+                }
+                state.committed -= cost;
+                Colour::Green
+            }
+        }
+    }
+}
+
+/// Adds what arrives in `passed` ns at `rate`, up to the bucket's size.
+#[inline]
+fn fill(bucket: &mut u64, rate: u64, passed: u64, burst: u32) {
+    *bucket = bucket.saturating_add(rate.saturating_mul(passed)).min(u64::from(burst) * UNITS);
+}
+
+#[cfg(test)]
+mod tests;
