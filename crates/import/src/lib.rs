@@ -2,6 +2,8 @@
 
 #![forbid(unsafe_code)]
 
+pub mod address;
 mod error;
+mod text;
 
 pub use error::ImportError;
