@@ -3,5 +3,6 @@
 pub mod exact;
 pub mod group;
 pub mod meter;
+pub mod patterns;
 pub mod pool;
 pub mod register;

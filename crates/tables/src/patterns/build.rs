@@ -1,0 +1,285 @@
+//! Builds the image of a pattern table, and owns it.
+//!
+//! Patterns that match the same bytes become one string with several uses. A string of one byte over and over is found
+//! by its run; every other string is found by one window of 1 to 4 bytes, chosen by `arrange`.
+
+use super::arrange::{Choice, Shuffles, Text, arrange};
+use super::frequency::Frequency;
+use super::image::{Counts, Entry, Image, LONG, LONG_GROUPS, RUNS, SAME, WINDOW, hash};
+use super::{BuildError, Match, Pattern};
+use std::collections::BTreeMap;
+
+/// The most bytes an image may take unless the caller allows another number: 1 GiB.
+pub const LIMIT: u64 = 1 << 30;
+
+/// The fast scanner: it owns its image.
+#[derive(Clone, Debug)]
+pub struct Scanner {
+    bytes: Vec<u8>,
+    counts: Counts,
+}
+
+impl Scanner {
+    /// Builds the table of the patterns; a match names a pattern by its place in this list.
+    ///
+    /// # Errors
+    /// [`BuildError::Empty`] for a pattern of no bytes, [`BuildError::TooLarge`] for an image above [`LIMIT`].
+    pub fn build(patterns: &[Pattern]) -> Result<Scanner, BuildError> {
+        Scanner::build_within(patterns, LIMIT)
+    }
+
+    /// As [`Scanner::build`] with a limit of its own, in bytes; more than 2³² − 1 is never allowed.
+    ///
+    /// # Errors
+    /// As [`Scanner::build`]; the size is known, and refused, before the image is made.
+    pub fn build_within(patterns: &[Pattern], limit: u64) -> Result<Scanner, BuildError> {
+        if let Some(pattern) = patterns.iter().position(|pattern| pattern.bytes.is_empty()) {
+            return Err(BuildError::Empty { pattern });
+        }
+        let limit = limit.min(u64::from(u32::MAX));
+        let pairs: u64 = patterns.iter().map(|pattern| pattern.bytes.len().div_ceil(8) as u64).sum();
+        if pairs.max(patterns.len() as u64) > u64::from(u32::MAX) / 16 {
+            return Err(BuildError::TooLarge { bytes: (pairs + patterns.len() as u64) * 16, limit });
+        }
+        let plan = Plan::of(patterns);
+        let bytes = plan.counts.places().end as u64;
+        if bytes > limit {
+            return Err(BuildError::TooLarge { bytes, limit });
+        }
+        Ok(Scanner { bytes: plan.write(patterns), counts: plan.counts })
+    }
+
+    /// The image: position-independent bytes that [`Image::open`] takes, here or on another machine.
+    pub fn image(&self) -> &[u8] {
+        &self.bytes
+    }
+
+    /// The table over its own bytes; whoever searches many packets in a row opens it once.
+    pub fn open(&self) -> Image<'_> {
+        Image::cut(&self.bytes, self.counts)
+    }
+
+    /// How many patterns the table has.
+    pub fn len(&self) -> usize {
+        self.counts.patterns
+    }
+
+    /// Whether the table has no pattern.
+    pub fn is_empty(&self) -> bool {
+        self.counts.patterns == 0
+    }
+
+    /// The value of a pattern; `None` if there is no such pattern.
+    pub fn value(&self, pattern: u32) -> Option<u32> {
+        self.open().value(pattern)
+    }
+
+    /// Tells every occurrence, in ascending order of (end, pattern).
+    pub fn each(&self, haystack: &[u8], found: &mut impl FnMut(Match)) {
+        self.open().each(haystack, found);
+    }
+
+    /// The occurrence with the smallest end, and of those the one of the smallest pattern.
+    pub fn first(&self, haystack: &[u8]) -> Option<Match> {
+        self.open().first(haystack)
+    }
+
+    /// How many occurrences there are.
+    pub fn count(&self, haystack: &[u8]) -> u64 {
+        self.open().count(haystack)
+    }
+
+    /// Appends to `patterns` those that occur, each once, ascending.
+    pub fn set(&self, haystack: &[u8], patterns: &mut Vec<u32>) {
+        self.open().set(haystack, patterns);
+    }
+}
+
+/// All that is decided before the first byte of the image is written.
+struct Plan {
+    counts: Counts,
+    strings: Vec<(Text, Vec<u32>)>,
+    choices: Vec<Choice>,
+    shuffles: Shuffles,
+    /// Run patterns by their byte, ascending.
+    runs: Vec<(u8, u32)>,
+}
+
+impl Plan {
+    fn of(patterns: &[Pattern]) -> Plan {
+        let mut places = BTreeMap::new();
+        let mut strings: Vec<(Text, Vec<u32>)> = Vec::new();
+        let mut runs = Vec::new();
+        for (index, pattern) in (0..).zip(patterns) {
+            let text = text(pattern);
+            if is_run(&text) {
+                runs.push((text.bytes[0], index));
+                continue;
+            }
+            let place = *places.entry((text.nocase, text.bytes.clone())).or_insert(strings.len());
+            if place == strings.len() {
+                strings.push((text, Vec::new()));
+            }
+            strings[place].1.push(index);
+        }
+        runs.sort_unstable();
+        let frequency = Frequency::learned(strings.iter().map(|(text, _)| &text.bytes[..]));
+        let of_size = |long: bool| -> Vec<usize> {
+            (0..strings.len()).filter(|&at| (strings[at].0.bytes.len() >= WINDOW) == long).collect()
+        };
+        let (long, short) = (of_size(true), of_size(false));
+        let texts = |list: &[usize]| -> Vec<&Text> { list.iter().map(|&at| &strings[at].0).collect() };
+        let (long_choices, mut shuffles) = arrange(&texts(&long), LONG_GROUPS, &frequency);
+        let (short_choices, short_shuffles) =
+            arrange(&texts(&short), usize::from(!short.is_empty()), &frequency);
+        shuffles.extend(short_shuffles);
+        let mut choices = vec![Choice::default(); strings.len()];
+        long.iter().zip(long_choices).chain(short.iter().zip(short_choices)).for_each(|(&at, choice)| {
+            choices[at] = choice;
+        });
+        let mut flags = if runs.is_empty() { 0 } else { RUNS };
+        for ((text, _), choice) in strings.iter().zip(&choices) {
+            flags |= if text.bytes.len() < WINDOW { 1 << (text.bytes.len() - 1) } else { LONG };
+            let window = &text.bytes[choice.at..text.bytes.len().min(choice.at + WINDOW)];
+            flags |=
+                if window.len() == WINDOW && window.iter().all(|&byte| byte == window[0]) { SAME } else { 0 };
+        }
+        let log2 = |least: u32, times: usize, most: u32| {
+            (strings.len() * times).next_power_of_two().trailing_zeros().clamp(least, most)
+        };
+        let counts = Counts {
+            patterns: patterns.len(),
+            strings: strings.len(),
+            entries: strings.len(),
+            // 32 KiB of bits stay in the first cache beside a packet; many more strings need more to tell anything.
+            bitmap_log2: log2(12, 32, 18).max(log2(12, 4, 26)),
+            directory_log2: log2(6, 2, 26),
+            flags,
+            long_groups: LONG_GROUPS,
+            short_groups: usize::from(!short.is_empty()),
+            pairs: strings.iter().map(|(text, _)| text.bytes.len().div_ceil(8)).sum(),
+            runs: runs.len(),
+            longest: patterns.iter().map(|pattern| pattern.bytes.len()).max().unwrap_or(0),
+        };
+        Plan { counts, strings, choices, shuffles, runs }
+    }
+
+    fn write(&self, patterns: &[Pattern]) -> Vec<u8> {
+        let places = self.counts.places();
+        let mut image = vec![0u8; places.end];
+        image[..64].copy_from_slice(&self.counts.header());
+        let mut at = places.shuffles;
+        for position in self.shuffles.iter().flatten() {
+            image[at..at + 256].copy_from_slice(position);
+            at += 256;
+        }
+        let mut slots: Vec<(usize, usize)> = Vec::with_capacity(self.strings.len());
+        for (at, (text, _)) in self.strings.iter().enumerate() {
+            let (window, class) = self.window(at);
+            let hash = hash(window, class);
+            if text.bytes.len() >= WINDOW {
+                let bit = hash >> (32 - self.counts.bitmap_log2);
+                image[places.bitmap + bit as usize / 8] |= 1 << (bit % 8);
+            }
+            slots.push(((hash >> (32 - self.counts.directory_log2)) as usize, at));
+        }
+        slots.sort_unstable();
+        let mut next = 0;
+        for slot in 0..=1usize << self.counts.directory_log2 {
+            let first = next + slots[next..].iter().take_while(|&&(place, _)| place < slot).count();
+            put(&mut image, places.directory, slot, &[first as u32]);
+            next = first;
+        }
+        for (place, &(_, at)) in slots.iter().enumerate() {
+            let begin = places.entries + place * 32;
+            image[begin..begin + 32].copy_from_slice(&self.entry(at).write());
+        }
+        self.write_strings(&mut image);
+        for (at, pattern) in patterns.iter().enumerate() {
+            let fields = [pattern.bytes.len() as u32, pattern.offset, pattern.limit(), pattern.value];
+            put(&mut image, places.patterns, at * 4, &fields);
+        }
+        for byte in 0..257usize {
+            let first = self.runs.iter().take_while(|&&(run, _)| usize::from(run) < byte).count();
+            put(&mut image, places.runs, byte, &[first as u32]);
+        }
+        for (at, &(_, pattern)) in self.runs.iter().enumerate() {
+            put(&mut image, places.runs, 257 + at, &[pattern]);
+        }
+        image
+    }
+
+    fn write_strings(&self, image: &mut [u8]) {
+        let places = self.counts.places();
+        let (mut pair, mut used) = (0usize, 0usize);
+        for (at, (text, uses)) in self.strings.iter().enumerate() {
+            let fields = [pair as u32, text.bytes.len() as u32, used as u32, uses.len() as u32];
+            put(image, places.strings, at * 4, &fields);
+            for eight in text.bytes.chunks(8) {
+                let (value, mask) = masked(eight, text.nocase);
+                let begin = places.pairs + pair * 16;
+                image[begin..begin + 8].copy_from_slice(&value.to_le_bytes());
+                image[begin + 8..begin + 16].copy_from_slice(&mask.to_le_bytes());
+                pair += 1;
+            }
+            put(image, places.uses, used, uses);
+            used += uses.len();
+        }
+    }
+
+    fn window(&self, at: usize) -> (u32, usize) {
+        let bytes = &self.strings[at].0.bytes;
+        let begin = self.choices[at].at;
+        let window = &bytes[begin..bytes.len().min(begin + WINDOW)];
+        let mut word = [0; WINDOW];
+        word[..window.len()].copy_from_slice(window);
+        (u32::from_le_bytes(word), window.len())
+    }
+
+    fn entry(&self, at: usize) -> Entry {
+        let text = &self.strings[at].0;
+        let before = self.choices[at].at;
+        // The eight bytes hold the window, and of the rest those behind it first.
+        let from = before.min(text.bytes.len().saturating_sub(8));
+        let eight = &text.bytes[from..text.bytes.len().min(from + 8)];
+        let (value, mask) = masked(eight, text.nocase);
+        Entry {
+            value,
+            mask,
+            string: at as u32,
+            before: before as u32,
+            length: text.bytes.len() as u32,
+            lead: (before - from) as u8,
+            class: self.window(at).1 as u8,
+        }
+    }
+}
+
+/// Up to eight bytes of a string as value and mask: a letter that may have either case is compared without bit 5.
+fn masked(bytes: &[u8], nocase: bool) -> (u64, u64) {
+    let (mut value, mut mask) = ([0; 8], [0; 8]);
+    for (at, &byte) in bytes.iter().enumerate() {
+        mask[at] = if nocase && byte.is_ascii_alphabetic() { 0xdf } else { 0xff };
+        value[at] = byte & mask[at];
+    }
+    (u64::from_le_bytes(value), u64::from_le_bytes(mask))
+}
+
+/// The bytes that a pattern matches, in one form for all patterns that match the same.
+fn text(pattern: &Pattern) -> Text {
+    let nocase = pattern.nocase && pattern.bytes.iter().any(u8::is_ascii_alphabetic);
+    let bytes = if nocase { pattern.bytes.to_ascii_lowercase() } else { pattern.bytes.clone() };
+    Text { bytes, nocase }
+}
+
+/// One exact byte, at least [`WINDOW`] times and nothing else.
+fn is_run(text: &Text) -> bool {
+    !text.nocase && text.bytes.len() >= WINDOW && text.bytes.iter().all(|&byte| byte == text.bytes[0])
+}
+
+fn put(image: &mut [u8], section: usize, index: usize, words: &[u32]) {
+    let begin = section + index * 4;
+    for (place, word) in image[begin..begin + words.len() * 4].chunks_exact_mut(4).zip(words) {
+        place.copy_from_slice(&word.to_le_bytes());
+    }
+}

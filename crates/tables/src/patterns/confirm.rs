@@ -1,0 +1,332 @@
+//! From places that passed the first filter to occurrences, in order.
+//!
+//! A segment of a packet is sifted, what passed is looked up and compared, and what matched is told in order: what ends
+//! behind the segment waits, since the next segment may find an earlier end. Runs of one byte wait apart as (begin, end)
+//! and are told byte by byte, so a long run costs no more than the occurrences it holds.
+
+use super::image::{Entry, Image, WINDOW, hash, u32_in, u64_in};
+use super::sift::{Passed, SEGMENT};
+use super::{Match, searched};
+use std::cell::Cell;
+use std::collections::VecDeque;
+
+/// The room that a search works in; a thread keeps one and uses it again, so a search allocates nothing once warm.
+struct Room {
+    passed: Passed,
+    /// Occurrences not yet told: the end in the high half, the pattern in the low one.
+    waiting: Vec<u64>,
+    runs: VecDeque<Run>,
+}
+
+/// A run of one byte: all of it is known when its first place is found.
+#[derive(Clone, Copy, Debug)]
+struct Run {
+    begin: u32,
+    /// The next end to tell.
+    next: u32,
+    end: u32,
+    byte: u8,
+}
+
+thread_local! {
+    static ROOM: Cell<Option<Box<Room>>> = const { Cell::new(None) };
+}
+
+fn with_room<T>(work: impl FnOnce(&mut Room) -> T) -> T {
+    // A search within a search finds no room left, and makes one for itself.
+    let mut room = ROOM.take().unwrap_or_else(|| {
+        Box::new(Room {
+            passed: Passed::new(),
+            waiting: Vec::with_capacity(4096),
+            runs: VecDeque::with_capacity(1024),
+        })
+    });
+    room.waiting.clear();
+    room.runs.clear();
+    let answer = work(&mut room);
+    ROOM.set(Some(room));
+    answer
+}
+
+impl Image<'_> {
+    /// Tells every occurrence, in ascending order of (end, pattern).
+    pub fn each(&self, haystack: &[u8], found: &mut impl FnMut(Match)) {
+        self.tell_until(haystack, SEGMENT, |occurrence| {
+            found(occurrence);
+            true
+        });
+    }
+
+    /// The occurrence with the smallest end, and of those the one of the smallest pattern.
+    pub fn first(&self, haystack: &[u8]) -> Option<Match> {
+        let mut first = None;
+        self.tell_until(haystack, SEGMENT / 8, |occurrence| {
+            first = Some(occurrence);
+            false
+        });
+        first
+    }
+
+    /// How many occurrences there are.
+    pub fn count(&self, haystack: &[u8]) -> u64 {
+        let mut count = 0;
+        self.unordered(haystack, |_| count += 1);
+        count
+    }
+
+    /// Appends to `patterns` those that occur, each once, ascending.
+    pub fn set(&self, haystack: &[u8], patterns: &mut Vec<u32>) {
+        let before = patterns.len();
+        let mut last = u32::MAX;
+        self.unordered(haystack, |pattern| {
+            if pattern != last {
+                last = pattern;
+                patterns.push(pattern);
+                // Few patterns occur often: what is known already is dropped before it piles up.
+                if patterns.len() - before >= 4096 && patterns.len() == patterns.capacity() {
+                    settle(patterns, before);
+                }
+            }
+        });
+        settle(patterns, before);
+    }
+
+    /// Tells occurrences in order until `found` answers false, looking at `step` places at a time.
+    fn tell_until(&self, haystack: &[u8], step: usize, mut found: impl FnMut(Match) -> bool) {
+        let haystack = searched(haystack);
+        with_room(|room| {
+            for from in (0..haystack.len()).step_by(step) {
+                let to = haystack.len().min(from + step);
+                self.sift(haystack, from, to, &mut room.passed);
+                self.confirm(haystack, from, &mut room.passed, |key| room.waiting.push(key));
+                self.find_runs(haystack, from, &room.passed, &mut room.runs);
+                if room.waiting.is_empty() && room.runs.is_empty() {
+                    continue;
+                }
+                if !room.waiting.is_sorted() {
+                    room.waiting.sort_unstable();
+                }
+                // Windows that begin at `to` or behind it end behind it.
+                let told = if to == haystack.len() { u32::MAX } else { to as u32 };
+                if !self.tell(told, room, &mut found) {
+                    return;
+                }
+            }
+        });
+    }
+
+    /// Tells all that ends at `last` or before it.
+    #[inline(always)]
+    fn tell(&self, last: u32, room: &mut Room, found: &mut impl FnMut(Match) -> bool) -> bool {
+        let mut told = 0;
+        while let Some(run) = room.runs.front_mut().filter(|run| run.next <= last) {
+            let patterns = self.run_patterns(run.byte);
+            while run.next <= run.end.min(last) {
+                let end = run.next;
+                while told < room.waiting.len() && room.waiting[told] >> 32 < u64::from(end) {
+                    if !found(self.occurrence(room.waiting[told])) {
+                        return false;
+                    }
+                    told += 1;
+                }
+                for pattern in patterns {
+                    let pattern = u32_in(pattern, 0);
+                    let key = u64::from(end) << 32 | u64::from(pattern);
+                    if !self.run_ends(pattern, run.begin, end) {
+                        continue;
+                    }
+                    while told < room.waiting.len() && room.waiting[told] < key {
+                        if !found(self.occurrence(room.waiting[told])) {
+                            return false;
+                        }
+                        told += 1;
+                    }
+                    if !found(self.occurrence(key)) {
+                        return false;
+                    }
+                }
+                run.next += 1;
+            }
+            if run.next <= run.end {
+                break;
+            }
+            room.runs.pop_front();
+        }
+        while told < room.waiting.len() && room.waiting[told] >> 32 <= u64::from(last) {
+            if !found(self.occurrence(room.waiting[told])) {
+                return false;
+            }
+            told += 1;
+        }
+        room.waiting.drain(..told);
+        true
+    }
+
+    fn unordered(&self, haystack: &[u8], mut found: impl FnMut(u32)) {
+        let haystack = searched(haystack);
+        with_room(|room| {
+            for from in (0..haystack.len()).step_by(SEGMENT) {
+                self.sift(haystack, from, haystack.len().min(from + SEGMENT), &mut room.passed);
+                self.confirm(haystack, from, &mut room.passed, |key| found(key as u32));
+                self.find_runs(haystack, from, &room.passed, &mut room.runs);
+                for run in room.runs.drain(..) {
+                    for pattern in self.run_patterns(run.byte) {
+                        let pattern = u32_in(pattern, 0);
+                        (run.next..=run.end)
+                            .filter(|&end| self.run_ends(pattern, run.begin, end))
+                            .for_each(|_| found(pattern));
+                    }
+                }
+            }
+        });
+    }
+
+    /// Looks up the places that passed, and hands over what matches as (end, pattern).
+    #[inline(always)]
+    fn confirm(&self, haystack: &[u8], from: usize, passed: &mut Passed, mut matched: impl FnMut(u64)) {
+        let mut kept = 0;
+        for at in 0..passed.long.count {
+            let place = passed.long.at[at];
+            let hash = hash(window_at(haystack, from + usize::from(place)), WINDOW);
+            passed.long.at[kept] = place;
+            kept += usize::from(self.in_bitmap(hash));
+        }
+        for place in &passed.long.at[..kept] {
+            let place = from + usize::from(*place);
+            self.compare(haystack, place, window_at(haystack, place), WINDOW, &mut matched);
+        }
+        for place in passed.short.list() {
+            let place = from + usize::from(*place);
+            for class in (1..WINDOW).filter(|class| self.counts.flags >> (class - 1) & 1 == 1) {
+                if let Some(bytes) = haystack.get(place..place + class) {
+                    let mut word = [0; WINDOW];
+                    word[..class].copy_from_slice(bytes);
+                    self.compare(haystack, place, u32::from_le_bytes(word), class, &mut matched);
+                }
+            }
+        }
+    }
+
+    /// Compares the strings whose window hashes as the one at `place`.
+    #[inline(always)]
+    fn compare(
+        &self,
+        haystack: &[u8],
+        place: usize,
+        window: u32,
+        class: usize,
+        matched: &mut impl FnMut(u64),
+    ) {
+        let slot = (hash(window, class) >> (32 - self.counts.directory_log2)) as usize;
+        let (first, end) =
+            (u32_in(&self.directory[slot], 0) as usize, u32_in(&self.directory[slot + 1], 0) as usize);
+        for entry in &self.entries[first..end] {
+            let entry = Entry::read(entry);
+            let (before, length) = (entry.before as usize, entry.length as usize);
+            if before > place || length > haystack.len() + before - place {
+                continue;
+            }
+            let start = place - before;
+            let eight = eight_at(haystack, place - usize::from(entry.lead));
+            if eight & entry.mask != entry.value || usize::from(entry.class) != class {
+                continue;
+            }
+            if length <= 8 || self.whole(&haystack[start..start + length], entry.string) {
+                self.uses(entry.string, start, length, matched);
+            }
+        }
+    }
+
+    #[inline(never)]
+    fn whole(&self, bytes: &[u8], string: u32) -> bool {
+        let first = u32_in(&self.strings[string as usize], 0) as usize;
+        let pairs = &self.pairs[first..first + bytes.len().div_ceil(8)];
+        let (words, rest) = bytes.as_chunks::<8>();
+        words.iter().zip(pairs).all(|(word, pair)| u64_in(word, 0) & u64_in(pair, 1) == u64_in(pair, 0))
+            && pairs
+                .get(words.len())
+                .is_none_or(|pair| eight_at(rest, 0) & u64_in(pair, 1) == u64_in(pair, 0))
+    }
+
+    #[inline(always)]
+    fn uses(&self, string: u32, start: usize, length: usize, matched: &mut impl FnMut(u64)) {
+        let string = &self.strings[string as usize];
+        let (first, count) = (u32_in(string, 2) as usize, u32_in(string, 3) as usize);
+        for pattern in &self.uses[first..first + count] {
+            let pattern = u32_in(pattern, 0);
+            let [offset, limit] = [1, 2].map(|field| u32_in(&self.patterns[pattern as usize], field));
+            if start as u32 >= offset && (start + length) as u32 <= limit {
+                matched(((start + length) as u64) << 32 | u64::from(pattern));
+            }
+        }
+    }
+
+    fn find_runs(&self, haystack: &[u8], from: usize, passed: &Passed, runs: &mut VecDeque<Run>) {
+        for place in passed.runs.list() {
+            let begin = from + usize::from(*place);
+            let byte = haystack[begin];
+            if self.run_patterns(byte).is_empty() {
+                continue;
+            }
+            let end = begin + length_of_run(&haystack[begin..]);
+            runs.push_back(Run { begin: begin as u32, next: (begin + WINDOW) as u32, end: end as u32, byte });
+        }
+    }
+
+    fn run_patterns(&self, byte: u8) -> &[[u8; 4]] {
+        let [first, end] = [0, 1].map(|next| 257 + u32_in(&self.runs[usize::from(byte) + next], 0) as usize);
+        &self.runs[first..end]
+    }
+
+    /// Whether the run pattern occurs with its end at `end` in a run that began at `begin`.
+    #[inline(always)]
+    fn run_ends(&self, pattern: u32, begin: u32, end: u32) -> bool {
+        let [length, offset, limit] = [0, 1, 2].map(|field| u32_in(&self.patterns[pattern as usize], field));
+        length <= end - begin && end - length >= offset && end <= limit
+    }
+
+    #[inline(always)]
+    fn occurrence(&self, key: u64) -> Match {
+        let (end, pattern) = ((key >> 32) as u32, key as u32);
+        Match { pattern, start: end - u32_in(&self.patterns[pattern as usize], 0), end }
+    }
+}
+
+/// Sorts what lies from `before` on, and leaves each pattern once.
+fn settle(patterns: &mut Vec<u32>, before: usize) {
+    patterns[before..].sort_unstable();
+    let mut kept = before;
+    for at in before..patterns.len() {
+        if kept == before || patterns[kept - 1] != patterns[at] {
+            patterns[kept] = patterns[at];
+            kept += 1;
+        }
+    }
+    patterns.truncate(kept);
+}
+
+fn length_of_run(bytes: &[u8]) -> usize {
+    let eight = u64::from(bytes[0]) * 0x0101_0101_0101_0101;
+    let same =
+        bytes.as_chunks::<8>().0.iter().take_while(|word| u64::from_le_bytes(**word) == eight).count() * 8;
+    same + bytes[same..].iter().take_while(|&&byte| byte == bytes[0]).count()
+}
+
+#[inline(always)]
+fn window_at(haystack: &[u8], place: usize) -> u32 {
+    u32_in(&haystack[place..place + WINDOW], 0)
+}
+
+/// Eight bytes from `place`; zeros behind the end.
+#[inline(always)]
+fn eight_at(haystack: &[u8], place: usize) -> u64 {
+    match haystack.get(place..place + 8) {
+        Some(bytes) => u64_in(bytes, 0),
+        None => {
+            let rest = &haystack[place.min(haystack.len())..];
+            let mut word = [0; 8];
+            word[..rest.len()].copy_from_slice(rest);
+            u64::from_le_bytes(word)
+        }
+    }
+}

@@ -1,0 +1,108 @@
+//! The first filter: which places of a packet may begin a window, and where runs of one byte begin.
+//!
+//! This is the portable form; `lanes` has the form for vector units. Both may let too much pass, and must not agree in
+//! what they let pass too much; neither may lose a place where a window or a run begins.
+
+use super::image::{Image, LONG, POSITIONS, RUNS, SAME, WINDOW, hash, u32_in};
+
+/// Places of a packet looked at in one go; a place within them fits 16 bits.
+pub(super) const SEGMENT: usize = 4096;
+
+/// The places that passed, counted from the beginning of the segment, ascending.
+#[derive(Clone, Debug)]
+pub(super) struct Passed {
+    pub(super) long: Places,
+    pub(super) short: Places,
+    pub(super) runs: Places,
+}
+
+/// A list of places with room for a whole segment and one vector store behind it.
+#[derive(Clone, Debug)]
+pub(super) struct Places {
+    pub(super) at: Box<[u16; SEGMENT + 64]>,
+    pub(super) count: usize,
+}
+
+impl Places {
+    fn new() -> Places {
+        Places { at: Box::new([0; SEGMENT + 64]), count: 0 }
+    }
+
+    pub(super) fn list(&self) -> &[u16] {
+        &self.at[..self.count]
+    }
+
+    #[inline(always)]
+    pub(super) fn push_if(&mut self, place: u16, passes: bool) {
+        self.at[self.count] = place;
+        self.count += usize::from(passes);
+    }
+}
+
+impl Passed {
+    pub(super) fn new() -> Passed {
+        Passed { long: Places::new(), short: Places::new(), runs: Places::new() }
+    }
+
+    pub(super) fn clear(&mut self) {
+        (self.long.count, self.short.count, self.runs.count) = (0, 0, 0);
+    }
+}
+
+impl Image<'_> {
+    /// Fills `passed` with the places of `from..to`, at most [`SEGMENT`] of them.
+    pub(super) fn sift(&self, haystack: &[u8], from: usize, to: usize, passed: &mut Passed) {
+        passed.clear();
+        if self.lanes {
+            super::lanes::sift(self, haystack, from, to, passed);
+            return;
+        }
+        if self.counts.flags & LONG != 0 {
+            self.sift_long(haystack, from, to, passed);
+        }
+        if self.counts.short_groups > 0 {
+            self.sift_short(haystack, from, to, passed);
+        }
+        if self.counts.flags & RUNS != 0 {
+            sift_runs(haystack, from, to, passed);
+        }
+    }
+
+    /// Whether the bitmap has the window; of those it lacks none is in the table.
+    #[inline(always)]
+    pub(super) fn in_bitmap(&self, hash: u32) -> bool {
+        let bit = hash >> (32 - self.counts.bitmap_log2);
+        self.bitmap[bit as usize >> 3] >> (bit & 7) & 1 == 1
+    }
+
+    fn sift_long(&self, haystack: &[u8], from: usize, to: usize, passed: &mut Passed) {
+        let end = haystack.len().min(to + WINDOW - 1);
+        let keep_same = self.counts.flags & SAME != 0;
+        for (place, window) in haystack[from.min(end)..end].windows(WINDOW).enumerate() {
+            let window = u32_in(window, 0);
+            let same = window == window.rotate_left(8);
+            passed.long.push_if(place as u16, self.in_bitmap(hash(window, WINDOW)) & (keep_same | !same));
+        }
+    }
+
+    fn sift_short(&self, haystack: &[u8], from: usize, to: usize, passed: &mut Passed) {
+        let groups = &self.shuffles[self.counts.long_groups * POSITIONS..];
+        let mask = |position: usize, byte: Option<&u8>| groups[position][usize::from(*byte.unwrap_or(&0))];
+        for at in from..to {
+            let buckets =
+                mask(0, haystack.get(at)) & mask(1, haystack.get(at + 1)) & mask(2, haystack.get(at + 2));
+            passed.short.push_if((at - from) as u16, buckets != 0);
+        }
+    }
+}
+
+fn sift_runs(haystack: &[u8], from: usize, to: usize, passed: &mut Passed) {
+    let end = haystack.len().min(to + WINDOW - 1);
+    let mut last = from.checked_sub(1).map(|before| haystack[before]);
+    for (place, window) in haystack[from.min(end)..end].windows(WINDOW).enumerate() {
+        let window = u32_in(window, 0);
+        let begins = window == window.rotate_left(8) && last != Some(window as u8);
+        passed.runs.push_if(place as u16, begins);
+        last = Some(window as u8);
+    }
+}
