@@ -1,6 +1,7 @@
 //! The tables a program looks things up in: built once to a declared capacity, then read and changed packet by packet.
 
 pub mod exact;
+pub mod generate;
 pub mod group;
 pub mod meter;
 pub mod patterns;
