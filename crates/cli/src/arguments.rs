@@ -356,6 +356,8 @@ pub(crate) enum PresetChoice {
   ravelin lab switch-apps
   ravelin lab switch-apps decode operations --html report.html
   ravelin lab all --quick
+  ravelin lab tables --peers --html tables.html
+  ravelin lab tables --table lpm --routes rib4.txt.gz --peers
   ravelin lab switch-apps --capture sample1=smallFlows.pcap --capture other.pcapng --json
 
 Without --capture, captures are made to the published shape of the thesis' samples and labelled as generated. `sample1=FILE` (or 2, 3) says that
@@ -382,6 +384,37 @@ pub(crate) struct LabArguments {
     /// Fewer and shorter runs over shortened captures: to see that it works, not to quote
     #[arg(long)]
     pub(crate) quick: bool,
+    /// Hold tables against the libraries that are installed here: DPDK, Hyperscan, aho-corasick, daachorse
+    #[arg(long)]
+    pub(crate) peers: bool,
+    /// Which tables the experiment `tables` measures; all unless named; may be given several times
+    #[arg(long, value_enum, value_name = "KIND")]
+    pub(crate) table: Vec<TableChoice>,
+    /// Routes for `tables` instead of made ones, `prefix next-hop` a line; may be given several times
+    #[arg(long, value_name = "FILE")]
+    pub(crate) routes: Vec<PathBuf>,
+    /// ClassBench sets for `tables` instead of made ones: NAME.rules beside its NAME.trace, or a directory of them; may be given several times
+    #[arg(long, value_name = "FILE|DIR")]
+    pub(crate) rules: Vec<PathBuf>,
+    /// Patterns for `tables` instead of made ones: number, nocase, length and bytes in hexadecimal a line
+    #[arg(long, value_name = "FILE")]
+    pub(crate) patterns: Option<PathBuf>,
+    /// A capture whose TCP and UDP payload `tables` searches instead of made payload
+    #[arg(long, value_name = "CAPTURE")]
+    pub(crate) payload: Option<PathBuf>,
+}
+
+/// A kind of table.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub(crate) enum TableChoice {
+    /// Longest prefixes
+    Lpm,
+    /// Rules in order
+    Rules,
+    /// Exact keys
+    Exact,
+    /// Patterns in payload
+    Patterns,
 }
 
 /// An experiment.
@@ -397,6 +430,8 @@ pub(crate) enum ExperimentChoice {
     Learn,
     /// How long it takes from text to machine code
     Compile,
+    /// Lookups a second in each kind of table, building, changing and memory; with --peers beside other libraries
+    Tables,
     /// Everything
     All,
 }

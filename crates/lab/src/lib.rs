@@ -15,6 +15,7 @@ mod plan;
 mod plot;
 mod programs;
 mod switch_apps;
+mod tables;
 mod traffic;
 pub mod twins;
 
@@ -24,4 +25,5 @@ pub use machine::Machine;
 pub use page::page;
 pub use plan::{Kind, Length, Plan, pin, run};
 pub use programs::{PROGRAMS, compiled};
+pub use self::tables::{TableKind, TablesPlan};
 pub use traffic::{Capture, LabError, Traffic};

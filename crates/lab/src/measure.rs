@@ -288,6 +288,7 @@ fn alike(measured: Vec<Measured>) -> Result<Vec<Measured>, String> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::TablesPlan;
     use crate::programs::compiled;
     use crate::switch_apps::app_rows;
     use crate::traffic::segments;
@@ -304,7 +305,7 @@ mod tests {
         ];
         let mut workload = Workload::new(segments(600), Order::Replay, 5);
         let length = Length::Repeat(2);
-        let plan = Plan { kinds: Vec::new(), captures: Vec::new(), runs: 3, length, quick: true };
+        let plan = Plan { kinds: Vec::new(), captures: Vec::new(), runs: 3, length, quick: true, tables: TablesPlan::default() };
         rounds(&mut workload, &mut [(Group::new(contenders), 5)], &plan).remove(0)
     }
 

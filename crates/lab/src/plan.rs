@@ -3,7 +3,8 @@
 use crate::experiment::Experiment;
 use crate::machine::Machine;
 use crate::traffic::{Capture, LabError};
-use crate::{compile, decode, learn, operations, switch_apps};
+use crate::tables::TablesPlan;
+use crate::{compile, decode, learn, operations, switch_apps, tables};
 
 /// An experiment.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -18,11 +19,14 @@ pub enum Kind {
     Learn,
     /// From text to machine code.
     Compile,
+    /// Tables apart from programs, beside other libraries.
+    Tables,
 }
 
 impl Kind {
     /// All experiments in the order in which they are run.
-    pub const ALL: [Kind; 5] = [Kind::SwitchApps, Kind::Decode, Kind::Operations, Kind::Learn, Kind::Compile];
+    pub const ALL: [Kind; 6] =
+        [Kind::SwitchApps, Kind::Decode, Kind::Operations, Kind::Learn, Kind::Compile, Kind::Tables];
 
     /// Its name on the command line.
     pub fn name(self) -> &'static str {
@@ -32,6 +36,7 @@ impl Kind {
             Kind::Operations => "operations",
             Kind::Learn => "learn",
             Kind::Compile => "compile",
+            Kind::Tables => "tables",
         }
     }
 }
@@ -68,6 +73,8 @@ pub struct Plan {
     pub length: Length,
     /// Shortens made captures.
     pub quick: bool,
+    /// What the experiment on tables does.
+    pub tables: TablesPlan,
 }
 
 /// Holds this thread on the last processor it may use, so that it does not wander while it measures; gives its number.
@@ -87,19 +94,24 @@ pub fn run(
 ) -> Result<Vec<Experiment>, LabError> {
     let mut experiments = Vec::new();
     for kind in &plan.kinds {
+        let mut mode =
+            "one thread, packets in memory, native code unless a row says otherwise".to_owned();
+        let (mut runs, mut length) = (plan.runs, plan.length.line());
         let rows = match kind {
             Kind::SwitchApps => switch_apps::rows(plan, progress)?,
             Kind::Decode => decode::rows(plan, progress)?,
             Kind::Operations => operations::rows(plan, progress)?,
             Kind::Learn => learn::rows(plan, progress)?,
             Kind::Compile => compile::rows(plan, progress)?,
+            Kind::Tables => {
+                let (rows, roll) = tables::rows(plan, progress)?;
+                mode = format!("one thread, its own time, queries in memory; {roll}");
+                runs = tables::runs(plan);
+                length = Length::Seconds(tables::seconds(plan)).line();
+                rows
+            }
         };
-        let machine = Machine {
-            runs: plan.runs,
-            length: plan.length.line(),
-            mode: "one thread, packets in memory, native code unless a row says otherwise".to_owned(),
-            ..machine.clone()
-        };
+        let machine = Machine { runs, length, mode, ..machine.clone() };
         experiments.push(Experiment { experiment: kind.name().to_owned(), machine, rows });
     }
     Ok(experiments)

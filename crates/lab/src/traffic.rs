@@ -21,6 +21,9 @@ pub enum LabError {
     /// A capture holds nothing to measure.
     #[error("{0} holds no packets; name a capture that does")]
     Empty(String),
+    /// Tables cannot be measured: data that cannot be read, or a library that does not work.
+    #[error("{0}")]
+    Tables(String),
     /// A program of the lab itself is wrong.
     #[error("{0}; please report this as a bug")]
     Program(String),

@@ -1,10 +1,10 @@
 //! Every experiment from end to end with few packets: the shape of its result, not its speed.
 
-use lab::{Capture, Experiment, Kind, Length, Machine, Plan};
+use lab::{Capture, Experiment, Kind, Length, Machine, Plan, TablesPlan};
 use serde_json::Value;
 
 fn plan(kind: Kind) -> Plan {
-    Plan { kinds: vec![kind], captures: Capture::defaults(), runs: 2, length: Length::Repeat(2), quick: true }
+    Plan { kinds: vec![kind], captures: Capture::defaults(), runs: 2, length: Length::Repeat(2), quick: true, tables: TablesPlan::default() }
 }
 
 fn run(kind: Kind) -> Experiment {

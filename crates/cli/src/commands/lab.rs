@@ -1,11 +1,11 @@
 //! `ravelin lab`: experiments, as tables, as JSON and as a page.
 
-use crate::arguments::{ExperimentChoice, LabArguments};
+use crate::arguments::{ExperimentChoice, LabArguments, TableChoice};
 use crate::failure::Failure;
 use crate::render;
 use crate::render::quantity::of;
 use crate::render::table::{Side, table};
-use lab::{Capture, Experiment, Kind, LabError, Length, Machine, Plan, Row};
+use lab::{Capture, Experiment, Kind, LabError, Length, Machine, Plan, Row, TableKind, TablesPlan};
 use std::fs;
 use std::io::{self, IsTerminal};
 use std::path::Path;
@@ -38,7 +38,7 @@ pub(crate) fn run(arguments: &LabArguments, json: bool) -> Result<(), Failure> {
         }
     };
     let experiments = lab::run(&plan, &machine, &mut progress).map_err(|error| match error {
-        LabError::Open(ports::OpenError::Open { .. }) | LabError::Empty(_) => {
+        LabError::Open(ports::OpenError::Open { .. }) | LabError::Empty(_) | LabError::Tables(_) => {
             Failure::Usage(error.to_string())
         }
         error => Failure::Finding(error.to_string()),
@@ -86,6 +86,7 @@ fn plan(arguments: &LabArguments) -> Plan {
             ExperimentChoice::Operations => vec![Kind::Operations],
             ExperimentChoice::Learn => vec![Kind::Learn],
             ExperimentChoice::Compile => vec![Kind::Compile],
+            ExperimentChoice::Tables => vec![Kind::Tables],
             ExperimentChoice::All => Kind::ALL.to_vec(),
         };
         kinds.extend(more);
@@ -107,7 +108,24 @@ fn plan(arguments: &LabArguments) -> Plan {
         (None, seconds) => Length::Seconds(seconds.unwrap_or(usual.1)),
     };
     let runs = arguments.runs.map_or(usual.0, |runs| usize::try_from(runs).unwrap_or(usize::MAX));
-    Plan { kinds, captures, runs, length, quick: arguments.quick }
+    Plan { kinds, captures, runs, length, quick: arguments.quick, tables: tables(arguments) }
+}
+
+fn tables(arguments: &LabArguments) -> TablesPlan {
+    let kind = |choice: &TableChoice| match choice {
+        TableChoice::Lpm => TableKind::Lpm,
+        TableChoice::Rules => TableKind::Rules,
+        TableChoice::Exact => TableKind::Exact,
+        TableChoice::Patterns => TableKind::Patterns,
+    };
+    TablesPlan {
+        kinds: arguments.table.iter().map(kind).collect(),
+        peers: arguments.peers,
+        routes: arguments.routes.clone(),
+        rules: arguments.rules.clone(),
+        patterns: arguments.patterns.clone(),
+        payload: arguments.payload.clone(),
+    }
 }
 
 fn machine() -> Machine {
