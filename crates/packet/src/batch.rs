@@ -8,12 +8,15 @@ pub const BATCH: usize = 256;
 /// Up to [`BATCH`] packets, one column a property. Only the first `len` entries of a column mean anything.
 ///
 /// The bytes of packet `i` are `memory[frame[i]..][..captured[i]]` of the region that goes with the batch;
-/// the region reaches at least [`crate::region::SLACK`] bytes past the end of every frame.
+/// the region reaches at least [`crate::region::SLACK`] bytes past the end of every frame. A program that
+/// changes sizes of packets moves where they start, and changes both lengths.
 #[derive(Clone, Debug)]
 pub struct Batch {
     /// How many packets there are.
     pub len: usize,
-    /// Where each frame starts: a byte offset in the memory region, a multiple of 64.
+    /// So many bytes before each frame belong to it alone, for packets to grow into.
+    pub headroom: u32,
+    /// Where each frame starts: a byte offset in the memory region, a multiple of 64 when it is received.
     pub frame: [u64; BATCH],
     /// How many bytes of each frame were captured and may be read.
     pub captured: [u32; BATCH],
@@ -32,6 +35,7 @@ impl Batch {
     pub const fn new() -> Batch {
         Batch {
             len: 0,
+            headroom: 0,
             frame: [0; BATCH],
             captured: [0; BATCH],
             wire: [0; BATCH],

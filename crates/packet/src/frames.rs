@@ -1,7 +1,7 @@
 //! Packets in memory: the frames one after the other in one region, the rest in columns.
 
 use crate::batch::{BATCH, Batch};
-use crate::region::{Region, SLACK, frame_boundary};
+use crate::region::{HEADROOM, Region, SLACK, frame_boundary, frame_with_headroom};
 use std::ops::Range;
 
 /// Any number of packets held in memory. Each frame starts at a 64-byte boundary.
@@ -9,6 +9,8 @@ use std::ops::Range;
 pub struct Frames {
     region: Region,
     end: usize,
+    /// Every frame has [`HEADROOM`] bytes before it.
+    roomy: bool,
     offset: Vec<u64>,
     captured: Vec<u32>,
     wire: Vec<u32>,
@@ -32,9 +34,16 @@ impl Frames {
         Frames::default()
     }
 
+    /// No packets, and [`HEADROOM`] before each that comes, so that programs that make packets longer can run on
+    /// them in their place.
+    pub fn with_headroom() -> Frames {
+        Frames { roomy: true, ..Frames::default() }
+    }
+
     /// Appends a packet. A length on the wire smaller than the bytes given counts as their number.
     pub fn push(&mut self, bytes: &[u8], wire: u32, time: u64) {
-        let start = frame_boundary(self.end);
+        let last = self.offset.last().map(|&start| start as usize);
+        let start = if self.roomy { frame_with_headroom(last, self.end) } else { frame_boundary(self.end) };
         let end = start + bytes.len();
         self.region.reserve(end + SLACK);
         self.region.bytes_mut()[start..end].copy_from_slice(bytes);
@@ -104,6 +113,7 @@ impl Frames {
         batch.time[..n].copy_from_slice(&self.time[start..start + n]);
         batch.verdict[..n].fill(crate::Verdict::PENDING);
         batch.len = n;
+        batch.headroom = self.headroom();
         n
     }
 
@@ -116,6 +126,7 @@ impl Frames {
             return 0;
         }
         let n = n.min(BATCH);
+        batch.headroom = self.headroom();
         batch.frame[..n].fill(self.offset[i]);
         batch.captured[..n].fill(self.captured[i]);
         batch.wire[..n].fill(self.wire[i]);
@@ -123,6 +134,10 @@ impl Frames {
         batch.verdict[..n].fill(crate::Verdict::PENDING);
         batch.len = n;
         n
+    }
+
+    fn headroom(&self) -> u32 {
+        if self.roomy { HEADROOM as u32 } else { 0 }
     }
 }
 
@@ -151,6 +166,23 @@ mod tests {
         assert_eq!(frames.frame(1), Some(all[1]));
         assert_eq!(frames.frame(3), None);
         assert_eq!(frames.wire_bytes(), 60 + 1500 + 70);
+    }
+
+    #[test]
+    fn frames_with_headroom_have_it_to_themselves() {
+        let mut frames = Frames::with_headroom();
+        (0..20).for_each(|i| frames.push(&vec![i as u8; 30 * i], 0, 0));
+        let mut batch = Batch::new();
+        frames.fill(&mut batch, 0..20);
+        assert_eq!(batch.headroom as usize, HEADROOM);
+        let mut end = 0;
+        for i in 0..20 {
+            assert!(batch.frame[i] as usize >= end + HEADROOM);
+            assert_eq!(batch.bytes(frames.memory(), i), Some(&vec![i as u8; 30 * i][..]));
+            end = batch.frame[i] as usize + 30 * i;
+        }
+        three().fill(&mut batch, 0..3);
+        assert_eq!(batch.headroom, 0);
     }
 
     #[test]

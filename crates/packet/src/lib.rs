@@ -5,10 +5,12 @@
 pub mod batch;
 pub mod capture;
 pub mod describe;
+pub mod fragment;
 pub mod frames;
 pub mod generate;
 pub mod link;
 pub mod region;
+pub mod resize;
 pub mod verdict;
 
 pub use batch::{BATCH, Batch};

@@ -7,6 +7,9 @@ pub const FRAME_ALIGNMENT: usize = 64;
 /// stays inside.
 pub const SLACK: usize = 64;
 
+/// How many free bytes a frame has before it where packets may grow.
+pub const HEADROOM: usize = 2 * FRAME_ALIGNMENT;
+
 /// Bytes that start at a 64-byte boundary of the machine's memory.
 ///
 /// A vector gives no such promise, so the region keeps a few bytes more than it shows and starts where the
@@ -70,9 +73,30 @@ pub const fn frame_boundary(offset: usize) -> usize {
     offset.next_multiple_of(FRAME_ALIGNMENT)
 }
 
+/// Where the next frame with headroom starts: `last` is the start of the frame before it, if there is one, and `end` its end. From frame to frame it
+/// is an odd number of cache lines: frames at distances of a power of two would share few sets of a cache.
+pub const fn frame_with_headroom(last: Option<usize>, end: usize) -> usize {
+    let start = frame_boundary(end) + HEADROOM;
+    match last {
+        Some(last) if ((start - last) / FRAME_ALIGNMENT).is_multiple_of(2) => start + FRAME_ALIGNMENT,
+        _ => start,
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn frames_with_headroom_keep_apart() {
+        assert_eq!(frame_with_headroom(None, 0), HEADROOM);
+        for length in 0..2_000 {
+            let next = frame_with_headroom(Some(HEADROOM), HEADROOM + length);
+            assert!(next >= HEADROOM + length + HEADROOM);
+            assert!(next <= HEADROOM + length + HEADROOM + 2 * FRAME_ALIGNMENT);
+            assert!(!(next - HEADROOM).is_power_of_two() || next - HEADROOM == FRAME_ALIGNMENT);
+        }
+    }
 
     #[test]
     fn starts_at_a_boundary_and_keeps_its_bytes_when_it_grows() {

@@ -1,12 +1,12 @@
 //! A bounded piece of memory that the frames of one batch are laid out in, again and again.
 
-use packet::region::{SLACK, frame_boundary};
+use packet::region::{HEADROOM, SLACK, frame_with_headroom};
 use packet::{BATCH, Batch, MAXIMUM_CAPTURED, Region};
 
 /// How many bytes an arena has: a full batch of jumbo frames, or some of the longest frames there are.
 const SIZE: usize = 4 << 20;
 
-/// Memory for the frames of a batch.
+/// Memory for the frames of a batch, each with [`HEADROOM`] before it.
 pub struct Arena {
     region: Region,
     next: usize,
@@ -15,12 +15,12 @@ pub struct Arena {
 impl Arena {
     /// Empty memory.
     pub fn new() -> Arena {
-        Arena { region: Region::zeroed(SIZE), next: 0 }
+        Arena { region: Region::zeroed(SIZE), next: HEADROOM }
     }
 
     /// Starts a new batch: its frames take the place of those before.
     pub fn clear(&mut self) {
-        self.next = 0;
+        self.next = HEADROOM;
     }
 
     /// Whether the longest frame possible still fits.
@@ -38,7 +38,8 @@ impl Arena {
         }
         self.region.bytes_mut()[start..end].copy_from_slice(bytes);
         batch.push(start as u64, bytes.len() as u32, wire, packet::NO_PORT, time);
-        self.next = frame_boundary(end);
+        batch.headroom = HEADROOM as u32;
+        self.next = frame_with_headroom(Some(start), end);
         true
     }
 
@@ -47,7 +48,7 @@ impl Arena {
     #[inline]
     pub fn replace_frames(&mut self, memory: &[u8], batch: &mut Batch) {
         let arena = self.region.bytes_mut();
-        let mut next = 0;
+        let mut next = HEADROOM;
         let mut copied = 0;
         while let Some(frame) = batch.bytes(memory, copied) {
             let end = next + frame.len();
@@ -57,9 +58,10 @@ impl Arena {
             }
             batch.frame[copied] = next as u64;
             copied += 1;
-            next = frame_boundary(end);
+            next = frame_with_headroom(Some(next), end);
         }
         batch.len = copied;
+        batch.headroom = HEADROOM as u32;
         self.next = next;
     }
 

@@ -1,0 +1,160 @@
+//! IPv4 fragmentation: one packet becomes several that an MTU lets through (RFC 791, sections 2.3 and 3.2).
+//!
+//! ```text
+//! | before | header, options | data 0 .. a | data a .. b | data b .. end | behind the total length |
+//! | before | header, options | data 0 .. a |                                  first: all options, MF
+//! | before | header, copied options | data a .. b |                           then: options whose copied bit is set, MF
+//! | before | header, copied options | data b .. end |                         last: MF as it was
+//! ```
+//!
+//! Every piece but the last holds a multiple of eight bytes of data, since offsets count eight bytes. What lies behind the total length (the padding
+//! of short Ethernet frames) goes with no piece. Of a packet that was not captured whole, each piece has the captured bytes it would have got.
+
+/// The smallest MTU that packets can be cut to: the longest header and eight bytes (RFC 791: "every internet module must be able to forward a datagram
+/// of 68 octets without further fragmentation").
+pub const SMALLEST_MTU: u32 = 68;
+
+/// How a packet is to be cut.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Fragmenting {
+    /// Where its IPv4 header begins, in bytes from the packet's first.
+    pub at: u32,
+    /// The longest total length a piece may have, in bytes; less than [`SMALLEST_MTU`] counts as that.
+    pub mtu: u32,
+}
+
+/// The pieces of a packet that is too long.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Pieces {
+    at: usize,
+    /// Lengths of the first header and of the later ones.
+    headers: [usize; 2],
+    /// Data in the first piece and in each of the later ones; the last may have less.
+    steps: [usize; 2],
+    data: usize,
+    /// The first word of flags and offset.
+    offset: u16,
+}
+
+/// The bits of the word of flags and offset that hold the offset.
+const OFFSET: u16 = 0x1fff;
+/// More fragments follow.
+const MORE: u16 = 0x2000;
+
+impl Pieces {
+    /// How a packet of these captured bytes and this length on the wire is cut; `None` if it fits as it is or if no IPv4 header that could be repeated
+    /// was captured there.
+    pub fn of(bytes: &[u8], wire: u32, fragmenting: Fragmenting) -> Option<Pieces> {
+        let at = fragmenting.at as usize;
+        let ip = bytes.get(at..)?;
+        let first = *ip.first()?;
+        let header = usize::from(first & 15) * 4;
+        if first >> 4 != 4 || header < 20 || ip.len() < header {
+            return None;
+        }
+        let total = usize::from(word(ip, 2)).min((wire as usize).saturating_sub(at));
+        let mtu = fragmenting.mtu.max(SMALLEST_MTU) as usize;
+        if total <= mtu || total <= header {
+            return None;
+        }
+        let later = 20 + copied_options(&ip[20..header], &mut Vec::new());
+        let pieces = Pieces {
+            at,
+            headers: [header, later],
+            steps: [(mtu - header) / 8 * 8, (mtu - later) / 8 * 8],
+            data: total - header,
+            offset: word(ip, 6),
+        };
+        let last = pieces.range(pieces.count() - 1).0;
+        (usize::from(pieces.offset & OFFSET) + last / 8 <= usize::from(OFFSET)).then_some(pieces)
+    }
+
+    /// How many there are: at least two.
+    pub fn count(&self) -> usize {
+        1 + (self.data - self.steps[0]).div_ceil(self.steps[1])
+    }
+
+    /// The sum of their lengths on the wire, in bytes.
+    pub fn wire(&self) -> u64 {
+        let later = self.count() - 1;
+        ((self.at + self.headers[0]) + later * (self.at + self.headers[1]) + self.data) as u64
+    }
+
+    /// Puts the captured bytes of a piece in place of what `piece` holds, and returns the piece's length on the wire. `bytes` are those that the
+    /// pieces were made for.
+    pub fn write(&self, bytes: &[u8], index: usize, piece: &mut Vec<u8>) -> u32 {
+        piece.clear();
+        let (from, to) = self.range(index);
+        let ip = bytes.get(self.at..).unwrap_or_default();
+        let (first, last) = (index == 0, to == self.data);
+        let header = self.headers[usize::from(!first)];
+        piece.extend_from_slice(&bytes[..self.at.min(bytes.len())]);
+        if first {
+            piece.extend_from_slice(ip.get(..header).unwrap_or_default());
+        } else {
+            piece.extend_from_slice(ip.get(..20).unwrap_or_default());
+            copied_options(ip.get(20..self.headers[0]).unwrap_or_default(), piece);
+        }
+        if let Some(written) = piece.get_mut(self.at..self.at + header) {
+            written[0] = 4 << 4 | (header / 4) as u8;
+            written[2..4].copy_from_slice(&((header + to - from) as u16).to_be_bytes());
+            let more = if last { 0 } else { MORE };
+            let offset = (self.offset & OFFSET) + (from / 8) as u16;
+            written[6..8].copy_from_slice(&(self.offset & !OFFSET | more | offset).to_be_bytes());
+            written[10..12].fill(0);
+            let check = checksum(written);
+            written[10..12].copy_from_slice(&check.to_be_bytes());
+        }
+        let data = ip.get(self.headers[0]..).unwrap_or_default();
+        piece.extend_from_slice(&data[from.min(data.len())..to.min(data.len())]);
+        (self.at + header + to - from) as u32
+    }
+
+    /// The data of a piece: its first byte and the one behind its last.
+    fn range(&self, index: usize) -> (usize, usize) {
+        let start = |index: usize| match index {
+            0 => 0,
+            _ => (self.steps[0] + (index - 1) * self.steps[1]).min(self.data),
+        };
+        (start(index), start(index + 1))
+    }
+}
+
+/// Appends the options that every fragment carries, those whose first bit is set, filled up to four bytes; gives their length. Options that make no
+/// sense end the list.
+fn copied_options(options: &[u8], out: &mut Vec<u8>) -> usize {
+    const END: u8 = 0;
+    const NOTHING: u8 = 1;
+    let before = out.len();
+    let mut left = options;
+    while let Some(&kind) = left.first() {
+        if kind == END {
+            break;
+        }
+        let length = if kind == NOTHING { 1 } else { left.get(1).map_or(0, |length| usize::from(*length)) };
+        if length == 0 || (kind != NOTHING && length < 2) || length > left.len() {
+            break;
+        }
+        if kind & 0x80 != 0 {
+            out.extend_from_slice(&left[..length]);
+        }
+        left = &left[length..];
+    }
+    let length = (out.len() - before).next_multiple_of(4);
+    out.resize(before + length, END);
+    length
+}
+
+fn word(bytes: &[u8], at: usize) -> u16 {
+    u16::from_be_bytes([bytes[at], bytes[at + 1]])
+}
+
+/// The Internet checksum of a header (RFC 1071), whose length is even and whose own checksum is zero.
+fn checksum(header: &[u8]) -> u16 {
+    let sum: u32 = header.chunks_exact(2).map(|pair| u32::from(word(pair, 0))).sum();
+    let folded = (sum & 0xffff) + (sum >> 16);
+    !((folded & 0xffff) + (folded >> 16)) as u16
+}
+
+#[cfg(test)]
+mod tests;
