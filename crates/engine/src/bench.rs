@@ -1,9 +1,10 @@
 //! One packet at a time: what its verdict was, what left because of it, which events it raised. For tests of programs.
 
 use crate::commit::Ledger;
+use crate::pieces;
 use exec::{BackEnd, LoadError, Outputs, Processor, load};
 use lang::ir::Program;
-use packet::region::SLACK;
+use packet::region::{HEADROOM, SLACK};
 use packet::{Batch, PortNumber, Verdict};
 
 /// What came of a packet, or of time that passed.
@@ -54,18 +55,21 @@ impl<'a> Bench<'a> {
     /// Runs a packet that was captured whole and came in by `port` at `time`, in nanoseconds.
     pub fn packet(&mut self, port: PortNumber, bytes: &[u8], time: u64) -> Outcome {
         let length = u32::try_from(bytes.len()).unwrap_or(u32::MAX);
-        let mut memory = bytes.to_vec();
-        memory.resize(bytes.len() + SLACK, 0);
+        let mut memory = vec![0; HEADROOM];
+        memory.extend_from_slice(bytes);
+        memory.resize(HEADROOM + bytes.len() + SLACK, 0);
         self.outputs.clear();
         self.batch.clear();
-        self.batch.push(0, length, length, port, time);
+        self.batch.headroom = HEADROOM as u32;
+        self.batch.push(HEADROOM as u64, length, length, port, time);
         self.processor.run(&mut memory, &mut self.batch, &mut self.outputs);
-        self.ledger.commit(&mut self.batch, &self.outputs);
+        self.ledger.commit(&memory, &mut self.batch, &self.outputs);
         let verdict = self.batch.verdict[0];
         let mut outcome = self.outcome();
         outcome.verdict = Some(verdict);
+        let left = pieces::leaving(&memory, &self.batch, &self.outputs, 0);
         for reached in self.ledger.reaches(verdict, port) {
-            outcome.left.push((reached, memory[..bytes.len()].to_vec()));
+            outcome.left.extend(left.iter().map(|(bytes, _)| (reached, bytes.clone())));
         }
         outcome
     }

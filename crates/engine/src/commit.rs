@@ -4,7 +4,8 @@
 //! cell of packets and bytes (a flood has one for each arrival port), and a packet adds to one cell and to the one of its arrival port. Who was
 //! sent what is not counted packet by packet but derived from the cells when a report is asked for.
 
-use exec::Outputs;
+use crate::pieces;
+use exec::{Outputs, Resized};
 use lang::ir::{NO_SUCH_PORT, Program};
 use packet::{Batch, Verdict, VerdictKind};
 use serde::Serialize;
@@ -50,6 +51,8 @@ pub struct Ledger {
     received: Vec<Volume>,
     /// Copies and made packets by port; index 0 is not used.
     extra: Vec<Volume>,
+    /// By port, what left more than came in: fragments behind the first, and bytes by which packets grew or shrank.
+    grown: Vec<(u64, i64)>,
     copies: u64,
     made: u64,
     lost: u64,
@@ -93,14 +96,16 @@ impl Ledger {
             cells: vec![Volume::default(); end as usize],
             received: vec![Volume::default(); ports as usize + 2],
             extra: vec![Volume::default(); ports as usize + 1],
+            grown: vec![(0, 0); ports as usize + 1],
             copies: 0,
             made: 0,
             lost: 0,
         }
     }
 
-    /// Counts every packet of the batch and everything in `outputs`. A `send` to a port that does not exist becomes a drop in the batch, too.
-    pub fn commit(&mut self, batch: &mut Batch, outputs: &Outputs) {
+    /// Counts every packet of the batch, which lies in `memory`, and everything in `outputs`. A `send` to a port that does not exist becomes a drop in
+    /// the batch, too. A packet counts with the length it came in with, except where it leaves.
+    pub fn commit(&mut self, memory: &[u8], batch: &mut Batch, outputs: &Outputs) {
         let ports = u32::from(self.ports);
         let stray = self.received.len() - 1;
         for index in 0..batch.len {
@@ -121,8 +126,45 @@ impl Ledger {
             self.cells[cell as usize] += volume;
             self.received[(port as usize).min(stray)] += volume;
         }
+        for change in &outputs.resized {
+            self.commit_resized(memory, batch, change);
+        }
         if !outputs.packets.is_empty() {
             self.commit_outputs(outputs);
+        }
+    }
+
+    /// Corrects what was counted of a packet with its present length.
+    fn commit_resized(&mut self, memory: &[u8], batch: &Batch, change: &Resized) {
+        let index = change.packet as usize;
+        let (verdict, arrival) = (batch.verdict[index], batch.port[index]);
+        let (before, now) = (u64::from(change.wire), u64::from(batch.wire[index]));
+        let argument = if verdict.kind() == VerdictKind::Flood { arrival } else { verdict.argument() };
+        let kind = (verdict.bits() >> 24).min(7) as usize;
+        let cell = (self.first[kind] + u32::from(argument).min(self.last[kind])) as usize;
+        let stray = self.received.len() - 1;
+        for volume in [&mut self.cells[cell], &mut self.received[usize::from(arrival).min(stray)]] {
+            volume.bytes = volume.bytes + before - now;
+        }
+        let pieces = pieces::of(memory, batch, change);
+        let (count, left) = pieces.map_or((1, now), |pieces| (pieces.count() as u64, pieces.wire()));
+        let Ledger { ports, sets, grown, .. } = self;
+        let mut leaves = |port: u16| {
+            if let Some((packets, bytes)) = grown.get_mut(usize::from(port)) {
+                *packets += count - 1;
+                *bytes += left as i64 - before as i64;
+            }
+        };
+        match verdict.kind() {
+            VerdictKind::Send => leaves(verdict.argument()),
+            VerdictKind::Flood => (1..=*ports).filter(|&port| port != arrival).for_each(leaves),
+            VerdictKind::Multicast => {
+                sets.get(usize::from(verdict.argument()))
+                    .into_iter()
+                    .flatten()
+                    .for_each(|&port| leaves(port));
+            }
+            VerdictKind::Pending | VerdictKind::Punt | VerdictKind::Drop => {}
         }
     }
 
@@ -198,7 +240,8 @@ impl Ledger {
             }
         }
         total += self.extra[port as usize];
-        total
+        let (packets, bytes) = self.grown[port as usize];
+        Volume { packets: total.packets + packets, bytes: total.bytes.wrapping_add_signed(bytes) }
     }
 
     /// Every copy that left.
@@ -253,6 +296,7 @@ mod tests {
     use super::*;
     use exec::Output;
     use lang::ir::Reason;
+    use packet::fragment::Fragmenting;
 
     fn program() -> Program {
         let reason = |name: &str| Reason { name: name.into(), help: String::new() };
@@ -284,7 +328,7 @@ mod tests {
             (1, 7, Verdict::drop(1)),
             (1, 8, Verdict::punt(1)),
         ]);
-        ledger.commit(&mut batch, &Outputs::default());
+        ledger.commit(&[], &mut batch, &Outputs::default());
         assert_eq!(ledger.received(), Volume { packets: 7, bytes: 1146 });
         assert_eq!(ledger.received_by(1), Volume { packets: 4, bytes: 125 });
         assert_eq!(ledger.forwarded(), Volume { packets: 5, bytes: 1131 });
@@ -302,7 +346,7 @@ mod tests {
         let mut ledger = Ledger::new(&program(), 3);
         let mut batch =
             batch(&[(1, 60, Verdict::send(0)), (1, 60, Verdict::send(4)), (1, 60, Verdict::send(u16::MAX))]);
-        ledger.commit(&mut batch, &Outputs::default());
+        ledger.commit(&[], &mut batch, &Outputs::default());
         assert_eq!(batch.verdicts(), [Verdict::drop(NO_SUCH_PORT); 3]);
         assert_eq!(ledger.dropped(NO_SUCH_PORT).packets, 3);
         assert_eq!(ledger.verdicts(VerdictKind::Send).packets, 0);
@@ -314,8 +358,41 @@ mod tests {
         let mut ledger = Ledger::new(&program(), 3);
         let mut batch =
             batch(&[(1, 60, Verdict::PENDING), (1, 60, Verdict::drop(9)), (1, 60, Verdict::multicast(7))]);
-        ledger.commit(&mut batch, &Outputs::default());
+        ledger.commit(&[], &mut batch, &Outputs::default());
         assert_eq!(ledger.unaccounted(), 3);
+    }
+
+    #[test]
+    fn a_packet_counts_as_it_came_and_leaves_as_it_is() {
+        let mut ledger = Ledger::new(&program(), 3);
+        let mut memory = vec![0; 1_000];
+        memory[..4].copy_from_slice(&[0x45, 0, (1_000_u16 >> 8) as u8, (1_000 & 0xff) as u8]);
+        let mut batch = batch(&[
+            (1, 1_000, Verdict::FLOOD),
+            (1, 90, Verdict::send(2)),
+            (2, 90, Verdict::drop(1)),
+            (1, 70, Verdict::multicast(0)),
+        ]);
+        let fragmenting = Some(Fragmenting { at: 0, mtu: 520 });
+        let change = |packet, wire, fragmenting| Resized { packet, wire, fragmenting };
+        let outputs = Outputs {
+            resized: vec![
+                change(0, 1_000, fragmenting),
+                change(1, 60, None),
+                change(2, 60, fragmenting),
+                change(3, 100, None),
+            ],
+            ..Outputs::default()
+        };
+        ledger.commit(&memory, &mut batch, &outputs);
+        assert_eq!(ledger.received(), Volume { packets: 4, bytes: 1_220 });
+        assert_eq!(ledger.forwarded(), Volume { packets: 3, bytes: 1_160 });
+        assert_eq!(ledger.dropped(1), Volume { packets: 1, bytes: 60 });
+        let fragments = Volume { packets: 2, bytes: 1_020 };
+        assert_eq!(ledger.transmitted_by(3), fragments);
+        assert_eq!(ledger.transmitted_by(2), Volume { packets: 4, bytes: 1_020 + 90 + 70 });
+        assert_eq!(ledger.transmitted_by(1), Volume { packets: 1, bytes: 70 });
+        assert_eq!(ledger.transmitted(), Volume { packets: 7, bytes: 2 * 1_020 + 90 + 2 * 70 });
     }
 
     #[test]
@@ -326,7 +403,7 @@ mod tests {
             packets: vec![output(2, true), output(1, false), output(0, false), output(3, true)],
             ..Outputs::default()
         };
-        ledger.commit(&mut batch(&[(1, 60, Verdict::drop(1))]), &outputs);
+        ledger.commit(&[], &mut batch(&[(1, 60, Verdict::drop(1))]), &outputs);
         assert_eq!(ledger.forwarded(), Volume::default());
         assert_eq!(ledger.transmitted(), Volume { packets: 2, bytes: 100 });
         assert_eq!((ledger.copies(), ledger.made(), ledger.lost()), (2, 2, 2));

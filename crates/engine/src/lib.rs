@@ -5,6 +5,7 @@
 pub mod bench;
 pub mod case;
 pub mod commit;
+pub mod pieces;
 pub mod report;
 pub mod stf;
 pub mod transmit;

@@ -1,7 +1,8 @@
 //! Hands what leaves to a [`Transmit`], in the order in which it leaves; dropped packets go to no port, with their reason.
 
 use crate::commit::Ledger;
-use exec::{Output, Outputs};
+use crate::pieces;
+use exec::{Output, Outputs, Resized};
 use lang::ir::Program;
 use packet::{Batch, NO_PORT, VerdictKind};
 use ports::Transmit;
@@ -13,6 +14,8 @@ pub struct Transmitter<'a> {
     /// What is said of a dropped or punted packet, by reason.
     comments: Vec<String>,
     now: u64,
+    /// Room for a fragment.
+    piece: Vec<u8>,
 }
 
 impl<'a> Transmitter<'a> {
@@ -29,7 +32,7 @@ impl<'a> Transmitter<'a> {
                 }
             })
             .collect();
-        Transmitter { sink, comments, now: 0 }
+        Transmitter { sink, comments, now: 0, piece: Vec::new() }
     }
 
     /// Sends everything that leaves because of a batch, packet by packet in the order of arrival: what the program sent itself, then what the
@@ -45,13 +48,15 @@ impl<'a> Transmitter<'a> {
         outputs: &Outputs,
     ) -> io::Result<()> {
         let mut left = outputs.packets.as_slice();
+        let mut resized = outputs.resized.iter().peekable();
         for index in 0..batch.len {
             let time = batch.time[index].max(self.now);
             self.now = time;
             left = self.send_while(ledger, outputs, left, |output| {
                 output.cause == index as u32 || output.cause == Output::BETWEEN && output.time < time
             })?;
-            self.send_verdict(ledger, memory, batch, index)?;
+            let change = resized.next_if(|change| change.packet as usize == index);
+            self.send_verdict(ledger, memory, batch, index, change)?;
             left = self.send_while(ledger, outputs, left, |output| {
                 output.cause == Output::BETWEEN && output.time <= time
             })?;
@@ -84,6 +89,7 @@ impl<'a> Transmitter<'a> {
         memory: &[u8],
         batch: &Batch,
         index: usize,
+        change: Option<&Resized>,
     ) -> io::Result<()> {
         let verdict = batch.verdict[index];
         let bytes = batch.bytes(memory, index).unwrap_or_default();
@@ -92,8 +98,12 @@ impl<'a> Transmitter<'a> {
             let comment = self.comments.get(verdict.argument() as usize).map(String::as_str);
             return self.sink.transmit(NO_PORT, bytes, wire, time, comment);
         }
+        let pieces = change.and_then(|change| pieces::of(memory, batch, change));
+        let Transmitter { sink, piece, .. } = self;
         for port in ledger.reaches(verdict, batch.port[index]) {
-            self.sink.transmit(port, bytes, wire, time, None)?;
+            pieces::each(bytes, wire, pieces.as_ref(), piece, |bytes, wire| {
+                sink.transmit(port, bytes, wire, time, None)
+            })?;
         }
         Ok(())
     }

@@ -63,7 +63,7 @@ impl Worker<'_> {
             let received = Instant::now();
             outputs.clear();
             self.processor.run(memory, &mut batch, &mut outputs);
-            self.ledger.commit(&mut batch, &outputs);
+            self.ledger.commit(memory, &mut batch, &outputs);
             if let Some(transmitter) = &mut self.transmitter
                 && let Err(error) = transmitter.transmit(self.ledger, memory, &batch, &outputs)
             {

@@ -7,12 +7,14 @@ pub use arithmetic::{binary, compare};
 pub use observe::{Observer, Silent};
 
 use crate::load::LoadError;
-use crate::outputs::{Cause, Output, Outputs};
+use crate::outputs::{self, Cause, Now, Output, Outputs};
 use crate::pack::{MAX_WORDS, Packing};
 use crate::processor::{BackEnd, Processor, TableReport};
 use crate::state::{RunHandler, State};
 use lang::ir::{self, BlockId, Function, Instruction, NO_SUCH_PORT, Op, Program, Terminator, Value};
 use packet::batch::Batch;
+use packet::fragment::Fragmenting;
+use packet::resize::Resizable;
 use packet::verdict::Verdict;
 use tables::exact::{Exact, Learned, Model};
 
@@ -57,10 +59,20 @@ impl<O: Observer + Send> Processor for Interpreter<O> {
             state.now = time;
             state.cause = i as u32;
             machine.observer.packet(i, time);
-            let frame = usize::try_from(batch.frame[i]).ok().and_then(|start| memory.get_mut(start..));
-            let frame = frame.and_then(|rest| rest.get_mut(..batch.captured[i] as usize)).unwrap_or_default();
-            let mut packet = Packet { frame, wire: batch.wire[i], in_port: batch.port[i] };
+            let (first, room) = outputs::room_before(batch, i);
+            let frame = memory.get_mut(first..);
+            let frame = frame.and_then(|rest| rest.get_mut(..room + batch.captured[i] as usize));
+            let bytes = Resizable::new(frame.unwrap_or_default(), room, batch.wire[i]);
+            let mut packet = Packet { bytes, in_port: batch.port[i] };
             batch.verdict[i] = machine.call(state, 0, &[], Some(&mut packet), outputs);
+            let Packet { bytes, .. } = packet;
+            let now = Now {
+                frame: first + bytes.start(),
+                captured: bytes.captured(),
+                wire: bytes.wire(),
+                fragmenting: bytes.fragmenting(),
+            };
+            outputs.write_back(batch, i, now);
             if state.has_queued() {
                 state.handle_queued(machine, outputs);
             }
@@ -108,8 +120,7 @@ struct Machine<O> {
 
 /// The packet a function runs on.
 struct Packet<'a> {
-    frame: &'a mut [u8],
-    wire: u32,
+    bytes: Resizable<'a>,
     in_port: u16,
 }
 
@@ -182,11 +193,11 @@ impl<O: Observer> Run<'_, '_, O> {
     }
 
     fn captured(&self) -> usize {
-        self.packet.as_ref().map_or(0, |packet| packet.frame.len())
+        self.packet.as_ref().map_or(0, |packet| packet.bytes.captured())
     }
 
     fn wire(&self) -> u32 {
-        self.packet.as_ref().map_or(0, |packet| packet.wire)
+        self.packet.as_ref().map_or(0, |packet| packet.bytes.wire())
     }
 
     /// The captured bytes at `base + offset`; the verifier has shown that they are there.
@@ -194,7 +205,7 @@ impl<O: Observer> Run<'_, '_, O> {
         let start = self.value(base) as usize + offset as usize;
         let packet =
             self.packet.as_mut().expect("the verifier admits loads and stores in the packet function only");
-        &mut packet.frame[start..start + usize::from(bytes)]
+        &mut packet.bytes.bytes_mut()[start..start + usize::from(bytes)]
     }
 
     fn packed(&self, packing: &Packing, columns: &[Value]) -> ([u64; MAX_WORDS], usize) {
@@ -264,6 +275,9 @@ impl<O: Observer> Run<'_, '_, O> {
             | Op::Remove { .. }
             | Op::SetDefault { .. }
             | Op::ClearDefault(_) => self.table_op(&instruction.op),
+            Op::PushBytes { .. } | Op::PopBytes { .. } | Op::Truncate(_) | Op::Fragment { .. } => {
+                self.resize(&instruction.op)
+            }
             Op::Raise { .. } | Op::Copy(_) | Op::Emit { .. } => {
                 self.output(&instruction.op);
                 Vec::new()
@@ -325,6 +339,39 @@ impl<O: Observer> Run<'_, '_, O> {
         }
     }
 
+    fn resize(&mut self, op: &Op) -> Vec<u128> {
+        let number = |value: &Value| self.values[value.0 as usize];
+        let Some(packet) = &mut self.packet else { return Vec::new() };
+        match op {
+            Op::PushBytes { at, template, values } => {
+                let template = &self.program.templates[*template as usize];
+                let opened = packet.bytes.push(number(at) as usize, template.bytes.len());
+                let done = opened.is_some();
+                if let Some(opened) = opened {
+                    outputs::make(opened, template, values.iter().map(number));
+                    self.observer.resized(packet.bytes.bytes());
+                }
+                vec![done.into()]
+            }
+            Op::PopBytes { at, bytes } => {
+                packet.bytes.pop(number(at) as usize, number(bytes) as usize);
+                self.observer.resized(packet.bytes.bytes());
+                Vec::new()
+            }
+            Op::Truncate(length) => {
+                packet.bytes.truncate(number(length) as u32);
+                self.observer.resized(packet.bytes.bytes());
+                Vec::new()
+            }
+            Op::Fragment { at, mtu } => {
+                let fragmenting = Fragmenting { at: number(at) as u32, mtu: number(mtu) as u32 };
+                packet.bytes.set_fragmenting(Some(fragmenting));
+                Vec::new()
+            }
+            _ => Vec::new(),
+        }
+    }
+
     fn output(&mut self, op: &Op) {
         let cause = Cause { packet: self.state.cause, time: self.state.now, wire: self.wire() };
         match op {
@@ -335,13 +382,13 @@ impl<O: Observer> Run<'_, '_, O> {
             }
             Op::Copy(port) => {
                 let port = self.value(*port) as u16;
-                let frame: &[u8] = self.packet.as_ref().map_or(&[], |packet| &*packet.frame);
+                let frame: &[u8] = self.packet.as_ref().map_or(&[], |packet| packet.bytes.bytes());
                 self.outputs.copy(frame, cause, port);
             }
             Op::Emit { template, values, tail, port } => {
                 let port = self.value(*port) as u16;
                 let (values, tail) = (self.all(values), tail.map(|tail| self.value(tail) as usize));
-                let frame: &[u8] = self.packet.as_ref().map_or(&[], |packet| &*packet.frame);
+                let frame: &[u8] = self.packet.as_ref().map_or(&[], |packet| packet.bytes.bytes());
                 let rest = tail.and_then(|tail| frame.get(tail..));
                 let wire =
                     rest.map_or(0, |rest| cause.wire.saturating_sub((frame.len() - rest.len()) as u32));

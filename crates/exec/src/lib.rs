@@ -10,5 +10,5 @@ pub mod state;
 
 pub use interpret::{Interpreter, Observer};
 pub use load::{LoadError, load};
-pub use outputs::{Output, Outputs, Raised};
+pub use outputs::{Output, Outputs, Raised, Resized};
 pub use processor::{BackEnd, Processor, TableReport};

@@ -1,6 +1,9 @@
 //! What a program sends besides verdicts: copies, packets it made, and the events it raised. Buffers are reused from batch to batch.
 
 use lang::ir::{Hole, Template};
+use packet::Batch;
+use packet::fragment::Fragmenting;
+use packet::region::HEADROOM;
 
 /// A packet that leaves besides the received ones.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -41,6 +44,17 @@ pub struct Raised {
     pub first: u32,
 }
 
+/// A packet of the batch that does not leave as it came: its length changed, or it is to be cut into fragments.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Resized {
+    /// Its index in the batch.
+    pub packet: u32,
+    /// Its length on the wire when it came in; the batch has the one that it has now.
+    pub wire: u32,
+    /// How it is cut, should it leave and be too long.
+    pub fragmenting: Option<Fragmenting>,
+}
+
 /// Everything that left besides verdicts since the last [`Outputs::clear`].
 #[derive(Clone, Debug, Default)]
 pub struct Outputs {
@@ -52,6 +66,8 @@ pub struct Outputs {
     pub raised: Vec<Raised>,
     /// Their arguments.
     pub arguments: Vec<u128>,
+    /// Packets of the batch that changed their length or leave in fragments, in the order of the batch.
+    pub resized: Vec<Resized>,
 }
 
 impl Outputs {
@@ -61,6 +77,18 @@ impl Outputs {
         self.bytes.clear();
         self.raised.clear();
         self.arguments.clear();
+        self.resized.clear();
+    }
+
+    /// Writes back into the batch where its packet `index` now lies and how long it is.
+    pub(crate) fn write_back(&mut self, batch: &mut Batch, index: usize, now: Now) {
+        let wire = batch.wire[index];
+        if wire != now.wire || now.fragmenting.is_some() {
+            self.resized.push(Resized { packet: index as u32, wire, fragmenting: now.fragmenting });
+        }
+        batch.frame[index] = now.frame as u64;
+        batch.captured[index] = now.captured as u32;
+        batch.wire[index] = now.wire;
     }
 
     /// Adds a copy of a received packet as it now is; false, and no effect, where the bytes would pass 4 GiB.
@@ -92,10 +120,7 @@ impl Outputs {
         let captured = template.bytes.len() + tail.len();
         let Some(start) = self.room_for(captured) else { return false };
         self.bytes.extend_from_slice(&template.bytes);
-        let made = &mut self.bytes[start as usize..];
-        for (hole, value) in template.holes.iter().zip(values) {
-            fill(made, hole, value);
-        }
+        fill_holes(&mut self.bytes[start as usize..], template, values);
         self.bytes.extend_from_slice(tail);
         let wire = (template.bytes.len() as u32).saturating_add(cause.wire);
         self.packets.push(Output {
@@ -122,6 +147,18 @@ impl Outputs {
     }
 }
 
+/// Where a packet lies when its program is done, and how long it is.
+pub(crate) struct Now {
+    /// First byte in the memory of the batch.
+    pub(crate) frame: usize,
+    /// Bytes that are there.
+    pub(crate) captured: usize,
+    /// Length on the wire.
+    pub(crate) wire: u32,
+    /// How it is to be cut.
+    pub(crate) fragmenting: Option<Fragmenting>,
+}
+
 /// What an output inherits from what caused it.
 #[derive(Clone, Copy, Debug)]
 pub struct Cause {
@@ -131,6 +168,25 @@ pub struct Cause {
     pub time: u64,
     /// For a copy, its length on the wire; for a made packet, that of the tail.
     pub wire: u32,
+}
+
+/// Puts a template's bytes with the values of its holes into bytes of its length.
+pub(crate) fn make(into: &mut [u8], template: &Template, values: impl IntoIterator<Item = u128>) {
+    into.copy_from_slice(&template.bytes);
+    fill_holes(into, template, values);
+}
+
+fn fill_holes(made: &mut [u8], template: &Template, values: impl IntoIterator<Item = u128>) {
+    for (hole, value) in template.holes.iter().zip(values) {
+        fill(made, hole, value);
+    }
+}
+
+/// Where a packet's memory begins in that of the batch, and how far into that memory the packet starts: it has its headroom before it.
+pub(crate) fn room_before(batch: &Batch, index: usize) -> (usize, usize) {
+    let start = usize::try_from(batch.frame[index]).unwrap_or(usize::MAX);
+    let room = start.min(batch.headroom as usize).min(HEADROOM);
+    (start - room, room)
 }
 
 /// Writes the value's bits into a hole, the most significant bit first. Bits outside the bytes are left out.

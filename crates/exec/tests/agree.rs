@@ -28,7 +28,7 @@ const COMPARISONS: [CompareOp; 4] = [CompareOp::Eq, CompareOp::Ne, CompareOp::Lt
 
 fn random_frames(count: usize, length: usize, seed: u64) -> Frames {
     let mut random = Random(seed);
-    let mut frames = Frames::new();
+    let mut frames = Frames::with_headroom();
     for i in 0..count {
         let bytes: Vec<u8> = (0..length.div_ceil(16)).flat_map(|_| random.wide().to_be_bytes()).collect();
         let cut = if random.below(8) == 0 { random.below(length as u64) as usize } else { length };
@@ -149,7 +149,7 @@ fn needs_hold_on_every_side_of_their_bounds() {
         build.at(short);
     }
     let program = allowed(with_event(build, |build| build.end(Terminator::Punt(2))));
-    let mut frames = Frames::new();
+    let mut frames = Frames::with_headroom();
     let mut random = Random(5);
     for i in 0..2000 {
         let bytes: Vec<u8> = (0..40).map(|_| random.below(48) as u8).collect();
@@ -313,7 +313,7 @@ impl Generator {
         let width = self.random.pick(&WIDTHS);
         let table = self.random.below(3) as usize;
         let index = table as u32;
-        match self.random.below(20) {
+        match self.random.below(23) {
             0..=3 => {
                 let (op, a, b) = (self.random.pick(&OPERATIONS), self.of(width), self.of(width));
                 let value = self.build.one(Op::Binary(op, a, b), width);
@@ -402,11 +402,36 @@ impl Generator {
                 self.build.none(Op::Keep(now));
                 self.known.push(now);
             }
+            20 | 21 if self.packet => self.resize(),
+            22 if self.packet => {
+                let captured = self.build.one(Op::Captured, 32);
+                let wire = self.build.one(Op::WireLength, 32);
+                self.known.extend([captured, wire]);
+            }
             17 if depth > 0 => self.diamond(depth),
             18 if depth > 0 => self.cases(depth),
             19 if depth > 0 => self.repeat(depth),
             _ => {}
         }
+    }
+
+    /// Changes the size of the packet; behind it 40 bytes are shown again.
+    fn resize(&mut self) {
+        let at = self.random.below(70);
+        let at = self.build.constant(32, at.into());
+        let number = self.random.below(100);
+        let number = self.build.constant(32, number.into());
+        match self.random.below(4) {
+            0 => {
+                let values = vec![self.of(48), self.of(127)];
+                let done = self.build.one(Op::PushBytes { at, template: 0, values }, 1);
+                self.known.push(done);
+            }
+            1 => self.build.none(Op::PopBytes { at, bytes: number }),
+            2 => self.build.none(Op::Truncate(number)),
+            _ => self.build.none(Op::Fragment { at, mtu: number }),
+        }
+        self.build.need(self.zero, 40);
     }
 
     fn diamond(&mut self, depth: u32) {

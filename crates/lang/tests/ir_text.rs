@@ -125,7 +125,7 @@ impl Maker {
 
     fn op(&mut self) -> Op {
         let (table, base) = (self.word(), self.value());
-        match self.below(23) {
+        match self.below(27) {
             0 => Op::Const(self.number()),
             1 => Op::Binary(BinaryOp::NAMES[self.below(13) as usize].0, base, self.value()),
             2 => Op::Compare(CompareOp::NAMES[self.below(4) as usize].0, base, self.value()),
@@ -155,7 +155,11 @@ impl Maker {
             20 => {
                 Op::Emit { template: table, values: self.values(), tail: self.maybe(Self::value), port: base }
             }
-            21 => {
+            21 => Op::PushBytes { at: base, template: table, values: self.values() },
+            22 => Op::PopBytes { at: base, bytes: self.value() },
+            23 => Op::Truncate(base),
+            24 => Op::Fragment { at: base, mtu: self.value() },
+            25 => {
                 if self.coin() {
                     Op::Keep(base)
                 } else {
@@ -252,6 +256,7 @@ impl Maker {
             manifest: Manifest {
                 writes_tables: self.many(Self::word),
                 writes_packet: self.coin(),
+                resizes_packet: self.coin(),
                 makes_packets: self.coin(),
                 reads_payload: self.coin(),
                 ports: self.many(Self::short),
@@ -311,14 +316,15 @@ fn changed_texts_give_an_error_or_a_program() {
         for _ in 0..20 {
             let mut characters: Vec<char> = text.chars().collect();
             for _ in 0..1 + make.below(3) {
-                let at = make.below(characters.len() as u64) as usize;
+                let at = make.below(characters.len().max(1) as u64) as usize;
                 let until = (at + make.below(6) as usize).min(characters.len());
                 let scrap = scraps[make.below(scraps.len() as u64) as usize];
                 match make.below(4) {
                     0 => drop(characters.drain(at..until)),
                     1 => drop(characters.splice(at..at, scrap.chars())),
                     2 => characters.truncate(at.max(1)),
-                    _ => characters.swap(at, until.saturating_sub(1)),
+                    _ if until > at => characters.swap(at, until - 1),
+                    _ => {}
                 }
             }
             let changed: String = characters.into_iter().collect();

@@ -6,12 +6,18 @@ use crate::random::Random;
 use packet::{Frames, PortNumber};
 
 /// Packets with the ports they come in by.
-#[derive(Clone, Debug, Default)]
+#[derive(Clone, Debug)]
 pub struct Arrivals {
     /// The packets.
     pub frames: Frames,
     /// One port a packet.
     pub ports: Vec<PortNumber>,
+}
+
+impl Default for Arrivals {
+    fn default() -> Arrivals {
+        Arrivals { frames: Frames::with_headroom(), ports: Vec::new() }
+    }
 }
 
 impl Arrivals {

@@ -19,8 +19,10 @@ pub type Raised = (u32, u64, u64, u32, Vec<u128>);
 pub struct Sighting {
     /// One a packet.
     pub verdicts: Vec<Verdict>,
-    /// The bytes of every packet as the program left them.
-    pub bytes: Vec<Vec<u8>>,
+    /// Every packet as the program left it: bytes, and length on the wire.
+    pub bytes: Vec<(Vec<u8>, u32)>,
+    /// Packets that changed their length or are to be cut: number, length before, position and MTU.
+    pub resized: Vec<(u32, u32, Option<(u32, u32)>)>,
     /// What was sent besides.
     pub sent: Vec<Sent>,
     /// Events in order.
@@ -52,6 +54,13 @@ impl Sighting {
                 "bytes of packet {at}: {:02x?} and {:02x?}",
                 self.bytes.get(at),
                 other.bytes.get(at)
+            ));
+        }
+        if let Some(at) = first_difference(&self.resized, &other.resized) {
+            return Some(format!(
+                "change of size {at}: {:?} and {:?}",
+                self.resized.get(at),
+                other.resized.get(at)
             ));
         }
         if let Some(at) = first_difference(&self.sent, &other.sent) {
@@ -104,9 +113,10 @@ pub fn see(
         outputs.clear();
         processor.run(frames.memory_mut(), &mut batch, &mut outputs);
         seen.verdicts.extend_from_slice(batch.verdicts());
+        let bytes = |i| batch.bytes(frames.memory(), i).unwrap_or_default().to_vec();
+        seen.bytes.extend((0..count).map(|i| (bytes(i), batch.wire[i])));
         add(program, &outputs, first as u32, &mut seen);
     }
-    seen.bytes = frames.iter().map(|frame| frame.bytes.to_vec()).collect();
     let last = arrivals.frames.iter().map(|frame| frame.time).max().unwrap_or(0);
     outputs.clear();
     processor.advance(last + 15_000_000, &mut outputs);
@@ -120,6 +130,10 @@ fn add(program: &Program, outputs: &Outputs, first: u32, seen: &mut Sighting) {
     for sent in &outputs.packets {
         let bytes = outputs.bytes_of(sent).to_vec();
         seen.sent.push((sent.port, cause(sent.cause), bytes, sent.wire, sent.time, sent.copy));
+    }
+    for change in &outputs.resized {
+        let cut = change.fragmenting.map(|cut| (cut.at, cut.mtu));
+        seen.resized.push((change.packet + first, change.wire, cut));
     }
     for raised in &outputs.raised {
         let count = program.events[raised.event as usize].params.len();

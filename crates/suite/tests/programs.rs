@@ -156,7 +156,7 @@ fn report(program: &Program, back_end: BackEnd, arrivals: &Arrivals) -> engine::
             assert!(time >= latest, "time went back from {latest} to {time}");
             latest = time;
         }
-        ledger.commit(&mut batch, &outputs);
+        ledger.commit(frames.memory(), &mut batch, &outputs);
     }
     let (setting, times) = (engine::Setting::default(), engine::Times::default());
     engine::Report::new(setting, program, &ledger, processor.as_ref(), times).expect("the accounting adds up")

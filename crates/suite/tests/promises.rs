@@ -66,7 +66,7 @@ fn bytes_are_those_on_the_wire_and_reads_those_that_were_captured() {
         batch.push(0, 13, 1000, 1, 0);
         let mut outputs = Outputs::default();
         processor.run(&mut memory, &mut batch, &mut outputs);
-        ledger.commit(&mut batch, &outputs);
+        ledger.commit(&memory, &mut batch, &outputs);
         let short =
             program.reasons.iter().position(|reason| reason.name == "short(ethernet)").expect("is a reason");
         assert_eq!(ledger.received().bytes, 1900, "{back_end:?}");

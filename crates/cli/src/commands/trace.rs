@@ -8,7 +8,7 @@ use crate::render;
 use crate::render::steps::{self, Moment, Recorder};
 use engine::Ledger;
 use exec::{Interpreter, Outputs, Processor};
-use packet::region::SLACK;
+use packet::region::{HEADROOM, SLACK};
 use packet::{Batch, Verdict};
 use ports::{Ingress, Policy, Receive};
 use serde_json::json;
@@ -42,19 +42,25 @@ pub(crate) fn run(arguments: &TraceArguments, json: bool) -> Result<(), Failure>
     };
     let before = subject.memory.clone();
     subject.interpreter.observer().start(subject.memory.clone());
-    let captured = subject.memory.len() as u32;
-    subject.memory.resize(subject.memory.len() + SLACK, 0);
+    let mut memory = vec![0; HEADROOM];
+    memory.extend_from_slice(&subject.memory);
+    memory.resize(memory.len() + SLACK, 0);
     let mut batch = Batch::new();
-    batch.push(0, captured, subject.wire, subject.port, subject.time);
+    batch.headroom = HEADROOM as u32;
+    batch.push(HEADROOM as u64, before.len() as u32, subject.wire, subject.port, subject.time);
     let mut outputs = Outputs::default();
-    subject.interpreter.run(&mut subject.memory, &mut batch, &mut outputs);
+    subject.interpreter.run(&mut memory, &mut batch, &mut outputs);
     let mut ledger = Ledger::new(&ready.program, arguments.ports);
-    ledger.commit(&mut batch, &outputs);
+    ledger.commit(&memory, &mut batch, &outputs);
     let moments = subject.interpreter.observer().take();
-    subject.memory.truncate(captured as usize);
+    subject.memory = batch.bytes(&memory, 0).unwrap_or_default().to_vec();
     let end = End {
         verdict: batch.verdict[0],
         reached: ledger.reaches(batch.verdict[0], subject.port),
+        leaving: match outputs.resized.is_empty() {
+            true => Vec::new(),
+            false => engine::pieces::leaving(&memory, &batch, &outputs, 0),
+        },
         outputs,
         changed: render::packet::difference(&before, &subject.memory),
     };
@@ -70,6 +76,8 @@ pub(crate) fn run(arguments: &TraceArguments, json: bool) -> Result<(), Failure>
 struct End {
     verdict: Verdict,
     reached: Vec<u16>,
+    /// The packet, or its fragments, with the lengths on the wire: where its size changed.
+    leaving: Vec<(Vec<u8>, u32)>,
     outputs: Outputs,
     changed: Option<String>,
 }
@@ -164,6 +172,17 @@ fn text(ready: &Ready, subject: &Subject, before: &[u8], moments: &[Moment], end
     if let Some(changed) = &end.changed {
         text.push_str(&format!("  the program changed it: {changed}\n"));
     }
+    if !end.reached.is_empty() {
+        for (number, (bytes, wire)) in end.leaving.iter().enumerate() {
+            let number =
+                if end.leaving.len() > 1 { format!(", fragment {}", number + 1) } else { String::new() };
+            text.push_str(&format!(
+                "  it leaves as{number}: {}\n{}\n",
+                packet::describe::describe(bytes, *wire),
+                render::packet::dump(bytes, "    ")
+            ));
+        }
+    }
     for output in &end.outputs.packets {
         let what = if output.copy { "a copy" } else { "a packet the program made" };
         let bytes = end.outputs.bytes_of(output);
@@ -204,6 +223,7 @@ fn document(
         "steps": steps,
         "verdict": render::mismatch::verdict(&ready.program, end.verdict),
         "leaves_by": end.reached,
+        "leaves_as": end.leaving.iter().map(|(bytes, _)| render::diagnostic::hex(bytes)).collect::<Vec<_>>(),
         "packet_after": render::diagnostic::hex(&subject.memory),
         "outputs": outputs,
     })

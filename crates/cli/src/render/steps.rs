@@ -83,6 +83,10 @@ impl Observer for Recorder {
         self.moments.push(Moment::Instruction(function, instruction.clone(), results.to_vec()));
     }
 
+    fn resized(&mut self, bytes: &[u8]) {
+        self.packet = bytes.to_vec();
+    }
+
     fn lookup(&mut self, table: u32, key: &[u128], hit: Option<&[u128]>) {
         if self.started {
             let hit = hit.map(<[u128]>::to_vec);
@@ -193,6 +197,14 @@ fn instruction_words(
         }
         Op::Copy(_) => Some("  a copy is sent".into()),
         Op::Emit { .. } => Some("  a packet is made and sent".into()),
+        Op::PushBytes { template, .. } => {
+            let bytes = program.templates.get(*template as usize)?.bytes.len();
+            let done = if results == [1] { "go in" } else { "should go in, and there is no room" };
+            Some(format!("  {bytes} bytes {done}"))
+        }
+        Op::PopBytes { .. } => Some("  bytes are taken out".into()),
+        Op::Truncate(_) => Some("  the end is cut off".into()),
+        Op::Fragment { .. } => Some("  it is to leave in fragments".into()),
         Op::Store { bytes, .. } => Some(format!("  {bytes} bytes of the packet are changed")),
         // Told by a moment of its own.
         Op::Lookup { .. } | Op::Learn { .. } => None,

@@ -20,6 +20,9 @@ pub trait Observer {
     /// An instruction of a function was done, with its results.
     fn instruction(&mut self, _function: u32, _instruction: &Instruction, _results: &[u128]) {}
 
+    /// The packet changed its size: its captured bytes as they are now. Comes before its instruction.
+    fn resized(&mut self, _bytes: &[u8]) {}
+
     /// A table was asked: the key's columns, and the value's columns if an entry was found. Comes before its instruction.
     fn lookup(&mut self, _table: u32, _key: &[u128], _hit: Option<&[u128]>) {}
 

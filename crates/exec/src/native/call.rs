@@ -5,12 +5,14 @@
 //! counter cells by the index that the program's IR names, which the IR verifier has shown to exist; packet bytes behind a
 //! length check, likewise verified; and zeros.
 
-use crate::outputs::{Cause, Outputs};
+use crate::outputs::{self, Cause, Outputs};
 use crate::pack::MAX_WORDS;
 use crate::state::{Cell, DefaultEntry, State};
 use cranelift_jit::JITModule;
 use lang::ir::Template;
 use packet::batch::Batch;
+use packet::fragment::Fragmenting;
+use packet::resize::Resizable;
 use std::marker::PhantomData;
 use tables::exact::{Exact, Learned, Table};
 
@@ -21,9 +23,14 @@ pub(super) struct Context<'a> {
     pub(super) now: u64,
     /// The packet's length on the wire.
     pub(super) wire: u64,
-    /// The packet function leaves the frame and its captured length here before it calls `copy` or `emit`.
+    /// The packet function leaves the frame and its captured length here before it calls `copy` or `emit`; that of a program that changes sizes of
+    /// packets finds them here after each change.
     pub(super) frame: *const u8,
     pub(super) captured: u64,
+    /// The memory of the packet that may grow: its free bytes first, of which it starts `start` behind.
+    memory: *mut u8,
+    start: u64,
+    fragmenting: Option<Fragmenting>,
     pub(super) tables: *mut Table,
     pub(super) defaults: *mut DefaultEntry,
     pub(super) cells: *mut Cell,
@@ -75,6 +82,29 @@ impl Code {
         unsafe { (self.packet)(context, frame.as_mut_ptr(), frame.len() as u64, in_port.into()) }
     }
 
+    /// Runs the packet function on a packet that starts `room` bytes into `memory`, reaches to its end and may change its size, the length on the wire
+    /// in the context as well; gives the bits of its verdict.
+    pub(super) fn run_resizing(
+        &self,
+        context: &mut Context<'_>,
+        memory: &mut [u8],
+        room: usize,
+        in_port: u16,
+    ) -> u64 {
+        let room = room.min(memory.len());
+        let captured = (memory.len() - room) as u64;
+        let memory = memory.as_mut_ptr();
+        // SAFETY: the frame begins inside of the memory or at its end.
+        let frame = unsafe { memory.add(room) };
+        (context.frame, context.captured) = (frame, captured);
+        (context.memory, context.start, context.fragmenting) = (memory, room as u64, None);
+        // SAFETY: as above; the code asks the context for frame and captured length after each change, and host functions keep both inside of the
+        // memory, which is borrowed until it returns.
+        let verdict = unsafe { (self.packet)(context, frame, captured, in_port.into()) };
+        context.memory = std::ptr::null_mut();
+        verdict
+    }
+
     /// Runs a handler with its arguments.
     pub(super) fn run_handler(&self, context: &mut Context<'_>, function: u32, args: &[[u64; 2]]) {
         let args = args.as_ptr().cast_mut().cast();
@@ -106,6 +136,9 @@ impl<'a> Context<'a> {
             wire: 0,
             frame: std::ptr::null(),
             captured: 0,
+            memory: std::ptr::null_mut(),
+            start: 0,
+            fragmenting: None,
             tables: state.tables.as_mut_ptr(),
             defaults: state.defaults.as_mut_ptr(),
             cells: state.cells.as_mut_ptr(),
@@ -129,6 +162,30 @@ impl<'a> Context<'a> {
     pub(super) fn parts(&mut self) -> (&mut State<Table>, &mut Outputs) {
         // SAFETY: as above for both, and they are different objects.
         unsafe { (&mut *self.state, &mut *self.outputs) }
+    }
+
+    /// Where the packet that was run by [`Code::run_resizing`] now starts in its memory, and how it is to be cut.
+    pub(super) fn resized(&self) -> (usize, Option<Fragmenting>) {
+        (self.start as usize, self.fragmenting)
+    }
+
+    /// Changes the packet that is being run; gives what `change` gives.
+    fn resize<T>(&mut self, change: impl FnOnce(&mut Resizable<'_>, &[Template]) -> T) -> Option<T> {
+        if self.memory.is_null() {
+            return None;
+        }
+        // SAFETY: memory, start and captured length are those of `run_resizing` or of the last change, so the packet lies inside of what is borrowed
+        // there; compiled code waits for this function and touches nothing meanwhile.
+        let memory = unsafe {
+            std::slice::from_raw_parts_mut(self.memory, self.start as usize + self.captured as usize)
+        };
+        let mut packet = Resizable::new(memory, self.start as usize, self.wire as u32);
+        packet.set_fragmenting(self.fragmenting);
+        let result = change(&mut packet, self.templates);
+        (self.start, self.captured) = (packet.start() as u64, packet.captured() as u64);
+        (self.wire, self.fragmenting) = (packet.wire().into(), packet.fragmenting());
+        self.frame = packet.bytes().as_ptr();
+        Some(result)
     }
 
     /// The captured bytes of the packet that is being run (none in a handler), the outputs, and what caused them.
@@ -193,6 +250,10 @@ pub(super) mod host {
             ("raise", raise as *const u8),
             ("copy", copy as *const u8),
             ("emit", emit as *const u8),
+            ("push", push as *const u8),
+            ("pop", pop as *const u8),
+            ("truncate", truncate as *const u8),
+            ("fragment", fragment as *const u8),
             ("multiply_saturating", multiply_saturating as *const u8),
             ("divide", divide as *const u8),
             ("remainder", remainder as *const u8),
@@ -331,6 +392,40 @@ pub(super) mod host {
         let values = unsafe { std::slice::from_raw_parts(values, template.holes.len()) };
         let cause = Cause { wire, ..cause };
         outputs.emit(template, values.iter().map(whole), rest.unwrap_or_default(), cause, port as u16);
+    }
+
+    unsafe extern "C" fn push(
+        context: *mut Context<'_>,
+        at: u64,
+        template: u64,
+        values: *const [u64; 2],
+    ) -> u64 {
+        // SAFETY: as for `raise`.
+        let context = unsafe { &mut *context };
+        let done = context.resize(|packet, templates| {
+            let template = &templates[template as usize];
+            // SAFETY: compiled code passes one value a hole.
+            let values = unsafe { std::slice::from_raw_parts(values, template.holes.len()) };
+            let opened = packet.push(at as usize, template.bytes.len());
+            opened.map(|opened| outputs::make(opened, template, values.iter().map(whole))).is_some()
+        });
+        u64::from(done == Some(true))
+    }
+
+    unsafe extern "C" fn pop(context: *mut Context<'_>, at: u64, bytes: u64) {
+        // SAFETY: as for `raise`.
+        unsafe { &mut *context }.resize(|packet, _| packet.pop(at as usize, bytes as usize));
+    }
+
+    unsafe extern "C" fn truncate(context: *mut Context<'_>, length: u64) {
+        // SAFETY: as for `raise`.
+        unsafe { &mut *context }.resize(|packet, _| packet.truncate(length as u32));
+    }
+
+    unsafe extern "C" fn fragment(context: *mut Context<'_>, at: u64, mtu: u64) {
+        let fragmenting = Fragmenting { at: at as u32, mtu: mtu as u32 };
+        // SAFETY: as for `raise`.
+        unsafe { &mut *context }.resize(|packet, _| packet.set_fragmenting(Some(fragmenting)));
     }
 
     extern "C" fn multiply_saturating(low: u64, high: u64, by_low: u64, by_high: u64) -> Pair {

@@ -97,8 +97,41 @@ impl Body<'_, '_> {
                 let context = self.context;
                 self.host.call(&mut self.bx, "emit", &[context, template, list, tail, port]);
             }
+            Op::PushBytes { .. } | Op::PopBytes { .. } | Op::Truncate(_) | Op::Fragment { .. } => {
+                self.resize(op, results);
+            }
             _ => {}
         }
+    }
+
+    /// Changes the size of the packet, and asks where it then lies.
+    fn resize(&mut self, op: &Op, results: &[Value]) {
+        let context = self.context;
+        match op {
+            Op::PushBytes { at, template, values } => {
+                let (at, list) = (self.value(*at), self.stored_list(values));
+                let template = self.iconst(u64::from(*template));
+                let done = self.host.call(&mut self.bx, "push", &[context, at, template, list])[0];
+                if let Some(result) = results.first() {
+                    let done = self.bx.ins().ireduce(types::I8, done);
+                    self.set(*result, done);
+                }
+            }
+            Op::PopBytes { at, bytes } => {
+                let (at, bytes) = (self.value(*at), self.value(*bytes));
+                self.host.call(&mut self.bx, "pop", &[context, at, bytes]);
+            }
+            Op::Truncate(length) => {
+                let length = self.value(*length);
+                self.host.call(&mut self.bx, "truncate", &[context, length]);
+            }
+            Op::Fragment { at, mtu } => {
+                let (at, mtu) = (self.value(*at), self.value(*mtu));
+                self.host.call(&mut self.bx, "fragment", &[context, at, mtu]);
+            }
+            _ => {}
+        }
+        self.find_packet();
     }
 
     /// Makes sure that a value is computed.
@@ -230,7 +263,7 @@ impl Body<'_, '_> {
         let packets = self.bx.ins().iadd_imm_u(packets, 1);
         self.bx.ins().store(flags, packets, cell, offset);
         if self.is_packet {
-            let wire = self.fixed(offset_of!(Context<'_>, wire));
+            let wire = self.wire();
             let offset = offset_of!(Cell, bytes) as i32;
             let bytes = self.bx.ins().load(types::I64, flags, cell, offset);
             let bytes = self.bx.ins().iadd(bytes, wire);
@@ -251,7 +284,7 @@ impl Body<'_, '_> {
     fn hand_over_packet(&mut self) {
         if self.is_packet {
             let flags = MemFlagsData::trusted();
-            let (frame, captured, context) = (self.frame, self.captured, self.context);
+            let (frame, captured, context) = (self.frame(), self.captured(), self.context);
             self.bx.ins().store(flags, frame, context, offset_of!(Context<'_>, frame) as i32);
             self.bx.ins().store(flags, captured, context, offset_of!(Context<'_>, captured) as i32);
         }

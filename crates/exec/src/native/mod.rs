@@ -9,7 +9,7 @@ mod foresight;
 mod translate;
 
 use crate::load::LoadError;
-use crate::outputs::{Output, Outputs};
+use crate::outputs::{self, Now, Output, Outputs};
 use crate::pack::Packing;
 use crate::processor::{BackEnd, Processor, TableReport};
 use crate::state::{RunHandler, State};
@@ -42,8 +42,10 @@ struct Compiled {
     hints: Vec<Hint>,
     /// Those whose table is large now.
     useful: Vec<Hint>,
-    /// Packets raise no events and send nothing but themselves.
+    /// Packets raise no events, send nothing but themselves and keep their size.
     plain: bool,
+    /// Packets may change their size.
+    resizes: bool,
 }
 
 impl Native {
@@ -56,7 +58,9 @@ impl Native {
         let hints = foresight::hints(program);
         let useful = Vec::with_capacity(hints.len());
         let plain = is_plain(program);
-        Ok(Native { state, code: Compiled { code, templates, args: Vec::new(), hints, useful, plain } })
+        let resizes = program.manifest.resizes_packet;
+        let code = Compiled { code, templates, args: Vec::new(), hints, useful, plain, resizes };
+        Ok(Native { state, code })
     }
 }
 
@@ -130,7 +134,7 @@ impl Compiled {
     }
 
     /// Runs packet `first` and those behind it up to the first that raises an event or before which something is due;
-    /// gives the index of the packet to go on with. `PLAIN` is for programs whose packets raise no events and send nothing but themselves,
+    /// gives the index of the packet to go on with. `PLAIN` is for programs whose packets raise no events, send nothing but themselves and keep their size,
     /// while no table is large: nobody asks for a packet's number and time on the way, and what is due can only come from the clock.
     fn stretch<const PLAIN: bool>(
         &self,
@@ -163,6 +167,14 @@ impl Compiled {
                 let state = context.state();
                 (state.now, state.cause) = (time, i as u32);
             }
+            if !PLAIN && self.resizes {
+                self.run_resizing(&mut context, memory, batch, i);
+                i += 1;
+                if context.state().has_queued() {
+                    break;
+                }
+                continue;
+            }
             let start = batch.frame[i] as usize;
             let frame = memory.get_mut(start..start.saturating_add(batch.captured[i] as usize));
             let verdict = self.code.run_packet(&mut context, frame.unwrap_or_default(), batch.port[i]);
@@ -177,6 +189,23 @@ impl Compiled {
         i
     }
 
+    /// Runs a packet that may change its size, and writes back what became of it.
+    fn run_resizing(&self, context: &mut Context<'_>, memory: &mut [u8], batch: &mut Batch, i: usize) {
+        let (first, room) = outputs::room_before(batch, i);
+        let frame = memory.get_mut(first..);
+        let frame = frame.and_then(|rest| rest.get_mut(..room + batch.captured[i] as usize));
+        let verdict = self.code.run_resizing(context, frame.unwrap_or_default(), room, batch.port[i]);
+        batch.verdict[i] = Verdict::from_bits(verdict as u32);
+        let (start, fragmenting) = context.resized();
+        let now = Now {
+            frame: first + start,
+            captured: context.captured as usize,
+            wire: context.wire as u32,
+            fragmenting,
+        };
+        context.parts().1.write_back(batch, i, now);
+    }
+
     /// Fetches the slots of large tables that packet `i` will touch.
     #[inline(always)]
     fn fetch_slots(&self, context: &mut Context<'_>, memory: &[u8], batch: &Batch, i: usize) {
@@ -188,12 +217,13 @@ impl Compiled {
     }
 }
 
-/// Does the packet function do nothing that leaves outputs or events behind?
+/// Does the packet function leave no outputs or events behind, and packets as long as they were?
 fn is_plain(program: &Program) -> bool {
-    let instructions = program.functions.iter().take(1).flat_map(|function| &function.blocks);
-    !instructions
+    let blocks = program.functions.iter().take(1).flat_map(|function| &function.blocks);
+    let sends = blocks
         .flat_map(|block| &block.instructions)
-        .any(|instruction| matches!(instruction.op, Op::Raise { .. } | Op::Copy(_) | Op::Emit { .. }))
+        .any(|instruction| matches!(instruction.op, Op::Raise { .. } | Op::Copy(_) | Op::Emit { .. }));
+    !sends && !program.manifest.resizes_packet
 }
 
 /// The captured bytes of a packet of the batch.

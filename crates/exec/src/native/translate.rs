@@ -85,6 +85,14 @@ pub(super) fn translate(
     bx.switch_to_block(entry);
     let &[context, frame, captured, in_port] = bx.block_params(entry) else { unreachable_signature() };
     let slots = slots_of(function).into_iter().map(|slot| (slot, bx.declare_var(types::I64))).collect();
+    let packet_moves = index == 0 && shared.program.manifest.resizes_packet;
+    let moving = packet_moves.then(|| [frame, captured].map(|value| (bx.declare_var(types::I64), value)));
+    let moving = moving.map(|places| {
+        places.map(|(variable, value)| {
+            bx.def_var(variable, value);
+            variable
+        })
+    });
     let mut body = Body {
         shared,
         function,
@@ -97,6 +105,7 @@ pub(super) fn translate(
         context,
         frame,
         captured,
+        moving,
         in_port,
         is_packet: index == 0,
         packet,
@@ -122,8 +131,11 @@ pub(super) struct Body<'a, 'b> {
     constants: Vec<Option<u128>>,
     slots: HashMap<u32, Variable>,
     pub(super) context: clif::Value,
-    pub(super) frame: clif::Value,
-    pub(super) captured: clif::Value,
+    /// The frame and its captured length when the packet function begins.
+    frame: clif::Value,
+    captured: clif::Value,
+    /// Both as they are, where the program changes sizes of packets.
+    moving: Option<[Variable; 2]>,
     in_port: clif::Value,
     pub(super) is_packet: bool,
     packet: MemFlagsData,
@@ -153,6 +165,37 @@ impl Body<'_, '_> {
     pub(super) fn fixed(&mut self, offset: usize) -> clif::Value {
         let flags = MemFlagsData::trusted().with_readonly().with_can_move();
         self.bx.ins().load(types::I64, flags, self.context, offset as i32)
+    }
+
+    /// The address of the packet's first byte.
+    pub(super) fn frame(&mut self) -> clif::Value {
+        self.moving.map_or(self.frame, |[frame, _]| self.bx.use_var(frame))
+    }
+
+    /// How many bytes of the packet are there.
+    pub(super) fn captured(&mut self) -> clif::Value {
+        self.moving.map_or(self.captured, |[_, captured]| self.bx.use_var(captured))
+    }
+
+    /// The packet's length on the wire.
+    pub(super) fn wire(&mut self) -> clif::Value {
+        let offset = offset_of!(Context<'_>, wire);
+        match self.moving {
+            None => self.fixed(offset),
+            Some(_) => self.bx.ins().load(types::I64, MemFlagsData::trusted(), self.context, offset as i32),
+        }
+    }
+
+    /// Asks the context where the packet lies, after a host function changed its size.
+    pub(super) fn find_packet(&mut self) {
+        let Some([frame, captured]) = self.moving else { return };
+        let flags = MemFlagsData::trusted();
+        for (variable, offset) in
+            [(frame, offset_of!(Context<'_>, frame)), (captured, offset_of!(Context<'_>, captured))]
+        {
+            let value = self.bx.ins().load(types::I64, flags, self.context, offset as i32);
+            self.bx.def_var(variable, value);
+        }
     }
 
     /// Counters at zero, arguments of a handler loaded, on to the first block.
@@ -235,8 +278,8 @@ impl Body<'_, '_> {
                 return;
             }
             Op::InPort => self.in_port,
-            Op::WireLength => self.fixed(offset_of!(Context<'_>, wire)),
-            Op::Captured => self.captured,
+            Op::WireLength => self.wire(),
+            Op::Captured => self.captured(),
             Op::Now => self.fixed(offset_of!(Context<'_>, now)),
             Op::Keep(kept) => {
                 let kept = self.value(*kept);
@@ -257,10 +300,10 @@ impl Body<'_, '_> {
     fn place(&mut self, base: Value, proven: u32) -> Place {
         let flags = self.packet;
         if let Some(base) = self.constants[base.0 as usize] {
-            return Place { address: self.frame, lead: base as u32, proven, flags };
+            return Place { address: self.frame(), lead: base as u32, proven, flags };
         }
-        let base = self.value(base);
-        Place { address: self.bx.ins().iadd(self.frame, base), lead: 0, proven, flags }
+        let (base, frame) = (self.value(base), self.frame());
+        Place { address: self.bx.ins().iadd(frame, base), lead: 0, proven, flags }
     }
 
     fn target(&self, target: &Target) -> (clif::Block, Vec<BlockArg>) {
@@ -292,7 +335,8 @@ impl Body<'_, '_> {
                     let more = self.value(*more);
                     end = self.bx.ins().iadd(end, more);
                 }
-                let mut fits = compare(&mut self.bx, lang::ir::CompareOp::Le, end, self.captured);
+                let captured = self.captured();
+                let mut fits = compare(&mut self.bx, lang::ir::CompareOp::Le, end, captured);
                 if let Some(limit) = limit {
                     let limit = self.value(*limit);
                     let inside = compare(&mut self.bx, lang::ir::CompareOp::Le, end, limit);

@@ -155,7 +155,8 @@ pub fn allowed(mut program: Program) -> Program {
 #[derive(Clone, Debug, PartialEq)]
 pub struct Seen {
     pub verdicts: Vec<Verdict>,
-    pub memory: Vec<u8>,
+    pub packets: Vec<(Vec<u8>, u32)>,
+    pub resized: Vec<(u32, exec::Resized)>,
     pub sent: Vec<(u16, u32, Vec<u8>, u32, u64, bool)>,
     pub raised: Vec<(u32, u64, u64, u32, Vec<u128>)>,
     pub tables: Vec<exec::TableReport>,
@@ -171,7 +172,8 @@ pub fn run(program: &Program, back_end: BackEnd, frames: &Frames, size: usize) -
     let mut frames = frames.clone();
     let mut seen = Seen {
         verdicts: Vec::new(),
-        memory: Vec::new(),
+        packets: Vec::new(),
+        resized: Vec::new(),
         sent: Vec::new(),
         raised: Vec::new(),
         tables: Vec::new(),
@@ -189,9 +191,16 @@ pub fn run(program: &Program, back_end: BackEnd, frames: &Frames, size: usize) -
         outputs.clear();
         processor.run(frames.memory_mut(), &mut batch, &mut outputs);
         seen.verdicts.extend_from_slice(batch.verdicts());
+        let bytes = |i| batch.bytes(frames.memory(), i).unwrap_or_default().to_vec();
+        seen.packets.extend((0..batch.len).map(|i| (bytes(i), batch.wire[i])));
+        seen.resized.extend(
+            outputs
+                .resized
+                .iter()
+                .map(|change| (change.packet + first as u32, exec::Resized { packet: 0, ..*change })),
+        );
         see(program, &outputs, first as u32, &mut seen);
     }
-    seen.memory = frames.memory().to_vec();
     finish(program, &*processor, &mut seen);
     seen
 }

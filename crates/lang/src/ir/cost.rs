@@ -58,7 +58,8 @@ pub struct Bound {
     pub packets_made: u64,
     /// Events raised.
     pub events: u64,
-    /// Bytes of the packet read or written, and of templates copied out. A tail that is appended to a made packet is not counted.
+    /// Bytes of the packet read or written, and of templates copied out. A tail that is appended to a made packet is not counted, nor what moves
+    /// when a packet gets longer or shorter.
     pub bytes_touched: u64,
 }
 
@@ -194,6 +195,10 @@ fn block_cost(program: &Program, block: &Block) -> Bound {
             Op::Copy(_) => step.packets_made = 1,
             Op::Emit { template, .. } => {
                 step.packets_made = 1;
+                let template = program.templates.get(*template as usize);
+                step.bytes_touched = template.map_or(0, |template| template.bytes.len() as u64);
+            }
+            Op::PushBytes { template, .. } => {
                 let template = program.templates.get(*template as usize);
                 step.bytes_touched = template.map_or(0, |template| template.bytes.len() as u64);
             }

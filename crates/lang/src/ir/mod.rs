@@ -219,6 +219,8 @@ pub struct Manifest {
     pub writes_tables: Vec<u32>,
     /// It changes bytes of packets.
     pub writes_packet: bool,
+    /// It makes packets longer or shorter, or cuts them into fragments.
+    pub resizes_packet: bool,
     /// It makes packets or copies.
     pub makes_packets: bool,
     /// It reads bytes behind the decoded headers.
@@ -388,6 +390,34 @@ pub enum Op {
         tail: Option<Value>,
         /// The port, 16 bits.
         port: Value,
+    },
+    /// → one bit: done. Puts a template's bytes, its holes filled, before the packet's byte at a position; behind the captured end counts as the end.
+    /// Nothing happens where the packet has no room left to grow. What was known of captured bytes is no longer known. Packet function only.
+    PushBytes {
+        /// Position, 32 bits.
+        at: Value,
+        /// Index of the template.
+        template: u32,
+        /// One value a hole, as wide as the hole.
+        values: Vec<Value>,
+    },
+    /// Takes bytes out of the packet, as many of them as are captured. What was known of captured bytes is no longer known. Packet function only.
+    PopBytes {
+        /// Position of the first, 32 bits.
+        at: Value,
+        /// How many, 32 bits.
+        bytes: Value,
+    },
+    /// Takes away everything from this position (32 bits) on, captured or not. What was known of captured bytes is no longer known. Packet function
+    /// only.
+    Truncate(Value),
+    /// Lets the packet leave in IPv4 fragments, should it be too long when it leaves: the position of its IPv4 header and the longest total length of
+    /// a fragment, 32 bits each. Packet function only.
+    Fragment {
+        /// Position of the header, which later pushes and pops carry along.
+        at: Value,
+        /// The longest total length.
+        mtu: Value,
     },
     /// Keeps a decoded field for later readers (explicit or full decode): the value must be computed, nothing else follows.
     Keep(Value),

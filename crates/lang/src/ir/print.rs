@@ -144,6 +144,12 @@ impl Display for Op {
                 option(out, " tail ", tail)?;
                 write!(out, " port {port}")
             }
+            Op::PushBytes { at, template, values } => {
+                write!(out, "push p{template}({}) at {at}", list(values))
+            }
+            Op::PopBytes { at, bytes } => write!(out, "pop {bytes} at {at}"),
+            Op::Truncate(length) => write!(out, "truncate {length}"),
+            Op::Fragment { at, mtu } => write!(out, "fragment {mtu} at {at}"),
             Op::Keep(value) => write!(out, "keep {value}"),
             Op::EnterStage(stage) => write!(out, "stage s{stage}"),
             Op::Header { layout, base, name } => write!(out, "header l{layout} at {base} {}", Quoted(name)),
@@ -262,6 +268,7 @@ fn write_manifest(out: &mut Formatter<'_>, manifest: &Manifest) -> fmt::Result {
     }
     for (word, set) in [
         ("writes_packet", manifest.writes_packet),
+        ("resizes_packet", manifest.resizes_packet),
         ("makes_packets", manifest.makes_packets),
         ("reads_payload", manifest.reads_payload),
         ("any_port", manifest.any_port),

@@ -200,6 +200,8 @@ fn manifest(tokens: &mut Tokens<'_>) -> Result<Manifest, ReadError> {
             manifest.writes_packet = true;
         } else if tokens.accept_word("makes_packets") {
             manifest.makes_packets = true;
+        } else if tokens.accept_word("resizes_packet") {
+            manifest.resizes_packet = true;
         } else if tokens.accept_word("reads_payload") {
             manifest.reads_payload = true;
         } else if tokens.accept_word("any_port") {

@@ -1,13 +1,14 @@
 //! The independent verifier: what every back end may rely on, checked on the IR alone.
 //!
 //! It trusts nothing that the compiler says: indexes, widths and single assignment are checked first (`body`), then what depends on paths
-//! (`flow`: definitions before uses, captured bytes before accesses, fuel in every cycle), then the rights (`manifest`). It is written to
+//! (`flow`: definitions before uses, captured bytes before accesses, fuel in every cycle; `moving` for packets that change their size), then the rights (`manifest`). It is written to
 //! be read in one sitting, takes time close to linear in the program, and does not recurse.
 
 mod body;
 mod fault;
 mod flow;
 mod manifest;
+mod moving;
 mod paths;
 
 pub use self::fault::{Fault, Place, VerifyError};
@@ -147,6 +148,7 @@ fn check_manifest(program: &Program, errors: &mut Vec<VerifyError>) {
     }
     for (has, needs, what) in [
         (declared.writes_packet, derived.writes_packet, "to write packets"),
+        (declared.resizes_packet, derived.resizes_packet, "to change sizes of packets"),
         (declared.makes_packets, derived.makes_packets, "to make packets"),
         (declared.reads_payload, derived.reads_payload, "to read payload"),
         (declared.any_port, derived.any_port, "to send to any port"),

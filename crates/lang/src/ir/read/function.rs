@@ -122,6 +122,10 @@ fn op(tokens: &mut Tokens<'_>) -> Result<Op, ReadError> {
         "raise",
         "copy",
         "emit",
+        "push",
+        "pop",
+        "truncate",
+        "fragment",
         "keep",
         "stage",
         "header",
@@ -196,6 +200,23 @@ fn op(tokens: &mut Tokens<'_>) -> Result<Op, ReadError> {
             let tail = optional(tokens, "tail")?;
             tokens.word("port")?;
             Op::Emit { template, values: holes, tail, port: value(tokens)? }
+        }
+        "push" => {
+            let template = tokens.index('p')?;
+            let holes = values(tokens, "(", ")")?;
+            tokens.word("at")?;
+            Op::PushBytes { at: value(tokens)?, template, values: holes }
+        }
+        "pop" => {
+            let bytes = value(tokens)?;
+            tokens.word("at")?;
+            Op::PopBytes { at: value(tokens)?, bytes }
+        }
+        "truncate" => Op::Truncate(value(tokens)?),
+        "fragment" => {
+            let mtu = value(tokens)?;
+            tokens.word("at")?;
+            Op::Fragment { at: value(tokens)?, mtu }
         }
         "keep" => Op::Keep(value(tokens)?),
         "stage" => Op::EnterStage(tokens.index('s')?),

@@ -267,6 +267,26 @@ impl Checker<'_> {
                 }
                 self.is_wide(*port, 16);
             }
+            Op::PushBytes { at, template, values } => {
+                self.packet_only();
+                self.results(results, &[1]);
+                self.is_wide(*at, 32);
+                if self.exists("template", *template, self.program.templates.len()) {
+                    let holes = &self.program.templates[*template as usize].holes;
+                    let due: Vec<u8> = holes.iter().map(|hole| hole.width).collect();
+                    self.are_wide(values, &due);
+                }
+            }
+            Op::PopBytes { at, bytes: other } | Op::Fragment { at, mtu: other } => {
+                self.packet_only();
+                self.results(results, &[]);
+                self.are_wide(&[*at, *other], &[32; 2]);
+            }
+            Op::Truncate(length) => {
+                self.packet_only();
+                self.results(results, &[]);
+                self.is_wide(*length, 32);
+            }
             Op::Keep(value) => {
                 self.results(results, &[]);
                 self.width(*value);

@@ -2,7 +2,7 @@
 //!
 //! Bounds: a fact "so many bytes from this value on are captured" begins on the way from a `need` to its `ok`, at a join if every edge
 //! into it brings the fact (the smallest holds), and at a block parameter if every edge hands over a value with a fact. Values never
-//! change and no instruction shortens the packet, so a fact that holds where a block begins holds in every block it dominates; walking the
+//! change and no instruction shortens the packet (functions that do: see `moving`), so a fact that holds where a block begins holds in every block it dominates; walking the
 //! dominator tree therefore finds the facts of each block in linear time. Loops begin with the best assumption and repeat the walk, which
 //! only ever lowers facts, until nothing changes.
 
@@ -22,7 +22,11 @@ pub(super) fn check(index: usize, function: &Function, errors: &mut Vec<VerifyEr
     let made = definitions(function);
     let late = late_uses(function, &paths, &made);
     if late.is_empty() {
-        for (block, instruction, fault) in Bounds::of(function, &paths, &made).check() {
+        let faults = match moving::resizes(function) {
+            true => moving::unproven(function, &paths),
+            false => Bounds::of(function, &paths, &made).check(),
+        };
+        for (block, instruction, fault) in faults {
             report(block, Some(instruction), fault);
         }
     }
@@ -251,20 +255,24 @@ impl<'a> Bounds<'a> {
 
     fn accesses(&self, block: usize, faults: &mut Vec<(usize, usize, Fault)>) {
         for (index, instruction) in self.function.blocks[block].instructions.iter().enumerate() {
-            let (Op::Load { base, offset, bytes, proven } | Op::Store { base, offset, bytes, proven, .. }) =
-                instruction.op
-            else {
-                continue;
-            };
-            let end = u64::from(offset) + u64::from(bytes);
-            let shown = self.shown[base.0 as usize];
-            if end > u64::from(proven) {
-                faults.push((block, index, Fault::NotProven { base, bytes: end, shown: proven }));
-            } else if proven > shown {
-                faults.push((block, index, Fault::NotProven { base, bytes: proven.into(), shown }));
-            }
+            let fault = unproven_access(&instruction.op, |base| self.shown[base.0 as usize]);
+            faults.extend(fault.map(|fault| (block, index, fault)));
         }
     }
+}
+
+/// What is wrong with an access where so many bytes from a value on are shown to be captured.
+pub(super) fn unproven_access(op: &Op, shown: impl Fn(Value) -> u32) -> Option<Fault> {
+    let (Op::Load { base, offset, bytes, proven } | Op::Store { base, offset, bytes, proven, .. }) = *op
+    else {
+        return None;
+    };
+    let end = u64::from(offset) + u64::from(bytes);
+    let shown = shown(base);
+    if end > u64::from(proven) {
+        return Some(Fault::NotProven { base, bytes: end, shown: proven });
+    }
+    (proven > shown).then(|| Fault::NotProven { base, bytes: proven.into(), shown })
 }
 
 fn operands(op: &Op, visit: &mut impl FnMut(Value)) {
@@ -280,7 +288,7 @@ fn operands(op: &Op, visit: &mut impl FnMut(Value)) {
             [*left, *right].into_iter().for_each(visit)
         }
         Op::Select(condition, yes, no) => [*condition, *yes, *no].into_iter().for_each(visit),
-        Op::Resize(value) | Op::Copy(value) | Op::Keep(value) => visit(*value),
+        Op::Resize(value) | Op::Copy(value) | Op::Keep(value) | Op::Truncate(value) => visit(*value),
         Op::Load { base, .. } | Op::Header { base, .. } => visit(*base),
         Op::Store { base, value, .. } => [*base, *value].into_iter().for_each(visit),
         Op::Lookup { key, .. } | Op::Remove { key, .. } => key.iter().copied().for_each(visit),
@@ -289,6 +297,10 @@ fn operands(op: &Op, visit: &mut impl FnMut(Value)) {
         Op::SetDefault { value, .. } => value.iter().copied().for_each(visit),
         Op::Count { index, .. } => index.iter().copied().for_each(visit),
         Op::Raise { args, delay, .. } => args.iter().chain(delay).copied().for_each(visit),
+        Op::PushBytes { at, values, .. } => [at].into_iter().chain(values).copied().for_each(visit),
+        Op::PopBytes { at, bytes: other } | Op::Fragment { at, mtu: other } => {
+            [*at, *other].into_iter().for_each(visit)
+        }
         Op::Emit { values, tail, port, .. } => {
             values.iter().chain(tail).chain([port]).copied().for_each(visit)
         }

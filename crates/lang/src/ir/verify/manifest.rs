@@ -32,6 +32,10 @@ pub fn derive_manifest(program: &Program) -> Manifest {
                     | Op::SetDefault { table, .. }
                     | Op::ClearDefault(table) => drop(tables.insert(*table)),
                     Op::Store { .. } => manifest.writes_packet = true,
+                    Op::PushBytes { .. } | Op::PopBytes { .. } | Op::Truncate(_) | Op::Fragment { .. } => {
+                        manifest.writes_packet = true;
+                        manifest.resizes_packet = true;
+                    }
                     Op::Copy(port) => {
                         manifest.makes_packets = true;
                         sends(*port);
