@@ -1,5 +1,6 @@
 //! Addresses and prefixes as text, IPv4 (RFC 4632) and IPv6 (RFC 4291, printed as RFC 5952 wants it).
 
+use std::fmt;
 use std::net::{Ipv4Addr, Ipv6Addr};
 
 /// The kind of an address.
@@ -44,6 +45,18 @@ pub(crate) enum PrefixFault {
     Length(Family),
     /// Bits behind the length are set.
     HostBits(Family),
+}
+
+impl fmt::Display for PrefixFault {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            PrefixFault::Address => formatter.write_str("is no prefix"),
+            PrefixFault::Length(family) => {
+                write!(formatter, "has no length from 0 to {} behind its `/`", family.width())
+            }
+            PrefixFault::HostBits(_) => formatter.write_str("has bits behind its length"),
+        }
+    }
 }
 
 /// Reads an address.

@@ -64,7 +64,7 @@ pub fn read(text: &[u8]) -> Result<Routes, ImportError> {
     while reader.next_line()? {
         let (family, prefix) = reader.prefix()?;
         reader.same_family(family, &mut routes.family, routes.lines.first().copied())?;
-        let hop = hops.index(reader.next_hop()?);
+        let hop = reader.next_hop(&mut hops)?;
         routes.entries.push((prefix, hop));
         routes.lines.push(reader.line);
     }
@@ -87,8 +87,7 @@ pub fn read_updates(text: &[u8]) -> Result<Updates, ImportError> {
         let announced = reader.kind()?;
         let (family, prefix) = reader.prefix()?;
         reader.same_family(family, &mut updates.family, first)?;
-        let hop = reader.next_hop()?;
-        let next_hop = announced.then(|| hops.index(hop));
+        let next_hop = if announced { Some(reader.next_hop(&mut hops)?) } else { reader.no_next_hop()? };
         updates.entries.push(Update { time, prefix, next_hop });
         (first, before) = (first.or(Some(reader.line)), time);
     }
@@ -115,17 +114,22 @@ pub(crate) struct NextHops<'a> {
 }
 
 impl<'a> NextHops<'a> {
-    pub(crate) fn index(&mut self, hop: &'a [u8]) -> u32 {
+    fn known(&mut self, hop: &'a [u8]) -> Option<u32> {
         // Neighbouring prefixes mostly share their next hop.
         if self.last.0 != hop || self.order.is_empty() {
-            let next = self.order.len() as u32;
-            let index = *self.indices.entry(hop).or_insert(next);
-            if index == next {
-                self.order.push(hop);
-            }
-            self.last = (hop, index);
+            self.last = (hop, *self.indices.get(hop)?);
         }
-        self.last.1
+        Some(self.last.1)
+    }
+
+    pub(crate) fn index(&mut self, hop: &'a [u8]) -> u32 {
+        self.known(hop).unwrap_or_else(|| {
+            let index = self.order.len() as u32;
+            self.order.push(hop);
+            self.indices.insert(hop, index);
+            self.last = (hop, index);
+            index
+        })
     }
 
     pub(crate) fn names(&self) -> Vec<String> {
@@ -147,13 +151,17 @@ pub(crate) fn refuse_duplicates(routes: &Routes) -> Result<(), ImportError> {
     // The first line of the file that repeats another, not the first prefix in the order of numbers.
     let Some(pair) = order.windows(2).filter(twice).min_by_key(|pair| pair[1].2) else { return Ok(()) };
     let (first, second) = (pair[0].2 as usize, pair[1].2 as usize);
-    let (prefix, hop) = (routes.entries[first].0, |index: usize| {
-        shown(&routes.next_hops[routes.entries[index].1 as usize])
-    });
+    let (prefix, hop) =
+        (routes.entries[first].0, |index: usize| shown(&routes.next_hops[routes.entries[index].1 as usize]));
     let prefix = address::print_prefix(routes.family, prefix.bits, prefix.length);
     let (line, earlier) = (routes.lines[second], routes.lines[first]);
     Err(if routes.entries[first].1 == routes.entries[second].1 {
-        ImportError::new(line, 1, format!("{prefix} is on line {earlier} already"), "remove one of the two lines")
+        ImportError::new(
+            line,
+            1,
+            format!("{prefix} is on line {earlier} already"),
+            "remove one of the two lines",
+        )
     } else {
         ImportError::new(
             line,
@@ -176,7 +184,8 @@ struct Reader<'a> {
 }
 
 const SHAPE: &str = "a route is written `prefix next-hop`, as in `10.0.0.0/8 192.0.2.1`";
-const UPDATE_SHAPE: &str = "a change is written `time a|w prefix next-hop`, as in `1418774413 a 10.0.0.0/8 192.0.2.1`";
+const UPDATE_SHAPE: &str =
+    "a change is written `time a|w prefix next-hop`, as in `1418774413 a 10.0.0.0/8 192.0.2.1`";
 
 impl<'a> Reader<'a> {
     fn new(text: &'a [u8]) -> Self {
@@ -237,20 +246,15 @@ impl<'a> Reader<'a> {
     }
 
     fn prefix_error(&self, start: usize, word: &[u8], fault: PrefixFault) -> ImportError {
-        let shown = shown(&String::from_utf8_lossy(word));
+        if word.is_empty() {
+            return self.error(start, "the prefix is missing", SHAPE);
+        }
+        let what = format!("`{}` {fault}", shown(&String::from_utf8_lossy(word)));
         match fault {
-            PrefixFault::Address if word.is_empty() => self.error(start, "the prefix is missing", SHAPE),
-            PrefixFault::Address => self.error(start, format!("`{shown}` is no prefix"), SHAPE),
-            PrefixFault::Length(family) => self.error(
-                start,
-                format!("`{shown}` has no length of a prefix behind its `/`"),
-                format!("an {} prefix has 0 to {} bits", family.name(), family.width()),
-            ),
-            PrefixFault::HostBits(_) => self.error(
-                start,
-                format!("`{shown}` has bits behind its length"),
-                "make the address the first one of its prefix",
-            ),
+            PrefixFault::HostBits(_) => {
+                self.error(start, what, "make the address the first one of its prefix")
+            }
+            _ => self.error(start, what, SHAPE),
         }
     }
 
@@ -268,10 +272,25 @@ impl<'a> Reader<'a> {
         }
     }
 
-    fn next_hop(&mut self) -> Result<&'a [u8], ImportError> {
+    fn next_hop(&mut self, hops: &mut NextHops<'a>) -> Result<u32, ImportError> {
         let (start, word) = self.word();
+        // One that was seen before is an address.
+        if let Some(index) = hops.known(word) {
+            return Ok(index);
+        }
+        self.address(start, word)?;
+        Ok(hops.index(word))
+    }
+
+    /// What stands in the next hop's place where a route is withdrawn: an address, which means nothing.
+    fn no_next_hop(&mut self) -> Result<Option<u32>, ImportError> {
+        let (start, word) = self.word();
+        self.address(start, word).map(|()| None)
+    }
+
+    fn address(&self, start: usize, word: &[u8]) -> Result<(), ImportError> {
         if address::parse(word).is_some() {
-            return Ok(word);
+            return Ok(());
         }
         let shown = shown(&String::from_utf8_lossy(word));
         Err(match word {
@@ -283,8 +302,9 @@ impl<'a> Reader<'a> {
     fn time(&mut self, before: u64) -> Result<u64, ImportError> {
         let (start, word) = self.word();
         let text = String::from_utf8_lossy(word);
-        let time = crate::text::parse_number(&text)
-            .ok_or_else(|| self.error(start, format!("`{}` is no time in seconds", shown(&text)), UPDATE_SHAPE))?;
+        let time = crate::text::parse_number(&text).ok_or_else(|| {
+            self.error(start, format!("`{}` is no time in seconds", shown(&text)), UPDATE_SHAPE)
+        })?;
         if time < before {
             let what = format!("the time {time} is before {before}, the one above");
             return Err(self.error(start, what, "put the changes in the order of their times"));

@@ -55,7 +55,27 @@ pub(crate) fn number(index: usize) -> u32 {
     u32::try_from(index).unwrap_or(u32::MAX).saturating_add(1)
 }
 
+/// Refuses a text whose last line has no end, as it may be cut there.
+pub(crate) fn refuse_cut(bytes: &[u8]) -> Result<(), ImportError> {
+    if bytes.last().is_none_or(|last| *last == b'\n') {
+        return Ok(());
+    }
+    let (line, column) = place(bytes, bytes.len());
+    Err(ImportError::new(
+        line,
+        column,
+        "the last line has no end: the file may be cut off here",
+        "end the line if it is whole",
+    ))
+}
+
 impl<'a> Line<'a> {
+    /// Whether it has no words, or only a comment that starts with `#`.
+    pub(crate) fn is_blank(self) -> bool {
+        let start = self.text.trim_ascii_start();
+        start.is_empty() || start.starts_with('#')
+    }
+
     /// The words between blanks.
     pub(crate) fn words(self) -> impl Iterator<Item = Word<'a>> {
         let start = self.text.as_ptr() as usize;

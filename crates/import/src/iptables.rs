@@ -1,0 +1,226 @@
+//! `iptables-save` and `ip6tables-save`: one chain of a table, with all that it jumps to, as rules in order.
+//!
+//! ```text
+//! *filter                                   a table starts
+//! :FORWARD DROP [0:0]                       a chain with its policy, `-` for one that others jump to
+//! [12:640] -A FORWARD -s 10.0.0.0/8 -j x    a rule, with its counters or without
+//! COMMIT                                    the table is whole
+//! ```
+//!
+//! A stateless program can mean what depends on the packet alone. What asks for a connection, a rate, a
+//! process or the payload is refused by its line.
+
+mod rule;
+#[cfg(test)]
+mod tests;
+
+use crate::ImportError;
+use crate::address::Family;
+use crate::chains::{Chain, Step, Unrolling, unroll};
+use crate::ruleset::RuleSet;
+use crate::text::{Line, lines, shown};
+use rule::Context;
+use std::collections::HashMap;
+
+/// What to read of a dump, and how strictly.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Options {
+    /// The table.
+    pub table: String,
+    /// The chain whose decisions are wanted.
+    pub chain: String,
+    /// The family: `iptables-save` writes IPv4, `ip6tables-save` IPv6.
+    pub family: Family,
+    /// The names of all interfaces, for names that end in `+`. Without them such a name is refused.
+    pub interfaces: Vec<String>,
+    /// Whether the rules are read for the first packet of a connection: then it is known whether a match on the
+    /// state of a connection fits. Without that such a match is refused.
+    pub first_packets: bool,
+    /// Lines that cannot be kept are left out and reported, instead of an error for all.
+    pub lenient: bool,
+    /// The most rules that may come out.
+    pub limit: usize,
+}
+
+impl Default for Options {
+    fn default() -> Self {
+        Self {
+            table: "filter".to_owned(),
+            chain: "FORWARD".to_owned(),
+            family: Family::V4,
+            interfaces: Vec::new(),
+            first_packets: false,
+            lenient: false,
+            limit: 1_000_000,
+        }
+    }
+}
+
+/// Reads one chain.
+///
+/// # Errors
+/// The first line of the dump that is none; a table without its `COMMIT`, as the dump may be cut; the first line
+/// of the wanted chain, or of one that it leads to, that means more than a rule can say; jumps in a circle or to
+/// nowhere; more rules than the limit.
+pub fn read(text: &[u8], options: &Options) -> Result<RuleSet, ImportError> {
+    let tables = tables(text)?;
+    let Some(table) = tables.iter().find(|table| table.name == options.table) else {
+        return Err(ImportError::new(
+            1,
+            1,
+            format!("there is no table `{}`", shown(&options.table)),
+            "name one that the dump holds",
+        ));
+    };
+    let Some(start) = table.number(&options.chain) else {
+        return Err(ImportError::new(
+            table.line,
+            1,
+            format!("the table `{}` has no chain `{}`", table.name, shown(&options.chain)),
+            "name one that the dump holds",
+        ));
+    };
+    let mut context = Context::new(options);
+    let mut chains = Vec::with_capacity(table.chains.len());
+    for (name, policy) in &table.chains {
+        chains.push(Chain { name: (*name).to_owned(), policy: *policy, steps: Vec::new() });
+    }
+    for line in &table.rules {
+        let (chain, step) = step(*line, table, &mut context)?;
+        chains[chain].steps.push(step);
+    }
+    let how = Unrolling { family: options.family, lenient: options.lenient, limit: options.limit };
+    let (decisions, refused) = unroll(&chains, start, how)?;
+    let mut rules = RuleSet::of(options.family, decisions, chains[start].policy);
+    rules.interfaces = context.into_interfaces();
+    rules.refused = refused;
+    Ok(rules)
+}
+
+/// The chains with a policy: the table, then the chain, in the order of the dump.
+///
+/// # Errors
+/// The first line of the dump that is none, and a table without its `COMMIT`.
+pub fn chains(text: &[u8]) -> Result<Vec<(String, String)>, ImportError> {
+    let mut all = Vec::new();
+    for table in tables(text)? {
+        let built_in = table.chains.iter().filter(|(_, policy)| policy.is_some());
+        all.extend(built_in.map(|(chain, _)| (table.name.to_owned(), (*chain).to_owned())));
+    }
+    Ok(all)
+}
+
+struct Table<'a> {
+    name: &'a str,
+    line: u32,
+    /// Each chain with its policy.
+    chains: Vec<(&'a str, Option<bool>)>,
+    numbers: HashMap<&'a str, usize>,
+    /// The lines that start with `-A`, without their counters.
+    rules: Vec<Line<'a>>,
+    whole: bool,
+}
+
+impl Table<'_> {
+    fn number(&self, chain: &str) -> Option<usize> {
+        self.numbers.get(chain).copied()
+    }
+}
+
+fn tables(text: &[u8]) -> Result<Vec<Table<'_>>, ImportError> {
+    const SHAPE: &str = "a dump has `*table`, `:CHAIN POLICY`, `-A CHAIN …` and `COMMIT` lines";
+    let mut tables: Vec<Table<'_>> = Vec::new();
+    let mut last = 1;
+    for line in lines(text)? {
+        last = line.number;
+        if line.is_blank() {
+            continue;
+        }
+        let Some(first) = line.words().next() else { continue };
+        let open = tables.last_mut().filter(|table| !table.whole);
+        match (first.text.as_bytes()[0], open) {
+            (b'*', Some(table)) => {
+                let what = format!("the table `{}` has no `COMMIT`", shown(table.name));
+                return Err(first.error(what, "end it before the next one"));
+            }
+            (b'*', None) => {
+                let name = &first.text[1..];
+                if let Some(before) = tables.iter().find(|table| table.name == name) {
+                    let what = format!("the table `{}` starts on line {} already", shown(name), before.line);
+                    return Err(first.error(what, "put both into one"));
+                }
+                let (numbers, line) = (HashMap::new(), line.number);
+                tables.push(Table {
+                    name,
+                    line,
+                    chains: Vec::new(),
+                    numbers,
+                    rules: Vec::new(),
+                    whole: false,
+                });
+            }
+            (_, None) => {
+                return Err(first.error(format!("`{}` stands in no table", shown(first.text)), SHAPE));
+            }
+            (b':', Some(table)) => chain(line, table)?,
+            (b'-' | b'[', Some(table)) => table.rules.push(line),
+            (_, Some(table)) if first.text == "COMMIT" => table.whole = true,
+            (_, Some(_)) => {
+                return Err(first.error(format!("`{}` starts no line of a dump", shown(first.text)), SHAPE));
+            }
+        }
+    }
+    match tables.last().filter(|table| !table.whole) {
+        Some(table) => Err(ImportError::new(
+            last,
+            1,
+            format!("the table `{}` has no `COMMIT`: the dump may be cut off here", shown(table.name)),
+            "end the table with `COMMIT` if it is whole",
+        )),
+        None => Ok(tables),
+    }
+}
+
+fn chain<'a>(line: Line<'a>, table: &mut Table<'a>) -> Result<(), ImportError> {
+    const SHAPE: &str = "a chain is written `:NAME POLICY [packets:bytes]`";
+    let mut words = line.words();
+    let Some(name) = words.next().map(|word| word.from(1)) else { return Ok(()) };
+    let policy = match words.next().map(|word| (word, word.text)) {
+        Some((_, "ACCEPT")) => Some(true),
+        Some((_, "DROP")) => Some(false),
+        Some((_, "-")) => None,
+        Some((word, text)) => {
+            return Err(
+                word.error(format!("`{}` is no policy", shown(text)), "a policy is ACCEPT, DROP or -")
+            );
+        }
+        None => return Err(line.error_at_end("the policy is missing", SHAPE)),
+    };
+    if table.numbers.insert(name.text, table.chains.len()).is_some() {
+        return Err(name.error(format!("the chain `{}` is there twice", shown(name.text)), "remove one"));
+    }
+    table.chains.push((name.text, policy));
+    Ok(())
+}
+
+/// The chain that a rule belongs to, and what it does there.
+fn step(line: Line<'_>, table: &Table<'_>, context: &mut Context<'_>) -> Result<(usize, Step), ImportError> {
+    const SHAPE: &str = "a rule is written `-A CHAIN match… -j TARGET`";
+    let mut words = rule::words(line)?;
+    if words.first().is_some_and(|word| word.text.starts_with('[')) {
+        words.remove(0);
+    }
+    let mut words = words.into_iter();
+    let Some(append) = words.next() else { return Err(line.error_at_end("`-A` is missing", SHAPE)) };
+    if append.text != "-A" {
+        return Err(append.error(format!("`{}` is not `-A`", shown(&append.text)), SHAPE));
+    }
+    let Some(name) = words.next() else { return Err(line.error_at_end("the chain is missing", SHAPE)) };
+    let Some(chain) = table.number(&name.text) else {
+        let what = format!("there is no chain `{}`", shown(&name.text));
+        return Err(name.error(what, "declare it with a line `:NAME - [0:0]`"));
+    };
+    let rule = context.rule(line, words.collect(), &|name| table.number(name));
+    let column = append.column;
+    Ok((chain, Step { line: line.number, column, text: line.text.trim().into(), log: false, rule }))
+}
