@@ -279,3 +279,66 @@ fn differs(name: &str, answers: &[u32], other: &str, right: &[u32]) -> Result<()
         None => Ok(()),
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// What a contender answers to a query, and with which list of right answers it is judged.
+    fn rows(others: &[fn(u32) -> u32], right: &[u32]) -> Vec<Row> {
+        let keys: Vec<u32> = (0..1000).collect();
+        let contender = |name: &str, answer: fn(u32) -> u32| {
+            InProcess::new(name, &keys, 1, move |keys, answers: &mut [u32]| {
+                keys.iter().zip(answers).for_each(|(key, to)| *to = answer(*key));
+            })
+        };
+        let mut entries = vec![Entry::ours(Way::Bulk, contender("ours", |key| key / 2))];
+        for (name, answer) in ["first other", "second other"].iter().zip(others) {
+            entries.push(Entry::other(Way::Bulk, contender(name, *answer)));
+        }
+        let goals = [("", 1.1)];
+        let contest =
+            Contest { case: "halves", amount: 0.001, unit: "M/s", right, runs: 3, seconds: 0.0, goals: &goals };
+        contest.rows(&mut entries)
+    }
+
+    #[test]
+    fn who_answers_alike_is_timed() {
+        let rows = rows(&[|key| key / 2, |key| key >> 1], &[0, 0, 1, 1]);
+        assert_eq!(rows.len(), 2);
+        for row in &rows {
+            assert!(row.ours.is_some_and(|ours| ours.low > 0.0) && row.ratio.is_some(), "{row:?}");
+            assert!(row.case.starts_with("halves, ours in batches of "), "{}", row.case);
+        }
+        assert_eq!((&rows[0].what[..], &rows[1].what[..]), ("bulk; wanted: 1.1", "bulk"));
+    }
+
+    #[test]
+    fn one_wrong_answer_takes_all_figures_away() {
+        let rows = rows(&[|key| key / 2, |key| if key == 777 { NONE } else { key / 2 }], &[]);
+        assert_eq!(rows.len(), 1);
+        assert!(rows[0].ours.is_none());
+        let why = "second other answers nothing to query 777, and ours 388";
+        assert!(rows[0].what.contains(why), "{}", rows[0].what);
+    }
+
+    #[test]
+    fn the_twin_judges_ours() {
+        let rows = rows(&[], &[0, 0, 1, 2]);
+        assert!(rows[0].what.contains("ours answers 1 to query 3, and the twin 2"), "{}", rows[0].what);
+    }
+
+    #[test]
+    fn answers_that_change_while_time_is_taken_are_noticed() {
+        let keys: Vec<u32> = (0..100).collect();
+        let mut calls = 0_u32;
+        let drifting = InProcess::new("drifting", &keys, 1, |_, answers: &mut [u32]| {
+            calls += 1;
+            answers.fill(if calls > 20 { calls } else { 0 });
+        });
+        let contest =
+            Contest { case: "drift", amount: 1.0, unit: "M/s", right: &[], runs: 20, seconds: 0.0, goals: &[] };
+        let rows = contest.rows(&mut [Entry::ours(Way::Single, drifting)]);
+        assert!(rows[0].what.contains("drifting answers otherwise than before"), "{}", rows[0].what);
+    }
+}
