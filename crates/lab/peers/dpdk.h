@@ -19,14 +19,17 @@ static inline void dpdk_start(const char *pages)
 {
 	static char core[16];
 	static char *arguments[] = {
-		"peer", "--in-memory", "--no-pci", "--no-telemetry", "--log-level=error",
+		"peer", "--no-pci", "--no-telemetry", "--log-level=error",
 		"--force-max-simd-bitwidth=512", "-l", core, NULL, NULL, NULL, NULL};
-	int count = 8;
+	int count = 7;
 	snprintf(core, sizeof(core), "%d", sched_getcpu());
 	if (!strcmp(pages, "small")) {
 		arguments[count++] = "--no-huge";
+		arguments[count++] = "--no-shconf";
 		arguments[count++] = "-m";
 		arguments[count++] = "2048";
+	} else {
+		arguments[count++] = "--in-memory";
 	}
 	if (rte_eal_init(count, arguments) < 0)
 		fail("rte_eal_init", rte_strerror(rte_errno));

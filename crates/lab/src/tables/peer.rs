@@ -215,8 +215,15 @@ impl Peer {
         let output = BufReader::new(output);
         let (methods, selected) = (Vec::new(), String::new());
         let mut peer = Peer { child, input, output, methods, build: 0.0, bytes: 0, selected };
-        let ready = peer.line()?;
-        let mut words = ready.strip_prefix("ready ").ok_or_else(|| ready.clone())?.splitn(3, ' ');
+        // What a library says on its own comes first.
+        let mut line = peer.line()?;
+        while !line.starts_with("ready ") {
+            if let Some(why) = line.strip_prefix("failed ") {
+                return Err(why.to_owned());
+            }
+            line = peer.line()?;
+        }
+        let mut words = line.trim_start_matches("ready ").splitn(3, ' ');
         peer.build = number(words.next())? as f64 / 1e9;
         peer.bytes = number(words.next())?;
         let version = words.next().unwrap_or("an unknown version").to_owned();
