@@ -4,6 +4,7 @@
 
 pub mod address;
 mod error;
+pub mod snort;
 mod text;
 
 pub use error::ImportError;

@@ -69,7 +69,7 @@ pub fn read(text: &[u8]) -> Result<Routes, ImportError> {
         routes.lines.push(reader.line);
     }
     routes.next_hops = hops.names();
-    refuse_duplicates(&routes)?;
+    refuse_duplicates(&routes, "line")?;
     Ok(routes)
 }
 
@@ -139,7 +139,7 @@ impl<'a> NextHops<'a> {
 
 /// Refuses a table that holds a prefix twice. `what` two lines say is compared as well, as two next hops are a
 /// contradiction and one is only a slip.
-pub(crate) fn refuse_duplicates(routes: &Routes) -> Result<(), ImportError> {
+pub(crate) fn refuse_duplicates(routes: &Routes, place: &str) -> Result<(), ImportError> {
     let key = |index: usize| (routes.entries[index].0.bits, routes.entries[index].0.length);
     if (1..routes.entries.len()).all(|index| key(index - 1) < key(index)) {
         return Ok(());
@@ -159,15 +159,15 @@ pub(crate) fn refuse_duplicates(routes: &Routes) -> Result<(), ImportError> {
         ImportError::new(
             line,
             1,
-            format!("{prefix} is on line {earlier} already"),
-            "remove one of the two lines",
+            format!("{prefix} is on {place} {earlier} already"),
+            "remove one of the two",
         )
     } else {
         ImportError::new(
             line,
             1,
-            format!("{prefix} goes to {} here and to {} on line {earlier}", hop(second), hop(first)),
-            "remove the wrong one of the two lines",
+            format!("{prefix} goes to {} here and to {} on {place} {earlier}", hop(second), hop(first)),
+            "remove the wrong one of the two",
         )
     })
 }

@@ -1,0 +1,213 @@
+//! Pattern sets from rules of Snort 2, Snort 3 and Suricata: the byte strings that the rules look for.
+//!
+//! ```text
+//!  alert tcp $HOME_NET any -> $EXTERNAL_NET 25 ( msg:"…"; content:"|0d 0a|RCPT",nocase,depth 9; sid:7; )
+//!  action protocol address ports direction address ports ( name:value; name; … )
+//! ```
+//!
+//! A rule is one line, or several where each but the last ends in `\`. Every `content` that is not negated becomes one
+//! pattern. What else a rule asks of a packet — a stream's state, a decoded buffer, a distance from another content —
+//! a search for strings cannot mean: [`read`] keeps the string and lists the condition in [`PatternSet::unmeant`], and
+//! [`read_strictly`] refuses it. Neither lets pass what is not a rule.
+
+mod cursor;
+mod rule;
+
+use crate::ImportError;
+use crate::text::{number, utf8};
+use cursor::Cursor;
+use std::collections::{BTreeMap, HashMap};
+use tables::patterns::Pattern;
+
+/// The patterns of a file of rules, and what of the rules they do not say.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct PatternSet {
+    /// The rules, in the file's order.
+    pub rules: Vec<Rule>,
+    /// The contents, in the file's order.
+    pub contents: Vec<Content>,
+    /// The conditions that were left out, in the file's order: without them a pattern matches more than its rule.
+    pub unmeant: Vec<Unmeant>,
+}
+
+/// What a rule says of itself and of the packets it is for.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Rule {
+    /// The line it begins on, from 1.
+    pub line: u32,
+    /// Its number (`sid`), unique in the file.
+    pub sid: u32,
+    /// Its message (`msg`), without escapes; empty if it has none.
+    pub message: String,
+    /// What is to be done, as the rule names it: `alert`, `drop`, ….
+    pub action: String,
+    /// The protocol, as the rule names it: `tcp`, `udp`, `icmp`, `ip`, or one of an application such as `http`.
+    pub protocol: String,
+    /// The addresses before the arrow, as written; `any` if the rule names none.
+    pub source: String,
+    /// The ports before the arrow.
+    pub source_ports: Ports,
+    /// Whether the arrow is `<>`: the rule holds in both directions.
+    pub both_directions: bool,
+    /// The addresses behind the arrow, as written; `any` if the rule names none.
+    pub destination: String,
+    /// The ports behind the arrow.
+    pub destination_ports: Ports,
+}
+
+/// The ports of a rule: those in one of `included`, or all if that is empty, without those in one of `excluded`.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Ports {
+    /// What the ports are among.
+    pub included: Vec<PortTerm>,
+    /// What is taken out.
+    pub excluded: Vec<PortTerm>,
+}
+
+/// One term of a list of ports.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum PortTerm {
+    /// The ports from the first to the second, both included.
+    Range(u16, u16),
+    /// A variable that the file does not define, with its `$`.
+    Variable(String),
+}
+
+/// One string that a rule looks for.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Content {
+    /// The rule, by its place in [`PatternSet::rules`].
+    pub rule: u32,
+    /// Where the string begins in the file, from 1.
+    pub line: u32,
+    /// Its column in bytes, from 1.
+    pub column: u32,
+    /// The bytes.
+    pub bytes: Vec<u8>,
+    /// Whether case does not count.
+    pub nocase: bool,
+    /// The first byte of the payload where it may begin.
+    pub offset: u32,
+    /// It ends at `offset + depth` or before it.
+    pub depth: Option<u32>,
+}
+
+/// A condition of a rule that its patterns do not mean.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Unmeant {
+    /// The line, from 1.
+    pub line: u32,
+    /// The column in bytes, from 1.
+    pub column: u32,
+    /// The condition and why it is left out.
+    pub what: String,
+}
+
+/// A string that one or more rules look for anywhere, as lists of literals have it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Literal {
+    /// The bytes; in lower case if case does not count.
+    pub bytes: Vec<u8>,
+    /// Whether case does not count.
+    pub nocase: bool,
+    /// The number of the first rule of the file that has it.
+    pub first_sid: u32,
+}
+
+/// Reads rules and keeps all strings that they look for.
+///
+/// # Errors
+/// The first line that is no rule, with the place and the cause; nothing is kept then.
+pub fn read(text: &[u8]) -> Result<PatternSet, ImportError> {
+    let text = utf8(text)?;
+    let mut set = PatternSet::default();
+    let mut sids = HashMap::new();
+    let mut at = 0;
+    let mut line = 1;
+    while at < text.len() {
+        let end = end_of_rule(text, at);
+        let whole = &text[at..end];
+        let start = whole.trim_start();
+        if !start.is_empty() && !start.starts_with('#') {
+            let mut cursor = Cursor::new(whole.trim_end(), line);
+            rule::parse(&mut cursor, &mut set)?;
+            if let Some(rule) = set.rules.last()
+                && let Some(before) = sids.insert(rule.sid, rule.line)
+            {
+                return Err(ImportError::new(
+                    rule.line,
+                    number(whole.len() - start.len()),
+                    format!("the rule has the sid {} of the rule on line {before}", rule.sid),
+                    "give each rule of a file a sid of its own, or leave one of the two out",
+                ));
+            }
+        }
+        line += whole.bytes().filter(|byte| *byte == b'\n').count() as u32;
+        at = end;
+    }
+    Ok(set)
+}
+
+/// As [`read`], but a condition that the patterns cannot mean is an error too.
+///
+/// # Errors
+/// As [`read`]; else the first condition that would be left out.
+pub fn read_strictly(text: &[u8]) -> Result<PatternSet, ImportError> {
+    let set = read(text)?;
+    match set.unmeant.first() {
+        None => Ok(set),
+        Some(Unmeant { line, column, what }) => Err(ImportError::new(
+            *line,
+            *column,
+            what.clone(),
+            "leave the rule out, or read the file without strictness",
+        )),
+    }
+}
+
+impl PatternSet {
+    /// The contents as patterns, in the same order; the value of each is its rule's place in [`PatternSet::rules`].
+    pub fn patterns(&self) -> Vec<Pattern> {
+        let pattern = |content: &Content| Pattern {
+            bytes: content.bytes.clone(),
+            nocase: content.nocase,
+            offset: content.offset,
+            depth: content.depth,
+            value: content.rule,
+        };
+        self.contents.iter().map(pattern).collect()
+    }
+
+    /// The different strings of at least `shortest` bytes wherever they are looked for, the short ones first, those of
+    /// one length in the order of their bytes.
+    pub fn literals(&self, shortest: usize) -> Vec<Literal> {
+        let mut first = BTreeMap::new();
+        for content in self.contents.iter().filter(|content| content.bytes.len() >= shortest) {
+            let bytes =
+                if content.nocase { content.bytes.to_ascii_lowercase() } else { content.bytes.clone() };
+            let sid = self.rules[content.rule as usize].sid;
+            first.entry((bytes.len(), bytes, content.nocase)).or_insert(sid);
+        }
+        first
+            .into_iter()
+            .map(|((_, bytes, nocase), first_sid)| Literal { bytes, nocase, first_sid })
+            .collect()
+    }
+}
+
+/// The end of the line that begins at `at`, or of the last of the lines that it goes on in.
+fn end_of_rule(text: &str, at: usize) -> usize {
+    let mut from = at;
+    loop {
+        let Some(length) = text[from..].find('\n') else { return text.len() };
+        let line = &text[from..from + length];
+        from += length + 1;
+        let comment = text[at..].trim_start().starts_with('#');
+        if comment || !line.strip_suffix('\r').unwrap_or(line).ends_with('\\') {
+            return from;
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,614 @@
+//! Parses one rule: its header, its options, and of the options the contents.
+
+use super::cursor::Cursor;
+use super::{Content, PatternSet, PortTerm, Ports, Rule, Unmeant};
+use crate::ImportError;
+use crate::text::shown;
+
+/// Options that say something about the rule and nothing about the packet, or only how to search faster.
+const SILENT: [&str; 14] = [
+    "msg",
+    "sid",
+    "rev",
+    "gid",
+    "classtype",
+    "reference",
+    "metadata",
+    "priority",
+    "rem",
+    "target",
+    "fast_pattern",
+    "rawbytes",
+    "noalert",
+    "tag",
+];
+
+/// Options behind which contents are looked for in the packet's own payload again.
+const PAYLOAD: [&str; 3] = ["pkt_data", "raw_data", "pkt.data"];
+
+/// Prefixes of options that choose a decoded buffer, in which an offset is no place of the payload.
+const BUFFERS: [&str; 22] = [
+    "http_",
+    "http.",
+    "file_data",
+    "file.",
+    "dns_",
+    "dns.",
+    "tls_",
+    "tls.",
+    "ssl_",
+    "ssh_",
+    "ssh.",
+    "smb.",
+    "sip_",
+    "sip.",
+    "ja3",
+    "base64_data",
+    "js_data",
+    "vba_data",
+    "dce_stub_data",
+    "ftp.",
+    "uricontent",
+    "krb5",
+];
+
+/// The longest distance that Snort takes for offset and depth.
+const MOST: u32 = 65_535;
+
+/// Reads a rule and appends it, its contents and what they do not mean.
+pub(super) fn parse(cursor: &mut Cursor<'_>, set: &mut PatternSet) -> Result<(), ImportError> {
+    cursor.skip_blanks();
+    let begin = cursor.at();
+    let mut rule = header(cursor)?;
+    let (number, first) = (set.rules.len() as u32, set.contents.len());
+    let mut options = Options {
+        set,
+        rule: number,
+        sid: None,
+        message: None,
+        buffer: false,
+        commas: false,
+        first,
+        fixed: first,
+        negated: Vec::new(),
+    };
+    loop {
+        cursor.skip_blanks();
+        if cursor.take(')') {
+            break;
+        }
+        if cursor.rest().is_empty() {
+            let advice =
+                "end the options with `)`; a rule that goes on in the next line has `\\` at the line's end";
+            return Err(cursor.error(cursor.at(), "the rule ends within its options", advice));
+        }
+        options.option(cursor)?;
+    }
+    cursor.skip_blanks();
+    if !cursor.rest().is_empty() {
+        let what = format!("`{}` stands behind the rule's end", shown(cursor.rest()));
+        return Err(cursor.error(cursor.at(), what, "begin the next rule in a line of its own"));
+    }
+    let Some(sid) = options.sid else {
+        return Err(cursor.error(begin, "the rule has no sid", "give it one: a rule is told by its number"));
+    };
+    rule.sid = sid;
+    rule.message = options.message.take().unwrap_or_default();
+    // A negated content is kept until here, since its modifiers follow it.
+    for at in options.negated.into_iter().rev() {
+        set.contents.remove(at);
+    }
+    set.rules.push(rule);
+    Ok(())
+}
+
+fn header(cursor: &mut Cursor<'_>) -> Result<Rule, ImportError> {
+    let (line, _) = cursor.place(cursor.at());
+    let action = word(cursor, "an action such as `alert`")?;
+    let protocol = word(cursor, "a protocol such as `tcp`")?;
+    let mut rule = Rule {
+        line,
+        sid: 0,
+        message: String::new(),
+        action: action.into(),
+        protocol: protocol.into(),
+        source: "any".into(),
+        source_ports: Ports::default(),
+        both_directions: false,
+        destination: "any".into(),
+        destination_ports: Ports::default(),
+    };
+    // A rule for a service or a file names no addresses (Snort 3).
+    cursor.skip_blanks();
+    if cursor.take('(') {
+        return Ok(rule);
+    }
+    rule.source = word(cursor, "an address")?.into();
+    rule.source_ports = ports(cursor)?;
+    cursor.skip_blanks();
+    let at = cursor.at();
+    rule.both_directions = match word(cursor, "`->` or `<>`")? {
+        "->" => false,
+        "<>" => true,
+        other => {
+            let what = format!("`{}` is no direction", shown(other));
+            return Err(cursor.error(at, what, "write `->` or `<>`"));
+        }
+    };
+    rule.destination = word(cursor, "an address")?.into();
+    rule.destination_ports = ports(cursor)?;
+    cursor.skip_blanks();
+    if !cursor.take('(') {
+        let what = format!("`{}` stands where the options begin", shown(cursor.rest()));
+        return Err(cursor.error(cursor.at(), what, "write `(` behind the ports"));
+    }
+    Ok(rule)
+}
+
+/// A word of the header; within brackets it may hold blanks.
+fn word<'a>(cursor: &mut Cursor<'a>, expected: &str) -> Result<&'a str, ImportError> {
+    cursor.skip_blanks();
+    let at = cursor.at();
+    let rest = cursor.rest();
+    let mut depth = 0usize;
+    let end = rest.find(|character: char| {
+        match character {
+            '[' => depth += 1,
+            ']' => depth = depth.saturating_sub(1),
+            '(' => return true,
+            _ => {}
+        }
+        depth == 0 && (character.is_whitespace() || character == '\\')
+    });
+    let taken = &rest[..end.unwrap_or(rest.len())];
+    if taken.is_empty() {
+        return Err(cursor.error(
+            at,
+            format!("the rule lacks {expected}"),
+            "write action, protocol, addresses, ports and options",
+        ));
+    }
+    if depth > 0 {
+        return Err(cursor.error(at, format!("`{}` is not closed", shown(taken)), "end the list with `]`"));
+    }
+    cursor.skip(taken.len());
+    Ok(taken)
+}
+
+fn ports(cursor: &mut Cursor<'_>) -> Result<Ports, ImportError> {
+    cursor.skip_blanks();
+    let at = cursor.at();
+    let text = word(cursor, "ports")?;
+    let mut ports = Ports::default();
+    terms(text, false, &mut ports).map_err(|part| {
+        let what = format!("`{}` are no ports", shown(part));
+        let place = at + (part.as_ptr() as usize - text.as_ptr() as usize);
+        cursor.error(
+            place,
+            what,
+            "write `any`, a number up to 65535, `from:to`, a `$VARIABLE`, or a list of them in `[` `]`",
+        )
+    })?;
+    if ports.included.contains(&PortTerm::Range(0, u16::MAX)) {
+        // All ports need no list; only what is taken out still counts.
+        ports.included.clear();
+    }
+    Ok(ports)
+}
+
+/// Adds the terms of a list; the part that is none is the error.
+fn terms<'a>(text: &'a str, negated: bool, ports: &mut Ports) -> Result<(), &'a str> {
+    let text = text.trim();
+    if let Some(rest) = text.strip_prefix('!') {
+        return if negated { Err(text) } else { terms(rest, true, ports) };
+    }
+    if let Some(list) = text.strip_prefix('[') {
+        let list = list.strip_suffix(']').ok_or(text)?;
+        let mut depth = 0i32;
+        let parts = list.split(|character: char| {
+            depth += i32::from(character == '[') - i32::from(character == ']');
+            character == ',' && depth == 0
+        });
+        return parts.into_iter().try_for_each(|part| terms(part, negated, ports));
+    }
+    let number = |digits: &str| {
+        digits.bytes().all(|byte| byte.is_ascii_digit()).then(|| digits.parse::<u16>().ok()).flatten()
+    };
+    let term = if text == "any" {
+        if negated {
+            return Err(text);
+        }
+        PortTerm::Range(0, u16::MAX)
+    } else if text.len() > 1 && text.starts_with('$') {
+        PortTerm::Variable(text.into())
+    } else if let Some((low, high)) = text.split_once(':') {
+        let low = if low.trim().is_empty() { Some(0) } else { number(low.trim()) };
+        let high_text = high.trim();
+        let high = if high_text.is_empty() { Some(u16::MAX) } else { number(high_text) };
+        let (Some(low), Some(high)) = (low, high) else { return Err(text) };
+        if low > high || text == ":" {
+            return Err(text);
+        }
+        PortTerm::Range(low, high)
+    } else {
+        let port = number(text).ok_or(text)?;
+        PortTerm::Range(port, port)
+    };
+    if negated { &mut ports.excluded } else { &mut ports.included }.push(term);
+    Ok(())
+}
+
+/// The options read so far.
+struct Options<'s> {
+    set: &'s mut PatternSet,
+    rule: u32,
+    sid: Option<u32>,
+    message: Option<String>,
+    /// Contents that follow are looked for in a decoded buffer.
+    buffer: bool,
+    /// The rule's first content.
+    first: usize,
+    /// Contents from here on may still be moved into a buffer by an option that follows them (Snort 2).
+    fixed: usize,
+    /// A content had modifiers behind commas: the rule is of Snort 3, where buffers hold for what follows.
+    commas: bool,
+    /// Contents whose absence is asked for.
+    negated: Vec<usize>,
+}
+
+impl Options<'_> {
+    fn option(&mut self, cursor: &mut Cursor<'_>) -> Result<(), ImportError> {
+        let at = cursor.at();
+        let name = cursor
+            .take_until(|character| matches!(character, ':' | ';' | ')' | '"') || character.is_whitespace());
+        if name.is_empty() {
+            let what = format!("`{}` is no option", shown(cursor.rest()));
+            return Err(cursor.error(at, what, "write `name:value;` or `name;`"));
+        }
+        cursor.skip_blanks();
+        if cursor.take(':') {
+            cursor.skip_blanks();
+        }
+        match name {
+            "content" | "uricontent" => self.content(cursor, at, name)?,
+            "sid" => self.sid = Some(self.number_of(cursor, at, "sid")?),
+            "msg" => self.message = Some(quoted(cursor)?),
+            "nocase" => self.last(cursor, at, name)?.nocase = true,
+            "depth" | "offset" => {
+                self.last(cursor, at, name)?;
+                let value_at = cursor.at();
+                let value = cursor.take_until(|character| character == ';').trim_end();
+                self.position(cursor, value_at, name, value)?;
+            }
+            "startswith" if self.buffer => {
+                self.last(cursor, at, name)?;
+                self.unmeant(
+                    cursor,
+                    at,
+                    "`startswith` is about the beginning of a decoded part, not of the payload".into(),
+                );
+            }
+            "startswith" => {
+                let content = self.last(cursor, at, name)?;
+                (content.offset, content.depth) = (0, Some(content.bytes.len() as u32));
+            }
+            "distance" | "within" | "endswith" => {
+                self.last(cursor, at, name)?;
+                cursor.take_until(|character| character == ';');
+                self.unmeant(
+                    cursor,
+                    at,
+                    format!("`{name}` counts from what another condition found or from the end"),
+                );
+            }
+            _ => self.other(cursor, at, name)?,
+        }
+        cursor.skip_blanks();
+        if cursor.take(';') {
+            return Ok(());
+        }
+        let what = match cursor.rest() {
+            "" => format!("the option `{name}` does not end: the rule may be cut off here"),
+            rest => format!("`{}` stands where the option `{name}` ends", shown(rest)),
+        };
+        Err(cursor.error(cursor.at(), what, "end each option with `;`"))
+    }
+
+    /// An option that is no content and none of its modifiers.
+    fn other(&mut self, cursor: &mut Cursor<'_>, at: usize, name: &str) -> Result<(), ImportError> {
+        value(cursor)?;
+        if PAYLOAD.contains(&name) {
+            self.buffer = false;
+            self.fixed = self.set.contents.len();
+        } else if BUFFERS.iter().any(|buffer| name.starts_with(buffer)) {
+            self.unmeant(
+                cursor,
+                at,
+                format!("`{name}` asks for a decoded part of the stream; the payload is searched as it is"),
+            );
+            // In Snort 2 these, and only these, are about the content before them; elsewhere about what follows.
+            if name.starts_with("http_") && !self.commas {
+                for content in &mut self.set.contents[self.fixed..] {
+                    (content.offset, content.depth) = (0, None);
+                }
+            }
+            self.fixed = self.set.contents.len();
+            self.buffer = true;
+        } else if !SILENT.contains(&name) {
+            self.unmeant(cursor, at, format!("`{name}` asks for more than strings in the payload"));
+        }
+        Ok(())
+    }
+
+    fn content(&mut self, cursor: &mut Cursor<'_>, at: usize, name: &str) -> Result<(), ImportError> {
+        let negated = cursor.take('!');
+        cursor.skip_blanks();
+        let (line, column) = cursor.place(cursor.at());
+        let begin = cursor.at();
+        let bytes = bytes(cursor)?;
+        if bytes.is_empty() {
+            return Err(cursor.error(begin, "the content is empty", "name at least one byte to look for"));
+        }
+        self.set.contents.push(Content {
+            rule: self.rule,
+            line,
+            column,
+            bytes,
+            nocase: false,
+            offset: 0,
+            depth: None,
+        });
+        self.fixed = self.set.contents.len() - 1;
+        self.modifiers(cursor)?;
+        if name == "uricontent" {
+            self.unmeant(
+                cursor,
+                at,
+                "`uricontent` asks for a decoded part of the stream; the payload is searched as it is".into(),
+            );
+        }
+        if negated {
+            self.unmeant(cursor, at, "a negated content asks that a string is absent; it is left out".into());
+            self.negated.push(self.set.contents.len() - 1);
+        }
+        Ok(())
+    }
+
+    /// The modifiers that stand behind a content's comma (Snort 3).
+    fn modifiers(&mut self, cursor: &mut Cursor<'_>) -> Result<(), ImportError> {
+        loop {
+            cursor.skip_blanks();
+            if !cursor.take(',') {
+                return Ok(());
+            }
+            self.commas = true;
+            cursor.skip_blanks();
+            let at = cursor.at();
+            let text = cursor.take_until(|character| matches!(character, ',' | ';')).trim_end();
+            let (name, value) =
+                text.split_once(char::is_whitespace).map_or((text, ""), |(name, value)| (name, value.trim()));
+            match name {
+                "nocase" if value.is_empty() => self.last(cursor, at, name)?.nocase = true,
+                "depth" | "offset" => {
+                    self.position(cursor, at + text.len() - value.len(), name, value)?;
+                }
+                "distance" | "within" => {
+                    self.unmeant(cursor, at, format!("`{name}` counts from what another condition found"));
+                }
+                "fast_pattern" | "fast_pattern_offset" | "fast_pattern_length" => {}
+                _ => {
+                    let what = format!("`{}` is no modifier of a content", shown(text));
+                    return Err(cursor.error(
+                        at,
+                        what,
+                        "write nocase, offset, depth, distance, within or fast_pattern",
+                    ));
+                }
+            }
+        }
+    }
+
+    /// Sets offset or depth of the last content, if it is a place of the payload.
+    fn position(
+        &mut self,
+        cursor: &Cursor<'_>,
+        at: usize,
+        name: &str,
+        value: &str,
+    ) -> Result<(), ImportError> {
+        let digits = value.strip_prefix('-').unwrap_or(value);
+        if digits.is_empty() {
+            return Err(cursor.error(
+                at,
+                format!("`{name}` has no value"),
+                format!("write `{name}` and a number"),
+            ));
+        }
+        if value.starts_with('-') || !digits.bytes().all(|byte| byte.is_ascii_digit()) {
+            let names = !digits.starts_with(|first: char| first.is_ascii_digit())
+                && digits.bytes().all(|byte| byte.is_ascii_alphanumeric() || byte == b'_');
+            let number = digits.bytes().all(|byte| byte.is_ascii_digit());
+            if !names && !number {
+                let what = format!("`{}` is no {name}", shown(value));
+                return Err(cursor.error(at, what, format!("write a number from 0 to {MOST}")));
+            }
+            self.unmeant(
+                cursor,
+                at,
+                format!("`{name} {}` is known only from another condition or counts backwards", shown(value)),
+            );
+            return Ok(());
+        }
+        let number = digits.parse::<u32>().ok().filter(|number| *number <= MOST).ok_or_else(|| {
+            cursor.error(
+                at,
+                format!("`{}` is no {name}", shown(value)),
+                format!("write a number from 0 to {MOST}"),
+            )
+        })?;
+        if self.buffer {
+            self.unmeant(
+                cursor,
+                at,
+                format!("`{name} {number}` counts from the beginning of a decoded part, not of the payload"),
+            );
+            return Ok(());
+        }
+        let Some(content) = self.set.contents.last_mut() else { return Ok(()) };
+        if name == "offset" {
+            content.offset = number;
+        } else if (number as usize) < content.bytes.len() {
+            let what =
+                format!("the depth {number} is less than the {} bytes of its content", content.bytes.len());
+            return Err(cursor.error(
+                at,
+                what,
+                "a content that cannot fit never matches: write at least its length",
+            ));
+        } else {
+            content.depth = Some(number);
+        }
+        Ok(())
+    }
+
+    fn number_of(&mut self, cursor: &mut Cursor<'_>, at: usize, name: &str) -> Result<u32, ImportError> {
+        let value = cursor.take_until(|character| character == ';').trim();
+        let digits = !value.is_empty() && value.bytes().all(|byte| byte.is_ascii_digit());
+        digits.then(|| value.parse().ok()).flatten().ok_or_else(|| {
+            cursor.error(at, format!("`{}` is no {name}", shown(value)), "write a number of at most 32 bits")
+        })
+    }
+
+    /// The content that a modifier of its own is about.
+    fn last(&mut self, cursor: &Cursor<'_>, at: usize, name: &str) -> Result<&mut Content, ImportError> {
+        match self.set.contents[self.first..].last_mut() {
+            Some(content) => Ok(content),
+            None => Err(cursor.error(
+                at,
+                format!("`{name}` has no content before it"),
+                "write it behind the content it is about",
+            )),
+        }
+    }
+
+    fn unmeant(&mut self, cursor: &Cursor<'_>, at: usize, what: String) {
+        let (line, column) = cursor.place(at);
+        self.set.unmeant.push(Unmeant { line, column, what });
+    }
+}
+
+/// Skips the value of an option: up to a `;` that is neither quoted nor escaped.
+fn value(cursor: &mut Cursor<'_>) -> Result<(), ImportError> {
+    let at = cursor.at();
+    let (mut quoted, mut escaped) = (false, false);
+    let end = cursor.rest().find(|character: char| {
+        let plain = !escaped;
+        escaped = plain && character == '\\';
+        quoted ^= plain && character == '"';
+        plain && !quoted && character == ';'
+    });
+    match end {
+        Some(end) => {
+            cursor.skip(end);
+            Ok(())
+        }
+        None if quoted => Err(cursor.error(
+            at,
+            "the option's value has a quote that is not closed",
+            "close it with `\"`, and end the option with `;`",
+        )),
+        None => Err(cursor.error(at, "the option does not end", "end each option with `;`")),
+    }
+}
+
+/// A text in quotes, without its escapes.
+fn quoted(cursor: &mut Cursor<'_>) -> Result<String, ImportError> {
+    let at = cursor.at();
+    if !cursor.take('"') {
+        return Err(cursor.error(
+            at,
+            format!("`{}` is no text in quotes", shown(cursor.rest())),
+            "write `\"…\"`",
+        ));
+    }
+    let mut text = String::new();
+    let mut characters = cursor.rest().char_indices();
+    while let Some((place, character)) = characters.next() {
+        match character {
+            '"' => {
+                cursor.skip(place + 1);
+                return Ok(text);
+            }
+            '\\' => text.extend(characters.next().map(|(_, escaped)| escaped)),
+            _ => text.push(character),
+        }
+    }
+    Err(cursor.error(at, "the text's quote is not closed", "close it with `\"`"))
+}
+
+/// The bytes of a content in quotes: text, escapes, and `|` around bytes in hexadecimal.
+fn bytes(cursor: &mut Cursor<'_>) -> Result<Vec<u8>, ImportError> {
+    let begin = cursor.at();
+    if !cursor.take('"') {
+        return Err(cursor.error(begin, "the content is not in quotes", "write `content:\"…\"`"));
+    }
+    let mut bytes = Vec::new();
+    // Where bytes in hexadecimal began, and a digit that waits for its second.
+    let (mut bar, mut digit) = (None::<usize>, None::<u8>);
+    while let Some(character) = cursor.rest().chars().next() {
+        let at = cursor.at();
+        cursor.skip(character.len_utf8());
+        match (bar, character) {
+            (None, '"') => return Ok(bytes),
+            (Some(bar), '"') => {
+                return Err(cursor.error(bar, "the bytes in hexadecimal do not end", "close them with `|`"));
+            }
+            (None, '|') => bar = Some(at),
+            (Some(_), '|' | ' ' | '\t') if digit.is_some() => {
+                return Err(cursor.error(
+                    at,
+                    "a byte in hexadecimal has one digit",
+                    "write two digits a byte",
+                ));
+            }
+            (Some(_), '|') => bar = None,
+            (Some(_), ' ' | '\t') => {}
+            (Some(_), _) => {
+                let Some(value) = character.to_digit(16).map(|value| value as u8) else {
+                    return Err(cursor.error(
+                        at,
+                        format!("`{}` is no digit in hexadecimal", character.escape_debug()),
+                        "write 0 to 9 or a to f, two a byte, between `|`",
+                    ));
+                };
+                digit = match digit.take() {
+                    None => Some(value),
+                    Some(high) => {
+                        bytes.push(high << 4 | value);
+                        None
+                    }
+                };
+            }
+            (None, '\\') => {
+                match cursor.rest().chars().next().filter(|escaped| r#"\";:|,'()"#.contains(*escaped)) {
+                    Some(escaped) => {
+                        bytes.push(escaped as u8);
+                        cursor.skip(1);
+                    }
+                    None => {
+                        return Err(cursor.error(
+                            at,
+                            "`\\` stands before what needs no escape",
+                            "write `\\\\` for the byte itself",
+                        ));
+                    }
+                }
+            }
+            (None, '\n') => {
+                return Err(cursor.error(at, "the content goes on behind its line", "close it with `\"`"));
+            }
+            (None, _) => bytes.extend(character.encode_utf8(&mut [0; 4]).bytes()),
+        }
+    }
+    Err(cursor.error(begin, "the content's quote is not closed", "close it with `\"`"))
+}

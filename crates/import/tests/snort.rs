@@ -1,0 +1,68 @@
+//! Real rule files: `RAVELIN_DATA=DIRECTORY` names a folder with `rules/`; without it there is nothing to do.
+
+use import::snort;
+use std::collections::BTreeMap;
+use std::io::Read;
+use std::path::Path;
+
+fn plain(path: &Path) -> Vec<u8> {
+    let mut bytes = Vec::new();
+    let file = std::fs::File::open(path).expect("a file of rules can be opened");
+    flate2::read::GzDecoder::new(file).read_to_end(&mut bytes).expect("it is a gzip file");
+    bytes
+}
+
+/// The literals of a list: number, 1 for nocase, length, bytes in hexadecimal, first sid.
+fn listed(path: &Path) -> BTreeMap<(Vec<u8>, bool), u32> {
+    let text = String::from_utf8(plain(path)).expect("a list is text");
+    let literal = |line: &str| {
+        let fields: Vec<&str> = line.split('\t').collect();
+        let digits = (0..fields[3].len()).step_by(2);
+        let bytes: Vec<u8> =
+            digits.map(|at| u8::from_str_radix(&fields[3][at..at + 2], 16).unwrap()).collect();
+        assert_eq!(bytes.len(), fields[2].parse::<usize>().unwrap());
+        ((bytes, fields[1] == "1"), fields[4].parse().unwrap())
+    };
+    text.lines().filter(|line| !line.starts_with('#')).map(literal).collect()
+}
+
+#[test]
+fn real_rules_give_the_literals_that_were_taken_from_them() {
+    let Some(data) = std::env::var_os("RAVELIN_DATA") else {
+        println!("RAVELIN_DATA names no folder of rules: nothing was read");
+        return;
+    };
+    let rules = Path::new(&data).join("rules");
+    for (file, list, count) in [
+        ("snort3-community-20240118.rules.gz", "literals-snort-community.tsv.gz", 4004),
+        ("et-open-20240421-a.rules.gz", "literals-et-a.tsv.gz", 6667),
+    ] {
+        let set = snort::read(&plain(&rules.join(file))).unwrap_or_else(|error| panic!("{file}: {error}"));
+        assert_eq!(set.rules.len(), count, "{file}");
+        let found: BTreeMap<(Vec<u8>, bool), u32> = set
+            .literals(4)
+            .into_iter()
+            .map(|literal| ((literal.bytes, literal.nocase), literal.first_sid))
+            .collect();
+        let listed = listed(&rules.join(list));
+        let missing = listed.iter().filter(|(literal, _)| !found.contains_key(literal)).count();
+        let more = found.iter().filter(|(literal, _)| !listed.contains_key(literal)).count();
+        let others = listed
+            .iter()
+            .filter(|(literal, sid)| found.get(literal).is_some_and(|found| found != *sid))
+            .count();
+        println!(
+            "{file}: {} contents, {} left out, {} literals; {missing} missing, {more} more, {others} of another sid",
+            set.contents.len(),
+            set.unmeant.len(),
+            found.len()
+        );
+        for (literal, sid) in listed.iter().filter(|(literal, _)| !found.contains_key(literal)).take(5) {
+            println!("  missing {:?} {} {sid}", String::from_utf8_lossy(&literal.0), literal.1);
+        }
+        for (literal, sid) in found.iter().filter(|(literal, _)| !listed.contains_key(literal)).take(5) {
+            println!("  more {:?} {} {sid}", String::from_utf8_lossy(&literal.0), literal.1);
+        }
+        assert_eq!((missing, more, others), (0, 0, 0), "{file}");
+    }
+}
