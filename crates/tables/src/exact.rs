@@ -4,14 +4,22 @@
 //! believe, and judges the other. Time is an argument, in nanoseconds, and never goes back: an operation whose `now` lies
 //! before the latest time the table has seen happens at that latest time.
 
+mod any;
+mod bulk;
+mod generation;
 mod hash;
+mod memory;
 mod model;
 mod order;
+mod resize;
 mod slots;
 mod table;
+mod tags;
 
+pub use any::Table;
 pub use model::Model;
-pub use table::{HashTable, Table, Table1, Table2, TableN};
+pub use resize::MOVED_AT_ONCE;
+pub use table::{HashTable, Table1, Table2, TableN};
 
 /// The most words a key may have; it has at least one.
 pub const MAX_KEY_WORDS: usize = 8;
@@ -190,6 +198,10 @@ pub trait Exact {
     /// A time before which nothing expires; `u64::MAX` if nothing ever will. After `expire(now)` it is later than `now`
     /// unless it is `u64::MAX`.
     fn next_deadline(&self) -> u64;
+    /// Changes the capacity; the entries stay. A table that holds more than its new capacity keeps them until they go: it refuses new
+    /// keys, or evicts two entries for each, until it fits. Fails, and changes nothing, where a table of that capacity could not be
+    /// made.
+    fn resize(&mut self, capacity: usize) -> Result<(), SpecError>;
     /// Entries that can be put in without any making room.
     fn free(&self) -> usize;
     /// What has happened so far.

@@ -89,6 +89,15 @@ impl Model {
         self.entries.len() >= self.spec.capacity
     }
 
+    /// Takes out the entry used longest ago, if the table evicts and there is one.
+    fn evict(&mut self) -> bool {
+        let oldest = self.recency.first().filter(|_| self.spec.evict == Evict::Lru);
+        let Some((_, key)) = oldest.cloned() else { return false };
+        self.take(&key);
+        self.statistics.evictions += 1;
+        true
+    }
+
     fn check_key(&self, key: &[u64]) {
         assert_eq!(key.len(), self.spec.key_words, "a key has the words its table declares");
     }
@@ -120,16 +129,13 @@ impl Exact for Model {
         let now = self.advance(now);
         let before = self.take(key);
         if before.is_none() && self.is_full() {
-            let oldest = self.recency.first().map(|(_, key)| key.clone());
-            match oldest.filter(|_| self.spec.evict == Evict::Lru) {
-                Some(oldest) => {
-                    self.take(&oldest);
-                    self.statistics.evictions += 1;
-                }
-                None => {
-                    self.statistics.refused += 1;
-                    return Learned::Refused;
-                }
+            if !self.evict() {
+                self.statistics.refused += 1;
+                return Learned::Refused;
+            }
+            // Full still: the table was made smaller than what it holds.
+            if self.is_full() {
+                self.evict();
             }
         }
         let permanent = before.as_ref().is_some_and(|held| held.permanent);
@@ -182,8 +188,15 @@ impl Exact for Model {
         self.deadlines.first().map_or(u64::MAX, |(deadline, _)| *deadline)
     }
 
+    fn resize(&mut self, capacity: usize) -> Result<(), SpecError> {
+        let spec = ExactSpec { capacity, ..self.spec };
+        spec.check()?;
+        self.spec = spec;
+        Ok(())
+    }
+
     fn free(&self) -> usize {
-        self.spec.capacity - self.entries.len()
+        self.spec.capacity.saturating_sub(self.entries.len())
     }
 
     fn statistics(&self) -> Statistics {

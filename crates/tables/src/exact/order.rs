@@ -2,8 +2,8 @@
 //!
 //! The idea: entries whose keys hash to the same slot share one heap item, and its bound is at or below the measure of
 //! each of them. Renewing an entry only raises its measure, so it leaves the heap alone; an item that reaches the top is
-//! held against the entries themselves and sinks if they have moved on. One item a home slot at most means that the heap
-//! never outgrows the room it was made with, whatever is inserted and removed.
+//! held against the entries themselves and sinks if they have moved on. One item a home slot at most, and one for each entry
+//! that came from another generation, means that the heap never outgrows the room it was made with, whatever is inserted and removed.
 
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
@@ -22,14 +22,20 @@ pub(super) struct Order {
 }
 
 impl Order {
-    /// For `homes` home slots; allocates all it will ever need.
-    pub(super) fn new(homes: usize) -> Result<Order, NoMemory> {
-        let bytes = homes * size_of::<Item>();
+    /// For `homes` home slots and `arriving` entries from elsewhere; allocates all it will ever need.
+    pub(super) fn new(homes: usize, arriving: usize) -> Result<Order, NoMemory> {
+        let most = homes + arriving;
+        let bytes = most * size_of::<Item>();
         let (mut items, mut queued) = (BinaryHeap::new(), Vec::new());
-        items.try_reserve_exact(homes).map_err(|_| NoMemory { bytes })?;
+        items.try_reserve_exact(most).map_err(|_| NoMemory { bytes })?;
         queued.try_reserve_exact(homes.div_ceil(64)).map_err(|_| NoMemory { bytes })?;
         queued.resize(homes.div_ceil(64), 0);
         Ok(Order { items, queued })
+    }
+
+    /// Bytes held.
+    pub(super) fn bytes(&self) -> usize {
+        self.items.capacity() * size_of::<Item>() + self.queued.len() * size_of::<u64>()
     }
 
     pub(super) fn is_queued(&self, home: usize) -> bool {
@@ -43,6 +49,13 @@ impl Order {
             self.queued[home / 64] |= 1 << (home % 64);
             self.items.push(Reverse(item(measure, home)));
         }
+    }
+
+    /// An entry that another generation held has come to live at `home`. Its measure may be below what is queued for the home slot, so
+    /// it gets an item of its own.
+    pub(super) fn admit(&mut self, home: usize, measure: u64) {
+        self.queued[home / 64] |= 1 << (home % 64);
+        self.items.push(Reverse(item(measure, home)));
     }
 
     /// A lower bound of the smallest measure; `u64::MAX` if there is none.

@@ -11,6 +11,9 @@
 //! Slots are padded to a power of two of words and the array starts at a cache line, so a slot of up to 8 words never
 //! crosses one. Every access masks the slot number with the size of the array, which is what makes unchecked access sound.
 
+use super::memory::{Lines, prefetch};
+use super::tags::WINDOW;
+
 /// The bit of a stamp that marks a permanent entry.
 pub(super) const PERMANENT: u64 = 1 << 63;
 
@@ -20,14 +23,9 @@ pub(super) struct NoMemory {
     pub(super) bytes: usize,
 }
 
-/// One cache line.
-#[derive(Clone, Copy)]
-#[repr(C, align(64))]
-struct Line([u64; 8]);
-
 /// The array. `K` is the number of key words, or 0 if it is only known at run time.
 pub(super) struct Slots<const K: usize> {
-    lines: Box<[Line]>,
+    lines: Lines,
     /// Number of slots less one; the number is a power of two.
     mask: usize,
     /// Binary logarithm of the words of a slot.
@@ -48,20 +46,27 @@ impl<const K: usize> Slots<K> {
         has_renewed: bool,
     ) -> Result<Self, NoMemory> {
         assert!(K == 0 || K == key_words, "the number of key words is part of the type");
-        let slots = slots.next_power_of_two().max(4);
+        let slots = Self::number(slots);
         let learned_at = 1 + key_words + value_words;
         let renewed_at = learned_at + usize::from(has_learned);
         let words = (renewed_at + usize::from(has_renewed)).next_power_of_two();
         let count = (slots * words).div_ceil(8);
-        let mut lines = Vec::new();
-        lines.try_reserve_exact(count).map_err(|_| NoMemory { bytes: count * size_of::<Line>() })?;
-        lines.resize(count, Line([0; 8]));
-        let lines = lines.into_boxed_slice();
+        let lines = Lines::zeroed(count)?;
         let (mask, shift) = (slots - 1, words.trailing_zeros());
         // Absent times are never asked for; the offset 0 keeps even a mistaken access inside the slot.
         let learned_at = if has_learned { learned_at } else { 0 };
         let renewed_at = if has_renewed { renewed_at } else { 0 };
         Ok(Slots { lines, mask, shift, key_words, value_words, learned_at, renewed_at })
+    }
+
+    /// How many slots there are where so many are asked for.
+    pub(super) fn number(slots: usize) -> usize {
+        slots.next_power_of_two().max(WINDOW)
+    }
+
+    /// Bytes held.
+    pub(super) fn bytes(&self) -> usize {
+        self.lines.bytes()
     }
 
     /// Number of slots less one.
@@ -162,23 +167,27 @@ impl<const K: usize> Slots<K> {
         }
     }
 
+    /// Copies a whole slot of another array with slots of the same shape.
+    pub(super) fn copy_from(&mut self, other: &Self, from: usize, to: usize) {
+        assert!(self.shift == other.shift, "slots of one table have one shape");
+        for offset in 0..1 << self.shift {
+            let word = other.word(from, offset);
+            self.set_word(to, offset, word);
+        }
+    }
+
+    /// All slots before this one are empty for good: memory that lies wholly before it may be given back.
+    pub(super) fn passed(&mut self, slot: usize) {
+        let words = slot << self.shift;
+        if words.is_multiple_of(8) {
+            self.lines.clear_page_before(words / 8);
+        }
+    }
+
     /// Asks the processor to fetch the line of a slot that will be used soon.
     #[inline(always)]
     pub(super) fn prefetch(&self, slot: usize) {
-        let place = self.place(slot);
-        #[cfg(target_arch = "x86_64")]
-        // SAFETY: a prefetch reads nothing and faults at no address; SSE is part of x86-64.
-        unsafe {
-            use std::arch::x86_64::{_MM_HINT_T0, _mm_prefetch};
-            _mm_prefetch::<_MM_HINT_T0>(place.cast());
-        }
-        #[cfg(target_arch = "aarch64")]
-        // SAFETY: a prefetch reads nothing and faults at no address.
-        unsafe {
-            std::arch::asm!("prfm pstl1keep, [{}]", in(reg) place, options(nostack, preserves_flags));
-        }
-        #[cfg(not(any(target_arch = "x86_64", target_arch = "aarch64")))]
-        let _ = place;
+        prefetch(self.place(slot));
     }
 
     #[inline(always)]

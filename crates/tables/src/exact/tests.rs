@@ -13,6 +13,9 @@ enum Operation {
     Remove(u64),
     Wait(i64),
     Expire,
+    Resize(usize),
+    MoveSome,
+    Bulk(Vec<u64>, bool),
 }
 
 fn operations() -> impl Strategy<Value = Vec<Operation>> {
@@ -32,6 +35,9 @@ fn operations() -> impl Strategy<Value = Vec<Operation>> {
         2 => key.prop_map(Operation::Remove),
         3 => wait.prop_map(Operation::Wait),
         2 => Just(Operation::Expire),
+        1 => prop_oneof![8 => 0..24usize, 2 => 24..300usize, 1 => Just(MAX_CAPACITY + 1)].prop_map(Operation::Resize),
+        1 => Just(Operation::MoveSome),
+        1 => (prop::collection::vec(0..24u64, 0..70), any::<bool>()).prop_map(|(keys, marks)| Operation::Bulk(keys, marks)),
     ];
     prop::collection::vec(operation, 1..300)
 }
@@ -74,6 +80,7 @@ fn check_agreement(spec: ExactSpec, operations: &[Operation]) -> Result<(), Test
     let mut model = Model::new(spec).expect("a valid spec");
     let mut now = 0u64;
     for operation in operations {
+        let left = table.left_to_move();
         match *operation {
             Operation::Find(k) => {
                 prop_assert_eq!(table.find(&key(&spec, k), now), model.find(&key(&spec, k), now))
@@ -96,7 +103,37 @@ fn check_agreement(spec: ExactSpec, operations: &[Operation]) -> Result<(), Test
                 prop_assert_eq!(table.expire(now), model.expire(now));
                 prop_assert!(table.next_deadline() > now || table.next_deadline() == u64::MAX);
             }
+            Operation::Resize(capacity) => {
+                prop_assert_eq!(table.resize(capacity), model.resize(capacity));
+                prop_assert_eq!(table.spec(), model.spec());
+            }
+            Operation::MoveSome => prop_assert_eq!(table.move_some(), table.left_to_move()),
+            Operation::Bulk(ref numbers, marks) => {
+                let keys: Vec<u64> = numbers.iter().flat_map(|number| key(&spec, *number)).collect();
+                let first = |value: &[u64]| value.first().copied().unwrap_or(0);
+                let expected: Vec<u64> = (numbers.iter())
+                    .map(|number| match (key(&spec, *number), marks) {
+                        (key, true) => model.find(&key, now).map_or(99, first),
+                        (key, false) => model.peek(&key).map_or(99, first),
+                    })
+                    .collect();
+                let mut values = vec![0; numbers.len()];
+                match marks {
+                    true => table.find_bulk(&keys, now, 99, &mut values),
+                    false => table.peek_bulk(&keys, 99, &mut values),
+                }
+                prop_assert_eq!(values, expected);
+            }
         }
+        let (moves, lookups) = match operation {
+            Operation::Bulk(numbers, _) => (MOVED_AT_ONCE + 1, numbers.len()),
+            Operation::Expire | Operation::Resize(_) => (usize::MAX, 1),
+            _ => (MOVED_AT_ONCE + 1, 1),
+        };
+        // An eviction may take an entry that has not moved, or two.
+        prop_assert!(
+            left.saturating_sub(table.left_to_move()) <= moves.saturating_mul(lookups).saturating_add(2)
+        );
         prop_assert!(table.next_deadline() <= model.next_deadline());
         prop_assert_eq!(table.statistics(), model.statistics());
         prop_assert_eq!(table.free(), model.free());
@@ -256,4 +293,78 @@ fn larger_tables_agree_too() {
     assert_eq!(table.entries(), model.entries());
     let counts = table.statistics();
     assert!(counts.evictions > 1000 && counts.expired > 1000 && counts.removed > 1000, "{counts:?}");
+}
+
+#[test]
+fn a_table_in_use_grows_and_shrinks_a_few_entries_at_a_time() {
+    let spec = ExactSpec { value_words: 1, ..spec(20_000, Some(1 << 40), Some(1 << 41), Evict::Lru) };
+    let mut table = Table::new(spec).expect("a valid spec");
+    let mut model = Model::new(spec).expect("a valid spec");
+    let mut random = crate::generate::Random::new(1);
+    let (mut longest, mut most_bytes) = (0, 0);
+    for now in 0..200_000u64 {
+        // Up to 150,000 and down to 1,000, several times before what was begun has ended.
+        let capacity = [150_000, 40_000, 1_000, 90_000][(now / 11_000 % 4) as usize];
+        if now % 11_000 == 0 {
+            let before = table.left_to_move();
+            assert_eq!(table.resize(capacity), Ok(()));
+            assert_eq!(model.resize(capacity), Ok(()));
+            assert!(table.left_to_move() >= before, "a resize moves nothing by itself");
+        }
+        let key = [random.below(60_000) | 1 << 40];
+        let left = table.left_to_move();
+        match random.below(8) {
+            0..5 => assert_eq!(table.learn(&key, &[now], now), model.learn(&key, &[now], now)),
+            5 => assert_eq!(table.remove(&key), model.remove(&key)),
+            6 => assert_eq!(table.peek(&key), model.peek(&key)),
+            _ => assert_eq!(table.find(&key, now), model.find(&key, now)),
+        }
+        assert_eq!(table.statistics(), model.statistics());
+        longest = longest.max(left.saturating_sub(table.left_to_move()));
+        most_bytes = most_bytes.max(table.bytes());
+    }
+    assert_eq!(table.entries(), model.entries());
+    // Those it moves on the way, the one it asks for, and two that are evicted.
+    assert!((2..=MOVED_AT_ONCE + 3).contains(&longest), "one operation moved {longest} entries");
+    // Two large generations: 2^19 slots of 64 bytes with their tags and orders, twice.
+    assert!(most_bytes < 2 * (1 << 19) * (64 + 1 + 2 * 16 + 8), "{most_bytes} bytes");
+    while table.move_some() > 0 {}
+    table.resize(1_000).expect("a valid capacity");
+    while table.move_some() > 0 {}
+    assert!(table.statistics().entries > 1_000 || table.bytes() < 4096 * (64 + 1 + 48), "{}", table.bytes());
+}
+
+#[test]
+fn a_million_entries_change_their_table_without_a_long_operation() {
+    let spec = spec(1_000_000, None, None, Evict::Refuse);
+    let mut table = Table::new(spec).expect("a valid spec");
+    for number in 0..1_000_000u64 {
+        assert_eq!(table.learn(&[number], &[number ^ 5], 0), Learned::New);
+    }
+    let small = table.bytes();
+    table.resize(2_000_000).expect("a valid capacity");
+    assert_eq!(table.left_to_move(), 1_000_000);
+    assert!(table.bytes() <= 3 * small + 4096);
+    let (mut longest, mut operations, mut next) = (0, 0u64, 1_000_000u64);
+    while table.left_to_move() > 0 {
+        let left = table.left_to_move();
+        assert_eq!(
+            table.find(&[operations * 7919 % 1_000_000], 0),
+            Some(&[(operations * 7919 % 1_000_000) ^ 5][..])
+        );
+        longest = longest.max(left - table.left_to_move());
+        let left = table.left_to_move();
+        assert_eq!(table.learn(&[next], &[next ^ 5], 0), Learned::New);
+        longest = longest.max(left - table.left_to_move());
+        next += 1;
+        operations += 1;
+    }
+    assert!(longest <= MOVED_AT_ONCE + 1, "one operation moved {longest} entries");
+    assert!(operations < 200_000, "{operations} lookups and as many new keys until all had moved");
+    let mut values = vec![0; 64];
+    for first in (0..next - 64).step_by(64) {
+        let keys: Vec<u64> = (first..first + 64).collect();
+        table.peek_bulk(&keys, u64::MAX, &mut values);
+        assert!(keys.iter().zip(&values).all(|(key, value)| key ^ 5 == *value));
+    }
 }

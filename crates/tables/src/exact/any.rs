@@ -1,0 +1,141 @@
+//! The fast exact table for keys of any width: one of three, chosen by the number of key words when it is made.
+
+use super::slots::NoMemory;
+use super::table::{HashTable, Table1, Table2, TableN};
+use super::{Entry, Exact, ExactSpec, Learned, SpecError, Statistics};
+
+/// A fast exact table for any number of key words. Everything is allocated when it is made.
+///
+/// ```
+/// use tables::exact::{Evict, Exact, ExactSpec, Learned, Table};
+///
+/// let spec = ExactSpec {
+///     key_words: 1, value_words: 1, capacity: 1024, idle: None, age: Some(300), evict: Evict::Lru, seed: 1,
+/// };
+/// let mut hosts = Table::new(spec)?;
+/// assert_eq!(hosts.learn(&[0xa], &[1], 10), Learned::New);
+/// assert_eq!(hosts.find(&[0xa], 20), Some(&[1][..]));
+/// assert_eq!(hosts.expire(310), 1);
+/// assert_eq!(hosts.find(&[0xa], 310), None);
+/// # Ok::<(), tables::exact::SpecError>(())
+/// ```
+pub enum Table {
+    /// Keys of one word.
+    One(Table1),
+    /// Keys of two words.
+    Two(Table2),
+    /// Keys of three words or more.
+    Any(TableN),
+}
+
+/// Calls one method on whichever table it is.
+macro_rules! dispatch {
+    ($table:expr, $inner:ident => $call:expr) => {
+        match $table {
+            Table::One($inner) => $call,
+            Table::Two($inner) => $call,
+            Table::Any($inner) => $call,
+        }
+    };
+}
+
+impl Table {
+    /// An empty table; fails if the spec asks for more than there can be.
+    pub fn new(spec: ExactSpec) -> Result<Table, SpecError> {
+        spec.check()?;
+        let made = match spec.key_words {
+            1 => HashTable::made(spec).map(Table::One),
+            2 => HashTable::made(spec).map(Table::Two),
+            _ => HashTable::made(spec).map(Table::Any),
+        };
+        made.map_err(|NoMemory { bytes }| SpecError::Memory { capacity: spec.capacity, bytes })
+    }
+
+    /// The shape and the rules it was made with, and the capacity it has now.
+    pub fn spec(&self) -> &ExactSpec {
+        dispatch!(self, table => table.spec())
+    }
+
+    /// Bytes held, without what allocators add; twice as many or more while entries are being moved after a resize.
+    pub fn bytes(&self) -> usize {
+        dispatch!(self, table => table.bytes())
+    }
+
+    /// Starts to fetch the slot that `key` belongs in, so that an operation on it some time later need not wait for memory.
+    #[inline]
+    pub fn prefetch(&self, key: &[u64]) {
+        dispatch!(self, table => table.prefetch(key))
+    }
+
+    /// The first value word of each key (0 in a set), or `missing` for a key that is not there, without any effect. Keys lie one after
+    /// the other; what is looked up ends with the keys or with the room for values.
+    pub fn peek_bulk(&self, keys: &[u64], missing: u64, values: &mut [u64]) {
+        dispatch!(self, table => table.peek_bulk(keys, missing, values))
+    }
+
+    /// [`Table::peek_bulk`] that renews what it finds, as [`Exact::find`] for one key after the other.
+    pub fn find_bulk(&mut self, keys: &[u64], now: u64, missing: u64, values: &mut [u64]) {
+        dispatch!(self, table => table.find_bulk(keys, now, missing, values))
+    }
+
+    /// Entries that still lie where they were before a resize. Each operation that does not find its key where it lies now moves up
+    /// to [`MOVED_AT_ONCE`](super::MOVED_AT_ONCE) of them.
+    pub fn left_to_move(&self) -> usize {
+        dispatch!(self, table => table.left_to_move())
+    }
+
+    /// Moves up to [`MOVED_AT_ONCE`](super::MOVED_AT_ONCE) entries, for a caller with time to spare; how many are left.
+    pub fn move_some(&mut self) -> usize {
+        dispatch!(self, table => table.move_some())
+    }
+}
+
+impl Exact for Table {
+    #[inline]
+    fn find(&mut self, key: &[u64], now: u64) -> Option<&[u64]> {
+        dispatch!(self, table => table.find(key, now))
+    }
+
+    #[inline]
+    fn peek(&self, key: &[u64]) -> Option<&[u64]> {
+        dispatch!(self, table => table.peek(key))
+    }
+
+    #[inline]
+    fn learn(&mut self, key: &[u64], value: &[u64], now: u64) -> Learned {
+        dispatch!(self, table => table.learn(key, value, now))
+    }
+
+    fn insert_permanent(&mut self, key: &[u64], value: &[u64]) -> bool {
+        dispatch!(self, table => table.insert_permanent(key, value))
+    }
+
+    fn remove(&mut self, key: &[u64]) -> bool {
+        dispatch!(self, table => table.remove(key))
+    }
+
+    fn expire(&mut self, now: u64) -> u64 {
+        dispatch!(self, table => table.expire(now))
+    }
+
+    #[inline]
+    fn next_deadline(&self) -> u64 {
+        dispatch!(self, table => table.next_deadline())
+    }
+
+    fn resize(&mut self, capacity: usize) -> Result<(), SpecError> {
+        dispatch!(self, table => table.resize(capacity))
+    }
+
+    fn free(&self) -> usize {
+        dispatch!(self, table => table.free())
+    }
+
+    fn statistics(&self) -> Statistics {
+        dispatch!(self, table => table.statistics())
+    }
+
+    fn entries(&self) -> Vec<Entry> {
+        dispatch!(self, table => table.entries())
+    }
+}

@@ -1,0 +1,115 @@
+//! Bulk lookups: many keys at once, so that their memory accesses overlap and no branch has to be guessed.
+//!
+//! The idea: in groups of [`GROUP`], first all keys are hashed and their windows of tags fetched; then the tags tell for each key the
+//! slot it must lie in or that it is not there, and the slots are fetched; then keys are compared. Only what the tags could not settle
+//! (fewer than one key in fifty, with half of the slots taken) is looked for slot by slot.
+
+use super::generation::{Generation, same};
+use super::table::HashTable;
+use super::tags::{Sight, Tags};
+
+/// Keys in flight. Two accesses each more than fill the processor's queues, and the group's notes fit the nearest cache.
+const GROUP: usize = 64;
+
+/// The slot of a key that is not there.
+const ABSENT: u32 = u32::MAX;
+
+/// Where the keys of a group most likely lie.
+struct Sights {
+    /// Slots, less than 2^30; or [`ABSENT`].
+    slots: [u32; GROUP],
+}
+
+impl<const K: usize> Generation<K> {
+    /// Where the keys, a group at most, lie; fetches their slots.
+    #[inline(always)]
+    fn sight(&self, keys: &[u64], sights: &mut Sights) {
+        let words = self.slots.key_words();
+        let mut hashes = [0u64; GROUP];
+        for (key, noted) in keys.chunks_exact(words).zip(&mut hashes) {
+            let (hash, home) = self.hash_and_home(key);
+            *noted = hash;
+            self.tags.prefetch(home);
+        }
+        let count = keys.len() / words;
+        for (hash, noted) in hashes[..count].iter().zip(&mut sights.slots) {
+            let home = *hash as usize & self.slots.mask();
+            *noted = match self.tags.sight(home, Tags::of(*hash)) {
+                Sight::Likely(behind) => {
+                    let slot = (home + behind) & self.slots.mask();
+                    self.slots.prefetch(slot);
+                    slot as u32
+                }
+                Sight::Absent => ABSENT,
+            };
+        }
+    }
+
+    /// The slot of a key of which the tags say this.
+    #[inline(always)]
+    fn confirmed(&self, key: &[u64], sight: u32) -> Option<usize> {
+        if sight == ABSENT {
+            return None;
+        }
+        let slot = sight as usize;
+        if same(self.slots.key(slot), key) && self.slots.stamp(slot) != 0 {
+            return Some(slot);
+        }
+        self.probe(key).ok()
+    }
+
+    /// The first word of the value in a slot; 0 in a set.
+    #[inline(always)]
+    fn first_or_zero(&self, slot: usize) -> u64 {
+        self.slots.value(slot).first().copied().unwrap_or(0)
+    }
+}
+
+impl<const K: usize> HashTable<K> {
+    /// [`Table::peek_bulk`](super::Table::peek_bulk).
+    pub fn peek_bulk(&self, keys: &[u64], missing: u64, values: &mut [u64]) {
+        let words = self.current.slots.key_words();
+        let mut sights = Sights { slots: [ABSENT; GROUP] };
+        for (keys, values) in keys.chunks(words * GROUP).zip(values.chunks_mut(GROUP)) {
+            self.current.sight(keys, &mut sights);
+            for ((key, sight), value) in keys.chunks_exact(words).zip(&sights.slots).zip(values) {
+                *value = match self.current.confirmed(key, *sight) {
+                    Some(slot) => self.current.first_or_zero(slot),
+                    None if self.older.is_empty() => missing,
+                    None => self.peek_older(key, missing),
+                };
+            }
+        }
+    }
+
+    /// [`Table::find_bulk`](super::Table::find_bulk).
+    pub fn find_bulk(&mut self, keys: &[u64], now: u64, missing: u64, values: &mut [u64]) {
+        let words = self.current.slots.key_words();
+        let mut sights = Sights { slots: [ABSENT; GROUP] };
+        let (now, marks) = (self.advance(now), self.marks);
+        for (keys, values) in keys.chunks(words * GROUP).zip(values.chunks_mut(GROUP)) {
+            self.current.sight(keys, &mut sights);
+            let is_settled = self.older.is_empty();
+            for ((key, sight), value) in keys.chunks_exact(words).zip(&sights.slots).zip(values) {
+                *value = match self.current.confirmed(key, *sight) {
+                    Some(slot) => {
+                        self.renew(slot, now, marks);
+                        self.current.first_or_zero(slot)
+                    }
+                    None if is_settled => missing,
+                    // An earlier key of the group may have had this one moved, so it is looked for anew.
+                    None => match self.find_inline(key, now, marks) {
+                        Some(found) => found.first().copied().unwrap_or(0),
+                        None => missing,
+                    },
+                };
+            }
+        }
+    }
+
+    #[cold]
+    fn peek_older(&self, key: &[u64], missing: u64) -> u64 {
+        let found = self.older.iter().find_map(|older| older.peek(key));
+        found.map_or(missing, |value| value.first().copied().unwrap_or(0))
+    }
+}

@@ -1,0 +1,241 @@
+//! The entries of a table in one array of slots, with their orders: what is replaced when a table changes its size.
+//!
+//! The idea: a lookup touches one slot, in one cache line for narrow keys, and a hit writes nothing but that slot's number
+//! and time. What must be known across entries (who expires first, who was used longest ago) is kept as lower bounds in
+//! two heaps that are put right only when something reaches the top, so hits and confirming learns never pay for order.
+//! Slots number twice the capacity or more and deletion shifts entries back, so probes stay short without tombstones.
+
+use super::hash::Hash;
+use super::order::Order;
+use super::slots::{NoMemory, PERMANENT, Slots};
+use super::tags::Tags;
+use super::{Entry, Evict, ExactSpec, MARK_AGE, MARK_IDLE};
+
+/// Entries with keys of `K` words; `K` = 0 leaves the number to the spec.
+pub(super) struct Generation<const K: usize> {
+    pub(super) slots: Slots<K>,
+    pub(super) tags: Tags,
+    hash: Hash,
+    entries: usize,
+    deadlines: Option<Order>,
+    /// Oldest first; empty until the table is full for the first time.
+    recency: Option<Order>,
+}
+
+impl<const K: usize> Generation<K> {
+    /// Room for `room` entries, `arriving` of which may come from another generation.
+    pub(super) fn new(spec: &ExactSpec, room: usize, arriving: usize) -> Result<Self, NoMemory> {
+        let (has_age, has_idle) = (spec.age.is_some(), spec.idle.is_some());
+        let slots = Slots::new(room * 2, spec.key_words, spec.value_words, has_age, has_idle)?;
+        let homes = slots.mask() + 1;
+        let order = |kept: bool| kept.then(|| Order::new(homes, arriving)).transpose();
+        Ok(Generation {
+            tags: Tags::new(homes)?,
+            slots,
+            hash: Hash::new(spec.seed),
+            entries: 0,
+            deadlines: order(has_age || has_idle)?,
+            recency: order(spec.evict == Evict::Lru)?,
+        })
+    }
+
+    /// Entries held.
+    pub(super) fn len(&self) -> usize {
+        self.entries
+    }
+
+    /// Bytes held, without what allocators add.
+    pub(super) fn bytes(&self) -> usize {
+        let orders = [&self.deadlines, &self.recency];
+        let orders: usize = orders.into_iter().flatten().map(Order::bytes).sum();
+        self.slots.bytes() + self.tags.bytes() + orders
+    }
+
+    /// The hash of a key and the slot that it belongs in if nothing is in its way.
+    #[inline(always)]
+    pub(super) fn hash_and_home(&self, key: &[u64]) -> (u64, usize) {
+        let hash = self.hash.of(&key[..self.slots.key_words()]);
+        (hash, hash as usize & self.slots.mask())
+    }
+
+    /// The slot of `key`, or the empty slot where it belongs.
+    #[inline(always)]
+    pub(super) fn probe(&self, key: &[u64]) -> Result<usize, usize> {
+        assert_eq!(key.len(), self.slots.key_words(), "a key has the words its table declares");
+        let mut slot = self.hash_and_home(key).1;
+        loop {
+            // At most half of the slots are taken, so an empty one ends every probe.
+            if self.slots.stamp(slot) == 0 {
+                return Err(slot);
+            }
+            if same(self.slots.key(slot), key) {
+                return Ok(slot);
+            }
+            slot = self.after(slot);
+        }
+    }
+
+    #[inline(always)]
+    fn after(&self, slot: usize) -> usize {
+        (slot + 1) & self.slots.mask()
+    }
+
+    /// Fills an empty slot, without telling the orders.
+    pub(super) fn put(&mut self, slot: usize, key: &[u64], value: &[u64], stamp: u64, now: u64, marks: u8) {
+        self.slots.set_entry(slot, key, value);
+        self.slots.set_stamp(slot, stamp);
+        if marks & MARK_AGE != 0 {
+            self.slots.set_learned(slot, now);
+        }
+        if marks & MARK_IDLE != 0 {
+            self.slots.set_renewed(slot, now);
+        }
+        self.tags.set(slot, Tags::of(self.hash_and_home(key).0));
+        self.entries += 1;
+    }
+
+    /// Tells the orders of a new entry, learned now. The recency order is kept only if the table has been full before.
+    pub(super) fn enqueue(&mut self, key: &[u64], deadline: Option<u64>, recent: Option<u64>) {
+        let home = self.hash_and_home(key).1;
+        if let (Some(deadlines), Some(deadline)) = (&mut self.deadlines, deadline) {
+            // Time never goes back, so no entry's deadline lies beyond that of one learned now.
+            deadlines.add(home, deadline);
+        }
+        if let (Some(recency), Some(recent)) = (&mut self.recency, recent) {
+            recency.add(home, recent);
+        }
+    }
+
+    /// Takes over an entry of another generation; gives its slot here.
+    pub(super) fn adopt(&mut self, other: &mut Self, from: usize, spec: &ExactSpec, is_full: bool) -> usize {
+        let key = other.slots.key(from);
+        let (hash, home) = self.hash_and_home(key);
+        let (Ok(slot) | Err(slot)) = self.probe(key);
+        self.slots.copy_from(&other.slots, from, slot);
+        self.tags.set(slot, Tags::of(hash));
+        self.entries += 1;
+        if let (Some(deadlines), Some(deadline)) = (&mut self.deadlines, deadline(&self.slots, spec, slot)) {
+            deadlines.admit(home, deadline);
+        }
+        let stamp = self.slots.stamp(slot);
+        if let Some(recency) = self.recency.as_mut().filter(|_| is_full && stamp & PERMANENT == 0) {
+            recency.admit(home, stamp);
+        }
+        other.vacate(from);
+        slot
+    }
+
+    /// Puts all entries in the order of recency; for the moment when the table is full for the first time.
+    pub(super) fn order_by_recency(&mut self) {
+        let Some(recency) = &mut self.recency else { return };
+        let (slots, hash) = (&self.slots, &self.hash);
+        for slot in 0..=slots.mask() {
+            if slots.stamp(slot) == 0 {
+                continue;
+            }
+            let home = hash.of(slots.key(slot)) as usize & slots.mask();
+            if !recency.is_queued(home)
+                && let Some((stamp, _)) = least(slots, hash, home, |slot| recent(slots, slot))
+            {
+                recency.add(home, stamp);
+            }
+        }
+    }
+
+    /// The entry used longest ago that is not permanent: its stamp and slot.
+    pub(super) fn oldest(&mut self) -> Option<(u64, usize)> {
+        let (slots, hash) = (&self.slots, &self.hash);
+        let first = |home| least(slots, hash, home, |slot| recent(slots, slot));
+        let slot = self.recency.as_mut()?.first(u64::MAX, first)?;
+        Some((self.slots.stamp(slot), slot))
+    }
+
+    /// The slot of an entry whose deadline is at or before `now`.
+    pub(super) fn due(&mut self, spec: &ExactSpec, now: u64) -> Option<usize> {
+        let (slots, hash) = (&self.slots, &self.hash);
+        let first = |home| least(slots, hash, home, |slot| deadline(slots, spec, slot));
+        self.deadlines.as_mut()?.first(now, first)
+    }
+
+    /// A time before which nothing expires.
+    pub(super) fn bound(&self) -> u64 {
+        self.deadlines.as_ref().map_or(u64::MAX, Order::bound)
+    }
+
+    /// Empties a slot and shifts back the entries that probed past it.
+    pub(super) fn vacate(&mut self, slot: usize) {
+        let mask = self.slots.mask();
+        let (mut hole, mut next) = (slot, self.after(slot));
+        while self.slots.stamp(next) != 0 {
+            let home = self.hash_and_home(self.slots.key(next)).1;
+            let (from_home, from_hole) = (next.wrapping_sub(home) & mask, next.wrapping_sub(hole) & mask);
+            if from_home >= from_hole {
+                self.slots.copy(next, hole);
+                self.tags.copy(next, hole);
+                hole = next;
+            }
+            next = self.after(next);
+        }
+        self.slots.set_stamp(hole, 0);
+        self.tags.set(hole, 0);
+        self.entries -= 1;
+    }
+
+    /// Adds all entries, in no order.
+    pub(super) fn list(&self, spec: &ExactSpec, entries: &mut Vec<Entry>) {
+        let taken = (0..=self.slots.mask()).filter(|slot| self.slots.stamp(*slot) != 0);
+        entries.extend(taken.map(|slot| Entry {
+            key: self.slots.key(slot).to_vec(),
+            value: self.slots.value(slot).to_vec(),
+            permanent: self.slots.stamp(slot) & PERMANENT != 0,
+            deadline: deadline(&self.slots, spec, slot),
+        }));
+    }
+}
+
+/// What orders an entry by recency; `None` if it is permanent.
+#[inline]
+fn recent<const K: usize>(slots: &Slots<K>, slot: usize) -> Option<u64> {
+    Some(slots.stamp(slot)).filter(|stamp| stamp & PERMANENT == 0)
+}
+
+/// When the entry in a taken slot expires; `None` for never.
+#[inline]
+fn deadline<const K: usize>(slots: &Slots<K>, spec: &ExactSpec, slot: usize) -> Option<u64> {
+    if slots.stamp(slot) & PERMANENT != 0 {
+        return None;
+    }
+    spec.deadline(slots.learned(slot), slots.renewed(slot))
+}
+
+/// The smallest measure among the entries that belong at `home`, with the slot it was found in.
+fn least<const K: usize>(
+    slots: &Slots<K>,
+    hash: &Hash,
+    home: usize,
+    measure: impl Fn(usize) -> Option<u64>,
+) -> Option<(u64, usize)> {
+    let mut found: Option<(u64, usize)> = None;
+    let mut slot = home;
+    while slots.stamp(slot) != 0 {
+        if hash.of(slots.key(slot)) as usize & slots.mask() == home
+            && let Some(measure) = measure(slot).filter(|m| found.is_none_or(|(least, _)| *m < least))
+        {
+            found = Some((measure, slot));
+        }
+        slot = (slot + 1) & slots.mask();
+    }
+    found
+}
+
+/// Whether the words are the same; a loop, since a call to compare so few bytes would cost more than the comparison.
+#[inline(always)]
+pub(super) fn same(one: &[u64], other: &[u64]) -> bool {
+    if one.len() != other.len() {
+        return false;
+    }
+    if let ([a], [b]) = (one, other) {
+        return a == b;
+    }
+    one.iter().zip(other).all(|(a, b)| a == b)
+}

@@ -1,0 +1,121 @@
+//! Changing the capacity of a table that is in use, a few entries at a time.
+//!
+//! The idea: a resize makes an empty generation of the new size and sets the old one aside; nothing else happens then. From there on
+//! an operation that does not find its key in the current generation looks for it in the older ones, takes it over, and moves a few
+//! more entries, slot after slot; memory behind them is given back as it empties. So the longest operation is as long as any other
+//! but for [`MOVED_AT_ONCE`] moves, whatever the size. There are never more than [`MOST_OLDER`] older generations: a resize that
+//! would need another one first empties the oldest.
+
+use super::generation::Generation;
+use super::slots::{NoMemory, Slots};
+use super::table::HashTable;
+use super::{Entry, ExactSpec, SpecError};
+
+/// The most entries that one operation moves after a resize, besides the one it asks for.
+pub const MOVED_AT_ONCE: usize = 8;
+/// The most slots that one operation passes; at most half of the slots are taken.
+const PASSED_AT_ONCE: usize = 4 * MOVED_AT_ONCE;
+/// The most generations whose entries have not all moved.
+pub(super) const MOST_OLDER: usize = 3;
+
+/// A generation that is being emptied.
+pub(super) struct Older<const K: usize> {
+    generation: Generation<K>,
+    /// All slots before this one are empty.
+    next: usize,
+}
+
+impl<const K: usize> Older<K> {
+    pub(super) fn generation(&mut self) -> &mut Generation<K> {
+        &mut self.generation
+    }
+
+    pub(super) fn bound(&self) -> u64 {
+        self.generation.bound()
+    }
+
+    pub(super) fn bytes(&self) -> usize {
+        self.generation.bytes()
+    }
+
+    pub(super) fn peek(&self, key: &[u64]) -> Option<&[u64]> {
+        self.generation.probe(key).ok().map(|slot| self.generation.slots.value(slot))
+    }
+
+    pub(super) fn list(&self, spec: &ExactSpec, entries: &mut Vec<Entry>) {
+        self.generation.list(spec, entries);
+    }
+
+    /// Whether nothing is left in it.
+    fn is_done(&self) -> bool {
+        self.generation.len() == 0
+    }
+}
+
+impl<const K: usize> HashTable<K> {
+    /// [`Table::left_to_move`](super::Table::left_to_move).
+    pub fn left_to_move(&self) -> usize {
+        self.older.iter().map(|older| older.generation.len()).sum()
+    }
+
+    /// [`Table::move_some`](super::Table::move_some).
+    pub fn move_some(&mut self) -> usize {
+        if self.older.is_empty() { 0 } else { self.pass(PASSED_AT_ONCE, MOVED_AT_ONCE) }
+    }
+
+    /// [`Exact::resize`](super::Exact::resize).
+    pub(super) fn resize_to(&mut self, capacity: usize) -> Result<(), SpecError> {
+        let spec = ExactSpec { capacity, ..self.spec };
+        spec.check()?;
+        let held = self.len();
+        let room = capacity.max(held);
+        if Slots::<K>::number(room * 2) != self.current.slots.mask() + 1 {
+            let made = Generation::new(&spec, room, held);
+            let made = made.map_err(|NoMemory { bytes }| SpecError::Memory { capacity, bytes })?;
+            while self.older.len() >= MOST_OLDER {
+                self.pass(usize::MAX, usize::MAX);
+            }
+            let generation = std::mem::replace(&mut self.current, made);
+            if generation.len() > 0 {
+                self.older.push(Older { generation, next: 0 });
+            }
+        }
+        self.spec = spec;
+        Ok(())
+    }
+
+    /// Takes `key` over from an older generation, if one holds it, and moves some more; gives its slot.
+    #[cold]
+    #[inline(never)]
+    pub(super) fn fetch_older(&mut self, key: &[u64]) -> Option<usize> {
+        if self.older.is_empty() {
+            return None;
+        }
+        let slot = self.older.iter_mut().find_map(|older| {
+            let from = older.generation.probe(key).ok()?;
+            Some(self.current.adopt(&mut older.generation, from, &self.spec, self.has_been_full))
+        });
+        // Taking over more fills empty slots and shifts nothing, so the slot stays where it is.
+        self.pass(PASSED_AT_ONCE, MOVED_AT_ONCE);
+        slot
+    }
+
+    /// Moves entries of the oldest generation until so many slots have been passed or entries moved; how many are left in all.
+    fn pass(&mut self, mut slots: usize, mut moves: usize) -> usize {
+        if let Some(older) = self.older.first_mut() {
+            while slots > 0 && moves > 0 && !older.is_done() {
+                if older.generation.slots.stamp(older.next) != 0 {
+                    // The slot may be filled again by an entry that shifts back, so it is looked at once more.
+                    self.current.adopt(&mut older.generation, older.next, &self.spec, self.has_been_full);
+                    moves -= 1;
+                } else {
+                    slots -= 1;
+                    older.next += 1;
+                    older.generation.slots.passed(older.next);
+                }
+            }
+        }
+        self.older.retain(|older| !older.is_done());
+        self.left_to_move()
+    }
+}
