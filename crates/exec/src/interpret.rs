@@ -7,11 +7,13 @@ pub use arithmetic::{binary, compare};
 pub use observe::{Observer, Silent};
 
 use crate::load::LoadError;
-use crate::outputs::{self, Cause, Now, Output, Outputs};
+use crate::outputs::{self, Cause, Now, Output, Outputs, appended};
 use crate::pack::{MAX_WORDS, Packing};
 use crate::processor::{BackEnd, Processor, TableReport};
 use crate::state::{RunHandler, State};
-use lang::ir::{self, BlockId, Function, Instruction, NO_SUCH_PORT, Op, Program, Terminator, Value};
+use lang::ir::{
+    self, BlockId, Function, Instruction, NO_SUCH_PORT, Op, Program, Terminator, Value, checksum,
+};
 use packet::batch::Batch;
 use packet::fragment::Fragmenting;
 use packet::resize::Resizable;
@@ -249,6 +251,13 @@ impl<O: Observer> Run<'_, '_, O> {
                 self.bytes(*base, *offset, *bytes).copy_from_slice(&big_endian[16 - usize::from(*bytes)..]);
                 Vec::new()
             }
+            Op::Checksum { base, bytes, more } => {
+                let start = self.value(*base) as usize;
+                let more = more.map_or(0, |more| self.value(more) as usize);
+                let end = (start + *bytes as usize + more).min(self.captured());
+                let frame: &[u8] = self.packet.as_ref().map_or(&[], |packet| &*packet.frame);
+                one(checksum::sum(frame.get(start..end).unwrap_or_default()).into())
+            }
             Op::InPort => one(self.packet.as_ref().map_or(0, |packet| packet.in_port).into()),
             Op::WireLength => one(self.wire().into()),
             Op::Captured => one(self.captured() as u128),
@@ -385,15 +394,14 @@ impl<O: Observer> Run<'_, '_, O> {
                 let frame: &[u8] = self.packet.as_ref().map_or(&[], |packet| packet.bytes.bytes());
                 self.outputs.copy(frame, cause, port);
             }
-            Op::Emit { template, values, tail, port } => {
+            Op::Emit { template, values, tail, limit, port } => {
+                let limit = limit.map_or(u32::MAX, |limit| self.value(limit) as u32);
                 let port = self.value(*port) as u16;
                 let (values, tail) = (self.all(values), tail.map(|tail| self.value(tail) as usize));
                 let frame: &[u8] = self.packet.as_ref().map_or(&[], |packet| packet.bytes.bytes());
-                let rest = tail.and_then(|tail| frame.get(tail..));
-                let wire =
-                    rest.map_or(0, |rest| cause.wire.saturating_sub((frame.len() - rest.len()) as u32));
+                let (rest, wire) = appended(frame, cause.wire, tail, limit);
                 let template = &self.program.templates[*template as usize];
-                self.outputs.emit(template, values, rest.unwrap_or_default(), Cause { wire, ..cause }, port);
+                self.outputs.emit(template, values, rest, Cause { wire, ..cause }, port);
             }
             _ => {}
         }

@@ -122,6 +122,7 @@ impl Outputs {
         self.bytes.extend_from_slice(&template.bytes);
         fill_holes(&mut self.bytes[start as usize..], template, values);
         self.bytes.extend_from_slice(tail);
+        template.finish(&mut self.bytes[start as usize..]);
         let wire = (template.bytes.len() as u32).saturating_add(cause.wire);
         self.packets.push(Output {
             port,
@@ -157,6 +158,13 @@ pub(crate) struct Now {
     pub(crate) wire: u32,
     /// How it is to be cut.
     pub(crate) fragmenting: Option<Fragmenting>,
+}
+
+/// What a made packet takes from a received one: at most `limit` captured bytes from `tail` on, and how many those are on the wire.
+pub(crate) fn appended(frame: &[u8], wire: u32, tail: Option<usize>, limit: u32) -> (&[u8], u32) {
+    let Some(rest) = tail.and_then(|tail| frame.get(tail..)) else { return (&[], 0) };
+    let wire = wire.saturating_sub((frame.len() - rest.len()) as u32);
+    (&rest[..rest.len().min(limit as usize)], wire.min(limit))
 }
 
 /// What an output inherits from what caused it.
@@ -225,7 +233,8 @@ mod tests {
     fn made_packets_and_copies_lie_one_after_the_other() {
         let mut outputs = Outputs::default();
         let cause = Cause { packet: 3, time: 9, wire: 100 };
-        let template = Template { bytes: vec![0, 0xaa], holes: vec![Hole { bit: 0, width: 8 }] };
+        let template =
+            Template { bytes: vec![0, 0xaa], holes: vec![Hole { bit: 0, width: 8 }], sums: Vec::new() };
         assert!(outputs.copy(&[1, 2, 3], cause, 7));
         assert!(outputs.emit(&template, [0x5f], &[9, 9], Cause { wire: 60, ..cause }, 2));
         let [copy, made] = outputs.packets[..] else { panic!("two packets") };

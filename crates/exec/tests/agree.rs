@@ -267,6 +267,10 @@ impl Generator {
         program.templates = vec![Template {
             bytes: vec![0xa5; 24],
             holes: vec![Hole { bit: 3, width: 48 }, Hole { bit: 60, width: 127 }],
+            sums: vec![
+                Sum { at: 20, from: 7, end: Some(24), plus: 6, never_zero: true, ..Sum::default() },
+                Sum { at: 2, from: 5, besides: vec![(0, 3), (9, 4)], length: true, ..Sum::default() },
+            ],
         }];
         program
     }
@@ -383,7 +387,11 @@ impl Generator {
                     let at = self.random.below(60);
                     self.build.constant(32, at.into())
                 });
-                self.build.none(Op::Emit { template: 0, values, tail, port });
+                let limit = (self.random.below(2) == 0).then(|| {
+                    let most = self.random.below(40);
+                    self.build.constant(32, most.into())
+                });
+                self.build.none(Op::Emit { template: 0, values, tail, limit, port });
                 if self.packet {
                     self.build.none(Op::Copy(port));
                 }
@@ -396,6 +404,12 @@ impl Generator {
                 let loaded =
                     self.build.one(Op::Load { base: self.zero, offset, bytes, proven: 40 }, bytes * 8);
                 self.known.push(loaded);
+            }
+            16 if self.packet && self.random.below(3) > 0 => {
+                let more = (self.random.below(2) == 0).then(|| self.of(32));
+                let bytes = self.random.below(41) as u32 & if more.is_some() { !1 } else { !0 };
+                let sum = self.build.one(Op::Checksum { base: self.zero, bytes, more }, 16);
+                self.known.push(sum);
             }
             16 => {
                 let now = self.build.one(Op::Now, 64);

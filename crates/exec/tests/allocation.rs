@@ -45,7 +45,7 @@ fn no_packet_allocates_after_warm_up() {
     packet.one(Op::Learn { table: 1, key: vec![wide, wide, wide], value: vec![port, wide] }, 1);
     packet.all(Op::Lookup { table: 0, key: vec![key] }, &[1, 16]);
     packet.none(Op::Copy(port));
-    packet.none(Op::Emit { template: 0, values: vec![key], tail: Some(base), port });
+    packet.none(Op::Emit { template: 0, values: vec![key], tail: Some(base), limit: None, port });
     packet.none(Op::Raise { event: 0, args: vec![key], delay: None });
     let delay = packet.constant(64, 500);
     packet.none(Op::Raise { event: 0, args: vec![key], delay: Some(delay) });
@@ -54,7 +54,7 @@ fn no_packet_allocates_after_warm_up() {
     let key = handler.param(BlockId(0), 32);
     handler.none(Op::Remove { table: 0, key: vec![key] });
     let port = handler.constant(16, 1);
-    handler.none(Op::Emit { template: 0, values: vec![key], tail: None, port });
+    handler.none(Op::Emit { template: 0, values: vec![key], tail: None, limit: None, port });
     handler.end(Terminator::Done);
     let mut program = program(vec![packet, handler]);
     let mut small = table(&[32], &[16], 30, Evict::Lru);
@@ -63,7 +63,8 @@ fn no_packet_allocates_after_warm_up() {
     wide.idle = Some(5000);
     program.tables = vec![small, wide];
     program.events = vec![Event { name: "event".to_string(), params: columns(&[32]), handler: 1 }];
-    program.templates = vec![Template { bytes: vec![0; 60], holes: vec![Hole { bit: 9, width: 32 }] }];
+    program.templates =
+        vec![Template { bytes: vec![0; 60], holes: vec![Hole { bit: 9, width: 32 }], sums: Vec::new() }];
     let mut processor = load(&allowed(program), BackEnd::Native, 4, 1).expect("the program is sound");
 
     let (mut random, mut frames, mut outputs) = (Random(3), Frames::new(), Outputs::default());

@@ -125,7 +125,7 @@ impl Maker {
 
     fn op(&mut self) -> Op {
         let (table, base) = (self.word(), self.value());
-        match self.below(27) {
+        match self.below(28) {
             0 => Op::Const(self.number()),
             1 => Op::Binary(BinaryOp::NAMES[self.below(13) as usize].0, base, self.value()),
             2 => Op::Compare(CompareOp::NAMES[self.below(4) as usize].0, base, self.value()),
@@ -153,7 +153,8 @@ impl Maker {
             18 => Op::Raise { event: table, args: self.values(), delay: self.maybe(Self::value) },
             19 => Op::Copy(base),
             20 => {
-                Op::Emit { template: table, values: self.values(), tail: self.maybe(Self::value), port: base }
+                let (values, tail) = (self.values(), self.maybe(Self::value));
+                Op::Emit { template: table, values, tail, limit: self.maybe(Self::value), port: base }
             }
             21 => Op::PushBytes { at: base, template: table, values: self.values() },
             22 => Op::PopBytes { at: base, bytes: self.value() },
@@ -166,6 +167,7 @@ impl Maker {
                     Op::EnterStage(table)
                 }
             }
+            26 => Op::Checksum { base, bytes: self.word(), more: self.maybe(Self::value) },
             _ => Op::Header { layout: table, base, name: self.name() },
         }
     }
@@ -240,6 +242,15 @@ impl Maker {
             templates: self.many(|make| Template {
                 bytes: make.many(|make| make.next() as u8),
                 holes: make.many(|make| Hole { bit: make.word(), width: make.next() as u8 }),
+                sums: make.many(|make| Sum {
+                    at: make.word(),
+                    from: make.word(),
+                    end: make.maybe(Self::word),
+                    besides: make.many(|make| (make.word(), make.word())),
+                    plus: make.word(),
+                    length: make.coin(),
+                    never_zero: make.coin(),
+                }),
             }),
             stages: self.many(|make| Stage { name: make.name(), span: make.span() }),
             layouts: self.many(|make| Layout {

@@ -98,7 +98,7 @@ fn load_power(bx: &mut FunctionBuilder<'_>, place: Place, offset: u32, bytes: u8
 }
 
 /// Address and constant offset of an access; an offset beyond what an instruction holds is added.
-fn reach(bx: &mut FunctionBuilder<'_>, place: Place, offset: u32) -> (Value, i32) {
+pub(super) fn reach(bx: &mut FunctionBuilder<'_>, place: Place, offset: u32) -> (Value, i32) {
     let offset = u64::from(place.lead) + u64::from(offset);
     if let Ok(offset) = i32::try_from(offset) {
         return (place.address, offset);

@@ -5,7 +5,7 @@
 //! counter cells by the index that the program's IR names, which the IR verifier has shown to exist; packet bytes behind a
 //! length check, likewise verified; and zeros.
 
-use crate::outputs::{self, Cause, Outputs};
+use crate::outputs::{self, Cause, Outputs, appended};
 use crate::pack::MAX_WORDS;
 use crate::state::{Cell, DefaultEntry, State};
 use cranelift_jit::JITModule;
@@ -254,6 +254,7 @@ pub(super) mod host {
             ("pop", pop as *const u8),
             ("truncate", truncate as *const u8),
             ("fragment", fragment as *const u8),
+            ("sum", sum as *const u8),
             ("multiply_saturating", multiply_saturating as *const u8),
             ("divide", divide as *const u8),
             ("remainder", remainder as *const u8),
@@ -379,6 +380,7 @@ pub(super) mod host {
         template: u64,
         values: *const [u64; 2],
         tail: u64,
+        limit: u64,
         port: u64,
     ) {
         // SAFETY: as for `raise`.
@@ -386,12 +388,17 @@ pub(super) mod host {
         let templates = context.templates;
         let template = &templates[template as usize];
         let (packet, outputs, cause) = context.sending();
-        let rest = usize::try_from(tail).ok().and_then(|tail| packet.get(tail..));
-        let wire = rest.map_or(0, |rest| cause.wire.saturating_sub((packet.len() - rest.len()) as u32));
+        let (rest, wire) = appended(packet, cause.wire, usize::try_from(tail).ok(), limit as u32);
         // SAFETY: compiled code passes one value a hole.
         let values = unsafe { std::slice::from_raw_parts(values, template.holes.len()) };
         let cause = Cause { wire, ..cause };
-        outputs.emit(template, values.iter().map(whole), rest.unwrap_or_default(), cause, port as u16);
+        outputs.emit(template, values.iter().map(whole), rest, cause, port as u16);
+    }
+
+    unsafe extern "C" fn sum(first: *const u8, length: u64) -> u64 {
+        // SAFETY: compiled code passes an address in the captured bytes and how many of them follow there.
+        let bytes = unsafe { std::slice::from_raw_parts(first, length as usize) };
+        lang::ir::checksum::sum(bytes).into()
     }
 
     unsafe extern "C" fn push(

@@ -83,7 +83,7 @@ fn entry(module: &JITModule) -> Signature {
 
 fn declare_host(module: &mut JITModule) -> Result<HashMap<&'static str, FuncId>, LoadError> {
     // Name, parameters and results, all of 64 bits.
-    let shapes: [(&'static str, usize, usize); 16] = [
+    let shapes: [(&'static str, usize, usize); 17] = [
         ("find2", 4, 1),
         ("find", 3, 1),
         ("learn", 4, 1),
@@ -92,11 +92,12 @@ fn declare_host(module: &mut JITModule) -> Result<HashMap<&'static str, FuncId>,
         ("remove", 2, 0),
         ("raise", 6, 0),
         ("copy", 2, 0),
-        ("emit", 5, 0),
+        ("emit", 6, 0),
         ("push", 4, 1),
         ("pop", 3, 0),
         ("truncate", 2, 0),
         ("fragment", 3, 0),
+        ("sum", 2, 1),
         ("multiply_saturating", 4, 2),
         ("divide", 4, 2),
         ("remainder", 4, 2),

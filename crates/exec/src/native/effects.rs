@@ -85,7 +85,7 @@ impl Body<'_, '_> {
                 let context = self.context;
                 self.host.call(&mut self.bx, "copy", &[context, port]);
             }
-            Op::Emit { template, values, tail, port } => {
+            Op::Emit { template, values, tail, limit, port } => {
                 let port = self.value(*port);
                 let list = self.stored_list(values);
                 let template = self.iconst(u64::from(*template));
@@ -93,9 +93,13 @@ impl Body<'_, '_> {
                     Some(tail) => self.word(*tail),
                     None => self.iconst(u64::MAX),
                 };
+                let limit = match limit {
+                    Some(limit) => self.word(*limit),
+                    None => self.iconst(u32::MAX.into()),
+                };
                 self.hand_over_packet();
                 let context = self.context;
-                self.host.call(&mut self.bx, "emit", &[context, template, list, tail, port]);
+                self.host.call(&mut self.bx, "emit", &[context, template, list, tail, limit, port]);
             }
             Op::PushBytes { .. } | Op::PopBytes { .. } | Op::Truncate(_) | Op::Fragment { .. } => {
                 self.resize(op, results);

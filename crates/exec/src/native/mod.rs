@@ -3,6 +3,7 @@
 mod arithmetic;
 mod bytes;
 mod call;
+mod checksum;
 mod compile;
 mod effects;
 mod foresight;

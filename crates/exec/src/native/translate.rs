@@ -277,6 +277,7 @@ impl Body<'_, '_> {
                 bytes::store(&mut self.bx, place, *offset, *bytes, value);
                 return;
             }
+            Op::Checksum { base, bytes, more } => self.checksum(*base, *bytes, *more),
             Op::InPort => self.in_port,
             Op::WireLength => self.wire(),
             Op::Captured => self.captured(),
@@ -297,7 +298,7 @@ impl Body<'_, '_> {
     }
 
     /// Where bytes at `base` lie.
-    fn place(&mut self, base: Value, proven: u32) -> Place {
+    pub(super) fn place(&mut self, base: Value, proven: u32) -> Place {
         let flags = self.packet;
         if let Some(base) = self.constants[base.0 as usize] {
             return Place { address: self.frame(), lead: base as u32, proven, flags };

@@ -10,6 +10,9 @@ use std::ops::Range;
 
 use super::*;
 
+/// No captured packet is longer, in bytes: the largest snap length of capture files.
+const LONGEST_SUM: u64 = 262_144;
+
 /// Upper bounds for a verified program. A figure of [`u64::MAX`] means "no bound known".
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Cost {
@@ -187,6 +190,10 @@ fn block_cost(program: &Program, block: &Block) -> Bound {
         match &instruction.op {
             Op::EnterStage(_) | Op::Header { .. } => step.instructions = 0,
             Op::Load { bytes, .. } | Op::Store { bytes, .. } => step.bytes_touched = u64::from(*bytes),
+            Op::Checksum { bytes, more, .. } => {
+                let more = if more.is_some() { LONGEST_SUM } else { 0 };
+                step.bytes_touched = u64::from(*bytes) + more;
+            }
             Op::Lookup { .. } => step.lookups = 1,
             Op::HasRoom(keys) => step.lookups = keys.len() as u64,
             Op::Learn { .. } | Op::Remove { .. } | Op::SetDefault { .. } | Op::ClearDefault(_) => {

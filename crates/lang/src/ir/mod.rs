@@ -7,6 +7,7 @@
 //! values counted in bytes from its first byte. Bytes may only be read or written behind a [`Terminator::Need`] that has shown them to be
 //! captured; every cycle of blocks passes a [`Terminator::Fuel`]. The verifier (`verify`) checks both, and back ends rely on it.
 
+pub mod checksum;
 pub mod cost;
 pub mod graph;
 pub mod print;
@@ -170,6 +171,27 @@ pub struct Template {
     pub bytes: Vec<u8>,
     /// The holes in the order of [`Op::Emit`]'s values; no two overlap.
     pub holes: Vec<Hole>,
+    /// Checksums, written in this order when everything else is there.
+    pub sums: Vec<Sum>,
+}
+
+/// An Internet checksum of a made packet: the complement of a sum (see [`checksum`]), written into two bytes that count as zero in it.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Sum {
+    /// The first of its two bytes.
+    pub at: u32,
+    /// Bytes from here on are added.
+    pub from: u32,
+    /// To before here; without it, to the end of the packet, the tail included.
+    pub end: Option<u32>,
+    /// Further bytes that are added: first and number.
+    pub besides: Vec<(u32, u32)>,
+    /// A number that is added.
+    pub plus: u32,
+    /// The number of bytes in `from..end` is added too.
+    pub length: bool,
+    /// Zero would mean that there is no checksum, so 65,535 is written for it.
+    pub never_zero: bool,
 }
 
 /// Bits of a template that a value fills, the most significant bit first.
@@ -317,6 +339,16 @@ pub enum Op {
         /// So many bytes from `base` on are known to be captured; at least `offset + bytes`.
         proven: u32,
     },
+    /// → 16 bits: the sum (see [`checksum`]) of `bytes` captured bytes from `base` on and of `more` bytes behind them, as far as those are
+    /// captured. With `more`, `bytes` is even.
+    Checksum {
+        /// Position, 32 bits.
+        base: Value,
+        /// So many bytes, known to be captured.
+        bytes: u32,
+        /// Further bytes, 32 bits.
+        more: Option<Value>,
+    },
     /// → 16 bits: the port the packet came in by. Packet function only.
     InPort,
     /// → 32 bits: the packet's length on the wire. Packet function only.
@@ -388,6 +420,8 @@ pub enum Op {
         values: Vec<Value>,
         /// The received packet's captured bytes from this position on (32 bits) are appended; nothing if it lies behind the end. Packet function only.
         tail: Option<Value>,
+        /// At most so many bytes of the tail (32 bits); all of them without it.
+        limit: Option<Value>,
         /// The port, 16 bits.
         port: Value,
     },

@@ -117,6 +117,10 @@ impl Display for Op {
             Op::Store { base, offset, bytes, value, proven } => {
                 write!(out, "store {base} + {offset}, {bytes} proven {proven} = {value}")
             }
+            Op::Checksum { base, bytes, more } => {
+                write!(out, "checksum {base}, {bytes}")?;
+                option(out, " more ", more)
+            }
             Op::InPort => out.write_str("in_port"),
             Op::WireLength => out.write_str("wire_length"),
             Op::Captured => out.write_str("captured"),
@@ -139,9 +143,10 @@ impl Display for Op {
                 option(out, " after ", delay)
             }
             Op::Copy(port) => write!(out, "copy {port}"),
-            Op::Emit { template, values, tail, port } => {
+            Op::Emit { template, values, tail, limit, port } => {
                 write!(out, "emit p{template}({})", list(values))?;
                 option(out, " tail ", tail)?;
+                option(out, " limit ", limit)?;
                 write!(out, " port {port}")
             }
             Op::PushBytes { at, template, values } => {
@@ -154,6 +159,17 @@ impl Display for Op {
             Op::EnterStage(stage) => write!(out, "stage s{stage}"),
             Op::Header { layout, base, name } => write!(out, "header l{layout} at {base} {}", Quoted(name)),
         }
+    }
+}
+
+impl Display for Sum {
+    fn fmt(&self, out: &mut Formatter<'_>) -> fmt::Result {
+        write!(out, " sum {} from {}", self.at, self.from)?;
+        option(out, " end ", &self.end)?;
+        let besides = self.besides.iter().map(|(first, count)| format!("{first}:{count}"));
+        write!(out, " ({}) plus {}", list(besides), self.plus)?;
+        let words = [(self.length, " length"), (self.never_zero, " never_zero")];
+        words.iter().filter(|(said, _)| *said).try_for_each(|(_, word)| out.write_str(word))
     }
 }
 
@@ -213,7 +229,9 @@ impl Display for Program {
             write!(out, "template p{index} \"")?;
             template.bytes.iter().try_for_each(|byte| write!(out, "{byte:02x}"))?;
             let holes = template.holes.iter().map(|hole| format!("{}:{}", hole.bit, hole.width));
-            writeln!(out, "\" ({})", list(holes))?;
+            write!(out, "\" ({})", list(holes))?;
+            template.sums.iter().try_for_each(|one| write!(out, "{one}"))?;
+            writeln!(out)?;
         }
         for (index, stage) in self.stages.iter().enumerate() {
             writeln!(out, "stage s{index} {}{}", Quoted(&stage.name), Place(stage.span))?;

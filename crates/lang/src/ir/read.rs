@@ -101,7 +101,11 @@ fn declaration(tokens: &mut Tokens<'_>, program: &mut Program) -> Result<(), Rea
                 tokens.symbol(":")?;
                 Ok(Hole { bit, width: tokens.number()? })
             })?;
-            program.templates.push(Template { bytes, holes });
+            let mut sums = Vec::new();
+            while tokens.accept_word("sum") {
+                sums.push(sum(tokens)?);
+            }
+            program.templates.push(Template { bytes, holes, sums });
         }
         "stage" => {
             tokens.advance();
@@ -171,6 +175,22 @@ fn table(tokens: &mut Tokens<'_>) -> Result<Table, ReadError> {
     }
     table.span = span(tokens)?;
     Ok(table)
+}
+
+fn sum(tokens: &mut Tokens<'_>) -> Result<Sum, ReadError> {
+    let at = tokens.number()?;
+    tokens.word("from")?;
+    let from = tokens.number()?;
+    let end = if tokens.accept_word("end") { Some(tokens.number()?) } else { None };
+    let besides = tokens.list("(", ")", |tokens| {
+        let first = tokens.number()?;
+        tokens.symbol(":")?;
+        Ok((first, tokens.number()?))
+    })?;
+    tokens.word("plus")?;
+    let plus = tokens.number()?;
+    let length = tokens.accept_word("length");
+    Ok(Sum { at, from, end, besides, plus, length, never_zero: tokens.accept_word("never_zero") })
 }
 
 fn layout(tokens: &mut Tokens<'_>) -> Result<Layout, ReadError> {

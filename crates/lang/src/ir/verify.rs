@@ -119,6 +119,17 @@ fn check_template(index: u32, template: &Template, report: &mut impl FnMut(Fault
     if outside || template.holes.iter().any(|hole| !(1..=128).contains(&hole.width)) {
         report(Fault::HoleOutside(index));
     }
+    let length = template.bytes.len() as u64;
+    let misplaced = |one: &Sum| {
+        let end = one.end.map_or(length, u64::from);
+        u64::from(one.at) + 2 > length
+            || u64::from(one.from) > end
+            || end > length
+            || one.besides.iter().any(|&(first, count)| u64::from(first) + u64::from(count) > length)
+    };
+    if template.sums.iter().any(misplaced) {
+        report(Fault::SumOutside(index));
+    }
     holes.sort_unstable();
     if holes.windows(2).any(|pair| pair[0].1 > pair[1].0) {
         report(Fault::HolesOverlap(index));

@@ -95,7 +95,7 @@ impl Lowering<'_> {
             _ => return,
         };
         let template = self.program.templates.len() as u32;
-        self.program.templates.push(ir::Template { bytes: made.bytes.clone(), holes });
-        self.effect(Op::Emit { template, values, tail, port }, span);
+        self.program.templates.push(ir::Template { bytes: made.bytes.clone(), holes, sums: Vec::new() });
+        self.effect(Op::Emit { template, values, tail, limit: None, port }, span);
     }
 }

@@ -108,6 +108,7 @@ fn op(tokens: &mut Tokens<'_>) -> Result<Op, ReadError> {
         "resize",
         "load",
         "store",
+        "checksum",
         "in_port",
         "wire_length",
         "captured",
@@ -159,6 +160,11 @@ fn op(tokens: &mut Tokens<'_>) -> Result<Op, ReadError> {
             tokens.symbol("=")?;
             Op::Store { base, offset, bytes, value: value(tokens)?, proven }
         }
+        "checksum" => {
+            let base = value(tokens)?;
+            tokens.symbol(",")?;
+            Op::Checksum { base, bytes: tokens.number()?, more: optional(tokens, "more")? }
+        }
         "in_port" => Op::InPort,
         "wire_length" => Op::WireLength,
         "captured" => Op::Captured,
@@ -198,8 +204,9 @@ fn op(tokens: &mut Tokens<'_>) -> Result<Op, ReadError> {
             let template = tokens.index('p')?;
             let holes = values(tokens, "(", ")")?;
             let tail = optional(tokens, "tail")?;
+            let limit = optional(tokens, "limit")?;
             tokens.word("port")?;
-            Op::Emit { template, values: holes, tail, port: value(tokens)? }
+            Op::Emit { template, values: holes, tail, limit, port: value(tokens)? }
         }
         "push" => {
             let template = tokens.index('p')?;

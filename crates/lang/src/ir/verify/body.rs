@@ -181,6 +181,15 @@ impl Checker<'_> {
                 self.is_wide(*value, bytes.saturating_mul(8));
                 self.results(results, &[]);
             }
+            Op::Checksum { base, bytes, more } => {
+                self.packet_only();
+                self.is_wide(*base, 32);
+                more.iter().for_each(|more| self.is_wide(*more, 32));
+                if more.is_some() && bytes % 2 == 1 {
+                    self.report(Fault::OddSum(*bytes));
+                }
+                self.results(results, &[16]);
+            }
             Op::InPort => {
                 self.packet_only();
                 self.results(results, &[16]);
@@ -254,7 +263,7 @@ impl Checker<'_> {
                 self.results(results, &[]);
                 self.is_wide(*port, 16);
             }
-            Op::Emit { template, values, tail, port } => {
+            Op::Emit { template, values, tail, limit, port } => {
                 self.results(results, &[]);
                 if self.exists("template", *template, self.program.templates.len()) {
                     let holes = &self.program.templates[*template as usize].holes;
@@ -265,6 +274,7 @@ impl Checker<'_> {
                     self.packet_only();
                     self.is_wide(*position, 32);
                 }
+                limit.iter().for_each(|limit| self.is_wide(*limit, 32));
                 self.is_wide(*port, 16);
             }
             Op::PushBytes { at, template, values } => {

@@ -49,6 +49,8 @@ pub enum Fault {
     HoleOutside(u32),
     /// Two holes of the template overlap.
     HolesOverlap(u32),
+    /// A checksum of the template lies outside it, or covers bytes that are not there.
+    SumOutside(u32),
     /// An event or timer names a function that does not exist or is the packet function.
     NoSuchHandler(u32),
     /// The event's handler has other parameters than the event.
@@ -103,6 +105,8 @@ pub enum Fault {
     Constant(u128),
     /// A load or store of no byte or more than 16.
     AccessSize(u8),
+    /// A sum goes on behind so many bytes, which must be an even number.
+    OddSum(u32),
     /// Only the packet function may do this.
     PacketOnly,
     /// A handler ends in a verdict, or the packet function without one.
@@ -174,6 +178,12 @@ impl fmt::Display for Fault {
             Fault::HoleOutside(template) => {
                 write!(out, "a hole of template p{template} lies outside it or is not 1 to 128 bits wide")
             }
+            Fault::SumOutside(template) => {
+                write!(
+                    out,
+                    "a checksum of template p{template} lies outside it or covers bytes that are not there"
+                )
+            }
             Fault::HolesOverlap(template) => write!(out, "two holes of template p{template} overlap"),
             Fault::NoSuchHandler(function) => write!(out, "f{function} cannot be a handler"),
             Fault::HandlerParams(event) => write!(out, "the handler of event e{event} has other parameters"),
@@ -196,6 +206,9 @@ impl fmt::Display for Fault {
             Fault::Width { value, due } => write!(out, "{value} must be {due} bits wide"),
             Fault::Constant(number) => write!(out, "{number} does not fit the width of its value"),
             Fault::AccessSize(bytes) => write!(out, "an access to {bytes} bytes; 1 to 16 are possible"),
+            Fault::OddSum(bytes) => {
+                write!(out, "a sum goes on behind {bytes} bytes, which must be an even number")
+            }
             Fault::PacketOnly => write!(out, "only the packet function can do this"),
             Fault::WrongEnd => {
                 write!(out, "the packet function must end in a verdict, every other function in `done`")

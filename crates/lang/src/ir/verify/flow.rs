@@ -263,11 +263,13 @@ impl<'a> Bounds<'a> {
 
 /// What is wrong with an access where so many bytes from a value on are shown to be captured.
 pub(super) fn unproven_access(op: &Op, shown: impl Fn(Value) -> u32) -> Option<Fault> {
-    let (Op::Load { base, offset, bytes, proven } | Op::Store { base, offset, bytes, proven, .. }) = *op
-    else {
-        return None;
+    let (base, end, proven) = match *op {
+        Op::Load { base, offset, bytes, proven } | Op::Store { base, offset, bytes, proven, .. } => {
+            (base, u64::from(offset) + u64::from(bytes), proven)
+        }
+        Op::Checksum { base, bytes, .. } => (base, bytes.into(), bytes),
+        _ => return None,
     };
-    let end = u64::from(offset) + u64::from(bytes);
     let shown = shown(base);
     if end > u64::from(proven) {
         return Some(Fault::NotProven { base, bytes: end, shown: proven });
@@ -291,6 +293,7 @@ fn operands(op: &Op, visit: &mut impl FnMut(Value)) {
         Op::Resize(value) | Op::Copy(value) | Op::Keep(value) | Op::Truncate(value) => visit(*value),
         Op::Load { base, .. } | Op::Header { base, .. } => visit(*base),
         Op::Store { base, value, .. } => [*base, *value].into_iter().for_each(visit),
+        Op::Checksum { base, more, .. } => [Some(*base), *more].into_iter().flatten().for_each(visit),
         Op::Lookup { key, .. } | Op::Remove { key, .. } => key.iter().copied().for_each(visit),
         Op::Learn { key, value, .. } => key.iter().chain(value).copied().for_each(visit),
         Op::HasRoom(listed) => listed.iter().flat_map(|(_, key)| key).copied().for_each(visit),
@@ -301,8 +304,8 @@ fn operands(op: &Op, visit: &mut impl FnMut(Value)) {
         Op::PopBytes { at, bytes: other } | Op::Fragment { at, mtu: other } => {
             [*at, *other].into_iter().for_each(visit)
         }
-        Op::Emit { values, tail, port, .. } => {
-            values.iter().chain(tail).chain([port]).copied().for_each(visit)
+        Op::Emit { values, tail, limit, port, .. } => {
+            values.iter().chain(tail).chain(limit).chain([port]).copied().for_each(visit)
         }
     }
 }
