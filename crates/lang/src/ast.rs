@@ -91,6 +91,8 @@ pub struct Layout {
     pub fields: Vec<Field>,
     /// What follows.
     pub next: Option<Next>,
+    /// What checksums of headers behind this one cover of it.
+    pub pseudo: Option<Pseudo>,
 }
 
 /// `name: type constraint when condition length of (header + payload)`
@@ -104,8 +106,8 @@ pub struct Field {
     pub constraint: Option<Constraint>,
     /// The field is there only if this holds.
     pub when: Option<Expr>,
-    /// `length of (header)` is `Some(false)`, `length of (header + payload)` is `Some(true)`.
-    pub length_of: Option<bool>,
+    /// `length of (…)`
+    pub length_of: Option<LengthOf>,
     /// The whole field.
     pub span: Span,
 }
@@ -119,6 +121,45 @@ pub enum FieldType {
     Flags(Type, Vec<Name>),
     /// `bytes[expr]`: as many bytes as the expression says.
     Bytes(Expr),
+    /// `inet16 over …`: an Internet checksum.
+    Checksum(Covers),
+}
+
+/// What the length in a field counts.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum LengthOf {
+    /// `length of (header)`
+    Header,
+    /// `length of (header + payload)`
+    Both,
+    /// `length of (payload)`
+    Payload,
+}
+
+/// What a checksum covers: the header it stands in, and what is said here. `over (pseudo + header + payload) unless 0`
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Covers {
+    /// The pseudo header, which a header before this one describes.
+    pub pseudo: bool,
+    /// Everything behind the header.
+    pub payload: bool,
+    /// Zero says that there is no checksum.
+    pub unless_zero: bool,
+    /// Its place.
+    pub span: Span,
+}
+
+/// `pseudo (src + dst + kind of payload + length of payload)`
+#[derive(Clone, Debug, PartialEq)]
+pub struct Pseudo {
+    /// Fields that are covered.
+    pub fields: Vec<Name>,
+    /// `kind of payload`: the number that announces the header behind.
+    pub kind: bool,
+    /// `length of payload`: the number of bytes from that header on.
+    pub length: bool,
+    /// The whole clause.
+    pub span: Span,
 }
 
 /// What a decoder checks of a field.
@@ -347,6 +388,17 @@ pub struct PacketExpr {
     pub span: Span,
 }
 
+/// Where the part of a received packet begins that ends a made one.
+#[derive(Clone, Debug, PartialEq)]
+pub enum RestFrom {
+    /// `payload`: behind the last header.
+    Payload,
+    /// `packet`: with its first byte.
+    Packet,
+    /// `from ip`: with the first byte of a header.
+    Header(Name),
+}
+
 /// A part of a packet.
 #[derive(Clone, Debug, PartialEq)]
 pub enum PacketPart {
@@ -358,8 +410,15 @@ pub enum PacketPart {
     Hex(Vec<u8>, Span),
     /// `zero[N]`: N zero bytes.
     Zero(Expr, Span),
-    /// `payload`: what follows the last header of the packet being processed (not in tests).
-    Payload(Span),
+    /// The end of the packet being processed (not in tests).
+    Rest {
+        /// Where it begins.
+        from: RestFrom,
+        /// `take n`: at most so many bytes of it.
+        take: Option<Expr>,
+        /// The whole part.
+        span: Span,
+    },
 }
 
 /// A type.

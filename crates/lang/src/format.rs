@@ -188,7 +188,7 @@ impl<'t> Formatter<'t> {
 
     /// The word before a bracket names what is called or declared, and is no word of the grammar.
     fn names_call(&self, at: usize) -> bool {
-        const APART: [&str; 21] = [
+        const APART: [&str; 23] = [
             "if",
             "match",
             "in",
@@ -210,6 +210,8 @@ impl<'t> Formatter<'t> {
             "some",
             "recirculate",
             "at",
+            "over",
+            "pseudo",
         ];
         let declared =
             matches!(self.word_before(at, 1), "goto" | "raise" | "stage" | "decoder" | "event" | "fn");

@@ -68,7 +68,7 @@ fn compiled(
     };
     let broken = fatal(&diagnostics);
     let unread = unread(files, &diagnostics);
-    let (checked, tests, mut found, kinds) = check::check(files, &test_layouts(&files[0], &mut sources));
+    let (checked, tests, mut found, kinds) = check::check(files, &test_layouts(files, &mut sources));
     // What a declaration that could not be read would have declared or used is missing elsewhere.
     let lost = lost_words(&unread, &diagnostics, &sources);
     found.retain(|diagnostic| {
@@ -386,9 +386,12 @@ fn module(
     Some(whole)
 }
 
-/// The standard layouts, which tests use without importing them; nothing if there are no tests.
-fn test_layouts(main: &ast::File, sources: &mut Sources) -> ast::File {
-    if !main.items.iter().any(|item| matches!(item, Item::Test(_))) {
+/// The standard layouts, which tests use without importing them, and in which checksums are found behind a header with `pseudo`; nothing if
+/// there are neither.
+fn test_layouts(files: &[ast::File], sources: &mut Sources) -> ast::File {
+    let tests = files[0].items.iter().any(|item| matches!(item, Item::Test(_)));
+    let mut items = files.iter().flat_map(|file| &file.items);
+    if !tests && !items.any(|item| matches!(item, Item::Layout(layout) if layout.pseudo.is_some())) {
         return ast::File::default();
     }
     module("std/net", sources, &|_| None, &mut Vec::new()).unwrap_or_default()

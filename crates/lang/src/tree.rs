@@ -124,6 +124,9 @@ impl Listing {
                 });
             });
         }
+        if let Some(pseudo) = &it.pseudo {
+            self.nested(|list| list.line(words::pseudo(pseudo)));
+        }
     }
 
     fn table(&mut self, it: &Table) {

@@ -442,6 +442,9 @@ impl Checker<'_> {
             );
             return error(span);
         }
+        if name.text == "valid" && !self.function_items.contains_key("valid") {
+            return self.valid(args, span);
+        }
         let Some(function) = self.function_named(&name.text) else {
             if self.table_names.contains_key(&name.text) {
                 self.error(

@@ -77,10 +77,40 @@ pub struct Layout {
     pub groups: Vec<Group>,
     /// What follows.
     pub next: Option<Next>,
+    /// The field that holds a checksum.
+    pub checksum: Option<Checksum>,
+    /// What checksums of headers behind cover of this one.
+    pub pseudo: Option<Pseudo>,
     /// Size of the smallest header in bytes.
     pub smallest: u32,
     /// Its declaration.
     pub span: Span,
+}
+
+/// The checksum of a header: 16 bits at an even byte of the header's first run.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Checksum {
+    /// Index of the field.
+    pub field: usize,
+    /// Bytes of the header before it.
+    pub offset: u32,
+    /// It covers what a header before this one says in its `pseudo`.
+    pub pseudo: bool,
+    /// It covers all that follows the header.
+    pub payload: bool,
+    /// Zero says that there is none.
+    pub unless_zero: bool,
+}
+
+/// What checksums of headers behind one cover of it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Pseudo {
+    /// Indexes of fields: whole bytes, an even number of them, always there.
+    pub fields: Vec<usize>,
+    /// The number that announces the header behind.
+    pub kind: bool,
+    /// The number of bytes from that header on.
+    pub length: bool,
 }
 
 /// A run of fields of a layout.
@@ -139,8 +169,8 @@ pub struct Field {
     pub conditional: bool,
     /// True if sizes or conditions depend on it.
     pub shapes: bool,
-    /// It holds the length of the header, or with `true` of header and payload, in bytes.
-    pub length_of: Option<bool>,
+    /// It holds a length in bytes.
+    pub length_of: Option<crate::ast::LengthOf>,
     /// Its place.
     pub span: Span,
 }
@@ -352,8 +382,30 @@ pub struct Made {
     pub holes: Vec<MadeField>,
     /// Fields whose value is a constant plus the length of the payload: first bit, width, constant.
     pub lengths: Vec<(u32, u8, u32)>,
-    /// The rest of the received packet follows.
-    pub payload: bool,
+    /// Its checksums, without what a constant packet has already.
+    pub sums: Vec<crate::ir::Sum>,
+    /// The end of the received packet follows.
+    pub tail: Option<Tail>,
+}
+
+/// The end of a received packet, behind the bytes of one that is made.
+#[derive(Clone, Debug)]
+pub struct Tail {
+    /// Where it begins.
+    pub from: TailFrom,
+    /// At most so many bytes, 32 bits.
+    pub take: Option<Expr>,
+}
+
+/// Where the end of a received packet begins.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum TailFrom {
+    /// Behind the last header.
+    Payload,
+    /// At the first byte.
+    Packet,
+    /// At the first byte of a header.
+    Header(HeaderId),
 }
 
 /// A field of a packet the program makes.
@@ -429,6 +481,8 @@ pub enum ExprKind {
     Bit(Box<Expr>, u8),
     /// What follows the last header.
     Payload,
+    /// The checksum of a header is right.
+    Valid(HeaderId),
     /// The length of a view in bytes.
     ViewLength(Box<Expr>),
     /// The port the packet came in by.

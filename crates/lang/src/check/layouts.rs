@@ -19,6 +19,8 @@ impl Checker<'_> {
             fields: Vec::new(),
             groups: Vec::new(),
             next: None,
+            checksum: None,
+            pseudo: None,
             smallest: 0,
             span: item.name.span,
         };
@@ -154,6 +156,8 @@ impl Checker<'_> {
         if let Some(next) = &item.next {
             layout.next = self.next(next, &layout, id);
         }
+        layout.checksum = self.checksum(item, &layout);
+        layout.pseudo = item.pseudo.as_ref().and_then(|pseudo| self.pseudo(pseudo, &layout));
         self.program.layouts.pop();
         self.layout_fields.clear();
         layout
@@ -175,6 +179,7 @@ impl Checker<'_> {
                 (resolved, names.iter().map(|name| name.text.clone()).collect())
             }
             FieldType::Bytes(_) => (Type::View, Vec::new()),
+            FieldType::Checksum(_) => (Type::Uint(16), Vec::new()),
         };
         let constraint = field.constraint.as_ref().and_then(|constraint| {
             if ty == Type::View {

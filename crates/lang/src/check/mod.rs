@@ -1,6 +1,7 @@
 //! From syntax trees to a checked program: names, types, widths, layouts, tables. Reports every independent fault of a program.
 
 pub mod constants;
+pub mod covered;
 pub mod declarations;
 pub mod expressions;
 pub mod hir;

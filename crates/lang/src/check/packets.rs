@@ -1,37 +1,48 @@
 //! Packets in the program text: headers written by their fields become bytes with holes.
 //!
 //! A field that is not written gets the smallest value its constraint allows; a selector the value for the header that follows; a length the
-//! length. Sizes must be known, so fields that shape a header are constants; `bytes` fields are zero.
+//! length; a checksum what it should be, computed here where every byte is constant and else when the packet is made. Sizes must be known, so fields that shape a header are constants; `bytes` fields are zero.
 
 use super::constants::fold_with;
-use super::hir::{ConditionalSize, Expr, Group, Layout, Made, MadeField};
+use super::hir::{ConditionalSize, Expr, Group, Layout, LayoutId, Made, MadeField, Tail, TailFrom};
 use super::layouts::smallest_allowed;
 use super::types::Type;
 use super::{Checker, Context, constants::fold};
-use crate::ast::{self, PacketPart};
+use crate::ast::{self, LengthOf, PacketPart, RestFrom};
 use crate::diagnostic::Diagnostic;
+use crate::ir::Sum;
 
 /// A packet in the program text has at most so many bytes.
 const LARGEST: usize = 65_535;
 
 /// A part with its bytes placed.
 struct Placed {
+    layout: LayoutId,
     start: usize,
-    /// Fields with `length of`: first bit, width, header only or with payload, size of the header, place.
-    lengths: Vec<(u32, u8, bool, u32, crate::source::Span)>,
+    /// Behind its last byte.
+    end: usize,
+    /// First byte of each group.
+    groups: Vec<usize>,
+    /// The number that announces the next header.
+    announces: Option<u128>,
+    /// The program gives the checksum.
+    checked: bool,
+    /// Fields with `length of`: first bit, width, what they count, place.
+    lengths: Vec<(u32, u8, LengthOf, crate::source::Span)>,
 }
 
 impl Checker<'_> {
     /// The bytes and holes of a packet.
     pub(crate) fn made_packet(&mut self, packet: &ast::PacketExpr) -> Option<Made> {
-        let mut made = Made { bytes: Vec::new(), holes: Vec::new(), lengths: Vec::new(), payload: false };
+        let mut made =
+            Made { bytes: Vec::new(), holes: Vec::new(), lengths: Vec::new(), sums: Vec::new(), tail: None };
         let mut placed: Vec<Placed> = Vec::new();
         let mut right = true;
         for (index, part) in packet.parts.iter().enumerate() {
-            if made.payload {
+            if made.tail.is_some() {
                 self.error(
                     "E0610",
-                    "nothing can follow `payload`",
+                    "nothing can follow the rest of a received packet",
                     packet.span,
                     "the rest of the received packet ends the new one",
                 );
@@ -53,18 +64,10 @@ impl Checker<'_> {
                     }
                     made.bytes.resize(made.bytes.len() + count, 0);
                 }
-                PacketPart::Payload(span) => {
-                    if self.context != Context::Packet {
-                        self.error(
-                            "E0415",
-                            "there is no packet whose payload could be used here",
-                            *span,
-                            "`payload` is the rest of a received packet",
-                        );
-                        right = false;
-                    }
-                    made.payload = true;
-                }
+                PacketPart::Rest { from, take, span } => match self.tail(from, take.as_ref(), *span) {
+                    Some(tail) => made.tail = Some(tail),
+                    None => right = false,
+                },
                 PacketPart::Header(name, fields) => {
                     let next = packet.parts.get(index + 1);
                     match self.made_header(name, fields, next, &mut made) {
@@ -79,8 +82,12 @@ impl Checker<'_> {
             return None;
         }
         for part in &placed {
-            for &(bit, width, with_payload, header, span) in &part.lengths {
-                let length = if with_payload { (made.bytes.len() - part.start) as u32 } else { header };
+            for &(bit, width, counted, span) in &part.lengths {
+                let length = match counted {
+                    LengthOf::Header => part.end - part.start,
+                    LengthOf::Both => made.bytes.len() - part.start,
+                    LengthOf::Payload => made.bytes.len() - part.end,
+                } as u32;
                 if u128::from(length) > super::types::largest(width) {
                     self.error(
                         "E0201",
@@ -89,14 +96,85 @@ impl Checker<'_> {
                         "the packet is too long for this header",
                     );
                     right = false;
-                } else if with_payload && made.payload {
+                } else if counted != LengthOf::Header && made.tail.is_some() {
                     made.lengths.push((bit, width, length));
                 } else {
                     put(&mut made.bytes, bit, width, u128::from(length));
                 }
             }
         }
+        made.sums = self.sums(&placed);
+        if made.holes.is_empty() && made.tail.is_none() {
+            let Made { bytes, sums, .. } = &mut made;
+            sums.drain(..).for_each(|one| one.write(bytes));
+        }
         right.then_some(made)
+    }
+
+    /// The checksums of headers that do not give theirs, inner ones first, since outer ones may cover them.
+    fn sums(&self, placed: &[Placed]) -> Vec<Sum> {
+        let mut sums = Vec::new();
+        for (index, part) in placed.iter().enumerate().rev() {
+            let Some(checksum) = self.program.layouts[part.layout.0].checksum.filter(|_| !part.checked)
+            else {
+                continue;
+            };
+            let mut sum = Sum {
+                at: part.start as u32 + checksum.offset,
+                from: part.start as u32,
+                end: (!checksum.payload).then_some(part.end as u32),
+                never_zero: checksum.unless_zero,
+                ..Sum::default()
+            };
+            if checksum.pseudo {
+                let before = &placed[..index];
+                let carrier = before.iter().rev().find_map(|part| {
+                    let layout = &self.program.layouts[part.layout.0];
+                    Some((part, layout, layout.pseudo.as_ref()?))
+                });
+                // Without the header that says what is covered nothing can be computed.
+                let Some((carrier, layout, pseudo)) = carrier else { continue };
+                for &field in &pseudo.fields {
+                    let field = &layout.fields[field];
+                    let first = carrier.groups[field.group] as u32 + field.bit / 8;
+                    sum.besides.push((first, u32::from(field.ty.width().unwrap_or(0)) / 8));
+                }
+                let kind = before.last().and_then(|part| part.announces).unwrap_or(0);
+                sum.plus = if pseudo.kind { u32::from(crate::ir::checksum::folded(kind as u64)) } else { 0 };
+                sum.length = pseudo.length;
+            }
+            sums.push(sum);
+        }
+        sums
+    }
+
+    /// The end of the received packet.
+    fn tail(&mut self, from: &RestFrom, take: Option<&ast::Expr>, span: crate::source::Span) -> Option<Tail> {
+        if self.context != Context::Packet {
+            self.error(
+                "E0415",
+                "there is no packet whose bytes could be used here",
+                span,
+                "this is the rest of a received packet",
+            );
+            return None;
+        }
+        let from = match from {
+            RestFrom::Payload => TailFrom::Payload,
+            RestFrom::Packet => TailFrom::Packet,
+            RestFrom::Header(name) => TailFrom::Header(self.header_named(name)?),
+        };
+        let take = match take {
+            Some(take) => {
+                let take = self.expression(take, Some(&Type::Uint(32)));
+                if !self.expect_type(&take, &Type::Uint(32)) {
+                    return None;
+                }
+                Some(take)
+            }
+            None => None,
+        };
+        Some(Tail { from, take })
     }
 
     fn made_header(
@@ -173,10 +251,11 @@ impl Checker<'_> {
             return None;
         }
         let start = made.bytes.len();
-        let mut lengths = Vec::new();
+        let (mut lengths, mut groups) = (Vec::new(), Vec::new());
         let own = |field: usize| numbers[field];
         for group in &layout.groups {
             let base = made.bytes.len();
+            groups.push(base);
             let (size, fields): (usize, Vec<usize>) = match group {
                 Group::Fixed { bytes, fields } => (*bytes as usize, fields.clone()),
                 Group::Variable { length, field } => {
@@ -201,7 +280,7 @@ impl Checker<'_> {
                     layout.fields[field].ty.width().unwrap_or(0),
                 );
                 match (&values[field], numbers[field], layout.fields[field].length_of) {
-                    (None, _, Some(with_payload)) => lengths.push((bit, width, with_payload, 0, name.span)),
+                    (None, _, Some(counted)) => lengths.push((bit, width, counted, name.span)),
                     (_, Some(number), _) => put(&mut made.bytes, bit, width, number),
                     (Some(value), None, _) => {
                         let described = &layout.fields[field];
@@ -212,11 +291,14 @@ impl Checker<'_> {
                 }
             }
         }
-        let header = (made.bytes.len() - start) as u32;
-        for length in &mut lengths {
-            length.3 = header;
-        }
-        Some(Placed { start, lengths })
+        let announces = layout.next.as_ref().and_then(|clause| {
+            let follower =
+                if let Some(PacketPart::Header(name, _)) = next { &name.text } else { return None };
+            let target = clause.targets.iter().find(|(_, target)| target == follower);
+            numbers[clause.selector].or(target.and_then(|(values, _)| values.first().copied()))
+        });
+        let checked = layout.checksum.is_some_and(|checksum| values[checksum.field].is_some());
+        Some(Placed { layout: id, start, end: made.bytes.len(), groups, announces, checked, lengths })
     }
 
     /// The number of every field that is known while checking; reports fields that shape the header and are not known.

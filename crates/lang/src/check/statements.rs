@@ -392,19 +392,24 @@ impl<'a> Checker<'a> {
             );
             return None;
         }
+        let layout = layout.clone();
         let value = self.typed(value, &target.ty);
+        self.check_checksum_set(&layout, index, &value, field.span);
         Some(StmtKind::Set(id, index, value))
     }
 
-    fn header_field(&mut self, header: &ast::Name, field: &ast::Name) -> Option<(HeaderId, usize)> {
-        let Some(id) = self.find_header(&header.text) else {
-            if self.broken_headers.contains(&header.text) {
-                return None;
-            }
+    /// A header by its name.
+    pub(crate) fn header_named(&mut self, header: &ast::Name) -> Option<HeaderId> {
+        let found = self.find_header(&header.text);
+        if found.is_none() && !self.broken_headers.contains(&header.text) {
             let known: Vec<String> = self.header_names.keys().cloned().collect();
             self.unknown("header", &header.text, header.span, known.iter().map(String::as_str));
-            return None;
-        };
+        }
+        found
+    }
+
+    fn header_field(&mut self, header: &ast::Name, field: &ast::Name) -> Option<(HeaderId, usize)> {
+        let id = self.header_named(header)?;
         let layout = &self.program.layouts[self.program.headers[id.0].layout.0];
         let found = layout.fields.iter().position(|other| other.name == field.text);
         if found.is_none() {

@@ -1,8 +1,10 @@
 //! What the body of a stage does that matters between stages: transfers, reads of headers, and under which conditions.
 
+use super::covering::{self, Place, Write};
 use crate::ast::BinaryOp;
 use crate::check::hir::{
     Arm, Block, Expr, ExprKind, Group, HeaderId, LocalId, Pattern, Program, Stage, StageId, StmtKind,
+    TailFrom,
 };
 use crate::source::Span;
 
@@ -17,13 +19,15 @@ pub enum Read {
     Length(HeaderId, usize),
     /// Whether a conditional group is there.
     Present(HeaderId, usize),
+    /// One more than the position of a header, or zero where it is not decoded on the path.
+    Perhaps(HeaderId),
 }
 
 impl Read {
     /// The header it belongs to.
     pub fn header(self) -> Option<HeaderId> {
         match self {
-            Read::Cursor => None,
+            Read::Cursor | Read::Perhaps(_) => None,
             Read::Group(header, _) | Read::Length(header, _) | Read::Present(header, _) => Some(header),
         }
     }
@@ -80,6 +84,8 @@ pub struct Facts {
     pub reads: Vec<(Read, Span)>,
     /// Fields that are written.
     pub written: Vec<(HeaderId, usize)>,
+    /// The same with their places, as far as checksums may cover them.
+    pub writes: Vec<Write>,
 }
 
 /// The facts of a stage.
@@ -139,7 +145,8 @@ struct Collector<'p> {
     program: &'p Program,
     facts: Facts,
     conditions: Vec<Condition>,
-    walked: Vec<HeaderId>,
+    /// Headers of the walks that enclose the statement, each with the header whose bytes are walked.
+    walked: Vec<(HeaderId, Option<HeaderId>)>,
 }
 
 impl Collector<'_> {
@@ -179,6 +186,7 @@ impl Collector<'_> {
                 self.expr(value);
                 self.field(*header, *field, span);
                 self.facts.written.push((*header, *field));
+                self.facts.writes.push(Write { header: *header, place: self.place(*header), span });
             }
             StmtKind::If(condition, yes, no) => {
                 self.expr(condition);
@@ -213,7 +221,7 @@ impl Collector<'_> {
             }
             StmtKind::Walk(header, view, body) => {
                 self.expr(view);
-                self.walked.push(*header);
+                self.walked.push((*header, walked_header(view)));
                 self.under(Condition::Other, body);
                 self.walked.pop();
                 self.passed(&[body]);
@@ -241,8 +249,13 @@ impl Collector<'_> {
             }
             StmtKind::Emit(made, port) => {
                 made.holes.iter().for_each(|field| self.expr(&field.value));
-                if made.payload {
-                    self.read(Read::Cursor, span);
+                if let Some(tail) = &made.tail {
+                    match tail.from {
+                        TailFrom::Payload => self.read(Read::Cursor, span),
+                        TailFrom::Header(header) => self.read(Read::Group(header, 0), span),
+                        TailFrom::Packet => {}
+                    }
+                    tail.take.iter().for_each(|take| self.expr(take));
                 }
                 self.expr(port);
             }
@@ -268,8 +281,20 @@ impl Collector<'_> {
         }
     }
 
+    /// Where a header lies.
+    fn place(&self, header: HeaderId) -> Place {
+        let mut place = Place { within: Vec::new(), decoded: Some(header) };
+        while let Some(header) = place.decoded
+            && let Some(&(_, inside)) = self.walked.iter().find(|(walked, _)| *walked == header)
+        {
+            place.within.extend(inside);
+            place.decoded = inside;
+        }
+        place
+    }
+
     fn read(&mut self, read: Read, span: Span) {
-        if read.header().is_some_and(|header| self.walked.contains(&header)) {
+        if read.header().is_some_and(|header| self.walked.iter().any(|(walked, _)| *walked == header)) {
             return;
         }
         if !self.facts.reads.iter().any(|(other, _)| *other == read) {
@@ -295,6 +320,12 @@ impl Collector<'_> {
         match &expr.kind {
             ExprKind::Field(header, field) => self.field(*header, *field, expr.span),
             ExprKind::Payload => self.read(Read::Cursor, expr.span),
+            ExprKind::Valid(header) => {
+                self.read(Read::Group(*header, 0), expr.span);
+                for read in covering::places_of(self.program, *header) {
+                    self.read(read, expr.span);
+                }
+            }
             _ => children(expr, &mut |child| self.expr(child)),
         }
     }
@@ -337,11 +368,27 @@ pub fn children(expr: &Expr, visit: &mut dyn FnMut(&Expr)) {
         | ExprKind::Field(..)
         | ExprKind::Own(_)
         | ExprKind::Payload
+        | ExprKind::Valid(_)
         | ExprKind::InPort
         | ExprKind::Now
         | ExprKind::Length
         | ExprKind::Error => {}
     }
+}
+
+/// The header whose bytes a walk goes over; none for `payload`.
+pub(crate) fn walked_header(view: &Expr) -> Option<HeaderId> {
+    if let ExprKind::Field(header, _) = view.kind { Some(header) } else { None }
+}
+
+/// The fields of the described layout that an expression names.
+pub(crate) fn own_fields(expr: &Expr) -> Vec<usize> {
+    let mut found = Vec::new();
+    if let ExprKind::Own(field) = expr.kind {
+        found.push(field);
+    }
+    children(expr, &mut |child| found.extend(own_fields(child)));
+    found
 }
 
 fn subject(expr: &Expr) -> Option<Subject> {

@@ -6,12 +6,14 @@
 
 mod circles;
 pub mod collect;
+pub mod covering;
 pub mod witness;
 
 use crate::check::hir::{HeaderId, Program, StageId};
 use crate::diagnostic::Diagnostic;
 use crate::source::Span;
 use collect::{Facts, Read, Transfer};
+use covering::Covering;
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
 /// What the graph says, for lowering.
@@ -29,6 +31,8 @@ pub struct Flow {
     pub needs: Vec<BTreeSet<Read>>,
     /// Headers that may have been decoded last when the stage is entered.
     pub last: Vec<BTreeSet<HeaderId>>,
+    /// Checksums over payload.
+    pub covering: Covering,
 }
 
 /// Builds the graph and checks everything that depends on paths between stages.
@@ -53,8 +57,10 @@ pub fn analyse(program: &Program) -> (Flow, Vec<Diagnostic>) {
             );
         }
     }
+    let covering = Covering::of(program, &facts);
     let mut flow = Flow {
-        available: available(program, &facts, start, &reached),
+        available: available(program, &facts, start, &reached, &covering),
+        covering,
         cyclic: vec![false; program.stages.len()],
         needs: Vec::new(),
         last: last(program, &facts, &reached),
@@ -62,6 +68,7 @@ pub fn analyse(program: &Program) -> (Flow, Vec<Diagnostic>) {
         facts,
     };
     check_cycles(program, &mut flow, &reached, &mut diagnostics);
+    covering::add_reads(program, &mut flow, &reached);
     let undecoded = check_decoded(program, &flow, start, &reached, &mut diagnostics);
     // Where a header is missed whose decoder is never reached, that is said with the read.
     let missed = |span: Span| {
@@ -93,9 +100,10 @@ fn available(
     facts: &[Facts],
     start: StageId,
     reached: &BTreeSet<StageId>,
+    covering: &Covering,
 ) -> Vec<BTreeSet<HeaderId>> {
     // Only headers that some stage reads without decoding them matter, and few programs have many of those.
-    let mut wanted: BTreeSet<HeaderId> = BTreeSet::new();
+    let mut wanted: BTreeSet<HeaderId> = covering.headers().collect();
     for &stage in reached {
         let described = &program.stages[stage.0];
         let reads = facts[stage.0].reads.iter().filter_map(|(read, _)| read.header());
@@ -164,7 +172,10 @@ fn needs(program: &Program, facts: &[Facts], reached: &BTreeSet<StageId>) -> Vec
             wanted.extend(&needs[transfer.to.0]);
         }
         if own.is_some() {
-            wanted.retain(|read| !matches!(read, Read::Cursor) && read.header() != own);
+            let decoded = own.map(Read::Perhaps);
+            wanted.retain(|read| {
+                !matches!(read, Read::Cursor) && read.header() != own && Some(*read) != decoded
+            });
             wanted.insert(Read::Cursor);
         }
         if wanted.len() > needs[stage.0].len() {

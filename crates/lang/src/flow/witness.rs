@@ -12,6 +12,12 @@ use crate::diagnostic::PacketWitness;
 use std::collections::BTreeMap;
 use std::fmt::Write;
 
+/// A checksum changes with what it covers.
+fn is_checksum(program: &Program, header: HeaderId, field: usize) -> bool {
+    let layout = &program.layouts[program.headers[header.0].layout.0];
+    layout.checksum.is_some_and(|checksum| checksum.field == field)
+}
+
 /// The values a field may have: both ends belong to each range.
 pub type Ranges = Vec<(u128, u128)>;
 
@@ -64,6 +70,11 @@ pub fn packet_where(
             };
             match subject {
                 Subject::Field(header, field) if written.contains(&(header, field)) => return None,
+                Subject::Field(header, field)
+                    if !written.is_empty() && is_checksum(program, header, field) =>
+                {
+                    return None;
+                }
                 Subject::Field(header, field) => narrow(
                     wanted.entry((header, field)).or_insert_with(|| allowed(program, header, field)),
                     ranges,

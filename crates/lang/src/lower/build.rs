@@ -1,10 +1,12 @@
 //! Blocks, instructions and joins.
 
+use super::covered::is_sum;
 use super::env::{Env, Variable};
 use super::{Exit, Lowering, to};
 use crate::check::types::Type;
 use crate::ir::{Block, BlockId, Instruction, Op, Target, Terminator, Value};
 use crate::source::Span;
+use std::collections::BTreeSet;
 
 impl Lowering<'_> {
     pub(crate) fn new_block(&mut self, span: Span) -> BlockId {
@@ -95,6 +97,7 @@ impl Lowering<'_> {
                 }
             }
             _ => {
+                self.note_nothing(&mut exits, span);
                 let block = self.new_block(span);
                 let (env, varying) = self.merge(&exits, block);
                 for (from, known) in exits {
@@ -105,6 +108,22 @@ impl Lowering<'_> {
                 self.resume((block, env));
             }
         }
+    }
+
+    /// Where one exit has a change of a checksum noted, the others get one of zero.
+    fn note_nothing(&mut self, exits: &mut [Exit], span: Span) {
+        let noted: BTreeSet<Variable> =
+            exits.iter().flat_map(|(_, env)| env.values.keys().copied().filter(|one| is_sum(*one))).collect();
+        for (block, env) in exits.iter_mut() {
+            for &sum in &noted {
+                if !env.values.contains_key(&sum) {
+                    self.current = Some(*block);
+                    let zero = self.constant(0, 64, span);
+                    env.values.insert(sum, zero);
+                }
+            }
+        }
+        self.current = None;
     }
 
     /// What is known where exits meet, and the variables that become parameters of the block there.

@@ -12,6 +12,10 @@ pub(crate) enum Variable {
     Local(LocalId),
     /// A place in a header, or the cursor.
     Place(Read),
+    /// What is to be added to the checksum of a header, 64 bits.
+    Sum(HeaderId),
+    /// The same for the header that follows one with a pseudo header.
+    Behind(HeaderId),
     /// A value that arises on several ways and is read where they meet.
     Temporary(u32),
 }
@@ -48,6 +52,8 @@ impl Range {
 pub(crate) struct Env {
     pub(crate) values: BTreeMap<Variable, Value>,
     pub(crate) ranges: BTreeMap<Subject, Range>,
+    /// The largest values of what is noted for checksums.
+    pub(crate) bounds: BTreeMap<Variable, u128>,
     /// The first is known to be at most the second.
     pub(crate) ordered: BTreeSet<(Subject, Subject)>,
     /// One-bit values whose outcome is known here.
@@ -82,9 +88,15 @@ impl Env {
                 other.ranges.get(subject).map(|known| (*subject, range.hull(*known)))
             })
             .collect();
+        let mut bounds = self.bounds.clone();
+        for (variable, bound) in &other.bounds {
+            let known = bounds.entry(*variable).or_insert(0);
+            *known = (*known).max(*bound);
+        }
         Env {
             values: BTreeMap::new(),
             ranges,
+            bounds,
             ordered: self.ordered.intersection(&other.ordered).copied().collect(),
             decided: self
                 .decided

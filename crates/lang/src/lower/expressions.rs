@@ -71,6 +71,10 @@ impl Lowering<'_> {
                 let end = self.emit(32, Op::Captured, span);
                 Shape::View { start, end }
             }
+            ExprKind::Valid(header) => {
+                let (value, range) = self.valid(*header, span);
+                scalar(value, range)
+            }
             ExprKind::ViewLength(view) => {
                 let Shape::View { start, end } = self.shape(view) else {
                     return scalar(self.constant(0, 32, span), whole);
@@ -304,6 +308,9 @@ impl Lowering<'_> {
             let length = self.place(Read::Length(header, group));
             let end = self.emit(32, Op::Binary(ir::BinaryOp::Add, start, length), span);
             return Shape::View { start, end };
+        }
+        if self.shows_noted(header, field) {
+            self.write_checksums(span);
         }
         let (value, range) = self.load_field(header, field, span);
         Shape::Scalar { value, range, subject: Some(Subject::Field(header, field)) }

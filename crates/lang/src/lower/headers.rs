@@ -266,7 +266,7 @@ impl Lowering<'_> {
         self.undecoded_read = span;
         let base = self.place(Read::Group(header, described.group));
         let value = self.load_bits(base, described.bit, described.ty.width().unwrap_or(1), proven, span);
-        let name = format!("{}.{}", self.source.headers[header.0].name, described.name);
+        let name = format!("{}.{}", self.header_name(header), described.name);
         self.name_value(value, &name, &described.ty);
         value
     }

@@ -5,8 +5,10 @@
 //! overflow, no lost bits, divisors not zero, constraints kept by writes, nothing decoded behind a later fragment.
 
 mod arithmetic;
+mod behind;
 mod build;
 mod conditions;
+mod covered;
 mod env;
 mod expressions;
 mod headers;
@@ -84,6 +86,9 @@ pub(crate) type Exit = (BlockId, Env);
 
 /// A walk that encloses the statement being lowered: its exits by `break`.
 pub(crate) struct Walk {
+    pub(crate) header: HeaderId,
+    /// The header whose bytes are walked; none for `payload`.
+    pub(crate) inside: Option<HeaderId>,
     pub(crate) breaks: Vec<Exit>,
 }
 
@@ -240,6 +245,10 @@ impl Lowering<'_> {
             let cursor = self.place(Read::Cursor);
             let end = self.decode_header(header, cursor, None, stage.name_span);
             self.env.values.insert(Variable::Place(Read::Cursor), end);
+            if self.flow.covering.perhaps.contains(&header) {
+                let there = self.with_constant(ir::BinaryOp::Add, cursor, 1, stage.name_span);
+                self.env.values.insert(Variable::Place(Read::Perhaps(header)), there);
+            }
         }
         self.block(&stage.body);
         // A path that ends without a verdict was reported; the IR needs an end all the same.
@@ -309,8 +318,16 @@ impl Lowering<'_> {
         (self.program.functions.len() - 1) as u32
     }
 
+    /// The layout of a header. Headers that the program does not name are numbered behind those it does, in the order of layouts.
     pub(crate) fn layout(&self, header: HeaderId) -> &hir::Layout {
-        &self.source.layouts[self.source.headers[header.0].layout.0]
+        match self.source.headers.get(header.0) {
+            Some(header) => &self.source.layouts[header.layout.0],
+            None => &self.source.layouts[header.0 - self.source.headers.len()],
+        }
+    }
+
+    pub(crate) fn header_name(&self, header: HeaderId) -> &str {
+        self.source.headers.get(header.0).map_or(&self.layout(header).name, |header| &header.name)
     }
 }
 

@@ -6,7 +6,7 @@ use super::expressions::Shape;
 use super::{Exit, Lowering, Walk, to};
 use crate::check::hir::{Block, Expr, ExprKind, HeaderId, StageId, Stmt, StmtKind};
 use crate::diagnostic::{Diagnostic, PacketWitness};
-use crate::flow::collect::{Condition, Read, Subject, children, holds};
+use crate::flow::collect::{Condition, Read, Subject, children, holds, walked_header};
 use crate::flow::{self, witness::packet_where};
 use crate::ir::{BlockId, CompareOp, Op, Target, Terminator};
 use crate::source::Span;
@@ -71,6 +71,7 @@ impl Lowering<'_> {
             }
             StmtKind::Walk(header, view, body) => self.walk(*header, view, body, span),
             StmtKind::Break => {
+                self.write_checksums(span);
                 let exit = self.suspend();
                 if let Some(walk) = self.walks.last_mut() {
                     walk.breaks.extend(exit);
@@ -100,15 +101,21 @@ impl Lowering<'_> {
             StmtKind::Emit(made, port) => self.make_packet(made, port, span),
             StmtKind::Copy(port) => {
                 let (port, _) = self.value(port);
+                self.write_checksums(span);
                 self.effect(Op::Copy(port), span);
             }
             StmtKind::Goto(stage, args) => self.goto(*stage, args, span),
             StmtKind::Send(port) => {
                 let (port, _) = self.value(port);
+                self.write_checksums(span);
                 self.terminate(Terminator::Send(port), span);
             }
-            StmtKind::Flood => self.terminate(Terminator::Flood, span),
+            StmtKind::Flood => {
+                self.write_checksums(span);
+                self.terminate(Terminator::Flood, span);
+            }
             StmtKind::Multicast(ports) => {
+                self.write_checksums(span);
                 let number = match self.program.port_sets.iter().position(|set| set == ports) {
                     Some(number) => number,
                     None => {
@@ -123,6 +130,7 @@ impl Lowering<'_> {
                 self.terminate(Terminator::Drop(reason), span);
             }
             StmtKind::Punt(name) => {
+                self.write_checksums(span);
                 let reason = self.named_reason(name, span);
                 self.terminate(Terminator::Punt(reason), span);
             }
@@ -147,12 +155,30 @@ impl Lowering<'_> {
                 .place(described.span, "its constraint"),
             );
         }
+        let sums = self.sums_of(header, field, span);
+        if self.layout(header).checksum.is_some_and(|checksum| checksum.field == field) {
+            self.write_checksums(span);
+        }
+        let before = (!sums.is_empty()).then(|| self.load_field(header, field, span).0);
         if self.walks.len() > 1 {
             self.write_through(header);
         }
         self.store_field(header, field, value, span);
         self.env.forget(Subject::Field(header, field));
         self.env.ranges.insert(Subject::Field(header, field), range);
+        if let Some(before) = before {
+            self.note_change(&sums, (header, field), (before, value), span);
+        }
+    }
+
+    /// Checksums were written that headers of walks may share bytes with.
+    pub(crate) fn forget_walked(&mut self, header: HeaderId) {
+        for other in (0..self.source.headers.len()).map(HeaderId) {
+            if other != header && !self.decoded_by_stage(other) {
+                self.env.forget_header(other);
+                self.env.overwritten.insert(other);
+            }
+        }
     }
 
     /// Headers of walks may share bytes with each other, so nothing known of the others outlives a write to one of them.
@@ -201,6 +227,7 @@ impl Lowering<'_> {
             values.push(value);
             ranges.push(range);
         }
+        self.write_checksums(span);
         if self.source.stages[stage.0].header.is_some() {
             self.check_follows(self.source.stages[stage.0].name.clone(), span);
         } else {
@@ -297,8 +324,10 @@ impl Lowering<'_> {
             }
         };
         let reason = self.reason("too_many_rounds", "the packet used up the times it may start again");
+        self.write_checksums(span);
         let zero = self.constant(0, 32, span);
         self.env.values.insert(Variable::Place(Read::Cursor), zero);
+        self.env.values.retain(|variable, _| !matches!(variable, Variable::Place(Read::Perhaps(_))));
         let again: Target = self.stage_target(start, &[]);
         let out: BlockId = self.drop_block(reason, span);
         self.terminate(Terminator::Fuel { slot, cap: budget, ok: again, out: to(out) }, span);
@@ -309,6 +338,7 @@ impl Lowering<'_> {
         if matches!(view.kind, crate::check::hir::ExprKind::Payload) {
             self.check_follows(format!("{} in payload", self.source.headers[header.0].name), view.span);
         }
+        self.write_checksums(span);
         let Shape::View { start, end } = self.shape(view) else { return };
         let layout = self.layout(header);
         let smallest = layout.smallest.max(1);
@@ -346,11 +376,12 @@ impl Lowering<'_> {
         let at = self.env.values[&position];
         let more = self.emit(1, Op::Compare(CompareOp::Lt, at, end), span);
         let (inside, behind) = self.fork(more, span);
-        self.walks.push(Walk { breaks: Vec::new() });
+        self.walks.push(Walk { header, inside: walked_header(view), breaks: Vec::new() });
         if let Some(exit) = inside {
             self.resume(exit);
             let next = self.decode_header(header, at, Some(end), span);
             self.block(body);
+            self.write_checksums(span);
             if self.current.is_some() {
                 self.env.values.insert(position, next);
                 let args = changing.iter().map(|variable| self.env.values[variable]).collect();
@@ -371,8 +402,8 @@ impl Lowering<'_> {
             self.env.forget(Subject::Local(local));
         }
         for (header, field) in written(body) {
-            self.env.forget(Subject::Field(header, field));
-            self.env.loaded.remove(&(header, field));
+            self.forget_field(header, field);
+            self.forget_checksums(header);
             if !self.walks.is_empty() {
                 self.write_through(header);
             }

@@ -2,7 +2,7 @@
 
 use super::Lowering;
 use super::expressions::Shape;
-use crate::check::hir::{Block, Expr, Made, Write};
+use crate::check::hir::{Block, Expr, Made, Tail, TailFrom, Write};
 use crate::check::types::largest;
 use crate::diagnostic::Diagnostic;
 use crate::flow::collect::Read;
@@ -72,12 +72,22 @@ impl Lowering<'_> {
             holes.push(ir::Hole { bit: field.bit, width: field.width });
             values.push(self.resized(value, field.width, span));
         }
-        let mut tail = None;
-        if made.payload {
+        let (mut tail, mut limit) = (None, None);
+        if let Some(Tail { from, take }) = &made.tail {
             self.reads_payload = true;
-            let start = self.place(Read::Cursor);
+            limit = take.as_ref().map(|take| self.value(take).0);
+            self.write_checksums(span);
+            let start = match from {
+                TailFrom::Payload => self.place(Read::Cursor),
+                TailFrom::Packet => self.constant(0, 32, span),
+                TailFrom::Header(header) => self.place(Read::Group(*header, 0)),
+            };
             let end = self.emit(32, Op::Captured, span);
-            let rest = self.emit(32, Op::Binary(ir::BinaryOp::SubSaturate, end, start), span);
+            let mut rest = self.emit(32, Op::Binary(ir::BinaryOp::SubSaturate, end, start), span);
+            if let Some(limit) = limit {
+                let fits = self.emit(1, Op::Compare(ir::CompareOp::Le, rest, limit), span);
+                rest = self.emit(32, Op::Select(fits, rest, limit), span);
+            }
             for &(bit, width, constant) in &made.lengths {
                 // A payload too long for the length field gives the largest length.
                 let constant = self.constant(u128::from(constant), 32, span);
@@ -95,7 +105,11 @@ impl Lowering<'_> {
             _ => return,
         };
         let template = self.program.templates.len() as u32;
-        self.program.templates.push(ir::Template { bytes: made.bytes.clone(), holes, sums: Vec::new() });
-        self.effect(Op::Emit { template, values, tail, limit: None, port }, span);
+        self.program.templates.push(ir::Template {
+            bytes: made.bytes.clone(),
+            holes,
+            sums: made.sums.clone(),
+        });
+        self.effect(Op::Emit { template, values, tail, limit, port }, span);
     }
 }

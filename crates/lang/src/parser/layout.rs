@@ -14,7 +14,8 @@ impl Parser<'_> {
             parser.skip_to(begin, |parser| *parser.kind() == TokenKind::Word && parser.is_at(1, Sign::Colon));
         })?;
         let next = if self.word() == "next" { Some(self.next()?) } else { None };
-        Ok(Item::Layout(Layout { name, fields, next }))
+        let pseudo = if self.word() == "pseudo" { Some(self.pseudo()?) } else { None };
+        Ok(Item::Layout(Layout { name, fields, next, pseudo }))
     }
 
     fn field(&mut self) -> Parsed<Field> {
@@ -38,12 +39,12 @@ impl Parser<'_> {
             } else if self.word() == "over" && !self.is_at(1, Sign::Colon) {
                 return self.fail(
                     Diagnostic::error(
-                        "E0060",
-                        "Checksums kept by the program are not in this version.",
+                        "E0080",
+                        "Only checksums cover something.",
                         span,
-                        "not in this version",
+                        "not behind this type",
                     )
-                    .help("Declare the field without `over`, and set it where the header changes."),
+                    .help("A checksum has the type `inet16`, as in `check: inet16 over header`."),
                 );
             } else {
                 break;
@@ -69,6 +70,9 @@ impl Parser<'_> {
             self.expect(Sign::BracketClose, "behind the number of bytes")?;
             return Ok(FieldType::Bytes(length));
         }
+        if self.word() == "inet16" {
+            return Ok(FieldType::Checksum(self.covers()?));
+        }
         let ty = self.ty()?;
         if !self.take(Sign::BraceOpen) {
             return Ok(FieldType::Scalar(ty));
@@ -93,19 +97,92 @@ impl Parser<'_> {
         Ok(Constraint::Range(low, high))
     }
 
-    /// `length of (header)` or `length of (header + payload)`; true for the second.
-    fn length_of(&mut self) -> Parsed<bool> {
-        let place = "behind `length of`, which takes `(header)` or `(header + payload)`";
+    /// `length of (header)`, `length of (header + payload)` or `length of (payload)`.
+    fn length_of(&mut self) -> Parsed<LengthOf> {
+        let place = "behind `length of`, which takes `(header)`, `(header + payload)` or `(payload)`";
         self.advance();
         self.advance();
         self.expect(Sign::ParenOpen, place)?;
-        self.expect_word("header", place)?;
-        let payload = self.take(Sign::Plus);
-        if payload {
-            self.expect_word("payload", place)?;
+        let length = if self.take_word("payload") {
+            LengthOf::Payload
+        } else {
+            self.expect_word("header", place)?;
+            if self.take(Sign::Plus) {
+                self.expect_word("payload", place)?;
+                LengthOf::Both
+            } else {
+                LengthOf::Header
+            }
+        };
+        self.expect(Sign::ParenClose, place)?;
+        Ok(length)
+    }
+
+    /// `inet16 over header`, `inet16 over (pseudo + header + payload) unless 0`
+    fn covers(&mut self) -> Parsed<Covers> {
+        let place =
+            "in what a checksum covers: `header`, `(header + payload)` or `(pseudo + header + payload)`";
+        let start = self.span();
+        self.advance();
+        self.expect_word("over", "behind `inet16`, as in `check: inet16 over header`")?;
+        let mut covers = Covers { pseudo: false, payload: false, unless_zero: false, span: start };
+        if self.take(Sign::ParenOpen) {
+            if self.take_word("pseudo") {
+                covers.pseudo = true;
+                self.expect(Sign::Plus, place)?;
+            }
+            self.expect_word("header", place)?;
+            if self.take(Sign::Plus) {
+                covers.payload = true;
+                self.expect_word("payload", place)?;
+            }
+            self.expect(Sign::ParenClose, place)?;
+        } else {
+            self.expect_word("header", place)?;
+        }
+        if self.word() == "unless" && !self.is_at(1, Sign::Colon) {
+            self.advance();
+            covers.unless_zero = true;
+            if *self.kind() == TokenKind::Int(0) {
+                self.advance();
+            } else {
+                let fault = self.expected("`0`", "behind `unless`: it says that there is no checksum");
+                return self.fail(fault);
+            }
+        }
+        covers.span = self.since(start);
+        Ok(covers)
+    }
+
+    /// `pseudo (src + dst + kind of payload + length of payload)`
+    fn pseudo(&mut self) -> Parsed<Pseudo> {
+        let start = self.span();
+        let place = "behind `pseudo`, as in `pseudo (src + dst + kind of payload + length of payload)`";
+        self.advance();
+        self.expect(Sign::ParenOpen, place)?;
+        let mut pseudo = Pseudo { fields: Vec::new(), kind: false, length: false, span: start };
+        loop {
+            let of = self.word_at(1) == "of";
+            match self.word() {
+                "kind" if of => pseudo.kind = true,
+                "length" if of => pseudo.length = true,
+                _ => {
+                    let field = self.any_word("The name of a field", "in what a pseudo header is made of")?;
+                    pseudo.fields.push(field);
+                }
+            }
+            if of {
+                self.advance();
+                self.advance();
+                self.expect_word("payload", place)?;
+            }
+            if !self.take(Sign::Plus) {
+                break;
+            }
         }
         self.expect(Sign::ParenClose, place)?;
-        Ok(payload)
+        pseudo.span = self.since(start);
+        Ok(pseudo)
     }
 
     fn next(&mut self) -> Parsed<Next> {

@@ -3,6 +3,7 @@
 use super::{Parsed, Parser};
 use crate::ast::*;
 use crate::diagnostic::Diagnostic;
+use crate::source::Span;
 use crate::token::{Sign, TokenKind};
 
 impl Parser<'_> {
@@ -42,9 +43,15 @@ impl Parser<'_> {
             self.expect(Sign::BracketClose, "behind the number of zero bytes")?;
             return Ok(PacketPart::Zero(count, self.since(span)));
         }
-        if self.word() == "payload" && !self.is_at(1, Sign::ParenOpen) {
+        if matches!(self.word(), "payload" | "packet") && !self.is_at(1, Sign::ParenOpen) {
+            let from = if self.word() == "payload" { RestFrom::Payload } else { RestFrom::Packet };
             self.advance();
-            return Ok(PacketPart::Payload(span));
+            return self.rest(from, span);
+        }
+        if self.word() == "from" && !self.word_at(1).is_empty() {
+            self.advance();
+            let header = self.name("The name of a header", "behind `from`")?;
+            return self.rest(RestFrom::Header(header), span);
         }
         let layout = self.name("A header, a text, `hex \"…\"` or `zero[n]`", "in a packet")?;
         let mut fields = Vec::new();
@@ -68,6 +75,12 @@ impl Parser<'_> {
             })?;
         }
         Ok(PacketPart::Header(layout, fields))
+    }
+
+    /// `payload take 64`: behind where it begins.
+    fn rest(&mut self, from: RestFrom, start: Span) -> Parsed<PacketPart> {
+        let take = if self.take_word("take") { Some(self.expression()?) } else { None };
+        Ok(PacketPart::Rest { from, take, span: self.since(start) })
     }
 
     fn hexadecimal(&mut self) -> Parsed<PacketPart> {

@@ -26,6 +26,12 @@ pub(super) fn field(field: &Field) -> String {
         FieldType::Scalar(scalar) => out += &ty(scalar),
         FieldType::Flags(scalar, flags) => out += &format!("{} {{ {} }}", ty(scalar), names(flags)),
         FieldType::Bytes(length) => out += &format!("bytes[{}]", expr(length)),
+        FieldType::Checksum(covers) => {
+            let pseudo = if covers.pseudo { "pseudo + " } else { "" };
+            let payload = if covers.payload { " + payload" } else { "" };
+            out += &format!("inet16 over ({pseudo}header{payload})");
+            out += if covers.unless_zero { " unless 0" } else { "" };
+        }
     }
     match &field.constraint {
         Some(Constraint::Equal(value)) => out += &format!(" = {}", expr(value)),
@@ -35,14 +41,22 @@ pub(super) fn field(field: &Field) -> String {
         None => {}
     }
     match field.length_of {
-        Some(true) => out += " length of (header + payload)",
-        Some(false) => out += " length of (header)",
+        Some(LengthOf::Both) => out += " length of (header + payload)",
+        Some(LengthOf::Header) => out += " length of (header)",
+        Some(LengthOf::Payload) => out += " length of (payload)",
         None => {}
     }
     if let Some(when) = &field.when {
         out += &format!(" when {}", expr(when));
     }
     out
+}
+
+pub(super) fn pseudo(clause: &Pseudo) -> String {
+    let mut parts: Vec<&str> = clause.fields.iter().map(|field| field.text.as_str()).collect();
+    parts.extend(clause.kind.then_some("kind of payload"));
+    parts.extend(clause.length.then_some("length of payload"));
+    format!("pseudo ({})", parts.join(" + "))
 }
 
 pub(super) fn exprs(values: &[Expr]) -> String {
@@ -165,7 +179,14 @@ pub(super) fn packet(packet: &PacketExpr) -> String {
             )
         }
         PacketPart::Zero(count, _) => format!("zero[{}]", expr(count)),
-        PacketPart::Payload(_) => "payload".to_string(),
+        PacketPart::Rest { from, take, .. } => {
+            let take = take.as_ref().map(|take| format!(" take {}", expr(take))).unwrap_or_default();
+            match from {
+                RestFrom::Payload => format!("payload{take}"),
+                RestFrom::Packet => format!("packet{take}"),
+                RestFrom::Header(header) => format!("from {}{take}", header.text),
+            }
+        }
     });
     parts.collect::<Vec<_>>().join(" / ")
 }
