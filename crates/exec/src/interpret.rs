@@ -255,7 +255,7 @@ impl<O: Observer> Run<'_, '_, O> {
                 let start = self.value(*base) as usize;
                 let more = more.map_or(0, |more| self.value(more) as usize);
                 let end = (start + *bytes as usize + more).min(self.captured());
-                let frame: &[u8] = self.packet.as_ref().map_or(&[], |packet| &*packet.frame);
+                let frame: &[u8] = self.packet.as_ref().map_or(&[], |packet| packet.bytes.bytes());
                 one(checksum::sum(frame.get(start..end).unwrap_or_default()).into())
             }
             Op::InPort => one(self.packet.as_ref().map_or(0, |packet| packet.in_port).into()),

@@ -135,8 +135,21 @@ impl Checker<'_> {
             }
             if let ExprKind::Field(header, field) = checked.kind {
                 let layout = &self.program.layouts[self.program.headers[header.0].layout.0];
-                if layout.checksum.is_some_and(|checksum| checksum.field == field) {
-                    return Expr { kind: ExprKind::Valid(header), ty: Type::Bool, span };
+                if let Some(checksum) = layout.checksum.filter(|checksum| checksum.field == field) {
+                    if !checksum.payload && !checksum.pseudo {
+                        return Expr { kind: ExprKind::Valid(header), ty: Type::Bool, span };
+                    }
+                    let place = layout.fields[field].span;
+                    self.report(
+                        Diagnostic::error(
+                            "E0318",
+                            "`valid` looks at checksums over headers only",
+                            span,
+                            "this one covers more than its header",
+                        )
+                        .place(place, "the checksum"),
+                    );
+                    return super::expressions::error(span);
                 }
             }
         }

@@ -169,4 +169,78 @@ start decoder first(n: nothing) { flood }
         fix: "Give it a field, or use a `stage` where nothing is decoded.",
         mend: ("{ }", "{ a: u8 }"),
     },
+    Entry {
+        code: "E0314",
+        headline: "A checksum cannot stand here.",
+        cause: "The compiler writes a checksum whenever what it covers changes, so its place must be known everywhere: in the first fields of fixed length, always there, behind an even number of bytes, and one in a layout.",
+        example: r#"layout odd { a: u8  check: inet16 over header  b: u8 }
+start decoder first(o: odd) {
+    if o.a == 1 { send 1 }
+    flood
+}
+"#,
+        fix: "Move it, or declare it as `u16` and keep it right yourself.",
+        mend: ("a: u8  check: inet16 over header  b: u8", "a: u8  b: u8  check: inet16 over header"),
+    },
+    Entry {
+        code: "E0315",
+        headline: "A pseudo header cannot be made of this.",
+        cause: "Checksums of the header behind cover the fields that `pseudo` names, which are whole bytes, an even number of them, and always there. Something must be able to follow.",
+        example: r#"layout outer { kind: u8  src: ip4 } next kind { 1 => inner } pseudo (kind + src)
+layout inner { check: inet16 over (pseudo + header) }
+start decoder first(o: outer) {
+    if o.kind == 1 { send 1 }
+    flood
+}
+"#,
+        fix: "Name other fields; `kind of payload` is the number that announces the header behind.",
+        mend: ("pseudo (kind + src)", "pseudo (src + kind of payload)"),
+    },
+    Entry {
+        code: "E0316",
+        headline: "A checksum is not set by the program.",
+        cause: "Every `set` of what a checksum covers changes the checksum as well; to change it again would make it wrong.",
+        example: r#"import std.net.{ethernet, ipv4}
+start decoder frame(eth: ethernet) {
+    match eth.type { 0x0800 => packet, else => flood }
+}
+decoder packet(ip: ipv4) {
+    set ip.dst = 10.0.0.1
+    set ip.check = ip.check +% 1
+    flood
+}
+"#,
+        fix: "Leave it out. A checksum declared `unless 0` may be set to 0, which says that there is none.",
+        mend: ("    set ip.check = ip.check +% 1\n", ""),
+    },
+    Entry {
+        code: "E0317",
+        headline: "The checksum of an outer header cannot be kept right.",
+        cause: "It covers all that follows, also what is written here, but its header was decoded again under the same name, and the place of the first one is no longer known.",
+        example: r#"layout seal { kind: u16  check: inet16 over (header + payload) }
+start decoder first(s: seal) {
+    if s.kind == 1 { goto first }
+    set s.kind = 2
+    flood
+}
+"#,
+        fix: "Decode the inner header in a decoder of its own, under another name.",
+        mend: ("goto first }", "flood }"),
+    },
+    Entry {
+        code: "E0318",
+        headline: "`valid` looks at a checksum.",
+        cause: "It says whether the checksum of a header is right, so it takes a field that is one.",
+        example: r#"import std.net.{ethernet, ipv4}
+start decoder frame(eth: ethernet) {
+    match eth.type { 0x0800 => packet, else => flood }
+}
+decoder packet(ip: ipv4) {
+    if valid(ip.ttl) { flood }
+    send 1
+}
+"#,
+        fix: "Name the checksum.",
+        mend: ("ip.ttl", "ip.check"),
+    },
 ];

@@ -130,7 +130,7 @@ pub const CODES: &[(&str, &str, &str)] = &[
     (
         "E0060",
         "This is not in this version.",
-        "Meters, registers, pools, groups, checksums kept by the program, and push, pop, encapsulate, decapsulate, truncate and fragment are reserved for later versions.\nExample: `push vlan`\nFix: change fields by `set`, or make a new packet by `emit`.",
+        "Meters, registers, pools, groups, and push, pop, encapsulate, decapsulate, truncate and fragment are reserved for later versions.\nExample: `push vlan`\nFix: change fields by `set`, or make a new packet by `emit`.",
     ),
     (
         "E0061",
@@ -226,5 +226,10 @@ pub const CODES: &[(&str, &str, &str)] = &[
         "E0079",
         "A field and its value stand side by side in a packet.",
         "No sign stands between them.\nExample: `ipv4(ttl = 3)`\nFix: `ipv4(ttl 3)`.",
+    ),
+    (
+        "E0080",
+        "Only checksums cover something.",
+        "What is covered stands behind the type `inet16`, the checksum of the Internet protocols.\nExample: `check: u16 over header`\nFix: `check: inet16 over header`.",
     ),
 ];
