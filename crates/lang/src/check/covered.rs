@@ -73,7 +73,7 @@ impl Checker<'_> {
             };
             let field = &layout.fields[index];
             let fixed = matches!(layout.groups.get(field.group), Some(Group::Fixed { .. }));
-            let whole = field.bit % 8 == 0 && field.ty.width().is_some_and(|width| width % 16 == 0);
+            let whole = field.bit.is_multiple_of(8) && field.ty.width().is_some_and(|width| width % 16 == 0);
             if !fixed || !whole {
                 self.report(
                     Diagnostic::error(

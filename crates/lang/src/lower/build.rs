@@ -7,6 +7,7 @@ use crate::check::types::Type;
 use crate::ir::{Block, BlockId, Instruction, Op, Target, Terminator, Value};
 use crate::source::Span;
 use std::collections::BTreeSet;
+use std::collections::btree_map::Entry;
 
 impl Lowering<'_> {
     pub(crate) fn new_block(&mut self, span: Span) -> BlockId {
@@ -116,10 +117,9 @@ impl Lowering<'_> {
             exits.iter().flat_map(|(_, env)| env.values.keys().copied().filter(|one| is_sum(*one))).collect();
         for (block, env) in exits.iter_mut() {
             for &sum in &noted {
-                if !env.values.contains_key(&sum) {
+                if let Entry::Vacant(free) = env.values.entry(sum) {
                     self.current = Some(*block);
-                    let zero = self.constant(0, 64, span);
-                    env.values.insert(sum, zero);
+                    free.insert(self.constant(0, 64, span));
                 }
             }
         }
