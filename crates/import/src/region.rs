@@ -120,11 +120,6 @@ impl Region {
         Self { family, sets: [None; Part::COUNT] }
     }
 
-    /// The family of its addresses.
-    pub(crate) fn family(&self) -> Family {
-        self.family
-    }
-
     pub(crate) fn width(&self, part: Part) -> u8 {
         part.width(self.family)
     }

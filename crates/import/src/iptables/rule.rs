@@ -4,6 +4,7 @@ use super::Options;
 use crate::ImportError;
 use crate::address::{self, Family, host_mask};
 use crate::chains::Target;
+use crate::conditions::{Conditions, Fault, Interfaces};
 use crate::region::{Region, Set};
 use crate::ruleset::Part;
 use crate::services;
@@ -63,21 +64,14 @@ pub(super) fn words(line: Line<'_>) -> Result<Vec<Argument<'_>>, ImportError> {
 /// What all rules of a dump share.
 pub(super) struct Context<'a> {
     options: &'a Options,
-    interfaces: Vec<String>,
+    interfaces: Interfaces,
 }
-
-/// One condition: the packet fits one of these.
-type Alternatives = Vec<(Part, Set)>;
 
 /// The conditions of a rule as they are read.
 struct Matches {
-    /// All must hold.
-    conditions: Vec<Alternatives>,
+    conditions: Conditions,
     /// The protocol, where the rule asks for one.
     protocol: Option<u8>,
-    /// Whether no packet can fit.
-    never: bool,
-    family: Family,
 }
 
 /// The words of a rule that are not read yet.
@@ -97,11 +91,11 @@ impl<'a> Arguments<'a> {
 
 impl<'a> Context<'a> {
     pub(super) fn new(options: &'a Options) -> Self {
-        Self { options, interfaces: options.interfaces.clone() }
+        Self { options, interfaces: Interfaces::new(&options.interfaces) }
     }
 
     pub(super) fn into_interfaces(self) -> Vec<String> {
-        self.interfaces
+        self.interfaces.into_names()
     }
 
     /// What the words behind the chain's name mean.
@@ -114,7 +108,7 @@ impl<'a> Context<'a> {
         let end = line.error_at_end("", "a rule is written `-A CHAIN match… -j TARGET`");
         let mut arguments = Arguments { words: words.into_iter(), end };
         let mut matches =
-            Matches { conditions: Vec::new(), protocol: None, never: false, family: self.options.family };
+            Matches { conditions: Conditions::new(self.options.family), protocol: None };
         let mut target = None;
         let mut not = None;
         while let Some(option) = arguments.words.next() {
@@ -138,7 +132,17 @@ impl<'a> Context<'a> {
             let advice = "a rule decides something; remove the line if its count is not needed";
             return Err(line.error_at_end("the rule only counts packets", advice));
         };
-        Ok((self.regions(line, matches)?, target))
+        let regions = matches.conditions.regions(self.options.limit).map_err(|fault| match fault {
+            Fault::Mixed(part) => {
+                let what = format!("two matches on {} meet in no range, prefix or mask", part.name());
+                ImportError::new(line.number, 1, what, "write them as one")
+            }
+            Fault::TooMany => {
+                let what = format!("the line makes more than {} rules", self.options.limit);
+                ImportError::new(line.number, 1, what, "raise the limit, or split the line")
+            }
+        })?;
+        Ok((regions, target))
     }
 
     fn option(
@@ -156,13 +160,13 @@ impl<'a> Context<'a> {
             }
             "--comment" => return value().map(drop),
             "-p" | "--protocol" => return protocol(&value()?, not, matches),
-            "-s" | "--source" => matches.is(address_set(&value()?, self.options.family)?, Part::Source, not),
+            "-s" | "--source" => matches.conditions.is(address_set(&value()?, self.options.family)?, Part::Source, not),
             "-d" | "--destination" => {
-                matches.is(address_set(&value()?, self.options.family)?, Part::Destination, not);
+                matches.conditions.is(address_set(&value()?, self.options.family)?, Part::Destination, not);
             }
-            "--src-range" => matches.is(address_range(&value()?, self.options.family)?, Part::Source, not),
+            "--src-range" => matches.conditions.is(address_range(&value()?, self.options.family)?, Part::Source, not),
             "--dst-range" => {
-                matches.is(address_range(&value()?, self.options.family)?, Part::Destination, not)
+                matches.conditions.is(address_range(&value()?, self.options.family)?, Part::Destination, not)
             }
             "-i" | "--in-interface" => return self.interface(&value()?, Part::InPort, not, matches),
             "-o" | "--out-interface" => return self.interface(&value()?, Part::OutPort, not, matches),
@@ -177,22 +181,24 @@ impl<'a> Context<'a> {
                 return ports(&value()?, &[Part::DestinationPort], not, matches);
             }
             "--ports" => return ports(&value()?, &[Part::SourcePort, Part::DestinationPort], not, matches),
-            "--mac-source" => matches.is(mac(&value()?)?, Part::SourceMac, not),
+            "--mac-source" => matches.conditions.is(mac(&value()?)?, Part::SourceMac, not),
             "--tcp-flags" => {
                 let (mask, value) = (tcp_flags(&value()?)?, tcp_flags(&value()?)?);
                 let Some(set) = flags_set(value, mask) else {
                     // Flags that must be set and are not looked at: the kernel compares, and finds a difference.
-                    matches.never |= !not;
+                    if !not {
+                        matches.conditions.never();
+                    }
                     return Ok(());
                 };
-                matches.is(set, Part::TcpFlags, not);
+                matches.conditions.is(set, Part::TcpFlags, not);
             }
-            "--syn" => matches.is(Set::masked(8, 0x02, 0x17), Part::TcpFlags, not),
+            "--syn" => matches.conditions.is(Set::masked(8, 0x02, 0x17), Part::TcpFlags, not),
             "--icmp-type" => return icmp(&value()?, false, not, matches),
             "--icmpv6-type" => return icmp(&value()?, true, not, matches),
             "--ctproto" if self.options.first_packets => return protocol(&value()?, not, matches),
             "--ctorigsrc" if self.options.first_packets => {
-                matches.is(address_set(&value()?, self.options.family)?, Part::Source, not);
+                matches.conditions.is(address_set(&value()?, self.options.family)?, Part::Source, not);
             }
             "--ctorigsrcport" if self.options.first_packets => {
                 return ports(&value()?, &[Part::SourcePort], not, matches);
@@ -200,7 +206,9 @@ impl<'a> Context<'a> {
             "--state" | "--ctstate" if self.options.first_packets => {
                 // No connection is known before its first packet; a packet that starts none is not read for.
                 let fits = value()?.text.split(',').any(|state| state == "NEW");
-                matches.never |= fits == not;
+                if fits == not {
+                    matches.conditions.never();
+                }
             }
             _ => return Err(unknown(option)),
         }
@@ -235,78 +243,19 @@ impl<'a> Context<'a> {
         not: bool,
         matches: &mut Matches,
     ) -> Result<(), ImportError> {
-        let set = |index: usize| {
-            let number = u16::try_from(index + 1).map_err(|_| {
+        let sets = if let Some(start) = name.text.strip_suffix('+') {
+            self.interfaces.starting(start).ok_or_else(|| {
+                let what = format!("`{}` means all interfaces whose names start so", shown(&name.text));
+                name.error(what, "name all interfaces in the options")
+            })?
+        } else {
+            let set = self.interfaces.one(&name.text).ok_or_else(|| {
                 name.error("the dump names more than 65,535 interfaces", "leave out those that are not used")
             })?;
-            Ok(Set::exact(number.into()))
+            vec![set]
         };
-        let sets = if let Some(start) = name.text.strip_suffix('+') {
-            if self.options.interfaces.is_empty() {
-                let what = format!("`{}` means all interfaces whose names start so", shown(&name.text));
-                return Err(name.error(what, "name all interfaces in the options"));
-            }
-            let fits = |(_, own): &(usize, &String)| own.starts_with(start);
-            let fitting = self.options.interfaces.iter().enumerate().filter(fits);
-            fitting.map(|(index, _)| set(index)).collect::<Result<Vec<Set>, ImportError>>()?
-        } else {
-            let known = self.interfaces.iter().position(|own| **own == *name.text);
-            let index = known.unwrap_or_else(|| {
-                self.interfaces.push(name.text.to_string());
-                self.interfaces.len() - 1
-            });
-            vec![set(index)?]
-        };
-        matches.one_of(&sets, &[part], not);
+        matches.conditions.one_of(&sets, &[part], not);
         Ok(())
-    }
-
-    /// The boxes in which all conditions hold.
-    fn regions(&self, line: Line<'_>, matches: Matches) -> Result<Vec<Region>, ImportError> {
-        let mut regions = vec![Region::any(self.options.family)];
-        if matches.never {
-            regions.clear();
-        }
-        for alternatives in &matches.conditions {
-            let mut narrowed = Vec::new();
-            for (region, (part, set)) in
-                regions.iter().flat_map(|region| alternatives.iter().map(move |one| (region, one)))
-            {
-                let met = region.narrowed(*part, *set).map_err(|_| {
-                    let what = format!("two matches on {} meet in no range, prefix or mask", part.name());
-                    ImportError::new(line.number, 1, what, "write them as one")
-                })?;
-                narrowed.extend(met);
-                if narrowed.len() > self.options.limit {
-                    let what = format!("the line makes more than {} rules", self.options.limit);
-                    return Err(ImportError::new(line.number, 1, what, "raise the limit, or split the line"));
-                }
-            }
-            regions = narrowed;
-        }
-        Ok(regions)
-    }
-}
-
-impl Matches {
-    fn is(&mut self, set: Set, part: Part, not: bool) {
-        self.one_of(&[set], &[part], not);
-    }
-
-    /// The packet holds one of these sets in one of these columns, or none of them in any.
-    fn one_of(&mut self, sets: &[Set], parts: &[Part], not: bool) {
-        let family = self.family;
-        if not {
-            for set in sets {
-                for part in parts {
-                    let outside = set.complement(part.width(family));
-                    self.conditions.push(outside.into_iter().map(|set| (*part, set)).collect());
-                }
-            }
-        } else {
-            let each = parts.iter().flat_map(|part| sets.iter().map(|set| (*part, *set)));
-            self.conditions.push(each.collect());
-        }
     }
 }
 
@@ -360,10 +309,10 @@ fn protocol(name: &Argument<'_>, not: bool, matches: &mut Matches) -> Result<(),
     match (number, not) {
         // 0 is any protocol here, not the hop-by-hop header of IPv6.
         (0, false) => {}
-        (0, true) => matches.never = true,
+        (0, true) => matches.conditions.never(),
         _ => {
             matches.protocol = (!not).then_some(number);
-            matches.is(Set::exact(number.into()), Part::Protocol, not);
+            matches.conditions.is(Set::exact(number.into()), Part::Protocol, not);
         }
     }
     Ok(())
@@ -438,7 +387,7 @@ fn ports(value: &Argument<'_>, parts: &[Part], not: bool, matches: &mut Matches)
         }
         sets.push(Set::Range { low: low.into(), high: high.into() });
     }
-    matches.one_of(&sets, parts, not);
+    matches.conditions.one_of(&sets, parts, not);
     Ok(())
 }
 
@@ -489,7 +438,9 @@ fn icmp(value: &Argument<'_>, v6: bool, not: bool, matches: &mut Matches) -> Res
     let (kind, code) = match value.word().split('/') {
         // 255 is the number of `any` for the kernel.
         _ if value.text == "any" || (value.text == "255" && !v6) => {
-            matches.never |= not;
+            if not {
+                matches.conditions.never();
+            }
             return Ok(());
         }
         Some((kind, code)) => {
@@ -501,15 +452,8 @@ fn icmp(value: &Argument<'_>, v6: bool, not: bool, matches: &mut Matches) -> Res
         },
     };
     let (kind, code) = (Set::exact(kind.into()), code.map(|code| Set::exact(code.into())));
-    if !not {
-        matches.is(kind, Part::IcmpType, false);
-        if let Some(code) = code {
-            matches.is(code, Part::IcmpCode, false);
-        }
-        return Ok(());
-    }
-    let outside = |set: Set, part: Part| set.complement(8).into_iter().map(move |set| (part, set));
-    let code = code.into_iter().flat_map(|code| outside(code, Part::IcmpCode));
-    matches.conditions.push(outside(kind, Part::IcmpType).chain(code).collect());
+    let code = code.map(|code| (Part::IcmpCode, code));
+    let message = [(Part::IcmpType, kind)].into_iter().chain(code).collect();
+    matches.conditions.any_of(vec![message], not);
     Ok(())
 }

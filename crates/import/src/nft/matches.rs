@@ -1,0 +1,395 @@
+//! The `match` statements of a rule as conditions on columns.
+
+use super::Options;
+use super::read::Source;
+use super::value;
+use crate::ImportError;
+use crate::address::Family;
+use crate::conditions::{Conditions, Fault, Interfaces};
+use crate::region::{Region, Set};
+use crate::ruleset::Part;
+use crate::text::shown;
+use serde_json::Value;
+use serde_json::value::RawValue;
+use std::collections::HashMap;
+
+/// Sets by name: whether it is a map, its flags and its elements.
+pub(super) type Sets = HashMap<String, (bool, Option<Value>, Option<Value>)>;
+
+/// What a match looks at.
+enum Left {
+    /// A column, of which all bits count or those of a mask.
+    Column { part: Part, needs: Option<u8>, mask: Option<u128> },
+    /// A header that no packet of the family has.
+    Absent,
+    /// The family of the packet's addresses.
+    Family,
+    /// The state of the connection.
+    State,
+}
+
+/// Why a match cannot be kept.
+struct Refusal(String);
+
+impl Refusal {
+    fn new<T>(what: impl Into<String>) -> Result<T, Self> {
+        Err(Self(what.into()))
+    }
+}
+
+/// Reads matches.
+pub(super) struct Matcher<'a> {
+    source: Source<'a>,
+    options: &'a Options,
+    sets: &'a Sets,
+    interfaces: Interfaces,
+}
+
+impl<'a> Matcher<'a> {
+    pub(super) fn new(source: Source<'a>, options: &'a Options, sets: &'a Sets) -> Self {
+        Self { source, options, sets, interfaces: Interfaces::new(&options.interfaces) }
+    }
+
+    pub(super) fn into_interfaces(self) -> Vec<String> {
+        self.interfaces.into_names()
+    }
+
+    pub(super) fn conditions(&self) -> Conditions {
+        Conditions::new(self.options.family)
+    }
+
+    /// The boxes in which all conditions of a rule hold.
+    pub(super) fn regions(&self, rule: &RawValue, conditions: &Conditions) -> Result<Vec<Region>, ImportError> {
+        conditions.regions(self.options.limit).map_err(|fault| match fault {
+            Fault::Mixed(part) => {
+                let what = format!("two matches on {} meet in no range, prefix or mask", part.name());
+                self.source.error(rule, what, "write them as one")
+            }
+            Fault::TooMany => {
+                let what = format!("the rule makes more than {} rules", self.options.limit);
+                self.source.error(rule, what, "raise the limit, or split the rule")
+            }
+        })
+    }
+
+    /// Adds the condition of a `match` statement.
+    pub(super) fn add(
+        &mut self,
+        statement: &RawValue,
+        body: &Value,
+        conditions: &mut Conditions,
+    ) -> Result<(), ImportError> {
+        self.condition(body, conditions).map_err(|Refusal(what)| {
+            let advice = "a stateless rule sees addresses, protocol, ports, flags and interfaces only";
+            self.source.error(statement, what, advice)
+        })
+    }
+
+    fn condition(&mut self, body: &Value, conditions: &mut Conditions) -> Result<(), Refusal> {
+        let (Some(operator), Some(left), Some(right)) =
+            (body.get("op").and_then(Value::as_str), body.get("left"), body.get("right"))
+        else {
+            return Refusal::new("the match has no operator or not two sides");
+        };
+        if let Some(parts) = left.get("concat").and_then(Value::as_array) {
+            return self.concatenation(operator, parts, right, conditions);
+        }
+        match self.left(left)? {
+            Left::Family => {
+                let name = if self.options.family == Family::V4 { ["ipv4", "ip"] } else { ["ipv6", "ip6"] };
+                let values = self.elements(right)?;
+                let fits = values.iter().any(|value| value.as_str().is_some_and(|own| name.contains(&own)));
+                self.known(operator, fits, conditions)
+            }
+            Left::State => {
+                let values = self.elements(right)?;
+                let fits = values.iter().flat_map(flatten).any(|value| value.as_str() == Some("new"));
+                let operator = if operator == "!" { "!=" } else { operator };
+                self.known(operator, fits, conditions)
+            }
+            Left::Absent => {
+                conditions.never();
+                Ok(())
+            }
+            Left::Column { part, needs, mask } => {
+                need(needs, conditions);
+                match mask {
+                    Some(mask) => self.masked(operator, part, mask, right, conditions),
+                    None => self.column(operator, part, right, conditions),
+                }
+            }
+        }
+    }
+
+    fn masked(
+        &self,
+        operator: &str,
+        part: Part,
+        mask: u128,
+        right: &Value,
+        conditions: &mut Conditions,
+    ) -> Result<(), Refusal> {
+        let (family, not) = (self.options.family, is_not(operator)?);
+        let mut sets = Vec::new();
+        for value in self.elements(right)? {
+            let Some(bits) = value::number(&value, part, family) else {
+                return Refusal::new(format!("the value behind the mask on {} is no number", part.name()));
+            };
+            // Bits that are not looked at are zero for the kernel, so a value that has them never fits.
+            if bits & !mask == 0 {
+                sets.push(Set::masked(part.width(family), bits, mask));
+            }
+        }
+        conditions.one_of(&sets, &[part], not);
+        Ok(())
+    }
+
+    fn column(
+        &mut self,
+        operator: &str,
+        part: Part,
+        right: &Value,
+        conditions: &mut Conditions,
+    ) -> Result<(), Refusal> {
+        if matches!(operator, "in" | "!") && part == Part::TcpFlags {
+            let Some(flags) = value::number(right, part, self.options.family) else {
+                return Refusal::new("these are no TCP flags");
+            };
+            // Any of the flags is set, or none.
+            if operator == "!" {
+                conditions.is(Set::masked(8, 0, flags), part, false);
+                return Ok(());
+            }
+            let bits = (0..8).map(|bit| 1u128 << bit).filter(|bit| flags & bit != 0);
+            let sets: Vec<Set> = bits.map(|bit| Set::masked(8, bit, bit)).collect();
+            conditions.one_of(&sets, &[part], false);
+            return Ok(());
+        }
+        if let Some(set) = self.comparison(operator, right, part)? {
+            conditions.is(set, part, false);
+            return Ok(());
+        }
+        let not = is_not(operator)?;
+        let mut sets = Vec::new();
+        for value in self.elements(right)? {
+            sets.extend(self.sets_of(&value, part)?);
+        }
+        conditions.one_of(&sets, &[part], not);
+        Ok(())
+    }
+
+    fn concatenation(
+        &mut self,
+        operator: &str,
+        parts: &[Value],
+        right: &Value,
+        conditions: &mut Conditions,
+    ) -> Result<(), Refusal> {
+        let mut columns = Vec::new();
+        for left in parts {
+            match self.left(left)? {
+                Left::Column { part, needs, mask: None } => {
+                    need(needs, conditions);
+                    columns.push(part);
+                }
+                Left::Absent => {
+                    conditions.never();
+                    return Ok(());
+                }
+                _ => return Refusal::new("a part of the concatenation is no column"),
+            }
+        }
+        let mut alternatives = Vec::new();
+        for value in self.elements(right)? {
+            let values = value.get("concat").and_then(Value::as_array).filter(|values| values.len() == columns.len());
+            let Some(values) = values else {
+                return Refusal::new("an element of the concatenation has not its number of parts");
+            };
+            let mut partial: Vec<Vec<(Part, Set)>> = vec![Vec::new()];
+            for (part, value) in columns.iter().zip(values) {
+                let sets = self.sets_of(value, *part)?;
+                partial = partial
+                    .iter()
+                    .flat_map(|before| {
+                        sets.iter().map(|set| before.iter().copied().chain([(*part, *set)]).collect())
+                    })
+                    .collect();
+            }
+            alternatives.extend(partial);
+        }
+        conditions.any_of(alternatives, is_not(operator)?);
+        Ok(())
+    }
+
+    /// A condition of which it is known whether it holds.
+    fn known(&self, operator: &str, fits: bool, conditions: &mut Conditions) -> Result<(), Refusal> {
+        if fits == is_not(operator)? {
+            conditions.never();
+        }
+        Ok(())
+    }
+
+    fn left(&self, left: &Value) -> Result<Left, Refusal> {
+        if let Some(sides) = left.get("&").and_then(Value::as_array) {
+            let [inner, mask] = &sides[..] else { return Refusal::new("`&` has not two sides") };
+            let (part, needs) = match self.left(inner)? {
+                Left::Column { part, needs, mask: None } => (part, needs),
+                Left::Absent => return Ok(Left::Absent),
+                _ => return Refusal::new("`&` stands behind something that is no column"),
+            };
+            return match value::number(mask, part, self.options.family) {
+                Some(mask) => Ok(Left::Column { part, needs, mask: Some(mask) }),
+                None => Refusal::new(format!("the mask on {} is no number", part.name())),
+            };
+        }
+        if let Some(payload) = left.get("payload") {
+            let text = |key: &str| payload.get(key).and_then(Value::as_str).unwrap_or_default();
+            return self.payload(text("protocol"), text("field"));
+        }
+        if let Some(key) = left.get("meta").and_then(|meta| meta.get("key")?.as_str()) {
+            let column = |part| Ok(Left::Column { part, needs: None, mask: None });
+            return match key {
+                "l4proto" => column(Part::Protocol),
+                "iifname" | "iif" => column(Part::InPort),
+                "oifname" | "oif" => column(Part::OutPort),
+                "nfproto" | "protocol" => Ok(Left::Family),
+                _ => Refusal::new(format!("`meta {}` is something for which there is no column", shown(key))),
+            };
+        }
+        if left.get("ct").is_some() {
+            let is_state = left.get("ct").and_then(|ct| ct.get("key")?.as_str()) == Some("state");
+            return if is_state && self.options.first_packets {
+                Ok(Left::State)
+            } else {
+                Refusal::new("the match asks what is known of the packet's connection")
+            };
+        }
+        let what = left.as_object().and_then(|object| object.keys().next()).map_or("this", String::as_str);
+        let cause = match what {
+            "fib" | "rt" | "socket" | "ipsec" => "asks this machine and not the packet",
+            "numgen" | "jhash" | "symhash" => "leaves the answer to chance",
+            _ => "is something for which there is no column",
+        };
+        Refusal::new(format!("`{}` {cause}", shown(what)))
+    }
+
+    fn payload(&self, protocol: &str, field: &str) -> Result<Left, Refusal> {
+        let (needs, family) = match protocol {
+            "ip" => (None, Some(Family::V4)),
+            "ip6" => (None, Some(Family::V6)),
+            "icmp" => (Some(1), Some(Family::V4)),
+            "icmpv6" => (Some(58), Some(Family::V6)),
+            "tcp" => (Some(6), None),
+            "udp" => (Some(17), None),
+            "dccp" => (Some(33), None),
+            "sctp" => (Some(132), None),
+            "udplite" => (Some(136), None),
+            _ => (None, None),
+        };
+        let part = match (protocol, field) {
+            ("ip" | "ip6", "saddr") => Part::Source,
+            ("ip" | "ip6", "daddr") => Part::Destination,
+            ("ip", "protocol") => Part::Protocol,
+            ("tcp" | "udp" | "dccp" | "sctp" | "udplite" | "th", "sport") => Part::SourcePort,
+            ("tcp" | "udp" | "dccp" | "sctp" | "udplite" | "th", "dport") => Part::DestinationPort,
+            ("tcp", "flags") => Part::TcpFlags,
+            ("icmp" | "icmpv6", "type") => Part::IcmpType,
+            ("icmp" | "icmpv6", "code") => Part::IcmpCode,
+            ("ether", "saddr") => Part::SourceMac,
+            _ => {
+                let (protocol, field) = (shown(protocol), shown(field));
+                return Refusal::new(format!("`{protocol} {field}` is something for which there is no column"));
+            }
+        };
+        if family.is_some_and(|family| family != self.options.family) {
+            return Ok(Left::Absent);
+        }
+        Ok(Left::Column { part, needs, mask: None })
+    }
+
+    /// The set that `<`, `>`, `<=` and `>=` mean; `None` for another operator.
+    fn comparison(&self, operator: &str, right: &Value, part: Part) -> Result<Option<Set>, Refusal> {
+        if !matches!(operator, "<" | ">" | "<=" | ">=") {
+            return Ok(None);
+        }
+        let Some(value) = value::number(right, part, self.options.family) else {
+            return Refusal::new(format!("`{operator}` compares {} with no number", part.name()));
+        };
+        let most = crate::address::host_mask(part.width(self.options.family), 0);
+        let ends = match operator {
+            "<" => value.checked_sub(1).map(|high| (0, high)),
+            "<=" => Some((0, value)),
+            ">=" => Some((value, most)),
+            _ => (value < most).then(|| (value + 1, most)),
+        };
+        match ends {
+            Some((low, high)) => Ok(Some(Set::Range { low, high })),
+            None => Refusal::new(format!("no value of {} is `{operator}` {value}", part.name())),
+        }
+    }
+
+    /// The values on the right: the elements of a set, or the one value.
+    fn elements(&self, right: &Value) -> Result<Vec<Value>, Refusal> {
+        let elements = match right {
+            Value::String(name) if name.starts_with('@') => {
+                let Some((is_map, flags, elements)) = self.sets.get(&name[1..]) else {
+                    return Refusal::new(format!("there is no set `{}`", shown(&name[1..])));
+                };
+                let changes = flags.iter().flat_map(flatten).any(|flag| {
+                    matches!(flag.as_str(), Some("dynamic" | "timeout"))
+                });
+                if *is_map || changes {
+                    return Refusal::new(format!("the set `{}` changes by itself", shown(&name[1..])));
+                }
+                elements.as_ref().map_or(&[][..], |elements| elements.as_array().map_or(&[][..], |own| own))
+            }
+            Value::Object(object) => match object.get("set") {
+                Some(Value::Array(elements)) => elements,
+                Some(one) => std::slice::from_ref(one),
+                None => std::slice::from_ref(right),
+            },
+            _ => std::slice::from_ref(right),
+        };
+        // An element may come with its own comment and counter.
+        let plain = |value: &Value| value.get("elem").and_then(|own| own.get("val")).unwrap_or(value).clone();
+        Ok(elements.iter().map(plain).collect())
+    }
+
+    fn sets_of(&mut self, value: &Value, part: Part) -> Result<Vec<Set>, Refusal> {
+        if let (Part::InPort | Part::OutPort, Some(name)) = (part, value.as_str()) {
+            return match name.strip_suffix('*') {
+                Some(start) => match self.interfaces.starting(start) {
+                    Some(sets) => Ok(sets),
+                    None => Refusal::new(format!("`{}` means all interfaces whose names start so", shown(name))),
+                },
+                None => match self.interfaces.one(name) {
+                    Some(set) => Ok(vec![set]),
+                    None => Refusal::new("the ruleset names more than 65,535 interfaces"),
+                },
+            };
+        }
+        match value::set(value, part, self.options.family) {
+            Some(set) => Ok(vec![set]),
+            None => Refusal::new(format!("`{}` is no value of {}", shown(&value.to_string()), part.name())),
+        }
+    }
+}
+
+fn need(protocol: Option<u8>, conditions: &mut Conditions) {
+    if let Some(protocol) = protocol {
+        conditions.is(Set::exact(protocol.into()), Part::Protocol, false);
+    }
+}
+
+fn is_not(operator: &str) -> Result<bool, Refusal> {
+    match operator {
+        "==" | "in" => Ok(false),
+        "!=" => Ok(true),
+        _ => Refusal::new(format!("the operator `{}` is not known here", shown(operator))),
+    }
+}
+
+/// The elements of a list, or the one value.
+fn flatten(value: &Value) -> impl Iterator<Item = &Value> {
+    value.as_array().map_or(std::slice::from_ref(value), |values| values).iter()
+}

@@ -1,0 +1,263 @@
+//! The objects of a ruleset: tables, chains, sets, and the statements of rules.
+
+use super::Options;
+use super::matches::{Matcher, Sets};
+use crate::ImportError;
+use crate::address::Family;
+use crate::chains::{Chain, Step, Target, Unrolling, unroll};
+use crate::region::Region;
+use crate::ruleset::RuleSet;
+use crate::text::{place, shown, utf8};
+use serde::Deserialize;
+use serde_json::Value;
+use serde_json::value::RawValue;
+use std::collections::{BTreeMap, HashMap};
+
+#[derive(Deserialize)]
+struct Document<'a> {
+    #[serde(borrow)]
+    nftables: Vec<&'a RawValue>,
+}
+
+#[derive(Deserialize)]
+struct ChainObject {
+    family: String,
+    table: String,
+    name: String,
+    hook: Option<String>,
+    policy: Option<String>,
+}
+
+#[derive(Deserialize)]
+struct SetObject {
+    family: String,
+    table: String,
+    name: String,
+    flags: Option<Value>,
+    elem: Option<Value>,
+}
+
+#[derive(Deserialize)]
+struct RuleObject<'a> {
+    family: String,
+    table: String,
+    chain: String,
+    #[serde(borrow)]
+    expr: Vec<&'a RawValue>,
+}
+
+/// The text, to find the place of a part of it.
+#[derive(Clone, Copy)]
+pub(super) struct Source<'a>(&'a str);
+
+impl Source<'_> {
+    /// An error at a part of the text.
+    pub(super) fn error(self, part: &RawValue, what: impl Into<String>, advice: impl Into<String>) -> ImportError {
+        let offset = (part.get().as_ptr() as usize).wrapping_sub(self.0.as_ptr() as usize);
+        let (line, column) = place(self.0.as_bytes(), offset);
+        ImportError::new(line, column, what, advice)
+    }
+
+    fn object<'a, T: Deserialize<'a>>(self, part: &'a RawValue, what: &str) -> Result<T, ImportError> {
+        serde_json::from_str(part.get()).map_err(|error| {
+            let what = format!("this is no {what}: {}", reason(&error));
+            self.error(part, what, "print the ruleset again with `nft -j list ruleset`")
+        })
+    }
+}
+
+/// What the reader of JSON says, without the place, which is one within the part.
+fn reason(error: &serde_json::Error) -> String {
+    let text = error.to_string();
+    text.split(" at line ").next().unwrap_or_default().to_owned()
+}
+
+/// Reads one chain of what `nft -j list ruleset` prints.
+///
+/// # Errors
+/// The first place that is no JSON or no ruleset; the first rule of the wanted chain, or of one that it leads to,
+/// that means more than a rule can say; jumps in a circle or to nowhere; more rules than the limit.
+pub fn read(text: &[u8], options: &Options) -> Result<RuleSet, ImportError> {
+    let text = utf8(text)?;
+    let source = Source(text);
+    let document: Document<'_> = serde_json::from_str(text).map_err(|error| {
+        let (line, column) = (error.line() as u32, error.column() as u32);
+        let advice = "a ruleset is what `nft -j list ruleset` prints, whole";
+        ImportError::new(line.max(1), column.max(1), format!("this is no ruleset: {}", reason(&error)), advice)
+    })?;
+    let objects = Objects::read(source, &document, options)?;
+    let start = objects.start(options)?;
+    let mut matcher = Matcher::new(source, options, &objects.sets);
+    let mut chains: Vec<Chain> = Vec::with_capacity(objects.chains.len());
+    for (object, _) in &objects.chains {
+        let policy = object.hook.as_ref().map(|_| object.policy.as_deref() != Some("drop"));
+        chains.push(Chain { name: object.name.clone(), policy, steps: Vec::new() });
+    }
+    for (raw, rule) in &objects.rules {
+        let Some(chain) = objects.number(&rule.chain) else {
+            let what = format!("the rule is of a chain `{}` that is not there", shown(&rule.chain));
+            return Err(source.error(raw, what, "print the whole ruleset"));
+        };
+        let mut log = false;
+        let decided = statements(source, &rule.expr, raw, &mut matcher, &objects, &mut log);
+        let ImportError { line, column, .. } = source.error(raw, "", "");
+        chains[chain].steps.push(Step { line, column, text: raw.get().into(), log, rule: decided });
+    }
+    let how = Unrolling { family: options.family, lenient: options.lenient, limit: options.limit };
+    let (decisions, refused) = unroll(&chains, start, how)?;
+    let mut rules = RuleSet::of(options.family, decisions, chains[start].policy);
+    rules.interfaces = matcher.into_interfaces();
+    rules.refused = refused;
+    Ok(rules)
+}
+
+/// The objects of the wanted table.
+struct Objects<'a> {
+    family: String,
+    chains: Vec<(ChainObject, &'a RawValue)>,
+    numbers: HashMap<String, usize>,
+    sets: Sets,
+    rules: Vec<(&'a RawValue, RuleObject<'a>)>,
+}
+
+impl<'a> Objects<'a> {
+    fn read(source: Source<'_>, document: &Document<'a>, options: &Options) -> Result<Self, ImportError> {
+        let mut objects = Self {
+            family: String::new(),
+            chains: Vec::new(),
+            numbers: HashMap::new(),
+            sets: Sets::new(),
+            rules: Vec::new(),
+        };
+        for raw in &document.nftables {
+            let object: BTreeMap<String, &'a RawValue> = source.object(raw, "object of a ruleset")?;
+            let Some((kind, body)) = object.into_iter().next() else { continue };
+            match &*kind {
+                "chain" => {
+                    let chain: ChainObject = source.object(body, "chain")?;
+                    if objects.is_wanted(source, body, &chain.family, &chain.table, options)? {
+                        let number = objects.chains.len();
+                        if objects.numbers.insert(chain.name.clone(), number).is_some() {
+                            let what = format!("the chain `{}` is there twice", shown(&chain.name));
+                            return Err(source.error(body, what, "remove one"));
+                        }
+                        objects.chains.push((chain, body));
+                    }
+                }
+                "set" | "map" => {
+                    let set: SetObject = source.object(body, "set")?;
+                    if objects.is_wanted(source, body, &set.family, &set.table, options)? {
+                        objects.sets.insert(set.name, (kind == "map", set.flags, set.elem));
+                    }
+                }
+                "rule" => {
+                    let rule: RuleObject<'a> = source.object(body, "rule")?;
+                    if objects.is_wanted(source, body, &rule.family, &rule.table, options)? {
+                        objects.rules.push((body, rule));
+                    }
+                }
+                // Tables and what rules refer to by name.
+                _ => {}
+            }
+        }
+        Ok(objects)
+    }
+
+    fn is_wanted(
+        &mut self,
+        source: Source<'_>,
+        body: &RawValue,
+        family: &str,
+        table: &str,
+        options: &Options,
+    ) -> Result<bool, ImportError> {
+        let of_family = match options.family {
+            Family::V4 => "ip",
+            Family::V6 => "ip6",
+        };
+        if table != options.table || (family != of_family && family != "inet") {
+            return Ok(false);
+        }
+        if self.family.is_empty() {
+            self.family = family.to_owned();
+        }
+        if self.family != family {
+            let what = format!("there are tables `{}` of {} and of {family}", shown(table), self.family);
+            return Err(source.error(body, what, "remove one of them, as both decide"));
+        }
+        Ok(true)
+    }
+
+    fn number(&self, chain: &str) -> Option<usize> {
+        self.numbers.get(chain).copied()
+    }
+
+    fn start(&self, options: &Options) -> Result<usize, ImportError> {
+        self.number(&options.chain).ok_or_else(|| {
+            let (table, chain) = (shown(&options.table), shown(&options.chain));
+            let what = format!("there is no chain `{chain}` in a table `{table}` of {}", options.family.name());
+            ImportError::new(1, 1, what, "name one that the ruleset holds")
+        })
+    }
+}
+
+/// What the statements of a rule do together.
+fn statements(
+    source: Source<'_>,
+    statements: &[&RawValue],
+    rule: &RawValue,
+    matcher: &mut Matcher<'_>,
+    objects: &Objects<'_>,
+    log: &mut bool,
+) -> Result<(Vec<Region>, Target), ImportError> {
+    const ADVICE: &str = "a stateless rule matches fields of the packet and accepts, drops, rejects or jumps";
+    let mut conditions = matcher.conditions();
+    let mut target = None;
+    for raw in statements {
+        let object: BTreeMap<String, Value> = source.object(raw, "statement")?;
+        let Some((kind, body)) = object.into_iter().next() else { continue };
+        if target.is_some() {
+            return Err(source.error(raw, "there is a statement behind the decision", ADVICE));
+        }
+        let chain = || {
+            let name = body.get("target").and_then(Value::as_str).unwrap_or_default();
+            objects.number(name).ok_or_else(|| {
+                let what = format!("there is no chain `{}`", shown(name));
+                source.error(raw, what, "print the whole ruleset")
+            })
+        };
+        match &*kind {
+            "match" => matcher.add(raw, &body, &mut conditions)?,
+            "accept" => target = Some(Target::Decide(true)),
+            "drop" | "reject" => target = Some(Target::Decide(false)),
+            "return" => target = Some(Target::Return),
+            "jump" => target = Some(Target::Jump(chain()?)),
+            "goto" => target = Some(Target::Goto(chain()?)),
+            // A count is no part of the decision, and the text of the rule keeps it.
+            "counter" | "continue" | "comment" => {}
+            "log" => *log = true,
+            _ => {
+                let cause = match &*kind {
+                    "limit" | "quota" | "meter" | "set" | "map" | "ct count" | "connlimit" => {
+                        "remembers earlier packets"
+                    }
+                    "snat" | "dnat" | "masquerade" | "redirect" | "tproxy" => "changes addresses",
+                    "mangle" => "changes the packet or its marks",
+                    "vmap" => "decides by a map",
+                    "queue" => "leaves the decision to a process",
+                    "dup" | "fwd" => "sends the packet elsewhere",
+                    "ct helper" | "ct timeout" | "ct expectation" | "notrack" | "flow" | "synproxy" => {
+                        "tells how connections are followed"
+                    }
+                    _ => "is not known here",
+                };
+                return Err(source.error(raw, format!("the statement `{}` {cause}", shown(&kind)), ADVICE));
+            }
+        }
+    }
+    let Some(target) = target else {
+        let what = if *log { "the rule writes a log and decides nothing" } else { "the rule only counts packets" };
+        return Err(source.error(rule, what, ADVICE));
+    };
+    Ok((matcher.regions(rule, &conditions)?, target))
+}
