@@ -3,7 +3,9 @@
 pub mod exact;
 pub mod generate;
 pub mod group;
+pub mod lpm;
 pub mod meter;
 pub mod patterns;
 pub mod pool;
 pub mod register;
+pub mod rules;

@@ -1,0 +1,165 @@
+//! Looking up many addresses at once.
+//!
+//! The idea: a lookup alone spends its time waiting for memory. So all addresses of a batch ask for their cells first, by
+//! prefetches, and read them when they have come; in the tree, every address takes one step and asks for its next node
+//! before any takes the following step. Lines and dense nodes are stepped apart, so that no branch has to be guessed.
+
+use super::lookup::{LINE_BITS, Method, TOGETHER, View, granule, is_dense, is_line, stride};
+use super::vector;
+
+impl View<'_> {
+    /// Looks up addresses of at most 32 bits by `method`, or by the portable one if the machine has not got it.
+    pub(super) fn find_bulk32(&self, method: Method, addresses: &[u32], out: &mut [u32]) {
+        let method = if vector::has(method) { method } else { Method::Portable };
+        for (addresses, out) in addresses.chunks(TOGETHER).zip(out.chunks_mut(TOGETHER)) {
+            let count = addresses.len().min(out.len());
+            let (addresses, out) = (&addresses[..count], &mut out[..count]);
+            if self.layout.cell_bits != 0 {
+                self.ask(addresses);
+                vector::direct(self, method, addresses, out);
+            } else {
+                let mut walks = Walks::<false>::new();
+                addresses.iter().for_each(|address| walks.push(self.layout.aligned32(*address), 0));
+                vector::walk(self, method, &mut walks, out);
+            }
+        }
+    }
+
+    /// Looks up addresses by `method`, or by the portable one if the machine has not got it.
+    pub(super) fn find_bulk128(&self, method: Method, addresses: &[u128], out: &mut [u32]) {
+        let method = if vector::has(method) { method } else { Method::Portable };
+        for (addresses, out) in addresses.chunks(TOGETHER).zip(out.chunks_mut(TOGETHER)) {
+            let count = addresses.len().min(out.len());
+            let (addresses, out) = (&addresses[..count], &mut out[..count]);
+            if self.layout.cell_bits != 0 {
+                let mut narrow = [0; TOGETHER];
+                narrow.iter_mut().zip(addresses).for_each(|(narrow, address)| *narrow = *address as u32);
+                self.find_bulk32(method, &narrow[..count], out);
+                continue;
+            }
+            let keys = addresses.iter().map(|address| self.layout.aligned(*address));
+            if self.layout.width <= 64 {
+                let mut walks = Walks::<false>::new();
+                keys.for_each(|key| walks.push((key >> 64) as u64, 0));
+                vector::walk(self, method, &mut walks, out);
+            } else {
+                let mut walks = Walks::<true>::new();
+                keys.for_each(|key| walks.push((key >> 64) as u64, key as u64));
+                vector::walk(self, method, &mut walks, out);
+            }
+        }
+    }
+
+    /// Asks for the direct cells of addresses.
+    #[inline(always)]
+    fn ask(&self, addresses: &[u32]) {
+        for address in addresses {
+            vector::prefetch(self.words, self.layout.direct + self.cell_word(*address));
+        }
+    }
+
+    /// The word of an address's direct cell, from the first cell.
+    #[inline(always)]
+    pub(super) fn cell_word(&self, address: u32) -> usize {
+        ((u64::from(address) >> 8) * u64::from(self.layout.cell_bits) >> 5) as usize
+    }
+}
+
+/// Addresses on their way through the tree. With `WIDE` they have more than 64 bits.
+pub(super) struct Walks<const WIDE: bool> {
+    count: usize,
+    /// Bits not yet eaten, the next on the left.
+    high: [u64; TOGETHER],
+    low: [u64; TOGETHER],
+    /// The cell each has come to.
+    cell: [u32; TOGETHER],
+}
+
+/// Numbers of walks.
+struct List {
+    count: usize,
+    walks: [u8; TOGETHER],
+}
+
+impl List {
+    /// Adds a walk if `wanted`, without a branch.
+    #[inline(always)]
+    fn add(&mut self, walk: u8, wanted: bool) {
+        self.walks[self.count & (TOGETHER - 1)] = walk;
+        self.count += usize::from(wanted);
+    }
+}
+
+impl<const WIDE: bool> Walks<WIDE> {
+    #[inline(always)]
+    fn new() -> Self {
+        Walks { count: 0, high: [0; TOGETHER], low: [0; TOGETHER], cell: [0; TOGETHER] }
+    }
+
+    #[inline(always)]
+    fn push(&mut self, high: u64, low: u64) {
+        self.high[self.count] = high;
+        self.low[self.count] = low;
+        self.count += 1;
+    }
+
+    /// Eats the bits that led to `cell` and asks for what its next step reads.
+    #[inline(always)]
+    fn arrive(&mut self, view: &View<'_>, walk: usize, cell: u32, eaten: u32) {
+        let mut high = self.high[walk] << eaten;
+        if WIDE {
+            high |= self.low[walk] >> (64 - eaten);
+            self.low[walk] <<= eaten;
+        }
+        self.high[walk] = high;
+        self.cell[walk] = cell;
+        vector::prefetch(view.words, view.next(cell, high));
+    }
+
+    /// Takes all steps; `line` finds the cell of some bits in the line at a granule.
+    #[inline(always)]
+    pub(super) fn run(&mut self, view: &View<'_>, out: &mut [u32], line: impl Fn(&View<'_>, u32, u16) -> u32) {
+        let root_bits = u32::from(view.layout.root_bits);
+        let root = |high: u64| view.layout.root + (high >> (64 - root_bits)) as usize;
+        let count = self.count.min(TOGETHER);
+        for walk in 0..count {
+            vector::prefetch(view.words, root(self.high[walk]));
+        }
+        let mut lines = List { count: 0, walks: [0; TOGETHER] };
+        let mut denses = List { count: 0, walks: [0; TOGETHER] };
+        for walk in 0..count {
+            let cell = view.word(root(self.high[walk]));
+            self.arrive(view, walk, cell, root_bits);
+            lines.add(walk as u8, is_line(cell));
+            denses.add(walk as u8, is_dense(cell));
+        }
+        // A sound image ends sooner; a broken one ends here.
+        for _ in 0..32 {
+            if lines.count + denses.count == 0 {
+                break;
+            }
+            let (dense_count, line_count) = (denses.count, lines.count);
+            let (dense_walks, line_walks) = (denses.walks, lines.walks);
+            (denses.count, lines.count) = (0, 0);
+            for walk in &dense_walks[..dense_count] {
+                let high = self.high[usize::from(*walk)];
+                let cell = self.cell[usize::from(*walk)];
+                let eaten = stride(cell);
+                let cell = view.word(view.next(cell, high));
+                self.arrive(view, usize::from(*walk), cell, eaten);
+                lines.add(*walk, is_line(cell));
+                denses.add(*walk, is_dense(cell));
+            }
+            for walk in &line_walks[..line_count] {
+                let high = self.high[usize::from(*walk)];
+                let cell = line(view, granule(self.cell[usize::from(*walk)]), (high >> 48) as u16);
+                self.arrive(view, usize::from(*walk), cell, LINE_BITS);
+                lines.add(*walk, is_line(cell));
+                denses.add(*walk, is_dense(cell));
+            }
+        }
+        for (out, code) in out.iter_mut().zip(&self.cell[..count]) {
+            *out = view.value(*code);
+        }
+    }
+}

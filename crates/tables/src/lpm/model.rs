@@ -1,0 +1,58 @@
+//! The longest-prefix table that is easy to believe: an ordered map, asked once for each length.
+//!
+//! The idea: the longest prefix that contains an address is found by looking up the address cut to every length, the
+//! longest first. That is up to 129 searches of a map, which a judge may take.
+
+use std::collections::BTreeMap;
+
+use super::{InsertError, Lpm, LpmSpec, NONE, Prefix, SpecError, leading};
+
+/// A longest-prefix table made of one ordered map: the judge of [`Table`](super::Table).
+pub struct Model {
+    spec: LpmSpec,
+    entries: BTreeMap<Prefix, u32>,
+}
+
+impl Model {
+    /// An empty table; fails if the spec asks for more than there can be.
+    pub fn new(spec: LpmSpec) -> Result<Model, SpecError> {
+        spec.check()?;
+        Ok(Model { spec, entries: BTreeMap::new() })
+    }
+}
+
+impl Lpm for Model {
+    fn insert(&mut self, prefix: Prefix, value: u32) -> Result<Option<u32>, InsertError> {
+        self.spec.check_prefix(prefix)?;
+        if value == NONE {
+            return Err(InsertError::Value);
+        }
+        if !self.entries.contains_key(&prefix) && self.entries.len() >= self.spec.capacity {
+            return Err(InsertError::Full { capacity: self.spec.capacity });
+        }
+        Ok(self.entries.insert(prefix, value))
+    }
+
+    fn remove(&mut self, prefix: Prefix) -> Option<u32> {
+        self.entries.remove(&prefix)
+    }
+
+    fn find(&self, address: u128) -> Option<u32> {
+        self.find_entry(address).map(|(_, value)| value)
+    }
+
+    fn find_entry(&self, address: u128) -> Option<(Prefix, u32)> {
+        (0..=self.spec.width).rev().find_map(|length| {
+            let prefix = Prefix { bits: address & leading(length, self.spec.width), length };
+            self.entries.get(&prefix).map(|value| (prefix, *value))
+        })
+    }
+
+    fn entries(&self) -> Vec<(Prefix, u32)> {
+        self.entries.iter().map(|(prefix, value)| (*prefix, *value)).collect()
+    }
+
+    fn len(&self) -> usize {
+        self.entries.len()
+    }
+}

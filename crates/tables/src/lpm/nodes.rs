@@ -1,0 +1,117 @@
+//! The heap of an image: nodes of four sizes, given out, cut off, and used again when no reader can see them.
+
+use std::collections::VecDeque;
+use std::sync::Arc;
+
+use super::grace::Grace;
+use super::lookup::{Cell, GRANULE, LINE_COUNT, LINE_FIRST};
+use super::reader::Snapshot;
+
+/// The heap has no room left; the image must be made again with more.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Exhausted;
+
+/// The writer's side of an image.
+pub(super) struct Nodes {
+    pub(super) snapshot: Arc<Snapshot>,
+    grace: Arc<Grace>,
+    /// The first granule never given out.
+    fresh: u32,
+    /// Free granules of nodes of 4, 8, 12 and 16 bits; a line is as large as the first.
+    free: [Vec<u32>; 4],
+    /// Nodes cut off, with the number of the change that did it.
+    cut: VecDeque<(u64, Cell)>,
+}
+
+impl Nodes {
+    pub(super) fn new(snapshot: Arc<Snapshot>, grace: Arc<Grace>) -> Nodes {
+        let fresh = (snapshot.layout.heap / GRANULE) as u32;
+        Nodes { snapshot, grace, fresh, free: Default::default(), cut: VecDeque::new() }
+    }
+
+    pub(super) fn load(&self, word: usize) -> u32 {
+        self.snapshot.words.load(word)
+    }
+
+    pub(super) fn store(&self, word: usize, value: u32) {
+        self.snapshot.words.store(word, value);
+    }
+
+    /// Words in use, with everything up to the last node.
+    pub(super) fn end(&self) -> usize {
+        self.fresh as usize * GRANULE
+    }
+
+    /// The granule of a node, not yet written, that eats `stride` bits; a line is asked for with 4.
+    pub(super) fn take(&mut self, stride: u32) -> Result<u32, Exhausted> {
+        let class = stride as usize / 4 - 1;
+        if self.free[class].is_empty() {
+            self.reclaim();
+        }
+        if let Some(granule) = self.free[class].pop() {
+            return Ok(granule);
+        }
+        let granules = granules(stride);
+        let end = (self.fresh + granules) as usize * GRANULE;
+        if end > self.snapshot.words.all().len() {
+            return Err(Exhausted);
+        }
+        let granule = self.fresh;
+        self.fresh += granules;
+        Ok(granule)
+    }
+
+    /// Takes back a node that no reader has ever seen.
+    pub(super) fn untake(&mut self, cell: Cell) {
+        match cell {
+            Cell::Leaf(_) => {}
+            Cell::Line(granule) => self.free[0].push(granule),
+            Cell::Dense(granule, stride) => self.free[stride as usize / 4 - 1].push(granule),
+        }
+    }
+
+    /// Everything below `cell`, which no new reader finds any more, is free once the change `number` has passed.
+    pub(super) fn cut(&mut self, cell: Cell, number: u64) {
+        for child in self.children(cell) {
+            self.cut(child, number);
+        }
+        if !matches!(cell, Cell::Leaf(_)) {
+            self.cut.push_back((number, cell));
+        }
+    }
+
+    /// Takes back everything below `cell`, none of which any reader has ever seen.
+    pub(super) fn untake_all(&mut self, cell: Cell) {
+        for child in self.children(cell) {
+            self.untake_all(child);
+        }
+        self.untake(cell);
+    }
+
+    fn children(&self, cell: Cell) -> Vec<Cell> {
+        let (first, count) = match cell {
+            Cell::Leaf(_) => return Vec::new(),
+            Cell::Line(granule) => {
+                let at = granule as usize * GRANULE;
+                (at + LINE_FIRST, self.load(at + LINE_COUNT) as usize)
+            }
+            Cell::Dense(granule, stride) => (granule as usize * GRANULE, 1 << stride),
+        };
+        let cells = (first..first + count).map(|word| Cell::unpack(self.load(word)));
+        cells.filter(|cell| !matches!(cell, Cell::Leaf(_))).collect()
+    }
+
+    fn reclaim(&mut self) {
+        if self.cut.is_empty() {
+            return;
+        }
+        let oldest = self.grace.oldest();
+        while let Some((_, cell)) = self.cut.pop_front_if(|(number, _)| *number < oldest) {
+            self.untake(cell);
+        }
+    }
+}
+
+fn granules(stride: u32) -> u32 {
+    (1 << stride) / GRANULE as u32
+}

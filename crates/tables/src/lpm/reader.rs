@@ -1,0 +1,113 @@
+//! Looking up while the table changes: a handle for each thread that reads.
+
+use std::sync::Arc;
+use std::sync::atomic::AtomicU64;
+
+use arc_swap::{ArcSwap, Cache};
+
+use super::grace::{Grace, leave};
+use super::image::Layout;
+use super::lookup::{Method, View};
+use super::words::Words;
+
+/// One image in memory, with room to change.
+pub(super) struct Snapshot {
+    pub(super) words: Words,
+    pub(super) layout: Layout,
+}
+
+impl Snapshot {
+    #[inline(always)]
+    pub(super) fn view(&self) -> View<'_> {
+        View { words: self.words.all(), layout: &self.layout }
+    }
+}
+
+/// The image that a table has at the moment; another takes its place when it must grow.
+pub(super) type Current = Arc<ArcSwap<Snapshot>>;
+
+/// One thread's way to look up in a table that another thread changes. It never waits for the writer, and each answer is
+/// one that the table as a whole gave at some moment of the lookup.
+pub struct Reader {
+    image: Cache<Current, Arc<Snapshot>>,
+    grace: Arc<Grace>,
+    note: Arc<AtomicU64>,
+}
+
+impl Reader {
+    pub(super) fn new(current: Current, grace: Arc<Grace>) -> Reader {
+        let note = grace.join();
+        Reader { image: Cache::new(current), grace, note }
+    }
+
+    /// Begins a batch of lookups. While it lasts the table keeps what it might look at, so keep it short.
+    #[inline]
+    pub fn pin(&mut self) -> Pinned<'_> {
+        self.grace.enter(&self.note);
+        Pinned { image: self.image.load(), note: &self.note }
+    }
+
+    /// The value of the longest prefix that contains `address`, or [`NONE`](super::NONE).
+    pub fn find(&mut self, address: u128) -> u32 {
+        self.pin().find(address)
+    }
+
+    /// The same in a table of at most 32 bits.
+    pub fn find32(&mut self, address: u32) -> u32 {
+        self.pin().find32(address)
+    }
+
+    /// Looks up all `addresses` of a table at most 32 bits wide; `out[i]` becomes the answer to `addresses[i]`, as far as
+    /// both reach.
+    pub fn find_bulk32(&mut self, addresses: &[u32], out: &mut [u32]) {
+        self.pin().find_bulk32(addresses, out);
+    }
+
+    /// Looks up all `addresses`; `out[i]` becomes the answer to `addresses[i]`, as far as both reach.
+    pub fn find_bulk128(&mut self, addresses: &[u128], out: &mut [u32]) {
+        self.pin().find_bulk128(addresses, out);
+    }
+}
+
+impl Drop for Reader {
+    fn drop(&mut self) {
+        self.grace.part(&self.note);
+    }
+}
+
+/// A batch of lookups; it ends when this is dropped.
+pub struct Pinned<'a> {
+    image: &'a Snapshot,
+    note: &'a AtomicU64,
+}
+
+impl Pinned<'_> {
+    /// The value of the longest prefix that contains `address`, or [`NONE`](super::NONE).
+    #[inline]
+    pub fn find(&self, address: u128) -> u32 {
+        self.image.view().find(address)
+    }
+
+    /// The same in a table of at most 32 bits.
+    #[inline]
+    pub fn find32(&self, address: u32) -> u32 {
+        self.image.view().find32(address)
+    }
+
+    /// Looks up all `addresses` of a table at most 32 bits wide; `out[i]` becomes the answer to `addresses[i]`, as far as
+    /// both reach.
+    pub fn find_bulk32(&self, addresses: &[u32], out: &mut [u32]) {
+        self.image.view().find_bulk32(Method::best(), addresses, out);
+    }
+
+    /// Looks up all `addresses`; `out[i]` becomes the answer to `addresses[i]`, as far as both reach.
+    pub fn find_bulk128(&self, addresses: &[u128], out: &mut [u32]) {
+        self.image.view().find_bulk128(Method::best(), addresses, out);
+    }
+}
+
+impl Drop for Pinned<'_> {
+    fn drop(&mut self) {
+        leave(self.note);
+    }
+}

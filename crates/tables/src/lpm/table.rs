@@ -1,0 +1,349 @@
+//! The fast longest-prefix table: prefixes in order, and the image that lookups read.
+//!
+//! The idea: the prefixes decide, the image follows. A change goes into the ordered prefixes first; then the cells and nodes
+//! of the image that it touches are made anew and published. An image that has no room left, or whose form no longer holds
+//! all values, is made again beside the old one and takes its place.
+
+use std::sync::Arc;
+
+use arc_swap::ArcSwap;
+
+use super::codes::{Codes, Form};
+use super::direct::Direct;
+use super::grace::Grace;
+use super::image::{Layout, bytes};
+use super::lookup::Method;
+use super::nodes::{Exhausted, Nodes};
+use super::reader::{Current, Reader, Snapshot};
+use super::routes::{Code, Region, Routes};
+use super::words::Words;
+use super::{BuildError, InsertError, Lpm, LpmSpec, NONE, Prefix, SpecError, trie};
+
+/// What a table is made for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Variant {
+    /// Fewest steps a lookup: a cell for each of the first 24 bits of a 32-bit address, of 1, 2 or 4 bytes.
+    Fast,
+    /// Fewest bytes: a tree from the first bits on, for caches and graphics cards. Only 32-bit addresses differ.
+    Compact,
+}
+
+impl Variant {
+    fn direct(self, width: u8) -> bool {
+        self == Variant::Fast && width == 32
+    }
+
+    fn root_bits(self, width: u8) -> u8 {
+        if self == Variant::Compact && width <= 32 { 18 } else { 16 }
+    }
+}
+
+/// Words of heap that a new image has at least.
+const LEAST_HEAP: usize = 1 << 16;
+/// Words of heap for each prefix that a new image expects.
+const HEAP_FOR_PREFIX: usize = 48;
+/// Words of heap that a new image begins with at most; it grows when that is not enough.
+const MOST_HEAP: usize = 1 << 27;
+
+/// A longest-prefix table made to be fast. The thread that owns it changes it; others look up through a [`Reader`].
+pub struct Table {
+    spec: LpmSpec,
+    variant: Variant,
+    routes: Routes,
+    codes: Codes,
+    nodes: Nodes,
+    direct: Direct,
+    heap: usize,
+    current: Current,
+    grace: Arc<Grace>,
+}
+
+impl Table {
+    /// An empty table of the fast variant; fails if the spec asks for more than there can be.
+    pub fn new(spec: LpmSpec) -> Result<Table, SpecError> {
+        Table::with(spec, Variant::Fast)
+    }
+
+    /// An empty table of a variant.
+    pub fn with(spec: LpmSpec, variant: Variant) -> Result<Table, SpecError> {
+        Table::build(spec, variant, Vec::new()).map_err(|error| match error {
+            BuildError::Spec(error) => error,
+            BuildError::Insert(_) => SpecError::Memory { bytes: 0 },
+        })
+    }
+
+    /// A table of all `entries`, in any order, much faster than one at a time; a prefix may be there once.
+    pub fn build(
+        spec: LpmSpec,
+        variant: Variant,
+        entries: Vec<(Prefix, u32)>,
+    ) -> Result<Table, BuildError> {
+        spec.check()?;
+        if entries.len() > spec.capacity {
+            return Err(InsertError::Full { capacity: spec.capacity }.into());
+        }
+        for (prefix, value) in &entries {
+            spec.check_prefix(*prefix)?;
+            if *value == NONE {
+                return Err(InsertError::Value.into());
+            }
+        }
+        let form =
+            Form::choose(variant.direct(spec.width), entries.iter().map(|entry| entry.1), spec.capacity);
+        let mut codes = Codes::new(form);
+        let empty = Routes::new(spec.width);
+        let mut coded = Vec::with_capacity(entries.len());
+        for (prefix, value) in entries {
+            let code = codes.take(value, || u64::MAX).map_or(0, |(code, _)| code);
+            coded.push((empty.region(prefix), code));
+        }
+        let key = |(region, _): &(Region, Code)| (region.bits, region.length);
+        coded.sort_unstable_by_key(key);
+        if let Some(twice) = coded.windows(2).find(|pair| pair[0].0 == pair[1].0) {
+            let Prefix { bits, length } = empty.prefix(twice[0].0);
+            return Err(InsertError::Duplicate { bits, length }.into());
+        }
+        let count = coded.len();
+        let routes = Routes::from_sorted(spec.width, coded);
+        let heap = (count.max(spec.capacity) * HEAP_FOR_PREFIX + LEAST_HEAP).min(MOST_HEAP);
+        let grace = Arc::new(Grace::new());
+        let made = make(spec, variant, &routes, &codes, heap, &grace)
+            .map_err(|bytes| SpecError::Memory { bytes })?;
+        let current = Arc::new(ArcSwap::new(Arc::clone(&made.nodes.snapshot)));
+        let Made { nodes, direct, heap } = made;
+        Ok(Table { spec, variant, routes, codes, nodes, direct, heap, current, grace })
+    }
+
+    /// The shape it was made with.
+    pub fn spec(&self) -> LpmSpec {
+        self.spec
+    }
+
+    /// A handle for a thread that looks up while this one goes on changing the table.
+    pub fn reader(&self) -> Reader {
+        Reader::new(Arc::clone(&self.current), Arc::clone(&self.grace))
+    }
+
+    /// The value of the longest prefix that contains `address`, or [`NONE`], in a table of at most 32 bits.
+    #[inline]
+    pub fn find32(&self, address: u32) -> u32 {
+        self.nodes.snapshot.view().find32(address)
+    }
+
+    /// The value of the longest prefix that contains `address`, or [`NONE`].
+    #[inline]
+    pub fn find128(&self, address: u128) -> u32 {
+        self.nodes.snapshot.view().find(address)
+    }
+
+    /// Looks up all `addresses` of a table at most 32 bits wide; `out[i]` becomes the answer to `addresses[i]`, as far as
+    /// both reach.
+    pub fn find_bulk32(&self, addresses: &[u32], out: &mut [u32]) {
+        self.find_bulk32_by(Method::best(), addresses, out);
+    }
+
+    /// Looks up all `addresses`; `out[i]` becomes the answer to `addresses[i]`, as far as both reach.
+    pub fn find_bulk128(&self, addresses: &[u128], out: &mut [u32]) {
+        self.find_bulk128_by(Method::best(), addresses, out);
+    }
+
+    /// The same as [`find_bulk32`](Table::find_bulk32) by a method of one's choice; the portable one if the machine has not
+    /// got it.
+    pub fn find_bulk32_by(&self, method: Method, addresses: &[u32], out: &mut [u32]) {
+        self.nodes.snapshot.view().find_bulk32(method, addresses, out);
+    }
+
+    /// The same as [`find_bulk128`](Table::find_bulk128) by a method of one's choice; the portable one if the machine has
+    /// not got it.
+    pub fn find_bulk128_by(&self, method: Method, addresses: &[u128], out: &mut [u32]) {
+        self.nodes.snapshot.view().find_bulk128(method, addresses, out);
+    }
+
+    /// A copy of the image, to be opened as an [`Image`](super::Image) here or read by a graphics card.
+    pub fn image(&self) -> Vec<u8> {
+        bytes(&self.nodes.snapshot.words, self.nodes.end())
+    }
+
+    /// The size of the image, in bytes.
+    pub fn image_bytes(&self) -> usize {
+        self.nodes.end() * 4
+    }
+
+    /// Brings the image to what the prefixes say of `region`. On failure nothing has changed.
+    fn follow(&mut self, region: Region) -> Result<(), Exhausted> {
+        let number = self.grace.now();
+        let Table { nodes, routes, direct, .. } = self;
+        if nodes.snapshot.layout.cell_bits == 0 {
+            let source = |region, into: &mut _| routes.intervals(region, 128, into);
+            trie::change(nodes, region, &source)?.publish(nodes, number);
+        } else {
+            let oldest = self.grace.oldest();
+            direct.change(nodes, routes, region, number, oldest)?;
+        }
+        nodes.snapshot.layout.write(&nodes.snapshot.words, nodes.end());
+        Ok(())
+    }
+
+    /// The same, with a larger image if need be.
+    fn follow_or_grow(&mut self, region: Region) -> Result<(), InsertError> {
+        match self.follow(region) {
+            Ok(()) => Ok(()),
+            Err(Exhausted) => {
+                let made =
+                    make(self.spec, self.variant, &self.routes, &self.codes, self.heap * 2, &self.grace);
+                self.replace(made.map_err(|bytes| InsertError::Memory { bytes })?);
+                Ok(())
+            }
+        }
+    }
+
+    /// A code for `value`; if the form has none left, the whole image gets another form.
+    fn code(&mut self, value: u32) -> Result<Code, InsertError> {
+        if let Some((code, new)) = self.codes.take(value, || self.grace.oldest()) {
+            if new {
+                self.nodes.store(self.nodes.snapshot.layout.palette + code as usize, value);
+            }
+            return Ok(code);
+        }
+        let values = self.routes.iter().map(|(_, code)| self.codes.value(code)).chain([value]);
+        let form = Form::choose(self.variant.direct(self.spec.width), values, self.spec.capacity);
+        let mut codes = Codes::new(form);
+        let mut place = |value| codes.take(value, || u64::MAX).map_or(0, |(code, _)| code);
+        let recoded: Vec<Code> =
+            self.routes.iter().map(|(_, code)| place(self.codes.value(code))).collect();
+        let code = place(value);
+        let before: Vec<Code> = self.routes.iter().map(|(_, code)| code).collect();
+        let mut next = recoded.into_iter();
+        self.routes.recode(|code| next.next().unwrap_or(code));
+        match make(self.spec, self.variant, &self.routes, &codes, self.heap, &self.grace) {
+            Ok(made) => {
+                self.codes = codes;
+                self.replace(made);
+                Ok(code)
+            }
+            Err(bytes) => {
+                let mut next = before.into_iter();
+                self.routes.recode(|code| next.next().unwrap_or(code));
+                Err(InsertError::Memory { bytes })
+            }
+        }
+    }
+
+    fn replace(&mut self, made: Made) {
+        self.current.store(Arc::clone(&made.nodes.snapshot));
+        self.nodes = made.nodes;
+        self.direct = made.direct;
+        self.heap = made.heap;
+    }
+}
+
+/// An image and what its writer keeps beside it.
+struct Made {
+    nodes: Nodes,
+    direct: Direct,
+    heap: usize,
+}
+
+/// Makes a whole image with at least `heap` words for nodes, or says how many bytes could not be had.
+fn make(
+    spec: LpmSpec,
+    variant: Variant,
+    routes: &Routes,
+    codes: &Codes,
+    mut heap: usize,
+    grace: &Arc<Grace>,
+) -> Result<Made, usize> {
+    let Form { cell_bits, indexed, palette } = codes.form();
+    let layout = Layout::new(spec.width, cell_bits, indexed, palette, variant.root_bits(spec.width));
+    loop {
+        let words = Words::new(layout.heap + heap)?;
+        let snapshot = Arc::new(Snapshot { words, layout });
+        let mut nodes = Nodes::new(snapshot, Arc::clone(grace));
+        for (place, value) in codes.palette().iter().enumerate() {
+            nodes.store(layout.palette + place, *value);
+        }
+        let mut direct = Direct::default();
+        let filled = if cell_bits == 0 {
+            let source = |region, into: &mut _| routes.intervals(region, 128, into);
+            let whole = Region { bits: 0, length: 0 };
+            trie::change(&mut nodes, whole, &source).map(|change| change.publish(&mut nodes, 0))
+        } else {
+            direct.fill(&mut nodes, routes)
+        };
+        if filled == Ok(()) {
+            layout.write(&nodes.snapshot.words, nodes.end());
+            return Ok(Made { nodes, direct, heap });
+        }
+        heap *= 2;
+    }
+}
+
+impl Lpm for Table {
+    fn insert(&mut self, prefix: Prefix, value: u32) -> Result<Option<u32>, InsertError> {
+        self.spec.check_prefix(prefix)?;
+        if value == NONE {
+            return Err(InsertError::Value);
+        }
+        let region = self.routes.region(prefix);
+        let known = self.routes.code(region);
+        if known.is_none() && self.routes.len() >= self.spec.capacity {
+            return Err(InsertError::Full { capacity: self.spec.capacity });
+        }
+        let old_value = known.map(|code| self.codes.value(code));
+        if old_value == Some(value) {
+            return Ok(old_value);
+        }
+        let code = self.code(value)?;
+        // A change of the form has given every prefix another code.
+        let old = self.routes.insert(region, code);
+        if let Err(error) = self.follow_or_grow(region) {
+            match old {
+                Some(old) => self.routes.insert(region, old),
+                None => self.routes.remove(region),
+            };
+            self.codes.give(code, self.grace.now());
+            self.grace.advance();
+            return Err(error);
+        }
+        if let Some(old) = old {
+            self.codes.give(old, self.grace.now());
+        }
+        self.grace.advance();
+        Ok(old_value)
+    }
+
+    fn remove(&mut self, prefix: Prefix) -> Option<u32> {
+        if self.spec.check_prefix(prefix).is_err() {
+            return None;
+        }
+        let region = self.routes.region(prefix);
+        let code = self.routes.remove(region)?;
+        if self.follow_or_grow(region).is_err() {
+            // Without memory for the image that lacks it, the prefix stays.
+            self.routes.insert(region, code);
+            return None;
+        }
+        let value = self.codes.value(code);
+        self.codes.give(code, self.grace.now());
+        self.grace.advance();
+        Some(value)
+    }
+
+    fn find(&self, address: u128) -> Option<u32> {
+        Some(self.find128(address)).filter(|value| *value != NONE)
+    }
+
+    fn find_entry(&self, address: u128) -> Option<(Prefix, u32)> {
+        let bits = self.nodes.snapshot.layout.aligned(address);
+        let (region, code) = self.routes.cover(Region { bits, length: self.spec.width })?;
+        Some((self.routes.prefix(region), self.codes.value(code)))
+    }
+
+    fn entries(&self) -> Vec<(Prefix, u32)> {
+        self.routes.iter().map(|(region, code)| (self.routes.prefix(region), self.codes.value(code))).collect()
+    }
+
+    fn len(&self) -> usize {
+        self.routes.len()
+    }
+}

@@ -1,0 +1,261 @@
+//! Building and changing the tree of nodes below the root cells.
+//!
+//! The idea: a node is a pure function of the intervals of its region. Few intervals make a line, many make a dense node
+//! whose cells are made the same way. A change makes the smallest subtree that holds it anew, beside the old one, and
+//! publishes it with one store, so that a reader walks through the old or the new and never through a mixture.
+
+use super::lookup::{Cell, GRANULE, LINE_BITS, LINE_CELLS, LINE_COUNT, LINE_FIRST};
+use super::nodes::{Exhausted, Nodes};
+use super::routes::{Interval, Region, extend};
+
+/// Intervals of the next 16 bits up to which a dense node eats 4, 8 or 12 bits; with more it eats 16.
+const FEW: [(usize, u32); 3] = [(60, 4), (1500, 8), (12_000, 12)];
+
+/// New cells, made but not yet seen by any reader.
+#[derive(Default)]
+pub(super) struct Change {
+    cells: Vec<(usize, Cell)>,
+}
+
+impl Change {
+    /// Lets readers see the new cells; what they replace is free after the change `number`.
+    pub(super) fn publish(self, nodes: &mut Nodes, number: u64) {
+        let old: Vec<Cell> = self
+            .cells
+            .into_iter()
+            .map(|(word, cell)| {
+                let old = Cell::unpack(nodes.load(word));
+                nodes.store(word, cell.pack());
+                old
+            })
+            .collect();
+        for cell in old {
+            nodes.cut(cell, number);
+        }
+    }
+
+    fn discard(self, nodes: &mut Nodes) {
+        for (_, cell) in self.cells {
+            nodes.untake_all(cell);
+        }
+    }
+}
+
+/// Makes anew what `region` needs; `source` appends the intervals of any region. On failure nothing has changed.
+pub(super) fn change(
+    nodes: &mut Nodes,
+    region: Region,
+    source: &dyn Fn(Region, &mut Vec<Interval>),
+) -> Result<Change, Exhausted> {
+    let array = descend(nodes, region);
+    // Cells of the array that the region covers in part or in whole.
+    let cells = array.depth + array.bits;
+    let covered = region.shortened(cells as u8);
+    let first = slot(covered.bits, array.depth, array.bits);
+    let count = 1usize << (cells - u32::from(covered.length));
+    let mut intervals = Vec::new();
+    source(covered, &mut intervals);
+    let mut change = Change::default();
+    let mut rest = &intervals[..];
+    for index in first..first + count {
+        let base = covered.bits + ((index - first) as u128).checked_shl(128 - cells).unwrap_or(0);
+        let end = Region { bits: base, length: cells as u8 }.last();
+        let here = rest.partition_point(|interval| interval.start <= end);
+        let word = array.word + index;
+        let built = build(nodes, cells, base, &rest[..here]);
+        rest = &rest[here - 1..];
+        match built {
+            Ok(cell) if cell.pack() == nodes.load(word) => {}
+            Ok(cell) => change.cells.push((word, cell)),
+            Err(exhausted) => {
+                change.discard(nodes);
+                return Err(exhausted);
+            }
+        }
+    }
+    Ok(change)
+}
+
+/// An array of cells that can be stored to: the root or a dense node.
+struct Array {
+    word: usize,
+    /// Bits eaten before it.
+    depth: u32,
+    /// Bits that choose one of its cells.
+    bits: u32,
+}
+
+/// The deepest array whose region holds all of `region`.
+fn descend(nodes: &Nodes, region: Region) -> Array {
+    let layout = &nodes.snapshot.layout;
+    let mut array = Array { word: layout.root, depth: 0, bits: u32::from(layout.root_bits) };
+    let length = u32::from(region.length);
+    // Lines on the way are never stored to, but below them may be an array that is.
+    let (mut depth, mut cell) = (array.bits, array_cell(nodes, &array, region));
+    while depth < length {
+        match cell {
+            Cell::Leaf(_) => break,
+            Cell::Dense(granule, bits) => {
+                array = Array { word: granule as usize * GRANULE, depth, bits };
+                depth += bits;
+                cell = array_cell(nodes, &array, region);
+            }
+            Cell::Line(_) if depth + LINE_BITS > length => break,
+            Cell::Line(granule) => {
+                cell = line_cell(nodes, granule, slot(region.bits, depth, LINE_BITS) as u16);
+                depth += LINE_BITS;
+            }
+        }
+    }
+    array
+}
+
+fn array_cell(nodes: &Nodes, array: &Array, region: Region) -> Cell {
+    Cell::unpack(nodes.load(array.word + slot(region.bits, array.depth, array.bits)))
+}
+
+fn line_cell(nodes: &Nodes, granule: u32, bits: u16) -> Cell {
+    let at = granule as usize * GRANULE;
+    let rank = (0..LINE_CELLS).filter(|index| start(nodes.load(at + index / 2), *index) <= bits).count();
+    Cell::unpack(nodes.load(at + LINE_FIRST + rank - 1))
+}
+
+fn start(pair: u32, index: usize) -> u16 {
+    (pair >> (index % 2 * 16)) as u16
+}
+
+/// The `bits` bits of `address` behind the first `depth`.
+fn slot(address: u128, depth: u32, bits: u32) -> usize {
+    (address.checked_shl(depth).unwrap_or(0) >> (128 - bits)) as usize
+}
+
+/// Makes the nodes of the region of `depth` bits at `base`. The first interval begins at or before it, the others in it.
+fn build(nodes: &mut Nodes, depth: u32, base: u128, intervals: &[Interval]) -> Result<Cell, Exhausted> {
+    // An interval that begins with the region leaves nothing of the one before.
+    let over = intervals.get(1).is_some_and(|second| second.start == base);
+    let intervals = &intervals[usize::from(over)..];
+    if let [only] = intervals {
+        return Ok(Cell::Leaf(only.code));
+    }
+    let parts = parts(depth, intervals);
+    if parts.len() <= LINE_CELLS {
+        return build_line(nodes, depth, base, intervals, &parts);
+    }
+    let stride = FEW.iter().find(|(most, _)| parts.len() <= *most).map_or(16, |(_, stride)| *stride);
+    build_dense(nodes, depth, stride.min((128 - depth) / 4 * 4), base, intervals)
+}
+
+/// From the slot `slot` of 16 bits on, the intervals `first..end` hold; more than one only for a single slot.
+#[derive(Clone, Copy)]
+struct Part {
+    slot: u16,
+    first: usize,
+    end: usize,
+}
+
+fn parts(depth: u32, intervals: &[Interval]) -> Vec<Part> {
+    let mut parts = vec![Part { slot: 0, first: 0, end: 1 }];
+    let push = |parts: &mut Vec<Part>, part: Part| {
+        if parts.last().is_some_and(|last| last.slot == part.slot) {
+            parts.pop();
+        }
+        parts.push(part);
+    };
+    let mut index = 1;
+    while index < intervals.len() {
+        let at = slot(intervals[index].start, depth, LINE_BITS);
+        if intervals[index].start.checked_shl(depth + LINE_BITS).unwrap_or(0) == 0 {
+            push(&mut parts, Part { slot: at as u16, first: index, end: index + 1 });
+            index += 1;
+            continue;
+        }
+        // Borders within one slot: the slot gets a node of its own, and behind it the last of them goes on.
+        let same = |interval: &Interval| slot(interval.start, depth, LINE_BITS) == at;
+        let end = index + intervals[index..].iter().take_while(|interval| same(interval)).count();
+        push(&mut parts, Part { slot: at as u16, first: index - 1, end });
+        if at < usize::from(u16::MAX) {
+            parts.push(Part { slot: at as u16 + 1, first: end - 1, end });
+        }
+        index = end;
+    }
+    parts
+}
+
+fn build_line(
+    nodes: &mut Nodes,
+    depth: u32,
+    base: u128,
+    intervals: &[Interval],
+    parts: &[Part],
+) -> Result<Cell, Exhausted> {
+    let mut cells = [Cell::Leaf(0); LINE_CELLS];
+    let mut made = 0;
+    let mut failed = None;
+    for (cell, part) in cells.iter_mut().zip(parts) {
+        let base = base | u128::from(part.slot) << 112 >> depth;
+        match build(nodes, depth + LINE_BITS, base, &intervals[part.first..part.end]) {
+            Ok(child) => *cell = child,
+            Err(exhausted) => failed = Some(exhausted),
+        }
+        if failed.is_some() {
+            break;
+        }
+        made += 1;
+    }
+    let granule = failed.map_or_else(|| nodes.take(4), Err);
+    let granule = match granule {
+        Ok(granule) => granule,
+        Err(exhausted) => {
+            cells[..made].iter().for_each(|cell| nodes.untake_all(*cell));
+            return Err(exhausted);
+        }
+    };
+    let at = granule as usize * GRANULE;
+    let start = |index: usize| u32::from(parts.get(index).map_or(u16::MAX, |part| part.slot));
+    for pair in 0..LINE_COUNT {
+        nodes.store(at + pair, start(pair * 2) | start(pair * 2 + 1) << 16);
+    }
+    nodes.store(at + LINE_COUNT, parts.len() as u32);
+    for index in 0..LINE_CELLS {
+        nodes.store(at + LINE_FIRST + index, cells[index.min(parts.len() - 1)].pack());
+    }
+    Ok(Cell::Line(granule))
+}
+
+fn build_dense(
+    nodes: &mut Nodes,
+    depth: u32,
+    stride: u32,
+    base: u128,
+    intervals: &[Interval],
+) -> Result<Cell, Exhausted> {
+    let granule = nodes.take(stride)?;
+    let at = granule as usize * GRANULE;
+    let mut first = 0;
+    for index in 0..1usize << stride {
+        let within = |interval: &Interval| slot(interval.start, depth, stride) <= index;
+        let mut end = first + 1;
+        while intervals.get(end).is_some_and(within) {
+            end += 1;
+        }
+        let base = base | (index as u128) << (128 - depth - stride);
+        match build(nodes, depth + stride, base, &intervals[first..end]) {
+            Ok(cell) => nodes.store(at + index, cell.pack()),
+            Err(exhausted) => {
+                for made in 0..index {
+                    let cell = Cell::unpack(nodes.load(at + made));
+                    nodes.untake_all(cell);
+                }
+                nodes.untake(Cell::Dense(granule, stride));
+                return Err(exhausted);
+            }
+        }
+        first = end - 1;
+    }
+    Ok(Cell::Dense(granule, stride))
+}
+
+/// The intervals of `region` if nothing matches anywhere in it.
+pub(super) fn nothing(region: Region, intervals: &mut Vec<Interval>) {
+    extend(intervals, region.bits, super::routes::NO_CODE);
+}

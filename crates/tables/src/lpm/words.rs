@@ -1,0 +1,69 @@
+//! The memory of an image: 32-bit words that one thread writes and many read, on large pages where the system has them.
+//!
+//! The system gives the pages when they are first written, so room that a table may never need costs nothing.
+
+use std::sync::atomic::{AtomicU32, Ordering};
+
+use memmap2::{MmapOptions, MmapRaw};
+
+/// The size of a large page; a lookup in a table of 16 MiB otherwise waits for the page table as well.
+const LARGE_PAGE: usize = 2 << 20;
+
+/// Words, all zero at first, the first of them at the beginning of a large page.
+pub(super) struct Words {
+    memory: MmapRaw,
+    skipped: usize,
+    count: usize,
+}
+
+impl Words {
+    /// Room for `count` words, or the number of bytes that could not be had.
+    pub(super) fn new(count: usize) -> Result<Words, usize> {
+        let bytes = count.saturating_mul(4).saturating_add(LARGE_PAGE);
+        let memory = MmapOptions::new().len(bytes).map_anon().map_err(|_| bytes)?;
+        // Without large pages the table is slower and no less right.
+        #[cfg(target_os = "linux")]
+        let _ = memory.advise(memmap2::Advice::HugePage);
+        let memory = MmapRaw::from(memory);
+        let skipped = memory.as_ptr().align_offset(LARGE_PAGE);
+        let skipped = if skipped < LARGE_PAGE { skipped } else { 0 };
+        Ok(Words { memory, skipped, count })
+    }
+
+    /// All of them.
+    #[inline]
+    pub(super) fn all(&self) -> &[AtomicU32] {
+        // SAFETY: the mapping is `count` words longer than `skipped`, which is a multiple of a word from its page-aligned
+        // beginning, lives as long as `self`, was zeroed by the system and is only ever reached as atomic words.
+        unsafe { std::slice::from_raw_parts(self.memory.as_mut_ptr().add(self.skipped).cast(), self.count) }
+    }
+
+    pub(super) fn load(&self, index: usize) -> u32 {
+        self.all()[index].load(Ordering::Relaxed)
+    }
+
+    /// Writes a word whose readers find, once they see it, all that was written before.
+    pub(super) fn store(&self, index: usize, word: u32) {
+        self.all()[index].store(word, Ordering::Release);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{LARGE_PAGE, Words};
+
+    #[test]
+    fn words_begin_at_a_large_page_as_zero_and_keep_what_is_stored() {
+        let words = Words::new(3 << 20).unwrap();
+        assert_eq!(words.all().as_ptr() as usize % LARGE_PAGE, 0);
+        assert_eq!(words.all().len(), 3 << 20);
+        assert_eq!(words.load((3 << 20) - 1), 0);
+        words.store((3 << 20) - 1, 7);
+        assert_eq!(words.load((3 << 20) - 1), 7);
+    }
+
+    #[test]
+    fn room_that_nobody_has_is_refused_with_its_size() {
+        assert!(Words::new(usize::MAX / 8).is_err_and(|bytes| bytes > usize::MAX / 2));
+    }
+}

@@ -1,0 +1,62 @@
+//! Tables of rules: fields that name one value, a prefix, masked bits or a range, where the first rule in order that fits wins.
+//!
+//! [`Linear`] tries the rules one after the other, as the literature's reference algorithm does; it is easy to believe and
+//! judges the other. [`Table`] is the fast one: trees that pick bits of the key and lead to a handful of rules, which are then
+//! compared all at once. How it works, and the bytes of its image, are in `docs/tables/rules.md`.
+
+mod encode;
+mod fields;
+mod image;
+mod linear;
+mod partition;
+mod table;
+mod tree;
+mod update;
+#[cfg(target_arch = "x86_64")]
+mod wide;
+
+pub use fields::{BuildError, Field, InsertError, Rule, RulesSpec};
+pub use image::Image;
+pub use linear::Linear;
+pub use table::{Statistics, Table};
+
+/// What a table of values answers where no rule fits.
+pub const NONE: u32 = u32::MAX;
+
+/// The rule that a key hits.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Hit {
+    /// The place of the rule: no rule with a smaller one fits the key.
+    pub order: u64,
+    /// What the rule was given when it was put in.
+    pub value: u32,
+}
+
+/// What every table of rules can do, whatever its inside.
+///
+/// A key is one word a column, or two, the upper 64 bits first, where the column is wider than 64 bits. Bits of a word above
+/// the column's width are ignored.
+pub trait Rules {
+    /// Puts `rule` at `order`, before all rules of a larger order. Refuses a rule that does not suit the columns, an order
+    /// that is taken and a rule more than the capacity; then nothing has changed.
+    fn insert(&mut self, order: u64, rule: &Rule, value: u32) -> Result<(), InsertError>;
+    /// Takes out the rule at `order` and answers its value; `None` if there is none.
+    fn remove(&mut self, order: u64) -> Option<u32>;
+    /// The first rule that fits `key`.
+    ///
+    /// # Panics
+    /// If `key` has not the words that the columns ask for.
+    fn find(&self, key: &[u64]) -> Option<Hit>;
+    /// All rules in order: their order, the rule, its value.
+    fn entries(&self) -> Vec<(u64, Rule, u32)>;
+    /// The rules held.
+    fn len(&self) -> usize;
+    /// Whether it holds no rule.
+    fn is_empty(&self) -> bool {
+        self.len() == 0
+    }
+}
+
+
+#[cfg(test)]
+mod tests;

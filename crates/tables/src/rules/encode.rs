@@ -1,0 +1,290 @@
+//! Keys and rules as elements of 16 bits: what the trees pick bits from and what the leaves compare.
+//!
+//! Every column takes as many elements as it has pieces of 16 bits, the lowest piece first, and a packed key is the elements
+//! of its columns one after the other, padded with zeros. A rule is, for each element, the lowest value that fits and how many
+//! values above it fit as well. That says exactly what a prefix, a value or a short range means; where it says too much (masks
+//! with holes, wide ranges across a piece's border), the rule is marked, and what it really asks is checked after a hit.
+
+use super::fields::{Field, Rule, RulesSpec, ones, prefix_mask};
+
+/// Elements in one vector of 512 bits.
+pub(super) const LINE_ELEMENTS: usize = 32;
+
+/// Where the columns lie in a key and in a packed key.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct Layout {
+    /// Width of each column, bits.
+    pub(super) widths: Vec<u8>,
+    /// The first element of each column.
+    pub(super) first: Vec<usize>,
+    /// For each element of a packed key: the word of the key it comes from, how far that is shifted, which bits stay.
+    pub(super) sources: Vec<(usize, u32, u16)>,
+    /// Words of a key.
+    pub(super) key_words: usize,
+    /// Elements of a packed key, padding included: 4, 8, 16 or a multiple of 32.
+    pub(super) stride: usize,
+}
+
+impl Layout {
+    pub(super) fn new(spec: &RulesSpec) -> Layout {
+        let mut layout = Layout {
+            widths: spec.widths.clone(),
+            first: Vec::with_capacity(spec.widths.len()),
+            sources: Vec::new(),
+            key_words: 0,
+            stride: 0,
+        };
+        for &width in &spec.widths {
+            let words = if width > 64 { 2 } else { 1 };
+            layout.first.push(layout.sources.len());
+            for piece in 0..usize::from(width).div_ceil(16) {
+                let word = layout.key_words + words - 1 - piece / 4;
+                let keep = (ones(width) >> (16 * piece)) as u16;
+                layout.sources.push((word, 16 * (piece as u32 % 4), keep));
+            }
+            layout.key_words += words;
+        }
+        let used = layout.sources.len();
+        layout.stride = if used <= LINE_ELEMENTS {
+            used.next_power_of_two().max(4)
+        } else {
+            used.next_multiple_of(LINE_ELEMENTS)
+        };
+        layout
+    }
+
+    /// 64-bit words of a packed key.
+    pub(super) fn words(&self) -> usize {
+        self.stride / 4
+    }
+
+    /// Writes the packed form of `key` into `packed`, which has [`Layout::words`] words.
+    #[inline]
+    pub(super) fn pack(&self, key: &[u64], packed: &mut [u64]) {
+        packed.fill(0);
+        for (element, &(word, shift, keep)) in self.sources.iter().enumerate() {
+            packed[element / 4] |= u64::from((key[word] >> shift) as u16 & keep) << (16 * (element % 4));
+        }
+    }
+
+    /// The number that a packed key has in `column`.
+    pub(super) fn column(&self, packed: &[u64], column: usize) -> u128 {
+        let first = self.first[column];
+        let pieces = usize::from(self.widths[column]).div_ceil(16);
+        (0..pieces).rev().fold(0, |number, piece| number << 16 | u128::from(element(packed, first + piece)))
+    }
+}
+
+/// One element of a packed key.
+#[inline]
+pub(super) fn element(packed: &[u64], element: usize) -> u16 {
+    (packed[element / 4] >> (16 * (element % 4))) as u16
+}
+
+/// Rules in the form that trees are grown from, each under the number it was added as.
+#[derive(Clone, Debug)]
+pub(super) struct Encoded {
+    words: usize,
+    stride: usize,
+    /// The lowest and the highest value of each element that fit.
+    low: Vec<u16>,
+    high: Vec<u16>,
+    /// The bits of a packed key that a rule fixes, and to what.
+    care: Vec<u64>,
+    fixed: Vec<u64>,
+    /// Whether the elements say exactly what the rule means.
+    exact: Vec<bool>,
+}
+
+impl Encoded {
+    pub(super) fn new(layout: &Layout) -> Encoded {
+        let (words, stride) = (layout.words(), layout.stride);
+        Encoded {
+            words,
+            stride,
+            low: Vec::new(),
+            high: Vec::new(),
+            care: Vec::new(),
+            fixed: Vec::new(),
+            exact: Vec::new(),
+        }
+    }
+
+    /// Puts `rule`, which suits the columns, at `id`: the next free number or one in use.
+    pub(super) fn set(&mut self, layout: &Layout, id: u32, rule: &Rule) {
+        let id = id as usize;
+        if id == self.exact.len() {
+            self.exact.push(true);
+            self.low.resize(self.low.len() + self.stride, 0);
+            self.high.resize(self.high.len() + self.stride, 0);
+            self.care.resize(self.care.len() + self.words, 0);
+            self.fixed.resize(self.fixed.len() + self.words, 0);
+        }
+        let mut exact = true;
+        let (start, start_word) = (id * self.stride, id * self.words);
+        self.care[start_word..start_word + self.words].fill(0);
+        self.fixed[start_word..start_word + self.words].fill(0);
+        for (column, field) in rule.fields.iter().enumerate() {
+            let width = layout.widths[column];
+            exact &= is_exact(field, width);
+            let (low, high) = field.bounds(width);
+            // From the highest piece down: a piece is bounded on its own only while those above it are fixed.
+            let mut open = false;
+            for piece in (0..usize::from(width).div_ceil(16)).rev() {
+                let element = layout.first[column] + piece;
+                let keep = (ones(width) >> (16 * piece)) as u16;
+                let (mut low, mut high) = ((low >> (16 * piece)) as u16, (high >> (16 * piece)) as u16);
+                let masked = matches!(field, Field::Ternary { .. });
+                if open && !masked {
+                    (low, high) = (0, keep);
+                }
+                open |= low != high;
+                let care = match *field {
+                    Field::Ternary { mask, .. } => (mask >> (16 * piece)) as u16,
+                    _ => keep & !below_difference(low, high),
+                };
+                self.low[start + element] = low;
+                self.high[start + element] = high;
+                let (word, shift) = (start_word + element / 4, 16 * (element % 4));
+                self.care[word] |= u64::from(care) << shift;
+                self.fixed[word] |= u64::from(low & care) << shift;
+            }
+        }
+        self.exact[id] = exact;
+    }
+
+    pub(super) fn len(&self) -> usize {
+        self.exact.len()
+    }
+
+    #[inline]
+    pub(super) fn exact(&self, id: u32) -> bool {
+        self.exact[id as usize]
+    }
+
+    #[inline]
+    pub(super) fn low(&self, id: u32) -> &[u16] {
+        &self.low[id as usize * self.stride..][..self.stride]
+    }
+
+    #[inline]
+    pub(super) fn high(&self, id: u32) -> &[u16] {
+        &self.high[id as usize * self.stride..][..self.stride]
+    }
+
+    #[inline]
+    pub(super) fn care(&self, id: u32) -> &[u64] {
+        &self.care[id as usize * self.words..][..self.words]
+    }
+
+    #[inline]
+    pub(super) fn fixed(&self, id: u32) -> &[u64] {
+        &self.fixed[id as usize * self.words..][..self.words]
+    }
+
+    /// Whether some value of `element` whose bits under `mask` are `bits` fits the rule.
+    #[inline]
+    pub(super) fn meets(&self, id: u32, element: usize, mask: u16, bits: u16) -> bool {
+        let (word, shift) = (id as usize * self.words + element / 4, 16 * (element % 4));
+        let care = (self.care[word] >> shift) as u16;
+        if ((self.fixed[word] >> shift) as u16 ^ bits) & mask & care != 0 {
+            return false;
+        }
+        let place = id as usize * self.stride + element;
+        let (low, high) = (self.low[place], self.high[place]);
+        first_from(low, mask, bits).is_some_and(|first| first <= high)
+    }
+}
+
+/// The smallest number from `low` on whose bits under `mask` are `bits`.
+#[inline]
+fn first_from(low: u16, mask: u16, bits: u16) -> Option<u16> {
+    let differing = (low ^ bits) & mask;
+    if differing == 0 {
+        return Some(low);
+    }
+    let top = 15 - differing.leading_zeros();
+    let raised = if bits >> top & 1 == 1 {
+        top
+    } else {
+        // The number must grow above the bit that differs: at the lowest free zero there.
+        let free = !low & !mask & !(((1u32 << (top + 1)) - 1) as u16);
+        if free == 0 {
+            return None;
+        }
+        free.trailing_zeros()
+    };
+    let under = ((1u32 << raised) - 1) as u16;
+    Some((low & !under) | 1 << raised | (bits & under))
+}
+
+/// Whether the elements' bounds, one by one, mean the field.
+fn is_exact(field: &Field, width: u8) -> bool {
+    match *field {
+        Field::Any | Field::Exact(_) | Field::Prefix { .. } => true,
+        Field::Ternary { mask, .. } => {
+            // Each piece for itself must be a prefix.
+            (0..usize::from(width).div_ceil(16)).all(|piece| {
+                let keep = (ones(width) >> (16 * piece)) as u16;
+                let holes = keep & !((mask >> (16 * piece)) as u16);
+                holes & holes.wrapping_add(1) == 0
+            })
+        }
+        Field::Range { low, high } => {
+            let differing = low ^ high;
+            let piece = if differing == 0 { 0 } else { (127 - differing.leading_zeros()) / 16 };
+            let under = ones((16 * piece) as u8);
+            low & under == 0 && high & under == under
+        }
+    }
+}
+
+/// The bits from the highest one downwards in which two numbers differ.
+fn below_difference(low: u16, high: u16) -> u16 {
+    let differing = low ^ high;
+    if differing == 0 { 0 } else { (u32::from(u16::MAX) >> differing.leading_zeros()) as u16 }
+}
+
+/// What a column of a marked rule is checked for, in words: the column with its marks, then two numbers of 128 bits, the
+/// lowest 32 bits first. The numbers are value and mask, or the bounds of the range.
+pub(super) const CHECK_WORDS: usize = 9;
+/// In the first word of a check: the rule has no further one.
+pub(super) const CHECK_LAST: u32 = 1 << 30;
+/// In the first word of a check: the numbers are the bounds of a range.
+pub(super) const CHECK_RANGE: u32 = 1 << 31;
+
+/// The checks of a rule whose elements say too much.
+pub(super) fn checks(layout: &Layout, rule: &Rule) -> Vec<[u32; CHECK_WORDS]> {
+    let mut checks = Vec::new();
+    for (column, field) in rule.fields.iter().enumerate() {
+        let width = layout.widths[column];
+        if is_exact(field, width) {
+            continue;
+        }
+        let (kind, one, two) = match *field {
+            Field::Range { low, high } => (CHECK_RANGE, low, high),
+            Field::Ternary { value, mask } => (0, value & mask, mask),
+            Field::Exact(value) => (0, value, ones(width)),
+            Field::Prefix { value, length } => (0, value & prefix_mask(width, length), prefix_mask(width, length)),
+            Field::Any => (0, 0, 0),
+        };
+        let mut words = [column as u32 | kind; CHECK_WORDS];
+        for part in 0..4 {
+            words[1 + part] = (one >> (32 * part)) as u32;
+            words[5 + part] = (two >> (32 * part)) as u32;
+        }
+        checks.push(words);
+    }
+    if let Some(last) = checks.last_mut() {
+        last[0] |= CHECK_LAST;
+    }
+    checks
+}
+
+/// Whether a packed key passes one check.
+pub(super) fn passes(layout: &Layout, packed: &[u64], check: &[u32]) -> bool {
+    let number = |words: &[u32]| words.iter().rev().fold(0u128, |number, &word| number << 32 | u128::from(word));
+    let (one, two) = (number(&check[1..5]), number(&check[5..9]));
+    let value = layout.column(packed, (check[0] & !(CHECK_RANGE | CHECK_LAST)) as usize);
+    if check[0] & CHECK_RANGE != 0 { one <= value && value <= two } else { (value ^ one) & two == 0 }
+}

@@ -1,0 +1,305 @@
+//! The flat form of a table of rules, which lookups run over: an image of numbers that name places in it, without pointers.
+//!
+//! ```text
+//! entry, 32 bits: bit 31 = the rest is the number of a node; else the number of the first block of a leaf
+//! node, 64-bit words:  w masks of the packed key's w words | number of its first child entry | padding to an even count
+//! block, lines of 64 bytes: v lines with the low elements of its slots | v lines with their spans (high - low)
+//! ids, one a slot: bit 31 of the first = the leaf goes on in the next block; bit 30 = checks follow a hit; the rest the rule
+//! rule, 32-bit words: order, lower half | order, upper half | value | number of its first check
+//! check, 32-bit words: column, bit 31 = range, bit 30 = the rule's last | 4 words of value or low | 4 words of mask or high
+//! ```
+//!
+//! Block 0 is empty, so that entry 0 is the leaf without rules. Slots of a leaf are in order of the rules; free ones are last.
+
+use super::encode::{CHECK_LAST, CHECK_WORDS, Encoded, LINE_ELEMENTS, Layout, element, passes};
+use super::{Hit, NONE};
+
+/// Bit of an entry: it names a node.
+pub(super) const NODE: u32 = 1 << 31;
+/// Bit of a block's first id: the leaf goes on in the next block.
+pub(super) const MORE: u32 = 1 << 31;
+/// Bit of an id: the rule's checks decide.
+pub(super) const CHECKED: u32 = 1 << 30;
+/// The rule number of a slot that holds none.
+pub(super) const NO_RULE: u32 = CHECKED - 1;
+
+/// Packed keys of up to so many 64-bit words, 512 bits, lie on the stack.
+const FEW_WORDS: usize = 8;
+
+/// Half a block of one vector: 32 elements in a cache line.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[repr(C, align(64))]
+pub(super) struct Line(pub(super) [u16; LINE_ELEMENTS]);
+
+/// A table of rules as flat bytes, ready for lookups.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Image {
+    pub(super) layout: Layout,
+    /// One entry a tree.
+    pub(super) roots: Vec<u32>,
+    pub(super) nodes: Vec<u64>,
+    pub(super) children: Vec<u32>,
+    pub(super) blocks: Vec<Line>,
+    pub(super) ids: Vec<u32>,
+    pub(super) rules: Vec<[u32; 4]>,
+    pub(super) checks: Vec<[u32; CHECK_WORDS]>,
+}
+
+impl Image {
+    pub(super) fn new(layout: Layout) -> Image {
+        let mut image = Image {
+            layout,
+            roots: Vec::new(),
+            nodes: Vec::new(),
+            children: Vec::new(),
+            blocks: Vec::new(),
+            ids: Vec::new(),
+            rules: Vec::new(),
+            checks: Vec::new(),
+        };
+        image.blocks.resize(image.block_lines(), Line([0; LINE_ELEMENTS]));
+        image.ids.resize(image.slots(), NO_RULE);
+        image
+    }
+
+    /// Rules in one block.
+    pub(super) fn slots(&self) -> usize {
+        (LINE_ELEMENTS / self.layout.stride).max(1)
+    }
+
+    /// Lines of one block.
+    pub(super) fn block_lines(&self) -> usize {
+        2 * self.layout.stride.div_ceil(LINE_ELEMENTS)
+    }
+
+    /// 64-bit words of one node.
+    pub(super) fn node_words(&self) -> usize {
+        (self.layout.words() + 1).next_multiple_of(2)
+    }
+
+    /// About what one more rule in a leaf costs, its part of a block and of a node's table.
+    pub(super) fn slot_bytes(&self) -> usize {
+        64 * self.block_lines() / self.slots() + 8
+    }
+
+    /// The bytes that lookups read.
+    pub fn bytes(&self) -> usize {
+        4 * self.roots.len()
+            + 8 * self.nodes.len()
+            + 4 * self.children.len()
+            + 64 * self.blocks.len()
+            + 4 * self.ids.len()
+            + 16 * self.rules.len()
+            + 4 * CHECK_WORDS * self.checks.len()
+    }
+
+    /// The words of a key.
+    pub fn key_words(&self) -> usize {
+        self.layout.key_words
+    }
+
+    /// The rules of the leaf that begins at block `block`, in order.
+    pub(super) fn leaf(&self, block: u32, list: &mut Vec<u32>) {
+        list.clear();
+        let slots = self.slots();
+        let mut block = block as usize;
+        loop {
+            let ids = &self.ids[block * slots..][..slots];
+            list.extend(ids.iter().map(|id| id & NO_RULE).filter(|&id| id != NO_RULE));
+            if ids[0] & MORE == 0 {
+                return;
+            }
+            block += 1;
+        }
+    }
+
+    /// Puts a leaf of these rules behind the last block and answers its entry.
+    pub(super) fn push_leaf(&mut self, encoded: &Encoded, list: &[u32]) -> u32 {
+        if list.is_empty() {
+            return 0;
+        }
+        let (slots, lines) = (self.slots(), self.block_lines());
+        let first = self.ids.len() / slots;
+        let blocks = list.len().div_ceil(slots);
+        self.blocks.resize(self.blocks.len() + blocks * lines, Line([0; LINE_ELEMENTS]));
+        self.ids.resize(self.ids.len() + blocks * slots, NO_RULE);
+        self.write_leaf(encoded, first as u32, list);
+        first as u32
+    }
+
+    /// Writes `list` into the leaf at `block`, which has room for it, and frees the slots behind.
+    pub(super) fn write_leaf(&mut self, encoded: &Encoded, block: u32, list: &[u32]) {
+        let (slots, lines) = (self.slots(), self.block_lines());
+        let (stride, half) = (self.layout.stride, self.block_lines() / 2);
+        let block = block as usize;
+        let held = self.leaf_blocks(block as u32);
+        let blocks = list.len().div_ceil(slots).max(1);
+        for place in 0..held.max(blocks) * slots {
+            let (in_block, slot) = (block + place / slots, place % slots);
+            let id = list.get(place).copied();
+            let mut word = id.map_or(NO_RULE, |id| if encoded.exact(id) { id } else { id | CHECKED });
+            if slot == 0 && place / slots + 1 < blocks {
+                word |= MORE;
+            }
+            self.ids[in_block * slots + slot] = word;
+            let Some(id) = id else { continue };
+            for (at, (&low, &high)) in encoded.low(id).iter().zip(encoded.high(id)).enumerate() {
+                let at = slot * stride + at;
+                let line = in_block * lines + at / LINE_ELEMENTS;
+                self.blocks[line].0[at % LINE_ELEMENTS] = low;
+                self.blocks[line + half].0[at % LINE_ELEMENTS] = high - low;
+            }
+        }
+    }
+
+    /// The blocks of the leaf that begins at `block`.
+    pub(super) fn leaf_blocks(&self, block: u32) -> usize {
+        let slots = self.slots();
+        let mut blocks = 1;
+        while self.ids[(block as usize + blocks - 1) * slots] & MORE != 0 {
+            blocks += 1;
+        }
+        blocks
+    }
+
+    /// Copies a leaf of another image of the same layout behind the last block and answers its entry.
+    pub(super) fn push_copy(&mut self, from: &Image, block: u32) -> u32 {
+        let (slots, lines) = (self.slots(), self.block_lines());
+        let (first, block, blocks) = (self.ids.len() / slots, block as usize, from.leaf_blocks(block));
+        self.blocks.extend_from_slice(&from.blocks[block * lines..(block + blocks) * lines]);
+        self.ids.extend_from_slice(&from.ids[block * slots..(block + blocks) * slots]);
+        first as u32
+    }
+
+    /// The bits of the packed key that the node of `entry` picks, lowest first, and where its children begin.
+    pub(super) fn node_bits(&self, entry: u32) -> (Vec<usize>, usize) {
+        let words = self.layout.words();
+        let node = &self.nodes[(entry & !NODE) as usize * self.node_words()..][..words + 1];
+        let bits = (0..64 * words).filter(|bit| node[bit / 64] >> (bit % 64) & 1 == 1).collect();
+        (bits, node[words] as usize)
+    }
+
+    /// The order of rule `id`.
+    #[inline]
+    pub(super) fn order(&self, id: u32) -> u64 {
+        let rule = &self.rules[id as usize];
+        u64::from(rule[1]) << 32 | u64::from(rule[0])
+    }
+
+    /// The first rule that fits `key`.
+    pub fn find(&self, key: &[u64]) -> Option<Hit> {
+        let id = self.find_id(key);
+        (id != NO_RULE).then(|| Hit { order: self.order(id), value: self.rules[id as usize][2] })
+    }
+
+    /// The value of the first rule that fits `key`, or [`NONE`].
+    #[inline]
+    pub fn find_value(&self, key: &[u64]) -> u32 {
+        let id = self.find_id(key);
+        if id == NO_RULE { NONE } else { self.rules[id as usize][2] }
+    }
+
+    /// [`Image::find_value`] for every key of `keys`, which lie one after the other.
+    ///
+    /// # Panics
+    /// If `keys` has not the words of as many keys as `values` has places.
+    pub fn find_bulk(&self, keys: &[u64], values: &mut [u32]) {
+        assert_eq!(keys.len(), values.len() * self.key_words(), "as many keys as places for values");
+        for (key, value) in keys.chunks_exact(self.key_words()).zip(values) {
+            *value = self.find_value(key);
+        }
+    }
+
+    /// The number of the first rule that fits, or [`NO_RULE`].
+    pub(super) fn find_id(&self, key: &[u64]) -> u32 {
+        assert_eq!(key.len(), self.key_words(), "a key has one word a column, two for a column of more than 64 bits");
+        let words = self.layout.words();
+        if words <= FEW_WORDS { self.first(key, &mut [0; FEW_WORDS][..words]) } else { self.first(key, &mut vec![0; words]) }
+    }
+
+    fn first(&self, key: &[u64], packed: &mut [u64]) -> u32 {
+        self.layout.pack(key, packed);
+        let mut best = NO_RULE;
+        for &root in &self.roots {
+            let id = self.scan(self.walk(root, packed), packed);
+            if best == NO_RULE || id != NO_RULE && self.order(id) < self.order(best) {
+                best = id;
+            }
+        }
+        best
+    }
+
+    /// Follows entries from `entry` to a leaf.
+    pub(super) fn walk(&self, mut entry: u32, packed: &[u64]) -> u32 {
+        let words = self.layout.words();
+        while entry & NODE != 0 {
+            let node = &self.nodes[(entry & !NODE) as usize * self.node_words()..][..words + 1];
+            let mut place = node[words] as usize;
+            let mut shift = 0;
+            for (&mask, &word) in node[..words].iter().zip(packed) {
+                place += (picked(word, mask) << shift) as usize;
+                shift += mask.count_ones();
+            }
+            entry = self.children[place];
+        }
+        entry
+    }
+
+    /// The first rule of the leaf at `block` that fits.
+    pub(super) fn scan(&self, block: u32, packed: &[u64]) -> u32 {
+        let (slots, stride) = (self.slots(), self.layout.stride);
+        let (lines, half) = (self.block_lines(), self.block_lines() / 2);
+        let mut block = block as usize;
+        loop {
+            let ids = &self.ids[block * slots..][..slots];
+            for (slot, &id) in ids.iter().enumerate() {
+                if id & NO_RULE == NO_RULE {
+                    break;
+                }
+                let fits = (0..self.layout.sources.len()).all(|at| {
+                    let place = slot * stride + at;
+                    let line = block * lines + place / LINE_ELEMENTS;
+                    let (low, span) = (
+                        self.blocks[line].0[place % LINE_ELEMENTS],
+                        self.blocks[line + half].0[place % LINE_ELEMENTS],
+                    );
+                    element(packed, at).wrapping_sub(low) <= span
+                });
+                if fits && (id & CHECKED == 0 || self.confirm(id & NO_RULE, packed)) {
+                    return id & NO_RULE;
+                }
+            }
+            if ids[0] & MORE == 0 {
+                return NO_RULE;
+            }
+            block += 1;
+        }
+    }
+
+    /// Whether a rule whose elements fit passes its checks.
+    #[cold]
+    pub(super) fn confirm(&self, id: u32, packed: &[u64]) -> bool {
+        let first = self.rules[id as usize][3] as usize;
+        for check in &self.checks[first..] {
+            if !passes(&self.layout, packed, check) {
+                return false;
+            }
+            if check[0] & CHECK_LAST != 0 {
+                break;
+            }
+        }
+        true
+    }
+}
+
+/// The bits of `word` under `mask`, moved together at the low end.
+#[inline]
+pub(super) fn picked(word: u64, mut mask: u64) -> u64 {
+    let (mut bits, mut place) = (0, 0);
+    while mask != 0 {
+        bits |= (word >> mask.trailing_zeros() & 1) << place;
+        place += 1;
+        mask &= mask - 1;
+    }
+    bits
+}

@@ -1,0 +1,79 @@
+//! The reference algorithm: tries the rules in order until one fits.
+
+use super::{BuildError, Hit, InsertError, Rule, Rules, RulesSpec};
+use std::collections::BTreeMap;
+
+/// Rules tried one after the other. Slow and obviously right.
+///
+/// ```
+/// use tables::rules::{Field, Hit, Linear, Rule, Rules, RulesSpec};
+///
+/// let mut rules = Linear::new(RulesSpec { widths: vec![32, 16], capacity: 10 })?;
+/// let web = Rule { fields: vec![Field::Prefix { value: 10 << 24, length: 8 }, Field::Exact(80)] };
+/// rules.insert(5, &web, 1)?;
+/// rules.insert(9, &Rule { fields: vec![Field::Any, Field::Range { low: 0, high: 1023 }] }, 2)?;
+/// assert_eq!(rules.find(&[0x0a000001, 80]), Some(Hit { order: 5, value: 1 }));
+/// assert_eq!(rules.find(&[0x0b000001, 80]), Some(Hit { order: 9, value: 2 }));
+/// assert_eq!(rules.find(&[0x0b000001, 8080]), None);
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
+#[derive(Clone, Debug)]
+pub struct Linear {
+    spec: RulesSpec,
+    rules: BTreeMap<u64, (Rule, u32)>,
+}
+
+impl Linear {
+    /// A table without rules.
+    pub fn new(spec: RulesSpec) -> Result<Linear, BuildError> {
+        spec.check()?;
+        Ok(Linear { spec, rules: BTreeMap::new() })
+    }
+
+    /// A table of these rules, given as order, rule and value.
+    pub fn build(spec: &RulesSpec, rules: &[(u64, Rule, u32)]) -> Result<Linear, BuildError> {
+        let mut table = Linear::new(spec.clone())?;
+        for (rule, (order, fields, value)) in rules.iter().enumerate() {
+            table.insert(*order, fields, *value).map_err(|error| BuildError::Rule { rule, error })?;
+        }
+        Ok(table)
+    }
+
+    /// The columns and the room it was made with.
+    pub fn spec(&self) -> &RulesSpec {
+        &self.spec
+    }
+}
+
+impl Rules for Linear {
+    fn insert(&mut self, order: u64, rule: &Rule, value: u32) -> Result<(), InsertError> {
+        self.spec.check_rule(rule)?;
+        if self.rules.contains_key(&order) {
+            return Err(InsertError::Taken { order });
+        }
+        if self.rules.len() >= self.spec.capacity {
+            return Err(InsertError::Full { capacity: self.spec.capacity });
+        }
+        self.rules.insert(order, (rule.clone(), value));
+        Ok(())
+    }
+
+    fn remove(&mut self, order: u64) -> Option<u32> {
+        self.rules.remove(&order).map(|(_, value)| value)
+    }
+
+    fn find(&self, key: &[u64]) -> Option<Hit> {
+        let columns = self.spec.columns(key);
+        let mut rules = self.rules.iter();
+        let (&order, &(_, value)) = rules.find(|(_, (rule, _))| rule.fits(&self.spec.widths, &columns))?;
+        Some(Hit { order, value })
+    }
+
+    fn entries(&self) -> Vec<(u64, Rule, u32)> {
+        self.rules.iter().map(|(&order, (rule, value))| (order, rule.clone(), *value)).collect()
+    }
+
+    fn len(&self) -> usize {
+        self.rules.len()
+    }
+}

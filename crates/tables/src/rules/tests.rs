@@ -1,0 +1,257 @@
+//! The fast table against the reference algorithm, over columns and rules of all shapes, under changes, and its portable lookups
+//! against the wide ones.
+
+use super::fields::{ones, prefix_mask};
+use super::*;
+use proptest::prelude::*;
+
+/// Widths that lie below, at and above the borders of elements and words.
+fn widths() -> impl Strategy<Value = Vec<u8>> {
+    let width = prop_oneof![1u8..=128, Just(8), Just(16), Just(32), Just(128)];
+    prop_oneof![
+        4 => Just(vec![32, 32, 16, 16, 8]),
+        2 => Just(vec![128, 128, 16, 16, 8]),
+        1 => Just(vec![48, 48, 16]),
+        6 => prop::collection::vec(width, 1..7),
+        1 => prop::collection::vec(100u8..=128, 5..9),
+    ]
+}
+
+/// A small generator: the cases' numbers come from one seed, so that fields may depend on each other.
+#[derive(Clone)]
+struct Numbers(u64);
+
+impl Numbers {
+    fn next(&mut self) -> u64 {
+        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
+        let mixed = (self.0 ^ self.0 >> 30).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+        (mixed ^ mixed >> 27).wrapping_mul(0x94d0_49bb_1331_11eb) >> 16
+    }
+
+    fn below(&mut self, bound: u64) -> u64 {
+        self.next() % bound
+    }
+
+    /// A number of `width` bits; few different ones, so that rules overlap and keys hit.
+    fn value(&mut self, width: u8) -> u128 {
+        let spread = [2, 8, 1 << 40][self.below(3) as usize];
+        let number = u128::from(self.below(spread)) << [0, 8, 60, 100][self.below(4) as usize];
+        let number = if self.below(4) == 0 { !number } else { number };
+        let top = u128::from(self.below(4)) << width.saturating_sub(2).min(126);
+        (number ^ top) & ones(width)
+    }
+
+    fn field(&mut self, width: u8) -> Field {
+        match self.below(8) {
+            0 | 1 => Field::Any,
+            2 => Field::Exact(self.value(width)),
+            3 | 4 => Field::Prefix { value: self.value(width), length: self.below(u64::from(width) + 1) as u8 },
+            5 => Field::Ternary { value: self.value(width), mask: self.value(width) | self.value(width) },
+            _ => {
+                let (one, two) = (self.value(width), self.value(width));
+                Field::Range { low: one.min(two), high: one.max(two) }
+            }
+        }
+    }
+
+    fn rule(&mut self, widths: &[u8]) -> Rule {
+        Rule { fields: widths.iter().map(|&width| self.field(width)).collect() }
+    }
+
+    /// A key in or at the border of `rule`, or anywhere.
+    fn key(&mut self, spec: &RulesSpec, rule: Option<&Rule>) -> Vec<u64> {
+        let columns: Vec<u128> = spec
+            .widths
+            .iter()
+            .enumerate()
+            .map(|(column, &width)| {
+                let near = rule.filter(|_| self.below(8) > 0).map(|rule| &rule.fields[column]);
+                let bits = self.value(width);
+                match near {
+                    Some(&Field::Exact(value)) => value,
+                    Some(&Field::Prefix { value, length }) => {
+                        let mask = prefix_mask(width, length);
+                        value & mask | bits & !mask
+                    }
+                    Some(&Field::Ternary { value, mask }) => value & mask | bits & !mask & ones(width),
+                    Some(&Field::Range { low, high }) => match self.below(4) {
+                        0 => low,
+                        1 => high,
+                        2 => low.saturating_sub(1),
+                        _ => low + (high - low) / 2,
+                    },
+                    _ => bits,
+                }
+            })
+            .collect();
+        let mut key = spec.key(&columns);
+        if self.below(8) == 0 && spec.widths[0] < 64 {
+            key[0] |= 1 << 63; // above the column, so it must not matter
+        }
+        key
+    }
+}
+
+/// Both answers of the table, one at a time and in bulk, wide and portable, against the reference.
+fn compare(table: &Table, linear: &Linear, keys: &[Vec<u64>]) {
+    let row: Vec<u64> = keys.concat();
+    let mut values = vec![7; keys.len()];
+    table.find_bulk(&row, &mut values);
+    let mut portable = vec![7; keys.len()];
+    table.image().find_bulk(&row, &mut portable);
+    for (at, key) in keys.iter().enumerate() {
+        let wanted = linear.find(key);
+        assert_eq!(table.find(key), wanted, "key {key:x?}");
+        assert_eq!(table.image().find(key), wanted, "portable, key {key:x?}");
+        let value = wanted.map_or(NONE, |hit| hit.value);
+        assert_eq!((table.find_value(key), values[at], portable[at]), (value, value, value), "key {key:x?}");
+    }
+}
+
+fn keys(numbers: &mut Numbers, spec: &RulesSpec, rules: &[(u64, Rule, u32)], count: usize) -> Vec<Vec<u64>> {
+    (0..count)
+        .map(|_| {
+            let rule = (!rules.is_empty()).then(|| &rules[numbers.below(rules.len() as u64) as usize].1);
+            numbers.key(spec, rule)
+        })
+        .collect()
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(24))]
+
+    #[test]
+    fn a_built_table_answers_as_the_reference(widths in widths(), seed: u64, count in 0usize..160) {
+        let mut numbers = Numbers(seed);
+        let spec = RulesSpec { widths, capacity: count };
+        let rules: Vec<(u64, Rule, u32)> =
+            (0..count).map(|at| (numbers.next() << 16 | at as u64, numbers.rule(&spec.widths), at as u32)).collect();
+        let linear = Linear::build(&spec, &rules).expect("the rules suit the columns");
+        let table = Table::build(&spec, rules.clone()).expect("so few rules have room");
+        prop_assert_eq!(table.entries(), linear.entries());
+        compare(&table, &linear, &keys(&mut numbers, &spec, &rules, 300));
+    }
+
+    #[test]
+    fn a_changed_table_answers_as_the_reference(widths in widths(), seed: u64, start in 0usize..120, changes in 1usize..150) {
+        let mut numbers = Numbers(seed);
+        let spec = RulesSpec { widths, capacity: start + 40 };
+        let rules: Vec<(u64, Rule, u32)> =
+            (0..start).map(|at| (at as u64 * 10, numbers.rule(&spec.widths), at as u32)).collect();
+        let mut linear = Linear::build(&spec, &rules).expect("the rules suit the columns");
+        let mut table = Table::build(&spec, rules).expect("so few rules have room");
+        for change in 0..changes {
+            let order = numbers.below(start as u64 * 10 + 500);
+            if numbers.below(5) < 2 {
+                let order = linear.entries().get(numbers.below(start as u64 + 1) as usize).map_or(order, |entry| entry.0);
+                prop_assert_eq!(table.remove(order), linear.remove(order));
+            } else {
+                let rule = numbers.rule(&spec.widths);
+                prop_assert_eq!(table.insert(order, &rule, change as u32), linear.insert(order, &rule, change as u32));
+            }
+            if change % 50 == 0 {
+                compare(&table, &linear, &keys(&mut numbers, &spec, &linear.entries(), 40));
+            }
+        }
+        prop_assert_eq!(table.entries(), linear.entries());
+        let keys = keys(&mut numbers, &spec, &linear.entries(), 300);
+        compare(&table, &linear, &keys);
+        table.rebuild().expect("it had room before");
+        compare(&table, &linear, &keys);
+    }
+}
+
+/// Rules of five columns as routers have them, in which many leave a column open.
+fn five_columns(numbers: &mut Numbers, count: usize) -> Vec<(u64, Rule, u32)> {
+    let address = |numbers: &mut Numbers| match numbers.below(4) {
+        0 => Field::Any,
+        1 => Field::Prefix { value: u128::from(numbers.below(1 << 32)), length: 24 + numbers.below(9) as u8 },
+        _ => Field::Prefix { value: u128::from(numbers.below(256) << 8 | 10 << 24), length: 16 + numbers.below(17) as u8 },
+    };
+    let port = |numbers: &mut Numbers| match numbers.below(4) {
+        0 | 1 => Field::Any,
+        2 => Field::Exact(u128::from(numbers.below(1024))),
+        _ => Field::Range { low: 1024, high: 65535 },
+    };
+    (0..count)
+        .map(|at| {
+            let protocol = if numbers.below(5) == 0 { Field::Any } else { Field::Exact(6 + 11 * u128::from(numbers.below(2))) };
+            let fields = vec![address(numbers), address(numbers), port(numbers), port(numbers), protocol];
+            (at as u64 * 4, Rule { fields }, at as u32)
+        })
+        .collect()
+}
+
+const FIVE: [u8; 5] = [32, 32, 16, 16, 8];
+
+#[test]
+fn thousands_of_rules_answer_as_the_reference_while_they_change() {
+    let mut numbers = Numbers(11);
+    let spec = RulesSpec { widths: FIVE.to_vec(), capacity: 3000 };
+    let rules = five_columns(&mut numbers, 2000);
+    let mut linear = Linear::build(&spec, &rules).expect("the rules suit the columns");
+    let mut table = Table::build(&spec, rules.clone()).expect("they have room");
+    compare(&table, &linear, &keys(&mut numbers, &spec, &rules, 500));
+    let more = five_columns(&mut numbers, 900);
+    for (at, (_, rule, _)) in more.iter().enumerate() {
+        let order = numbers.below(2000) * 4 + 1 + at as u64 % 3;
+        let value = 10_000 + at as u32;
+        assert_eq!(table.insert(order, rule, value), linear.insert(order, rule, value));
+        let gone = numbers.below(2000) * 4;
+        assert_eq!(table.remove(gone), linear.remove(gone));
+    }
+    let now = linear.entries();
+    assert_ne!(now.len(), 2000, "some changes must have counted");
+    compare(&table, &linear, &keys(&mut numbers, &spec, &now, 500));
+    let all: Vec<u64> = now.iter().map(|entry| entry.0).collect();
+    for order in all {
+        assert_eq!(table.remove(order), linear.remove(order));
+    }
+    assert!(table.is_empty());
+    compare(&table, &linear, &keys(&mut numbers, &spec, &now, 100));
+}
+
+#[test]
+fn a_set_that_has_no_room_is_refused_with_its_size() {
+    let rules = five_columns(&mut Numbers(3), 500);
+    let spec = RulesSpec { widths: FIVE.to_vec(), capacity: 500 };
+    let refused = Table::build_within(&spec, rules.clone(), 10_000).expect_err("500 rules have more than 10,000 bytes");
+    assert!(matches!(refused, BuildError::Memory { rules: 500, limit: 10_000, bytes } if bytes > 10_000), "{refused}");
+    let tight = Table::build_within(&spec, rules, 200_000).expect("leaves may be longer");
+    assert!(tight.statistics().bytes <= 200_000);
+}
+
+#[test]
+fn what_cannot_be_is_refused_and_changes_nothing() {
+    let spec = RulesSpec { widths: vec![8, 32], capacity: 2 };
+    let any = Rule { fields: vec![Field::Any, Field::Any] };
+    let mut table = Table::new(spec.clone()).expect("columns can be like that");
+    let mut linear = Linear::new(spec.clone()).expect("columns can be like that");
+    let bad = [
+        Rule { fields: vec![Field::Any] },
+        Rule { fields: vec![Field::Exact(256), Field::Any] },
+        Rule { fields: vec![Field::Prefix { value: 0, length: 9 }, Field::Any] },
+        Rule { fields: vec![Field::Range { low: 5, high: 4 }, Field::Any] },
+        Rule { fields: vec![Field::Range { low: 5, high: 400 }, Field::Any] },
+        Rule { fields: vec![Field::Ternary { value: 0, mask: 0x100 }, Field::Any] },
+    ];
+    for rule in bad {
+        let refused = table.insert(1, &rule, 1).expect_err("the rule does not suit the columns");
+        assert_eq!(linear.insert(1, &rule, 1), Err(refused.clone()));
+        let built = Table::build(&spec, vec![(0, any.clone(), 0), (1, rule, 1)]).expect_err("nor in a whole set");
+        assert_eq!(built, BuildError::Rule { rule: 1, error: refused });
+    }
+    for table in [&mut table as &mut dyn Rules, &mut linear] {
+        assert_eq!(table.insert(1, &any, 1), Ok(()));
+        assert_eq!(table.insert(1, &any, 2), Err(InsertError::Taken { order: 1 }));
+        assert_eq!(table.insert(2, &any, 2), Ok(()));
+        assert_eq!(table.insert(3, &any, 3), Err(InsertError::Full { capacity: 2 }));
+        assert_eq!(table.find(&[1, 2]), Some(Hit { order: 1, value: 1 }));
+        assert_eq!(table.len(), 2);
+    }
+    let twice = Table::build(&spec, vec![(1, any.clone(), 0), (1, any, 1)]).expect_err("an order is unique");
+    assert_eq!(twice, BuildError::Rule { rule: 1, error: InsertError::Taken { order: 1 } });
+    assert!(Table::new(RulesSpec { widths: vec![], capacity: 1 }).is_err());
+    assert!(Table::new(RulesSpec { widths: vec![129], capacity: 1 }).is_err());
+    assert!(Table::new(RulesSpec { widths: vec![8], capacity: usize::MAX }).is_err());
+}

@@ -1,0 +1,256 @@
+//! Grows a tree over rules: nodes that pick bits of the key, leaves of a few rules.
+//!
+//! The idea: a node picks, anywhere in the packed key, the bits that most reduce what a packet will have to compare, one after
+//! the other, and its table has a child for every value of the picked bits. A rule that does not fix a bit goes to both sides,
+//! so bits are chosen by what remains on both, weighed by how many packets will come there; a part of the key space that is down
+//! to a few rules is not split further, and its entries in the node's table all name the same leaf.
+
+use super::encode::Encoded;
+use super::image::{Image, NODE};
+use std::collections::HashMap;
+
+/// A part of so many rules, or of one block if that holds more, is not split further.
+const LEAF: usize = 4;
+/// A part of so many rules is not worth a node of its own.
+const NODE_RULES: usize = 16;
+/// The most bits of a node.
+const NODE_BITS: u32 = 16;
+/// The most child entries of a node, for each of its rules.
+const CHILDREN: usize = 32;
+/// The most leaf slots of a node, for each of its rules.
+const SPREAD: usize = 16;
+/// A bit is picked if what remains to be compared falls below this part of what there was.
+const GAIN: f32 = 0.95;
+
+/// A part of the key space: the bits that are known there.
+#[derive(Clone, Debug)]
+pub(super) struct Region {
+    pub(super) mask: Vec<u64>,
+    pub(super) bits: Vec<u64>,
+}
+
+impl Region {
+    /// The whole key space of packed keys of `words` words.
+    pub(super) fn whole(words: usize) -> Region {
+        Region { mask: vec![0; words], bits: vec![0; words] }
+    }
+
+    pub(super) fn fix(&mut self, bit: usize, value: bool) {
+        self.mask[bit / 64] |= 1 << (bit % 64);
+        self.bits[bit / 64] |= u64::from(value) << (bit % 64);
+    }
+
+    pub(super) fn free(&mut self, bit: usize) {
+        self.mask[bit / 64] &= !(1 << (bit % 64));
+        self.bits[bit / 64] &= !(1 << (bit % 64));
+    }
+
+    /// The known bits of one element, and their values.
+    pub(super) fn element(&self, element: usize) -> (u16, u16) {
+        let shift = 16 * (element % 4);
+        ((self.mask[element / 4] >> shift) as u16, (self.bits[element / 4] >> shift) as u16)
+    }
+}
+
+/// Rules with the part of their packets that is expected in a region.
+type Weighed = Vec<(u32, f32)>;
+
+/// A region of a node that is being cut: the values of the bits picked so far, the first in bit 0, and the rules there.
+struct Part {
+    path: u32,
+    rules: Weighed,
+}
+
+/// What a tree is being grown into.
+pub(super) struct Grower<'a> {
+    encoded: &'a Encoded,
+    image: &'a mut Image,
+    /// Nothing is split any more when the image has so many bytes.
+    limit: usize,
+    /// Leaf slots that parts which are yet to be grown need at least.
+    owed: usize,
+    leaf_rules: usize,
+    leaves: HashMap<Vec<u32>, u32>,
+    /// Blocks and nodes that the packets of all rules, one each, are expected to read.
+    pub(super) work: f64,
+    tally: Tally,
+}
+
+impl<'a> Grower<'a> {
+    pub(super) fn new(encoded: &'a Encoded, image: &'a mut Image, limit: usize) -> Grower<'a> {
+        let tally = Tally::new(64 * image.layout.words());
+        let leaf_rules = image.slots().max(LEAF);
+        Grower { encoded, image, limit, owed: 0, leaf_rules, leaves: HashMap::new(), work: 0.0, tally }
+    }
+
+    /// Grows a tree for `rules`, in order, over `region` and answers its entry.
+    pub(super) fn grow(&mut self, rules: Weighed, region: &Region) -> u32 {
+        let count = rules.len();
+        let free = self.limit.saturating_sub(self.image.bytes()) / self.image.slot_bytes();
+        let room = free.saturating_sub(self.owed);
+        if count <= self.leaf_rules.max(NODE_RULES) || room < count {
+            return self.leaf(&rules);
+        }
+        // A quarter of what is free may become this node's table, of four bytes a child.
+        let most = (count * CHILDREN).min(room * self.image.slot_bytes() / 16).max(2).ilog2().min(NODE_BITS) as usize;
+        let room = (room * 3 / 4).min(count * SPREAD).max(count);
+        let mut chosen: Vec<usize> = Vec::new();
+        let mut known = region.mask.clone();
+        let mut active = vec![Part { path: 0, rules }];
+        let mut done: Vec<(u32, usize, u32)> = Vec::new();
+        let mut settled = 0;
+        while chosen.len() < most && !active.is_empty() {
+            let Some(bit) = self.tally.best(self.encoded, &active, &known) else { break };
+            let parts = self.split(&active, region, &chosen, bit);
+            let slots: usize = parts.iter().map(|part| part.rules.len()).sum();
+            if slots + settled > room {
+                break;
+            }
+            known[bit / 64] |= 1 << (bit % 64);
+            chosen.push(bit);
+            active.clear();
+            for part in parts {
+                if part.rules.len() <= self.leaf_rules {
+                    settled += part.rules.len();
+                    done.push((part.path, chosen.len(), self.leaf(&part.rules)));
+                } else {
+                    active.push(part);
+                }
+            }
+        }
+        if chosen.is_empty() {
+            let rules = active.pop().map(|part| part.rules).unwrap_or_default();
+            return self.leaf(&rules);
+        }
+        self.node(region, &chosen, active, done)
+    }
+
+    fn node(&mut self, region: &Region, chosen: &[usize], active: Vec<Part>, done: Vec<(u32, usize, u32)>) -> u32 {
+        let words = self.image.layout.words();
+        let mut masks = vec![0u64; words];
+        for &bit in chosen {
+            masks[bit / 64] |= 1 << (bit % 64);
+        }
+        let number = self.image.nodes.len() / self.image.node_words();
+        let first = self.image.children.len();
+        self.image.children.resize(first + (1 << chosen.len()), 0);
+        let end = self.image.nodes.len() + self.image.node_words();
+        self.image.nodes.extend_from_slice(&masks);
+        self.image.nodes.push(first as u64);
+        self.image.nodes.resize(end, 0);
+        // The node's table is in order of the bits' places in the key, not in the order in which they were chosen.
+        let places: Vec<u32> = chosen
+            .iter()
+            .map(|&bit| chosen.iter().filter(|&&other| other < bit).count() as u32)
+            .collect();
+        let scattered = |path: u32| -> usize {
+            places.iter().enumerate().map(|(at, &place)| ((path >> at & 1) as usize) << place).sum()
+        };
+        for (path, depth, entry) in done {
+            let base = first + scattered(path);
+            for rest in 0..1u32 << (chosen.len() - depth) {
+                self.image.children[base + scattered(rest << depth)] = entry;
+            }
+        }
+        self.owed += active.iter().map(|part| part.rules.len()).sum::<usize>();
+        for part in active {
+            self.owed -= part.rules.len();
+            let mut inner = region.clone();
+            for (at, &bit) in chosen.iter().enumerate() {
+                inner.fix(bit, part.path >> at & 1 == 1);
+            }
+            let place = first + scattered(part.path);
+            self.work += f64::from(part.rules.iter().map(|rule| rule.1).sum::<f32>());
+            self.image.children[place] = self.grow(part.rules, &inner);
+        }
+        NODE | number as u32
+    }
+
+    /// Both halves of every part.
+    fn split(&self, parts: &[Part], region: &Region, chosen: &[usize], bit: usize) -> Vec<Part> {
+        let (element, place) = (bit / 16, bit % 16);
+        let mut halves = Vec::with_capacity(2 * parts.len());
+        for part in parts {
+            let (mut mask, mut bits) = region.element(element);
+            for (at, &other) in chosen.iter().enumerate().filter(|(_, other)| **other / 16 == element) {
+                mask |= 1 << (other % 16);
+                bits |= ((part.path >> at & 1) as u16) << (other % 16);
+            }
+            mask |= 1 << place;
+            let one = bits | 1 << place;
+            let (mut zeros, mut ones) = (Weighed::new(), Weighed::new());
+            for &(id, weight) in &part.rules {
+                let left = self.encoded.meets(id, element, mask, bits);
+                let right = self.encoded.meets(id, element, mask, one);
+                let weight = if left && right { weight / 2.0 } else { weight };
+                if left {
+                    zeros.push((id, weight));
+                }
+                if right {
+                    ones.push((id, weight));
+                }
+            }
+            halves.push(Part { path: part.path, rules: zeros });
+            halves.push(Part { path: part.path | 1 << chosen.len(), rules: ones });
+        }
+        halves
+    }
+
+    fn leaf(&mut self, rules: &[(u32, f32)]) -> u32 {
+        let slots = self.image.slots();
+        self.work += rules.len().div_ceil(slots) as f64 * f64::from(rules.iter().map(|rule| rule.1).sum::<f32>());
+        let list: Vec<u32> = rules.iter().map(|rule| rule.0).collect();
+        if let Some(&entry) = self.leaves.get(&list) {
+            return entry;
+        }
+        let entry = self.image.push_leaf(self.encoded, &list);
+        self.leaves.insert(list, entry);
+        entry
+    }
+}
+
+/// Counts, for every bit, what a cut there leaves.
+struct Tally {
+    zeros: Vec<(f32, f32)>,
+    ones: Vec<(f32, f32)>,
+    cost: Vec<f32>,
+}
+
+impl Tally {
+    fn new(bits: usize) -> Tally {
+        Tally { zeros: vec![(0.0, 0.0); bits], ones: vec![(0.0, 0.0); bits], cost: vec![0.0; bits] }
+    }
+
+    /// The bit, not yet `known`, that leaves the least; `None` if none is worth it.
+    fn best(&mut self, encoded: &Encoded, parts: &[Part], known: &[u64]) -> Option<usize> {
+        self.cost.fill(0.0);
+        let mut whole = 0.0;
+        for part in parts {
+            let count = part.rules.len() as f32;
+            let weight: f32 = part.rules.iter().map(|rule| rule.1).sum();
+            whole += count * weight;
+            self.zeros.fill((0.0, 0.0));
+            self.ones.fill((0.0, 0.0));
+            for &(id, weight) in &part.rules {
+                for (word, (&care, &fixed)) in encoded.care(id).iter().zip(encoded.fixed(id)).enumerate() {
+                    let mut rest = care & !known[word];
+                    while rest != 0 {
+                        let bit = rest.trailing_zeros();
+                        rest &= rest - 1;
+                        let side = if fixed >> bit & 1 == 1 { &mut self.ones } else { &mut self.zeros };
+                        let side = &mut side[64 * word + bit as usize];
+                        side.0 += 1.0;
+                        side.1 += weight;
+                    }
+                }
+            }
+            for ((cost, zeros), ones) in self.cost.iter_mut().zip(&self.zeros).zip(&self.ones) {
+                let both = (weight - zeros.1 - ones.1) / 2.0;
+                *cost += (zeros.1 + both) * (count - ones.0) + (ones.1 + both) * (count - zeros.0);
+            }
+        }
+        let open = |bit: &usize| known[bit / 64] >> (bit % 64) & 1 == 0;
+        let best = (0..self.cost.len()).filter(open).min_by(|&a, &b| self.cost[a].total_cmp(&self.cost[b]))?;
+        (self.cost[best] < GAIN * whole).then_some(best)
+    }
+}

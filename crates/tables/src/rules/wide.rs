@@ -1,0 +1,259 @@
+//! Lookups with vectors of 512 bits: packs a key with one permutation and compares all slots of a block at once.
+//!
+//! Many keys are looked up in stages of [`GROUP`], each stage a loop whose rounds do not wait for one another, so that the
+//! processor overlaps their waits for memory and guesses few branches wrong. The answers are those of the portable lookups.
+
+use super::NONE;
+use super::encode::LINE_ELEMENTS;
+use super::image::{CHECKED, Image, Line, MORE, NO_RULE, NODE};
+use std::arch::x86_64::*;
+
+/// Keys that go through the stages together.
+const GROUP: usize = 64;
+
+/// What of an image decides how its keys are packed, in the form that the vector unit wants.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Packing {
+    /// For each element of the packed key, the piece of 16 bits of the key that it is.
+    source: Line,
+    /// Which bits of the piece stay.
+    keep: Line,
+    key_words: usize,
+    stride: usize,
+}
+
+impl Packing {
+    /// How to look up in `image` on this processor; `None` where only the portable lookup can.
+    pub(super) fn of(image: &Image) -> Option<Packing> {
+        let layout = &image.layout;
+        let able = is_x86_feature_detected!("avx512f")
+            && is_x86_feature_detected!("avx512bw")
+            && is_x86_feature_detected!("avx512dq")
+            && is_x86_feature_detected!("avx512vl")
+            && is_x86_feature_detected!("bmi1")
+            && is_x86_feature_detected!("bmi2")
+            && is_x86_feature_detected!("popcnt");
+        if !able || layout.key_words > 8 || layout.stride > LINE_ELEMENTS {
+            return None;
+        }
+        let (mut source, mut keep) = (Line([0; LINE_ELEMENTS]), Line([0; LINE_ELEMENTS]));
+        for (element, &(word, shift, bits)) in layout.sources.iter().enumerate() {
+            source.0[element] = (4 * word) as u16 + (shift / 16) as u16;
+            keep.0[element] = bits;
+        }
+        Some(Packing { source, keep, key_words: layout.key_words, stride: layout.stride })
+    }
+
+    /// The number of the first rule that fits `key`, or [`NO_RULE`].
+    #[inline]
+    pub(super) fn find(&self, image: &Image, key: &[u64]) -> u32 {
+        assert_eq!(key.len(), self.key_words, "a key has one word a column, two for a wide column");
+        // SAFETY: a `Packing` is made only where the processor has what the functions are compiled for.
+        unsafe {
+            match self.stride {
+                4 => find::<4, 1>(self, image, key),
+                8 => find::<8, 2>(self, image, key),
+                16 => find::<16, 4>(self, image, key),
+                _ => find::<32, 8>(self, image, key),
+            }
+        }
+    }
+
+    /// The values of the first rules that fit each of `keys`, or [`NONE`].
+    pub(super) fn find_bulk(&self, image: &Image, keys: &[u64], values: &mut [u32]) {
+        // SAFETY: as above.
+        unsafe {
+            match self.stride {
+                4 => find_bulk::<4, 1>(self, image, keys, values),
+                8 => find_bulk::<8, 2>(self, image, keys, values),
+                16 => find_bulk::<16, 4>(self, image, keys, values),
+                _ => find_bulk::<32, 8>(self, image, keys, values),
+            }
+        }
+    }
+}
+
+/// A packed key of `W` words; as many times as it fits, it fills a vector.
+type Packed<const W: usize> = [u64; W];
+
+#[inline]
+#[target_feature(enable = "avx512f,avx512bw,avx512dq,avx512vl,bmi1,bmi2,popcnt")]
+fn pack<const W: usize>(packing: &Packing, key: &[u64]) -> Packed<W> {
+    debug_assert!(key.len() == packing.key_words && key.len() <= 8);
+    let words = (1u32 << key.len()) - 1;
+    // SAFETY: the mask keeps the load within `key`; a line is as long as a vector.
+    let (row, source, keep) = unsafe {
+        (
+            _mm512_maskz_loadu_epi64(words as u8, key.as_ptr().cast()),
+            _mm512_load_si512((&raw const packing.source).cast()),
+            _mm512_load_si512((&raw const packing.keep).cast()),
+        )
+    };
+    let packed = _mm512_and_si512(_mm512_permutexvar_epi16(source, row), keep);
+    let mut words = [0; W];
+    // SAFETY: a packed key of `W` words has room for as many as are stored.
+    unsafe {
+        match W {
+            1 => words[0] = _mm_cvtsi128_si64(_mm512_castsi512_si128(packed)) as u64,
+            2 => _mm_storeu_si128(words.as_mut_ptr().cast(), _mm512_castsi512_si128(packed)),
+            4 => _mm256_storeu_si256(words.as_mut_ptr().cast(), _mm512_castsi512_si256(packed)),
+            _ => _mm512_mask_storeu_epi64(words.as_mut_ptr().cast(), ((1u32 << W) - 1) as u8, packed),
+        }
+    }
+    words
+}
+
+/// The child of `node` that `packed` belongs to.
+#[inline]
+#[target_feature(enable = "avx512f,avx512bw,avx512dq,avx512vl,bmi1,bmi2,popcnt")]
+fn child<const W: usize>(image: &Image, entry: u32, packed: &Packed<W>) -> u32 {
+    let node = &image.nodes[(entry & !NODE) as usize * (W + 1).next_multiple_of(2)..][..W + 1];
+    let mut place = node[W];
+    let mut shift = 0;
+    for word in 0..W {
+        place += _pext_u64(packed[word], node[word]) << shift;
+        shift += node[word].count_ones();
+    }
+    image.children[place as usize]
+}
+
+/// The id in the first slot of `block` that fits and whether the leaf goes on.
+#[inline]
+#[target_feature(enable = "avx512f,avx512bw,avx512dq,avx512vl,bmi1,bmi2,popcnt")]
+fn compare<const E: usize, const W: usize>(image: &Image, block: u32, packed: &Packed<W>) -> (u32, bool) {
+    let slots = LINE_ELEMENTS / E;
+    let lines = &image.blocks[2 * block as usize..][..2];
+    let ids = &image.ids[slots * block as usize..][..slots];
+    // SAFETY: the packed key has as many words as are loaded, a line is as long as a vector.
+    let (key, low, span) = unsafe {
+        let words: *const i64 = packed.as_ptr().cast();
+        let key = match W {
+            1 => _mm512_set1_epi64(*words),
+            2 => _mm512_broadcast_i64x2(_mm_loadu_si128(words.cast())),
+            4 => _mm512_broadcast_i64x4(_mm256_loadu_si256(words.cast())),
+            _ => _mm512_maskz_loadu_epi64(((1u32 << W) - 1) as u8, words),
+        };
+        let line = lines.as_ptr();
+        (key, _mm512_load_si512(line.cast()), _mm512_load_si512(line.add(1).cast()))
+    };
+    let above = _mm512_sub_epi16(key, low);
+    let mut fits = u32::from(_mm512_cmpeq_epi64_mask(_mm512_min_epu16(above, span), above));
+    if E >= 8 {
+        fits &= fits >> 1;
+    }
+    if E >= 16 {
+        fits &= fits >> 2;
+    }
+    if E >= 32 {
+        fits &= fits >> 4;
+    }
+    fits &= match E {
+        4 => 0xff,
+        8 => 0x55,
+        16 => 0x11,
+        _ => 0x01,
+    };
+    let slot = (fits.trailing_zeros() as usize / (E / 4)) % slots;
+    let id = if fits == 0 { NO_RULE } else { ids[slot] & !MORE };
+    (id, ids[0] & MORE != 0)
+}
+
+#[target_feature(enable = "avx512f,avx512bw,avx512dq,avx512vl,bmi1,bmi2,popcnt")]
+fn find<const E: usize, const W: usize>(packing: &Packing, image: &Image, key: &[u64]) -> u32 {
+    let packed = pack::<W>(packing, key);
+    let mut best = NO_RULE;
+    for &root in &image.roots {
+        let mut entry = root;
+        while entry & NODE != 0 {
+            entry = child(image, entry, &packed);
+        }
+        let mut block = entry;
+        let id = loop {
+            let (id, more) = compare::<E, W>(image, block, &packed);
+            if id & CHECKED != 0 && id & NO_RULE != NO_RULE {
+                break image.scan(entry, &packed);
+            }
+            if id != NO_RULE || !more {
+                break id;
+            }
+            block += 1;
+        };
+        if best == NO_RULE || id != NO_RULE && image.order(id) < image.order(best) {
+            best = id;
+        }
+    }
+    best
+}
+
+#[target_feature(enable = "avx512f,avx512bw,avx512dq,avx512vl,bmi1,bmi2,popcnt")]
+fn find_bulk<const E: usize, const W: usize>(packing: &Packing, image: &Image, keys: &[u64], values: &mut [u32]) {
+    let mut packed = [[0u64; W]; GROUP];
+    let mut entries = [0u32; GROUP];
+    let mut blocks = [0u32; GROUP];
+    let mut waiting = [0u8; GROUP];
+    for (keys, values) in keys.chunks(GROUP * packing.key_words).zip(values.chunks_mut(GROUP)) {
+        let count = values.len();
+        for (key, packed) in keys.chunks_exact(packing.key_words).zip(&mut packed) {
+            *packed = pack::<W>(packing, key);
+        }
+        let mut best = [NO_RULE; GROUP];
+        for (tree, &root) in image.roots.iter().enumerate() {
+            // Down to the leaves, a level at a time.
+            let mut open = 0;
+            if root & NODE == 0 {
+                entries[..count].fill(root);
+            } else {
+                for at in 0..count {
+                    let entry = child(image, root, &packed[at]);
+                    entries[at] = entry;
+                    waiting[open] = at as u8;
+                    open += usize::from(entry & NODE != 0);
+                }
+            }
+            while open > 0 {
+                let level = std::mem::take(&mut open);
+                for place in 0..level {
+                    let at = usize::from(waiting[place]) % GROUP;
+                    let entry = child(image, entries[at], &packed[at]);
+                    entries[at] = entry;
+                    waiting[open] = at as u8;
+                    open += usize::from(entry & NODE != 0);
+                }
+            }
+            // Through the leaves, a block at a time.
+            blocks[..count].copy_from_slice(&entries[..count]);
+            let mut found = [NO_RULE; GROUP];
+            for at in 0..count {
+                let (id, more) = compare::<E, W>(image, blocks[at], &packed[at]);
+                found[at] = id;
+                waiting[open] = at as u8;
+                open += usize::from(id == NO_RULE && more);
+            }
+            while open > 0 {
+                let level = std::mem::take(&mut open);
+                for place in 0..level {
+                    let at = usize::from(waiting[place]) % GROUP;
+                    blocks[at] += 1;
+                    let (id, more) = compare::<E, W>(image, blocks[at], &packed[at]);
+                    found[at] = id;
+                    waiting[open] = at as u8;
+                    open += usize::from(id == NO_RULE && more);
+                }
+            }
+            for at in 0..count {
+                let mut id = found[at];
+                if id & CHECKED != 0 && id & NO_RULE != NO_RULE {
+                    id = image.scan(entries[at], &packed[at]);
+                }
+                if tree == 0 || best[at] == NO_RULE {
+                    best[at] = id;
+                } else if id != NO_RULE && image.order(id) < image.order(best[at]) {
+                    best[at] = id;
+                }
+            }
+        }
+        for (value, &id) in values.iter_mut().zip(&best) {
+            *value = image.rules.get(id as usize).map_or(NONE, |rule| rule[2]);
+        }
+    }
+}
