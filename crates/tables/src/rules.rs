@@ -15,7 +15,7 @@ mod update;
 #[cfg(target_arch = "x86_64")]
 mod wide;
 
-pub use fields::{BuildError, Field, InsertError, Rule, RulesSpec};
+pub use fields::{BuildError, Field, InsertError, MAX_CAPACITY, MAX_COLUMNS, MAX_WIDTH, Rule, RulesSpec};
 pub use image::Image;
 pub use linear::Linear;
 pub use table::{Statistics, Table};
@@ -56,7 +56,6 @@ pub trait Rules {
         self.len() == 0
     }
 }
-
 
 #[cfg(test)]
 mod tests;

@@ -265,7 +265,9 @@ pub(super) fn checks(layout: &Layout, rule: &Rule) -> Vec<[u32; CHECK_WORDS]> {
             Field::Range { low, high } => (CHECK_RANGE, low, high),
             Field::Ternary { value, mask } => (0, value & mask, mask),
             Field::Exact(value) => (0, value, ones(width)),
-            Field::Prefix { value, length } => (0, value & prefix_mask(width, length), prefix_mask(width, length)),
+            Field::Prefix { value, length } => {
+                (0, value & prefix_mask(width, length), prefix_mask(width, length))
+            }
             Field::Any => (0, 0, 0),
         };
         let mut words = [column as u32 | kind; CHECK_WORDS];
@@ -283,7 +285,8 @@ pub(super) fn checks(layout: &Layout, rule: &Rule) -> Vec<[u32; CHECK_WORDS]> {
 
 /// Whether a packed key passes one check.
 pub(super) fn passes(layout: &Layout, packed: &[u64], check: &[u32]) -> bool {
-    let number = |words: &[u32]| words.iter().rev().fold(0u128, |number, &word| number << 32 | u128::from(word));
+    let number =
+        |words: &[u32]| words.iter().rev().fold(0u128, |number, &word| number << 32 | u128::from(word));
     let (one, two) = (number(&check[1..5]), number(&check[5..9]));
     let value = layout.column(packed, (check[0] & !(CHECK_RANGE | CHECK_LAST)) as usize);
     if check[0] & CHECK_RANGE != 0 { one <= value && value <= two } else { (value ^ one) & two == 0 }

@@ -147,7 +147,11 @@ impl RulesSpec {
     /// # Panics
     /// If `key` has not [`RulesSpec::key_words`] words.
     pub fn columns(&self, key: &[u64]) -> Vec<u128> {
-        assert_eq!(key.len(), self.key_words(), "a key has one word a column, two for a column of more than 64 bits");
+        assert_eq!(
+            key.len(),
+            self.key_words(),
+            "a key has one word a column, two for a column of more than 64 bits"
+        );
         let mut words = key.iter().map(|&word| u128::from(word));
         let mut word = || words.next().unwrap_or(0);
         let column = |&width: &u8| if width > 64 { word() << 64 | word() } else { word() } & ones(width);
@@ -217,7 +221,9 @@ pub enum InsertError {
         capacity: usize,
     },
     /// The table would become too large.
-    #[error("with this rule the table has {bytes} bytes, more than the {limit} allowed: raise the limit or rebuild it")]
+    #[error(
+        "with this rule the table has {bytes} bytes, more than the {limit} allowed: raise the limit or rebuild it"
+    )]
     Memory {
         /// Its size, bytes.
         bytes: usize,
@@ -258,7 +264,9 @@ pub enum BuildError {
         error: InsertError,
     },
     /// The table would be too large.
-    #[error("{rules} rules need {bytes} bytes, more than the {limit} allowed: raise the limit or split the rules")]
+    #[error(
+        "{rules} rules need {bytes} bytes, more than the {limit} allowed: raise the limit or split the rules"
+    )]
     Memory {
         /// Rules given.
         rules: usize,

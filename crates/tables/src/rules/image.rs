@@ -212,9 +212,17 @@ impl Image {
 
     /// The number of the first rule that fits, or [`NO_RULE`].
     pub(super) fn find_id(&self, key: &[u64]) -> u32 {
-        assert_eq!(key.len(), self.key_words(), "a key has one word a column, two for a column of more than 64 bits");
+        assert_eq!(
+            key.len(),
+            self.key_words(),
+            "a key has one word a column, two for a column of more than 64 bits"
+        );
         let words = self.layout.words();
-        if words <= FEW_WORDS { self.first(key, &mut [0; FEW_WORDS][..words]) } else { self.first(key, &mut vec![0; words]) }
+        if words <= FEW_WORDS {
+            self.first(key, &mut [0; FEW_WORDS][..words])
+        } else {
+            self.first(key, &mut vec![0; words])
+        }
     }
 
     fn first(&self, key: &[u64], packed: &mut [u64]) -> u32 {

@@ -3,9 +3,9 @@
 use super::encode::{Encoded, Layout, checks};
 use super::image::{Image, NO_RULE};
 use super::update::{Update, compacted};
-use super::{BuildError, Hit, InsertError, NONE, Rule, Rules, RulesSpec, partition};
 #[cfg(target_arch = "x86_64")]
 use super::wide::Packing;
+use super::{BuildError, Hit, InsertError, NONE, Rule, Rules, RulesSpec, partition};
 use std::collections::BTreeMap;
 
 /// What a table may always have, bytes.

@@ -45,7 +45,9 @@ impl Numbers {
         match self.below(8) {
             0 | 1 => Field::Any,
             2 => Field::Exact(self.value(width)),
-            3 | 4 => Field::Prefix { value: self.value(width), length: self.below(u64::from(width) + 1) as u8 },
+            3 | 4 => {
+                Field::Prefix { value: self.value(width), length: self.below(u64::from(width) + 1) as u8 }
+            }
             5 => Field::Ternary { value: self.value(width), mask: self.value(width) | self.value(width) },
             _ => {
                 let (one, two) = (self.value(width), self.value(width));
@@ -166,7 +168,10 @@ fn five_columns(numbers: &mut Numbers, count: usize) -> Vec<(u64, Rule, u32)> {
     let address = |numbers: &mut Numbers| match numbers.below(4) {
         0 => Field::Any,
         1 => Field::Prefix { value: u128::from(numbers.below(1 << 32)), length: 24 + numbers.below(9) as u8 },
-        _ => Field::Prefix { value: u128::from(numbers.below(256) << 8 | 10 << 24), length: 16 + numbers.below(17) as u8 },
+        _ => Field::Prefix {
+            value: u128::from(numbers.below(256) << 8 | 10 << 24),
+            length: 16 + numbers.below(17) as u8,
+        },
     };
     let port = |numbers: &mut Numbers| match numbers.below(4) {
         0 | 1 => Field::Any,
@@ -175,7 +180,11 @@ fn five_columns(numbers: &mut Numbers, count: usize) -> Vec<(u64, Rule, u32)> {
     };
     (0..count)
         .map(|at| {
-            let protocol = if numbers.below(5) == 0 { Field::Any } else { Field::Exact(6 + 11 * u128::from(numbers.below(2))) };
+            let protocol = if numbers.below(5) == 0 {
+                Field::Any
+            } else {
+                Field::Exact(6 + 11 * u128::from(numbers.below(2)))
+            };
             let fields = vec![address(numbers), address(numbers), port(numbers), port(numbers), protocol];
             (at as u64 * 4, Rule { fields }, at as u32)
         })
@@ -215,8 +224,12 @@ fn thousands_of_rules_answer_as_the_reference_while_they_change() {
 fn a_set_that_has_no_room_is_refused_with_its_size() {
     let rules = five_columns(&mut Numbers(3), 500);
     let spec = RulesSpec { widths: FIVE.to_vec(), capacity: 500 };
-    let refused = Table::build_within(&spec, rules.clone(), 10_000).expect_err("500 rules have more than 10,000 bytes");
-    assert!(matches!(refused, BuildError::Memory { rules: 500, limit: 10_000, bytes } if bytes > 10_000), "{refused}");
+    let refused =
+        Table::build_within(&spec, rules.clone(), 10_000).expect_err("500 rules have more than 10,000 bytes");
+    assert!(
+        matches!(refused, BuildError::Memory { rules: 500, limit: 10_000, bytes } if bytes > 10_000),
+        "{refused}"
+    );
     let tight = Table::build_within(&spec, rules, 200_000).expect("leaves may be longer");
     assert!(tight.statistics().bytes <= 200_000);
 }
@@ -238,7 +251,8 @@ fn what_cannot_be_is_refused_and_changes_nothing() {
     for rule in bad {
         let refused = table.insert(1, &rule, 1).expect_err("the rule does not suit the columns");
         assert_eq!(linear.insert(1, &rule, 1), Err(refused.clone()));
-        let built = Table::build(&spec, vec![(0, any.clone(), 0), (1, rule, 1)]).expect_err("nor in a whole set");
+        let built =
+            Table::build(&spec, vec![(0, any.clone(), 0), (1, rule, 1)]).expect_err("nor in a whole set");
         assert_eq!(built, BuildError::Rule { rule: 1, error: refused });
     }
     for table in [&mut table as &mut dyn Rules, &mut linear] {

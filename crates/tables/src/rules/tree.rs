@@ -92,7 +92,8 @@ impl<'a> Grower<'a> {
             return self.leaf(&rules);
         }
         // A quarter of what is free may become this node's table, of four bytes a child.
-        let most = (count * CHILDREN).min(room * self.image.slot_bytes() / 16).max(2).ilog2().min(NODE_BITS) as usize;
+        let most = (count * CHILDREN).min(room * self.image.slot_bytes() / 16).max(2).ilog2().min(NODE_BITS)
+            as usize;
         let room = (room * 3 / 4).min(count * SPREAD).max(count);
         let mut chosen: Vec<usize> = Vec::new();
         let mut known = region.mask.clone();
@@ -125,7 +126,13 @@ impl<'a> Grower<'a> {
         self.node(region, &chosen, active, done)
     }
 
-    fn node(&mut self, region: &Region, chosen: &[usize], active: Vec<Part>, done: Vec<(u32, usize, u32)>) -> u32 {
+    fn node(
+        &mut self,
+        region: &Region,
+        chosen: &[usize],
+        active: Vec<Part>,
+        done: Vec<(u32, usize, u32)>,
+    ) -> u32 {
         let words = self.image.layout.words();
         let mut masks = vec![0u64; words];
         for &bit in chosen {
@@ -139,10 +146,8 @@ impl<'a> Grower<'a> {
         self.image.nodes.push(first as u64);
         self.image.nodes.resize(end, 0);
         // The node's table is in order of the bits' places in the key, not in the order in which they were chosen.
-        let places: Vec<u32> = chosen
-            .iter()
-            .map(|&bit| chosen.iter().filter(|&&other| other < bit).count() as u32)
-            .collect();
+        let places: Vec<u32> =
+            chosen.iter().map(|&bit| chosen.iter().filter(|&&other| other < bit).count() as u32).collect();
         let scattered = |path: u32| -> usize {
             places.iter().enumerate().map(|(at, &place)| ((path >> at & 1) as usize) << place).sum()
         };
@@ -198,7 +203,8 @@ impl<'a> Grower<'a> {
 
     fn leaf(&mut self, rules: &[(u32, f32)]) -> u32 {
         let slots = self.image.slots();
-        self.work += rules.len().div_ceil(slots) as f64 * f64::from(rules.iter().map(|rule| rule.1).sum::<f32>());
+        self.work +=
+            rules.len().div_ceil(slots) as f64 * f64::from(rules.iter().map(|rule| rule.1).sum::<f32>());
         let list: Vec<u32> = rules.iter().map(|rule| rule.0).collect();
         if let Some(&entry) = self.leaves.get(&list) {
             return entry;
@@ -250,7 +256,8 @@ impl Tally {
             }
         }
         let open = |bit: &usize| known[bit / 64] >> (bit % 64) & 1 == 0;
-        let best = (0..self.cost.len()).filter(open).min_by(|&a, &b| self.cost[a].total_cmp(&self.cost[b]))?;
+        let best =
+            (0..self.cost.len()).filter(open).min_by(|&a, &b| self.cost[a].total_cmp(&self.cost[b]))?;
         (self.cost[best] < GAIN * whole).then_some(best)
     }
 }

@@ -186,7 +186,12 @@ fn find<const E: usize, const W: usize>(packing: &Packing, image: &Image, key: &
 }
 
 #[target_feature(enable = "avx512f,avx512bw,avx512dq,avx512vl,bmi1,bmi2,popcnt")]
-fn find_bulk<const E: usize, const W: usize>(packing: &Packing, image: &Image, keys: &[u64], values: &mut [u32]) {
+fn find_bulk<const E: usize, const W: usize>(
+    packing: &Packing,
+    image: &Image,
+    keys: &[u64],
+    values: &mut [u32],
+) {
     let mut packed = [[0u64; W]; GROUP];
     let mut entries = [0u32; GROUP];
     let mut blocks = [0u32; GROUP];
@@ -245,9 +250,8 @@ fn find_bulk<const E: usize, const W: usize>(packing: &Packing, image: &Image, k
                 if id & CHECKED != 0 && id & NO_RULE != NO_RULE {
                     id = image.scan(entries[at], &packed[at]);
                 }
-                if tree == 0 || best[at] == NO_RULE {
-                    best[at] = id;
-                } else if id != NO_RULE && image.order(id) < image.order(best[at]) {
+                let held = best[at];
+                if tree == 0 || held == NO_RULE || id != NO_RULE && image.order(id) < image.order(held) {
                     best[at] = id;
                 }
             }
