@@ -118,7 +118,12 @@ impl<const WIDE: bool> Walks<WIDE> {
 
     /// Takes all steps; `line` finds the cell of some bits in the line at a granule.
     #[inline(always)]
-    pub(super) fn run(&mut self, view: &View<'_>, out: &mut [u32], line: impl Fn(&View<'_>, u32, u16) -> u32) {
+    pub(super) fn run(
+        &mut self,
+        view: &View<'_>,
+        out: &mut [u32],
+        line: impl Fn(&View<'_>, u32, u16) -> u32,
+    ) {
         let root_bits = u32::from(view.layout.root_bits);
         let root = |high: u64| view.layout.root + (high >> (64 - root_bits)) as usize;
         let count = self.count.min(TOGETHER);

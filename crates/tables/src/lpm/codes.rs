@@ -41,7 +41,11 @@ impl Form {
             (distinct.len() < palette - 2).then_some(Form { cell_bits, indexed: true, palette })
         });
         // A palette of 30-bit places outgrows every capacity, so the widest form always fits.
-        fitting.unwrap_or(Form { cell_bits: widths[widths.len() - 1], indexed: true, palette: capacity * 4 + GROWTH })
+        fitting.unwrap_or(Form {
+            cell_bits: widths[widths.len() - 1],
+            indexed: true,
+            palette: capacity * 4 + GROWTH,
+        })
     }
 }
 

@@ -11,10 +11,10 @@
 //! Words are little-endian and 32 bits wide. All places are counted in words from the first, so the image means the same
 //! wherever it lies.
 
+use super::MAX_WIDTH;
 use super::lookup::{Cell, GRANULE, LINE_CELLS, LINE_COUNT, LINE_FIRST, Method, View};
 use super::routes::NO_CODE;
 use super::words::Words;
-use super::MAX_WIDTH;
 
 /// "RVLP", read as a little-endian word.
 const MAGIC: u32 = u32::from_le_bytes(*b"RVLP");
@@ -74,7 +74,8 @@ impl Layout {
 
     /// The layout that a header tells, if it is one.
     fn read(header: &[u32], size: usize) -> Result<Layout, ImageError> {
-        let [magic, version, width, cell_bits, indexed, _, palette_size, _, _, root_bits, _, end, ..] = *header
+        let [magic, version, width, cell_bits, indexed, _, palette_size, _, _, root_bits, _, end, ..] =
+            *header
         else {
             return Err(ImageError::Short { words: header.len() });
         };
@@ -92,7 +93,14 @@ impl Layout {
         }
         let layout =
             Layout::new(width as u8, cell_bits as u8, indexed == 1, palette_size as usize, root_bits as u8);
-        let places = [layout.palette, layout.palette_size, layout.direct, layout.root, usize::from(layout.root_bits), layout.heap];
+        let places = [
+            layout.palette,
+            layout.palette_size,
+            layout.direct,
+            layout.root,
+            usize::from(layout.root_bits),
+            layout.heap,
+        ];
         let told = &header[5..11];
         if layout.heap > size || !places.iter().zip(told).all(|(place, told)| *place == *told as usize) {
             return Err(ImageError::Header);
@@ -228,7 +236,10 @@ impl Image {
                     Cell::Dense(granule, stride) => (granule as usize, 1 << stride),
                 };
                 let last = granule + words.div_ceil(GRANULE);
-                if granule * GRANULE < layout.heap || last * GRANULE > size || seen[granule..last].contains(&true) {
+                if granule * GRANULE < layout.heap
+                    || last * GRANULE > size
+                    || seen[granule..last].contains(&true)
+                {
                     return Err(wrong);
                 }
                 seen[granule..last].fill(true);

@@ -97,7 +97,10 @@ pub enum Method {
 impl Method {
     /// The methods that this machine has, the best last.
     pub fn available() -> Vec<Method> {
-        [Method::Portable, Method::Avx2, Method::Avx512].into_iter().filter(|method| vector::has(*method)).collect()
+        [Method::Portable, Method::Avx2, Method::Avx512]
+            .into_iter()
+            .filter(|method| vector::has(*method))
+            .collect()
     }
 
     /// The best method that this machine has.

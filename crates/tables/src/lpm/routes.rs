@@ -63,13 +63,17 @@ impl Routes {
 
     /// All at once; `entries` is sorted and names no region twice.
     pub(super) fn from_sorted(width: u8, entries: Vec<(Region, Code)>) -> Routes {
-        let entries = entries.into_iter().map(|(region, code)| ((region.bits, region.length), code)).collect();
+        let entries =
+            entries.into_iter().map(|(region, code)| ((region.bits, region.length), code)).collect();
         Routes { width, entries }
     }
 
     /// The prefix moved to the left of 128 bits.
     pub(super) fn region(&self, prefix: Prefix) -> Region {
-        Region { bits: prefix.bits.checked_shl(u32::from(128 - self.width)).unwrap_or(0), length: prefix.length }
+        Region {
+            bits: prefix.bits.checked_shl(u32::from(128 - self.width)).unwrap_or(0),
+            length: prefix.length,
+        }
     }
 
     /// The region moved back to the table's width.

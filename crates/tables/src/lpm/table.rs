@@ -73,11 +73,7 @@ impl Table {
     }
 
     /// A table of all `entries`, in any order, much faster than one at a time; a prefix may be there once.
-    pub fn build(
-        spec: LpmSpec,
-        variant: Variant,
-        entries: Vec<(Prefix, u32)>,
-    ) -> Result<Table, BuildError> {
+    pub fn build(spec: LpmSpec, variant: Variant, entries: Vec<(Prefix, u32)>) -> Result<Table, BuildError> {
         spec.check()?;
         if entries.len() > spec.capacity {
             return Err(InsertError::Full { capacity: spec.capacity }.into());
@@ -209,8 +205,7 @@ impl Table {
         let form = Form::choose(self.variant.direct(self.spec.width), values, self.spec.capacity);
         let mut codes = Codes::new(form);
         let mut place = |value| codes.take(value, || u64::MAX).map_or(0, |(code, _)| code);
-        let recoded: Vec<Code> =
-            self.routes.iter().map(|(_, code)| place(self.codes.value(code))).collect();
+        let recoded: Vec<Code> = self.routes.iter().map(|(_, code)| place(self.codes.value(code))).collect();
         let code = place(value);
         let before: Vec<Code> = self.routes.iter().map(|(_, code)| code).collect();
         let mut next = recoded.into_iter();
@@ -340,7 +335,10 @@ impl Lpm for Table {
     }
 
     fn entries(&self) -> Vec<(Prefix, u32)> {
-        self.routes.iter().map(|(region, code)| (self.routes.prefix(region), self.codes.value(code))).collect()
+        self.routes
+            .iter()
+            .map(|(region, code)| (self.routes.prefix(region), self.codes.value(code)))
+            .collect()
     }
 
     fn len(&self) -> usize {

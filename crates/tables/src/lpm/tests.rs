@@ -2,7 +2,7 @@
 
 use proptest::prelude::*;
 
-use super::{Image, InsertError, Lpm, LpmSpec, Method, Model, NONE, Prefix, Table, Variant, leading};
+use super::{Image, Lpm, LpmSpec, Method, Model, NONE, Prefix, Table, Variant, leading};
 
 /// A prefix of a table `width` bits wide; few distinct high bits, so that prefixes nest, and every length.
 fn prefix(width: u8) -> impl Strategy<Value = Prefix> {
@@ -34,7 +34,13 @@ fn addresses(width: u8, prefixes: &[Prefix], random: u128) -> Vec<u128> {
     let all = leading(width, width);
     let around = |prefix: &Prefix| {
         let last = prefix.bits | all & !leading(prefix.length, width);
-        [prefix.bits, last, prefix.bits.wrapping_sub(1) & all, last.wrapping_add(1) & all, (prefix.bits | random & all & last)]
+        [
+            prefix.bits,
+            last,
+            prefix.bits.wrapping_sub(1) & all,
+            last.wrapping_add(1) & all,
+            (prefix.bits | random & all & last),
+        ]
     };
     prefixes.iter().flat_map(around).chain([0, all, random & all]).collect()
 }
@@ -82,7 +88,8 @@ fn play(width: u8, variant: Variant, changes: &[Change], random: u128) {
             Change::Remove(_) => continue,
         };
         let near = addresses(width, &[touched], random);
-        near.iter().for_each(|address| assert_eq!(reader.find(*address), model.find(*address).unwrap_or(NONE)));
+        near.iter()
+            .for_each(|address| assert_eq!(reader.find(*address), model.find(*address).unwrap_or(NONE)));
         if number % 16 == 0 {
             agree(width, &table, &model, &addresses(width, &named, random));
         }
@@ -99,7 +106,8 @@ fn play(width: u8, variant: Variant, changes: &[Change], random: u128) {
         assert_eq!(built.remove(prefix), Some(value));
         assert_eq!(table.remove(prefix), Some(value));
     }
-    all.iter().for_each(|address| assert_eq!((built.find128(*address), table.find128(*address)), (NONE, NONE)));
+    all.iter()
+        .for_each(|address| assert_eq!((built.find128(*address), table.find128(*address)), (NONE, NONE)));
 }
 
 macro_rules! against_the_model {

@@ -13,9 +13,18 @@ pub(super) fn has(method: Method) -> bool {
     match method {
         Method::Portable => true,
         #[cfg(target_arch = "x86_64")]
-        Method::Avx2 => is_x86_feature_detected!("avx2") && is_x86_feature_detected!("bmi2") && is_x86_feature_detected!("popcnt"),
+        Method::Avx2 => {
+            is_x86_feature_detected!("avx2")
+                && is_x86_feature_detected!("bmi2")
+                && is_x86_feature_detected!("popcnt")
+        }
         #[cfg(target_arch = "x86_64")]
-        Method::Avx512 => has(Method::Avx2) && is_x86_feature_detected!("avx512f") && is_x86_feature_detected!("avx512bw") && is_x86_feature_detected!("avx512vl"),
+        Method::Avx512 => {
+            has(Method::Avx2)
+                && is_x86_feature_detected!("avx512f")
+                && is_x86_feature_detected!("avx512bw")
+                && is_x86_feature_detected!("avx512vl")
+        }
         #[cfg(not(target_arch = "x86_64"))]
         Method::Avx2 | Method::Avx512 => false,
     }
@@ -122,7 +131,8 @@ mod x86 {
                 let word = _mm512_srlv_epi32(address, word_shift);
                 let held = _mm512_mask_i32gather_epi32::<4>(_mm512_setzero_si512(), all, word, cells.cast());
                 let lane = _mm512_and_si512(_mm512_srli_epi32::<8>(address), within);
-                let code = _mm512_and_si512(_mm512_srlv_epi32(held, _mm512_sllv_epi32(lane, bits_shift)), mask);
+                let code =
+                    _mm512_and_si512(_mm512_srlv_epi32(held, _mm512_sllv_epi32(lane, bits_shift)), mask);
                 *escaped = _mm512_cmpeq_epi32_mask(code, escape);
                 let found = _mm512_cmplt_epu32_mask(code, escape);
                 let absent = _mm512_cmpeq_epi32_mask(code, none);
@@ -170,7 +180,8 @@ mod x86 {
                 let word = _mm256_srlv_epi32(address, word_shift);
                 let held = _mm256_i32gather_epi32::<4>(cells.cast(), word);
                 let lane = _mm256_and_si256(_mm256_srli_epi32::<8>(address), within);
-                let code = _mm256_and_si256(_mm256_srlv_epi32(held, _mm256_sllv_epi32(lane, bits_shift)), mask);
+                let code =
+                    _mm256_and_si256(_mm256_srlv_epi32(held, _mm256_sllv_epi32(lane, bits_shift)), mask);
                 let sent = _mm256_cmpeq_epi32(code, escape);
                 let absent = _mm256_cmpeq_epi32(code, none);
                 *escaped = _mm256_movemask_ps(_mm256_castsi256_ps(sent)) as u8;
