@@ -5,7 +5,7 @@
 
 use super::arrange::{Choice, Shuffles, Text, arrange};
 use super::frequency::Frequency;
-use super::image::{Counts, Entry, Image, LONG, LONG_GROUPS, RUNS, SAME, WINDOW, hash};
+use super::image::{Counts, Entry, Image, LONG, MOST_GROUPS, RUNS, SAME, WINDOW, hash};
 use super::{BuildError, Match, Pattern};
 use std::collections::BTreeMap;
 
@@ -129,7 +129,13 @@ impl Plan {
         };
         let (long, short) = (of_size(true), of_size(false));
         let texts = |list: &[usize]| -> Vec<&Text> { list.iter().map(|&at| &strings[at].0).collect() };
-        let (long_choices, mut shuffles) = arrange(&texts(&long), LONG_GROUPS, &frequency);
+        // More buckets pass less and cost more; below these sizes what they keep out is cheaper to look up.
+        let long_groups = match long.len() {
+            0..12_000 => 1,
+            12_000..40_000 => 2,
+            _ => MOST_GROUPS,
+        };
+        let (long_choices, mut shuffles) = arrange(&texts(&long), long_groups, &frequency);
         let (short_choices, short_shuffles) =
             arrange(&texts(&short), usize::from(!short.is_empty()), &frequency);
         shuffles.extend(short_shuffles);
@@ -155,7 +161,7 @@ impl Plan {
             bitmap_log2: log2(12, 32, 18).max(log2(12, 4, 26)),
             directory_log2: log2(6, 2, 26),
             flags,
-            long_groups: LONG_GROUPS,
+            long_groups,
             short_groups: usize::from(!short.is_empty()),
             pairs: strings.iter().map(|(text, _)| text.bytes.len().div_ceil(8)).sum(),
             runs: runs.len(),
@@ -203,8 +209,10 @@ impl Plan {
             let first = self.runs.iter().take_while(|&&(run, _)| usize::from(run) < byte).count();
             put(&mut image, places.runs, byte, &[first as u32]);
         }
-        for (at, &(_, pattern)) in self.runs.iter().enumerate() {
-            put(&mut image, places.runs, 257 + at, &[pattern]);
+        for (at, &(_, index)) in self.runs.iter().enumerate() {
+            let pattern = &patterns[index as usize];
+            let fields = [index, pattern.bytes.len() as u32, pattern.offset, pattern.limit()];
+            put(&mut image, places.list, at * 4, &fields);
         }
         image
     }

@@ -130,18 +130,18 @@ impl Image<'_> {
                     told += 1;
                 }
                 for pattern in patterns {
-                    let pattern = u32_in(pattern, 0);
-                    let key = u64::from(end) << 32 | u64::from(pattern);
-                    if !self.run_ends(pattern, run.begin, end) {
+                    if !run_ends(pattern, run.begin, end) {
                         continue;
                     }
+                    let key = u64::from(end) << 32 | u64::from(u32_in(pattern, 0));
                     while told < room.waiting.len() && room.waiting[told] < key {
                         if !found(self.occurrence(room.waiting[told])) {
                             return false;
                         }
                         told += 1;
                     }
-                    if !found(self.occurrence(key)) {
+                    let [index, length] = [0, 1].map(|field| u32_in(pattern, field));
+                    if !found(Match { pattern: index, start: end - length, end }) {
                         return false;
                     }
                 }
@@ -171,10 +171,8 @@ impl Image<'_> {
                 self.find_runs(haystack, from, &room.passed, &mut room.runs);
                 for run in room.runs.drain(..) {
                     for pattern in self.run_patterns(run.byte) {
-                        let pattern = u32_in(pattern, 0);
-                        (run.next..=run.end)
-                            .filter(|&end| self.run_ends(pattern, run.begin, end))
-                            .for_each(|_| found(pattern));
+                        let ends = (run.next..=run.end).filter(|&end| run_ends(pattern, run.begin, end));
+                        ends.for_each(|_| found(u32_in(pattern, 0)));
                     }
                 }
             }
@@ -184,13 +182,7 @@ impl Image<'_> {
     /// Looks up the places that passed, and hands over what matches as (end, pattern).
     #[inline(always)]
     fn confirm(&self, haystack: &[u8], from: usize, passed: &mut Passed, mut matched: impl FnMut(u64)) {
-        let mut kept = 0;
-        for at in 0..passed.long.count {
-            let place = passed.long.at[at];
-            let hash = hash(window_at(haystack, from + usize::from(place)), WINDOW);
-            passed.long.at[kept] = place;
-            kept += usize::from(self.in_bitmap(hash));
-        }
+        let kept = self.keep_in_bitmap(haystack, from, &mut passed.long.at[..passed.long.count]);
         for place in &passed.long.at[..kept] {
             let place = from + usize::from(*place);
             self.compare(haystack, place, window_at(haystack, place), WINDOW, &mut matched);
@@ -205,6 +197,20 @@ impl Image<'_> {
                 }
             }
         }
+    }
+
+    /// Moves the places whose window the bitmap has to the front, and answers how many they are.
+    fn keep_in_bitmap(&self, haystack: &[u8], from: usize, places: &mut [u16]) -> usize {
+        // Copies that no store can change stay in registers.
+        let (bitmap, shift, haystack) = (self.bitmap, 32 - self.counts.bitmap_log2, &haystack[from..]);
+        let mut kept = 0;
+        for at in 0..places.len() {
+            let place = places[at];
+            let bit = hash(window_at(haystack, usize::from(place)), WINDOW) >> shift;
+            places[kept] = place;
+            kept += usize::from(bitmap[bit as usize >> 3] >> (bit & 7) & 1);
+        }
+        kept
     }
 
     /// Compares the strings whose window hashes as the one at `place`.
@@ -273,16 +279,9 @@ impl Image<'_> {
         }
     }
 
-    fn run_patterns(&self, byte: u8) -> &[[u8; 4]] {
-        let [first, end] = [0, 1].map(|next| 257 + u32_in(&self.runs[usize::from(byte) + next], 0) as usize);
-        &self.runs[first..end]
-    }
-
-    /// Whether the run pattern occurs with its end at `end` in a run that began at `begin`.
-    #[inline(always)]
-    fn run_ends(&self, pattern: u32, begin: u32, end: u32) -> bool {
-        let [length, offset, limit] = [0, 1, 2].map(|field| u32_in(&self.patterns[pattern as usize], field));
-        length <= end - begin && end - length >= offset && end <= limit
+    fn run_patterns(&self, byte: u8) -> &[[u8; 16]] {
+        let [first, end] = [0, 1].map(|next| u32_in(&self.runs[usize::from(byte) + next], 0) as usize);
+        &self.list[first..end]
     }
 
     #[inline(always)]
@@ -290,6 +289,13 @@ impl Image<'_> {
         let (end, pattern) = ((key >> 32) as u32, key as u32);
         Match { pattern, start: end - u32_in(&self.patterns[pattern as usize], 0), end }
     }
+}
+
+/// Whether the run pattern occurs with its end at `end` in a run that began at `begin`.
+#[inline(always)]
+fn run_ends(pattern: &[u8; 16], begin: u32, end: u32) -> bool {
+    let [length, offset, limit] = [1, 2, 3].map(|field| u32_in(pattern, field));
+    length <= end - begin && end - length >= offset && end <= limit
 }
 
 /// Sorts what lies from `before` on, and leaves each pattern once.

@@ -13,19 +13,20 @@
 //!      strings    16 bytes: first pair u32, length u32, first use u32, uses u32
 //!      uses       u32: a pattern; ascending within a string
 //!      patterns   16 bytes: length u32, offset u32, last end u32, value u32
-//!      runs       257 × u32: where each byte's run patterns begin in the list that follows; then the list, u32 a pattern
+//!      runs       257 × u32: where each byte's run patterns begin in the list
+//!      list       16 bytes a run pattern: pattern u32, then its length, offset and last end; ascending within a byte
 //!      pairs      value u64, mask u64: eight bytes of a string; matches where (packet & mask) = value
 //! ```
 //!
 //! Flags: bits 0 to 2 say that strings of 1, 2 and 3 bytes exist, bit 3 that longer ones do, bit 4 that a window of one
-//! byte four times over exists, bit 5 that run patterns exist.
+//! letter four times over exists, bit 5 that run patterns exist.
 
 /// Bytes of the window by which a long string is hashed.
 pub(super) const WINDOW: usize = 4;
 /// Places that the first filter looks at: the window and what follows it.
-pub(super) const POSITIONS: usize = 4;
-/// Groups of eight buckets for long strings.
-pub(super) const LONG_GROUPS: usize = 2;
+pub(super) const POSITIONS: usize = 5;
+/// The most groups of eight buckets for long strings; there are 1, 2 or so many.
+pub(super) const MOST_GROUPS: usize = 4;
 
 const MAGIC: u32 = u32::from_le_bytes(*b"RVPT");
 const VERSION: u32 = 1;
@@ -33,7 +34,7 @@ const HEADER: usize = 64;
 
 /// Bit of the flags: long strings exist.
 pub(super) const LONG: u32 = 8;
-/// Bit of the flags: a window of one byte four times over exists.
+/// Bit of the flags: a window of one letter, in either case, four times over exists. No other byte fills a window.
 pub(super) const SAME: u32 = 16;
 /// Bit of the flags: run patterns exist.
 pub(super) const RUNS: u32 = 32;
@@ -73,6 +74,7 @@ pub(super) struct Places {
     pub(super) uses: usize,
     pub(super) patterns: usize,
     pub(super) runs: usize,
+    pub(super) list: usize,
     pub(super) pairs: usize,
     pub(super) end: usize,
 }
@@ -93,7 +95,8 @@ impl Counts {
             strings: place(self.strings * 16),
             uses: place((self.patterns - self.runs) * 4),
             patterns: place(self.patterns * 16),
-            runs: place((257 + self.runs) * 4),
+            runs: place(257 * 4),
+            list: place(self.runs * 16),
             pairs: place(self.pairs * 16),
             end: 0,
         };
@@ -227,8 +230,8 @@ pub struct Image<'a> {
     pub(super) strings: &'a [[u8; 16]],
     pub(super) uses: &'a [[u8; 4]],
     pub(super) patterns: &'a [[u8; 16]],
-    /// 257 beginnings, then the list.
     pub(super) runs: &'a [[u8; 4]],
+    pub(super) list: &'a [[u8; 16]],
     pub(super) pairs: &'a [[u8; 16]],
     /// Whether the vector units that the fast first filter needs are there.
     pub(super) lanes: bool,
@@ -269,7 +272,6 @@ impl<'a> Image<'a> {
     /// The sections of bytes whose size was checked.
     pub(super) fn cut(bytes: &'a [u8], counts: Counts) -> Image<'a> {
         let places = counts.places();
-        let runs = &bytes[places.runs..places.runs + (257 + counts.runs) * 4];
         Image {
             counts,
             shuffles: bytes[places.shuffles..places.bitmap].as_chunks().0,
@@ -279,7 +281,8 @@ impl<'a> Image<'a> {
             strings: &bytes[places.strings..].as_chunks().0[..counts.strings],
             uses: &bytes[places.uses..].as_chunks().0[..counts.patterns - counts.runs],
             patterns: &bytes[places.patterns..].as_chunks().0[..counts.patterns],
-            runs: runs.as_chunks().0,
+            runs: &bytes[places.runs..].as_chunks().0[..257],
+            list: &bytes[places.list..].as_chunks().0[..counts.runs],
             pairs: &bytes[places.pairs..].as_chunks().0[..counts.pairs],
             lanes: super::lanes::present(),
         }
@@ -321,24 +324,27 @@ impl<'a> Image<'a> {
             let known = string.is_some_and(|string| u32_in(string, 1) == entry.length);
             let class = usize::from(entry.class);
             let inside = u64::from(entry.before) + u64::from(entry.class) <= u64::from(entry.length);
-            let flag = class >= 1 && class <= WINDOW && self.counts.flags >> (class - 1) & 1 == 1;
+            let flag = (1..=WINDOW).contains(&class) && self.counts.flags >> (class - 1) & 1 == 1;
             if !known || !inside || !flag || u32::from(entry.lead) > entry.before {
                 return wrong(places.entries + at * 32, "an entry does not fit its string");
             }
         }
         let mut before = 0;
-        for (at, begin) in self.runs[..257].iter().enumerate() {
+        for (at, begin) in self.runs.iter().enumerate() {
             let begin = u32_in(begin, 0) as usize;
             if begin < before || begin > self.counts.runs || at == 0 && begin != 0 {
                 return wrong(places.runs + at * 4, "a byte's runs are out of order");
             }
             before = begin;
         }
-        let known = |run: &[u8; 4]| {
-            self.patterns.get(u32_in(run, 0) as usize).is_some_and(|run| u32_in(run, 0) as usize >= WINDOW)
+        let known = |run: &[u8; 16]| {
+            let [pattern, length, offset, limit] = [0, 1, 2, 3].map(|field| u32_in(run, field));
+            let same =
+                |bytes: &[u8; 16]| [0, 1, 2].map(|field| u32_in(bytes, field)) == [length, offset, limit];
+            length as usize >= WINDOW && self.patterns.get(pattern as usize).is_some_and(same)
         };
-        if before != self.counts.runs || !self.runs[257..].iter().all(known) {
-            return wrong(places.runs, "the runs do not hold their list");
+        if before != self.counts.runs || !self.list.iter().all(known) {
+            return wrong(places.list, "the list of runs does not fit its patterns");
         }
         Ok(())
     }
@@ -372,7 +378,8 @@ fn counts_of(bytes: &[u8]) -> Result<Counts, ImageError> {
         return Err(ImageError::Content { at: 24, cause: "a count is out of its range" });
     }
     let short = counts.flags & 7 != 0;
-    let groups = counts.long_groups == LONG_GROUPS && counts.short_groups == usize::from(short);
+    let groups =
+        matches!(counts.long_groups, 1 | 2 | MOST_GROUPS) && counts.short_groups == usize::from(short);
     if !groups || counts.flags & !(LONG | SAME | RUNS | 7) != 0 {
         return Err(ImageError::Content { at: 32, cause: "flags and groups do not agree" });
     }

@@ -4,7 +4,7 @@
 //! registers, and two permutes look 64 bytes up in it at once. The looked-up bits of all positions are combined by AND;
 //! a place passes if a bit is left.
 
-use super::image::{Image, LONG, LONG_GROUPS, POSITIONS, RUNS, SAME, WINDOW};
+use super::image::{Image, LONG, MOST_GROUPS, POSITIONS, RUNS, SAME, WINDOW};
 use super::sift::Passed;
 
 /// Whether this machine has what [`sift`] needs.
@@ -20,7 +20,9 @@ pub(super) fn present() -> bool {
         && is_x86_feature_detected!("avx512bw")
         && is_x86_feature_detected!("avx512vbmi")
         && is_x86_feature_detected!("avx512vbmi2")
+        && is_x86_feature_detected!("bmi1")
         && is_x86_feature_detected!("bmi2")
+        && is_x86_feature_detected!("lzcnt")
         && is_x86_feature_detected!("popcnt")
 }
 
@@ -35,21 +37,32 @@ pub(super) fn sift(_: &Image<'_>, _: &[u8], _: usize, _: usize, _: &mut Passed) 
 pub(super) fn sift(image: &Image<'_>, haystack: &[u8], from: usize, to: usize, passed: &mut Passed) {
     assert!(image.lanes && from <= to && to <= haystack.len() && to - from <= super::sift::SEGMENT);
     let flags = image.counts.flags;
-    let asked = [flags & LONG != 0, image.counts.short_groups > 0, flags & RUNS != 0];
-    // SAFETY: `image.lanes` holds only where `present` found every feature that the function is compiled for.
-    unsafe {
-        match asked {
-            [true, false, false] => wide::sift::<true, false, false>(image, haystack, from, to, passed),
-            [true, false, true] => wide::sift::<true, false, true>(image, haystack, from, to, passed),
-            [true, true, false] => wide::sift::<true, true, false>(image, haystack, from, to, passed),
-            [true, true, true] => wide::sift::<true, true, true>(image, haystack, from, to, passed),
-            [false, true, false] => wide::sift::<false, true, false>(image, haystack, from, to, passed),
-            [false, true, true] => wide::sift::<false, true, true>(image, haystack, from, to, passed),
-            [false, false, true] => wide::sift::<false, false, true>(image, haystack, from, to, passed),
-            [false, false, false] => {}
-        }
-    }
+    let groups = if flags & LONG == 0 { 0 } else { image.counts.long_groups };
+    let work: Work = match (groups, image.counts.short_groups > 0, flags & RUNS != 0) {
+        (0, false, false) => return,
+        (0, false, true) => wide::sift::<0, false, true>,
+        (0, true, false) => wide::sift::<0, true, false>,
+        (0, true, true) => wide::sift::<0, true, true>,
+        (1, false, false) => wide::sift::<1, false, false>,
+        (1, false, true) => wide::sift::<1, false, true>,
+        (1, true, false) => wide::sift::<1, true, false>,
+        (1, true, true) => wide::sift::<1, true, true>,
+        (2, false, false) => wide::sift::<2, false, false>,
+        (2, false, true) => wide::sift::<2, false, true>,
+        (2, true, false) => wide::sift::<2, true, false>,
+        (2, true, true) => wide::sift::<2, true, true>,
+        (_, false, false) => wide::sift::<MOST_GROUPS, false, false>,
+        (_, false, true) => wide::sift::<MOST_GROUPS, false, true>,
+        (_, true, false) => wide::sift::<MOST_GROUPS, true, false>,
+        (_, true, true) => wide::sift::<MOST_GROUPS, true, true>,
+    };
+    // SAFETY: `image.lanes` holds only where `present` found every feature that the functions are compiled for.
+    unsafe { work(image, haystack, from, to, passed) }
 }
+
+/// One form of the filter, for what a table has.
+#[cfg(target_arch = "x86_64")]
+type Work = unsafe fn(&Image<'_>, &[u8], usize, usize, &mut Passed);
 
 #[cfg(target_arch = "x86_64")]
 mod wide {
@@ -61,21 +74,21 @@ mod wide {
     const BLOCK: usize = 64;
 
     #[target_feature(enable = "avx512f,avx512bw,avx512vbmi,avx512vbmi2,bmi1,bmi2,popcnt,lzcnt")]
-    pub(super) fn sift<const LONGS: bool, const SHORTS: bool, const RUN: bool>(
+    pub(super) fn sift<const GROUPS: usize, const SHORTS: bool, const RUN: bool>(
         image: &Image<'_>,
         haystack: &[u8],
         from: usize,
         to: usize,
         passed: &mut Passed,
     ) {
-        let tables: [[Table; POSITIONS]; LONG_GROUPS] = std::array::from_fn(|group| {
+        let tables: [[Table; POSITIONS]; GROUPS] = std::array::from_fn(|group| {
             std::array::from_fn(|position| Table::load(&image.shuffles[group * POSITIONS + position]))
         });
         let short: [Table; 3] = std::array::from_fn(|position| {
-            let at = if SHORTS { LONG_GROUPS * POSITIONS + position } else { 0 };
+            let at = if SHORTS { image.counts.long_groups * POSITIONS + position } else { 0 };
             Table::load(&image.shuffles[at])
         });
-        let keep_same = if image.counts.flags & SAME != 0 { u64::MAX } else { 0 };
+        let keep_same = image.counts.flags & SAME != 0;
         // All ones where the byte before the block is the same as the block's first.
         let mut before = u64::from(from > 0 && from < to && haystack[from - 1] == haystack[from]);
         let mut block = from;
@@ -91,7 +104,7 @@ mod wide {
             let second = _mm512_cmpeq_epi8_mask(bytes[1], bytes[2]);
             let third = _mm512_cmpeq_epi8_mask(bytes[2], bytes[3]);
             let same = pair & second & third & windows;
-            if LONGS {
+            if GROUPS > 0 {
                 let mut buckets = _mm512_setzero_si512();
                 for group in &tables {
                     let mut bits = group[0].look_up(bytes[0]);
@@ -100,7 +113,9 @@ mod wide {
                     }
                     buckets = _mm512_or_si512(buckets, bits);
                 }
-                let passes = _mm512_test_epi8_mask(buckets, buckets) & windows & (!same | keep_same);
+                // Of the places within a run only those of a letter may begin a window.
+                let kept = if keep_same { !same | letters(bytes[0]) } else { !same };
+                let passes = _mm512_test_epi8_mask(buckets, buckets) & windows & kept;
                 append(&mut passed.long, at, passes);
             }
             if SHORTS {
@@ -124,6 +139,14 @@ mod wide {
     /// The lowest `count` bits; all of them from 64 on.
     fn lowest(count: usize) -> u64 {
         if count >= BLOCK { u64::MAX } else { (1 << count) - 1 }
+    }
+
+    /// Which bytes are letters.
+    #[inline]
+    #[target_feature(enable = "avx512f,avx512bw")]
+    fn letters(bytes: __m512i) -> u64 {
+        let lower = _mm512_or_si512(bytes, _mm512_set1_epi8(0x20));
+        _mm512_cmplt_epu8_mask(_mm512_sub_epi8(lower, _mm512_set1_epi8(b'a' as i8)), _mm512_set1_epi8(26))
     }
 
     /// 64 bytes from `at`; zeros behind the end.
@@ -170,13 +193,12 @@ mod wide {
         #[inline]
         #[target_feature(enable = "avx512f")]
         fn load(bytes: &[u8; 256]) -> Table {
+            let quarter = |bytes: &[u8; BLOCK]| {
+                // SAFETY: the array has the 64 bytes that are read.
+                unsafe { _mm512_loadu_si512(bytes.as_ptr().cast()) }
+            };
             let (quarters, _) = bytes.as_chunks::<BLOCK>();
-            // SAFETY: each quarter has the 64 bytes that are read.
-            Table {
-                quarters: std::array::from_fn(|at| unsafe {
-                    _mm512_loadu_si512(quarters[at].as_ptr().cast())
-                }),
-            }
+            Table { quarters: std::array::from_fn(|at| quarter(&quarters[at])) }
         }
 
         /// The table's byte for each of 64 bytes.

@@ -32,10 +32,16 @@ impl Places {
         &self.at[..self.count]
     }
 
+    /// Appends the places, of not more than a segment, that pass.
     #[inline(always)]
-    pub(super) fn push_if(&mut self, place: u16, passes: bool) {
-        self.at[self.count] = place;
-        self.count += usize::from(passes);
+    fn extend(&mut self, places: impl Iterator<Item = (u16, bool)>) {
+        // The count is kept out of memory, where each step would wait for the last one's store.
+        let mut count = self.count;
+        for (place, passes) in places {
+            self.at[count] = place;
+            count += usize::from(passes);
+        }
+        self.count = count;
     }
 }
 
@@ -78,31 +84,35 @@ impl Image<'_> {
     fn sift_long(&self, haystack: &[u8], from: usize, to: usize, passed: &mut Passed) {
         let end = haystack.len().min(to + WINDOW - 1);
         let keep_same = self.counts.flags & SAME != 0;
-        for (place, window) in haystack[from.min(end)..end].windows(WINDOW).enumerate() {
+        passed.long.extend((0..).zip(haystack[from.min(end)..end].windows(WINDOW)).map(|(place, window)| {
             let window = u32_in(window, 0);
             let same = window == window.rotate_left(8);
-            passed.long.push_if(place as u16, self.in_bitmap(hash(window, WINDOW)) & (keep_same | !same));
-        }
+            (
+                place,
+                self.in_bitmap(hash(window, WINDOW))
+                    & (!same | keep_same & (window as u8).is_ascii_alphabetic()),
+            )
+        }));
     }
 
     fn sift_short(&self, haystack: &[u8], from: usize, to: usize, passed: &mut Passed) {
         let groups = &self.shuffles[self.counts.long_groups * POSITIONS..];
         let mask = |position: usize, byte: Option<&u8>| groups[position][usize::from(*byte.unwrap_or(&0))];
-        for at in from..to {
+        passed.short.extend((0..).zip(from..to).map(|(place, at)| {
             let buckets =
                 mask(0, haystack.get(at)) & mask(1, haystack.get(at + 1)) & mask(2, haystack.get(at + 2));
-            passed.short.push_if((at - from) as u16, buckets != 0);
-        }
+            (place, buckets != 0)
+        }));
     }
 }
 
 fn sift_runs(haystack: &[u8], from: usize, to: usize, passed: &mut Passed) {
     let end = haystack.len().min(to + WINDOW - 1);
     let mut last = from.checked_sub(1).map(|before| haystack[before]);
-    for (place, window) in haystack[from.min(end)..end].windows(WINDOW).enumerate() {
+    passed.runs.extend((0..).zip(haystack[from.min(end)..end].windows(WINDOW)).map(|(place, window)| {
         let window = u32_in(window, 0);
         let begins = window == window.rotate_left(8) && last != Some(window as u8);
-        passed.runs.push_if(place as u16, begins);
         last = Some(window as u8);
-    }
+        (place, begins)
+    }));
 }
