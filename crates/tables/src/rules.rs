@@ -4,20 +4,26 @@
 //! judges the other. [`Table`] is the fast one: trees that pick bits of the key and lead to a handful of rules, which are then
 //! compared all at once. How it works, and the bytes of its image, are in `docs/tables/rules.md`.
 
+mod bytes;
 mod encode;
 mod fields;
+mod hygiene;
 mod image;
 mod linear;
 mod partition;
+mod shared;
 mod table;
 mod tree;
 mod update;
 #[cfg(target_arch = "x86_64")]
 mod wide;
 
+pub use bytes::ImageError;
 pub use fields::{BuildError, Field, InsertError, MAX_CAPACITY, MAX_COLUMNS, MAX_WIDTH, Rule, RulesSpec};
+pub use hygiene::{Finding, Kind, MOST_WORK, hygiene};
 pub use image::Image;
 pub use linear::Linear;
+pub use shared::{Reader, Shared};
 pub use table::{Statistics, Table};
 
 /// What a table of values answers where no rule fits.

@@ -192,13 +192,35 @@ impl Encoded {
         }
         let place = id as usize * self.stride + element;
         let (low, high) = (self.low[place], self.high[place]);
-        first_from(low, mask, bits).is_some_and(|first| first <= high)
+        first_piece_from(low, mask, bits).is_some_and(|first| first <= high)
     }
 }
 
-/// The smallest number from `low` on whose bits under `mask` are `bits`.
+/// The smallest number from `low` on whose bits under `mask` are `bits`, which has no others.
 #[inline]
-fn first_from(low: u16, mask: u16, bits: u16) -> Option<u16> {
+pub(super) fn first_from(low: u128, mask: u128, bits: u128) -> Option<u128> {
+    let differing = (low ^ bits) & mask;
+    if differing == 0 {
+        return Some(low);
+    }
+    let top = 127 - differing.leading_zeros();
+    let raised = if bits >> top & 1 == 1 {
+        top
+    } else {
+        // The number must grow above the bit that differs: at the lowest free zero there.
+        let free = !low & !mask & !(u128::MAX >> (127 - top));
+        if free == 0 {
+            return None;
+        }
+        free.trailing_zeros()
+    };
+    let under = (1 << raised) - 1;
+    Some((low & !under) | 1 << raised | (bits & under))
+}
+
+/// [`first_from`] for one element.
+#[inline]
+fn first_piece_from(low: u16, mask: u16, bits: u16) -> Option<u16> {
     let differing = (low ^ bits) & mask;
     if differing == 0 {
         return Some(low);
@@ -207,14 +229,13 @@ fn first_from(low: u16, mask: u16, bits: u16) -> Option<u16> {
     let raised = if bits >> top & 1 == 1 {
         top
     } else {
-        // The number must grow above the bit that differs: at the lowest free zero there.
-        let free = !low & !mask & !(((1u32 << (top + 1)) - 1) as u16);
+        let free = !low & !mask & !(u16::MAX >> (15 - top));
         if free == 0 {
             return None;
         }
         free.trailing_zeros()
     };
-    let under = ((1u32 << raised) - 1) as u16;
+    let under = (1 << raised) - 1;
     Some((low & !under) | 1 << raised | (bits & under))
 }
 

@@ -12,6 +12,8 @@
 //! Block 0 is empty, so that entry 0 is the leaf without rules. Slots of a leaf are in order of the rules; free ones are last.
 
 use super::encode::{CHECK_LAST, CHECK_WORDS, Encoded, LINE_ELEMENTS, Layout, element, passes};
+#[cfg(target_arch = "x86_64")]
+use super::wide::Packing;
 use super::{Hit, NONE};
 
 /// Bit of an entry: it names a node.
@@ -43,11 +45,24 @@ pub struct Image {
     pub(super) ids: Vec<u32>,
     pub(super) rules: Vec<[u32; 4]>,
     pub(super) checks: Vec<[u32; CHECK_WORDS]>,
+    #[cfg(target_arch = "x86_64")]
+    wide: Option<Packing>,
 }
 
 impl Image {
+    /// An image without trees.
     pub(super) fn new(layout: Layout) -> Image {
-        let mut image = Image {
+        let mut image = Image::bare(layout);
+        image.blocks.resize(image.block_lines(), Line([0; LINE_ELEMENTS]));
+        image.ids.resize(image.slots(), NO_RULE);
+        image
+    }
+
+    /// An image without anything, not even the empty leaf.
+    pub(super) fn bare(layout: Layout) -> Image {
+        Image {
+            #[cfg(target_arch = "x86_64")]
+            wide: Packing::of(&layout),
             layout,
             roots: Vec::new(),
             nodes: Vec::new(),
@@ -56,9 +71,17 @@ impl Image {
             ids: Vec::new(),
             rules: Vec::new(),
             checks: Vec::new(),
-        };
-        image.blocks.resize(image.block_lines(), Line([0; LINE_ELEMENTS]));
-        image.ids.resize(image.slots(), NO_RULE);
+        }
+    }
+
+    /// The same image for the portable lookups only.
+    #[cfg(test)]
+    pub(super) fn portable(&self) -> Image {
+        let mut image = self.clone();
+        #[cfg(target_arch = "x86_64")]
+        {
+            image.wide = None;
+        }
         image
     }
 
@@ -187,16 +210,21 @@ impl Image {
     }
 
     /// The first rule that fits `key`.
+    ///
+    /// # Panics
+    /// If `key` has not [`Image::key_words`] words.
     pub fn find(&self, key: &[u64]) -> Option<Hit> {
         let id = self.find_id(key);
         (id != NO_RULE).then(|| Hit { order: self.order(id), value: self.rules[id as usize][2] })
     }
 
     /// The value of the first rule that fits `key`, or [`NONE`].
+    ///
+    /// # Panics
+    /// If `key` has not [`Image::key_words`] words.
     #[inline]
     pub fn find_value(&self, key: &[u64]) -> u32 {
-        let id = self.find_id(key);
-        if id == NO_RULE { NONE } else { self.rules[id as usize][2] }
+        self.rules.get(self.find_id(key) as usize).map_or(NONE, |rule| rule[2])
     }
 
     /// [`Image::find_value`] for every key of `keys`, which lie one after the other.
@@ -205,18 +233,26 @@ impl Image {
     /// If `keys` has not the words of as many keys as `values` has places.
     pub fn find_bulk(&self, keys: &[u64], values: &mut [u32]) {
         assert_eq!(keys.len(), values.len() * self.key_words(), "as many keys as places for values");
+        #[cfg(target_arch = "x86_64")]
+        if let Some(packing) = &self.wide {
+            return packing.find_bulk(self, keys, values);
+        }
         for (key, value) in keys.chunks_exact(self.key_words()).zip(values) {
             *value = self.find_value(key);
         }
     }
 
-    /// The number of the first rule that fits, or [`NO_RULE`].
-    pub(super) fn find_id(&self, key: &[u64]) -> u32 {
+    #[inline]
+    fn find_id(&self, key: &[u64]) -> u32 {
         assert_eq!(
             key.len(),
             self.key_words(),
             "a key has one word a column, two for a column of more than 64 bits"
         );
+        #[cfg(target_arch = "x86_64")]
+        if let Some(packing) = &self.wide {
+            return packing.find(self, key);
+        }
         let words = self.layout.words();
         if words <= FEW_WORDS {
             self.first(key, &mut [0; FEW_WORDS][..words])

@@ -1,11 +1,9 @@
 //! The fast table of rules: trees to a few rules each, compared at once, changed a rule at a time.
 
 use super::encode::{Encoded, Layout, checks};
-use super::image::{Image, NO_RULE};
+use super::image::Image;
 use super::update::{Update, compacted};
-#[cfg(target_arch = "x86_64")]
-use super::wide::Packing;
-use super::{BuildError, Hit, InsertError, NONE, Rule, Rules, RulesSpec, partition};
+use super::{BuildError, Hit, InsertError, Rule, Rules, RulesSpec, partition};
 use std::collections::BTreeMap;
 
 /// What a table may always have, bytes.
@@ -34,8 +32,6 @@ pub struct Table {
     spec: RulesSpec,
     limit: usize,
     image: Image,
-    #[cfg(target_arch = "x86_64")]
-    packing: Option<Packing>,
     encoded: Encoded,
     /// The rules by their number; free numbers hold none.
     rules: Vec<Option<Rule>>,
@@ -103,8 +99,6 @@ impl Table {
             spec: spec.clone(),
             limit,
             image: Image::new(layout.clone()),
-            #[cfg(target_arch = "x86_64")]
-            packing: None,
             encoded: Encoded::new(&layout),
             rules: Vec::with_capacity(rules.len()),
             free: Vec::new(),
@@ -119,10 +113,6 @@ impl Table {
             table.note(order, rule, value);
         }
         partition::grow(&table.encoded, &mut table.image, growth(limit));
-        #[cfg(target_arch = "x86_64")]
-        {
-            table.packing = Packing::of(&table.image);
-        }
         let bytes = table.image.bytes();
         if bytes > limit {
             return Err(BuildError::Memory { rules: table.rules.len(), bytes, limit });
@@ -158,13 +148,13 @@ impl Table {
         Ok(())
     }
 
-    /// The value of the first rule that fits `key`, or [`NONE`].
+    /// The value of the first rule that fits `key`, or [`super::NONE`].
     ///
     /// # Panics
     /// If `key` has not the words that the columns ask for.
     #[inline]
     pub fn find_value(&self, key: &[u64]) -> u32 {
-        self.image.rules.get(self.find_id(key) as usize).map_or(NONE, |rule| rule[2])
+        self.image.find_value(key)
     }
 
     /// [`Table::find_value`] for every key of `keys`, which lie one after the other.
@@ -172,21 +162,7 @@ impl Table {
     /// # Panics
     /// If `keys` has not the words of as many keys as `values` has places.
     pub fn find_bulk(&self, keys: &[u64], values: &mut [u32]) {
-        assert_eq!(keys.len(), values.len() * self.image.key_words(), "as many keys as places for values");
-        #[cfg(target_arch = "x86_64")]
-        if let Some(packing) = &self.packing {
-            return packing.find_bulk(&self.image, keys, values);
-        }
         self.image.find_bulk(keys, values);
-    }
-
-    #[inline]
-    fn find_id(&self, key: &[u64]) -> u32 {
-        #[cfg(target_arch = "x86_64")]
-        if let Some(packing) = &self.packing {
-            return packing.find(&self.image, key);
-        }
-        self.image.find_id(key)
     }
 
     /// Gives a rule that suits the table a number, without putting it into a tree.
@@ -270,8 +246,7 @@ impl Rules for Table {
     }
 
     fn find(&self, key: &[u64]) -> Option<Hit> {
-        let id = self.find_id(key);
-        (id != NO_RULE).then(|| Hit { order: self.image.order(id), value: self.image.rules[id as usize][2] })
+        self.image.find(key)
     }
 
     fn entries(&self) -> Vec<(u64, Rule, u32)> {

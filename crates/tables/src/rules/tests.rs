@@ -100,11 +100,12 @@ fn compare(table: &Table, linear: &Linear, keys: &[Vec<u64>]) {
     let mut values = vec![7; keys.len()];
     table.find_bulk(&row, &mut values);
     let mut portable = vec![7; keys.len()];
-    table.image().find_bulk(&row, &mut portable);
+    let image = table.image().portable();
+    image.find_bulk(&row, &mut portable);
     for (at, key) in keys.iter().enumerate() {
         let wanted = linear.find(key);
         assert_eq!(table.find(key), wanted, "key {key:x?}");
-        assert_eq!(table.image().find(key), wanted, "portable, key {key:x?}");
+        assert_eq!(image.find(key), wanted, "portable, key {key:x?}");
         let value = wanted.map_or(NONE, |hit| hit.value);
         assert_eq!((table.find_value(key), values[at], portable[at]), (value, value, value), "key {key:x?}");
     }
@@ -268,4 +269,190 @@ fn what_cannot_be_is_refused_and_changes_nothing() {
     assert!(Table::new(RulesSpec { widths: vec![], capacity: 1 }).is_err());
     assert!(Table::new(RulesSpec { widths: vec![129], capacity: 1 }).is_err());
     assert!(Table::new(RulesSpec { widths: vec![8], capacity: usize::MAX }).is_err());
+}
+
+#[test]
+fn images_survive_as_bytes_and_damage_is_found() {
+    let mut numbers = Numbers(5);
+    for widths in [FIVE.to_vec(), vec![128, 20], vec![3], vec![128; 5]] {
+        let spec = RulesSpec { widths, capacity: 120 };
+        let rules: Vec<(u64, Rule, u32)> =
+            (0..120).map(|at| (at as u64, numbers.rule(&spec.widths), at as u32)).collect();
+        let keys = keys(&mut numbers, &spec, &rules, 100).concat();
+        let table = Table::build(&spec, rules).expect("they have room");
+        let bytes = table.image().to_bytes();
+        let opened = Image::open(&bytes).expect("these are the bytes of an image");
+        assert_eq!(&opened, table.image());
+        let (mut before, mut after) = (vec![0; 100], vec![0; 100]);
+        table.find_bulk(&keys, &mut before);
+        opened.find_bulk(&keys, &mut after);
+        assert_eq!(before, after);
+        assert!(before.iter().any(|&value| value != NONE));
+
+        assert_eq!(Image::open(&bytes[1..]), Err(ImageError::Start));
+        assert!(matches!(Image::open(&bytes[..bytes.len() - 64]), Err(ImageError::Short { .. })));
+        // Whatever is damaged, lookups end and name only what is there, or the bytes are refused.
+        let mut refused = 0;
+        for _ in 0..400 {
+            let mut damaged = bytes.clone();
+            for _ in 0..1 + numbers.below(3) {
+                let at = numbers.below(damaged.len() as u64) as usize;
+                damaged[at] ^= 1 << numbers.below(8);
+            }
+            match Image::open(&damaged) {
+                Ok(image) if image.key_words() == spec.key_words() => {
+                    image.find_bulk(&keys, &mut after);
+                    image.portable().find_bulk(&keys, &mut after);
+                }
+                Ok(_) => {}
+                Err(_) => refused += 1,
+            }
+        }
+        assert!(refused > 0, "some damage must have been found");
+    }
+}
+
+#[test]
+fn readers_see_whole_generations_only() {
+    const GENERATIONS: u32 = 60;
+    let spec = RulesSpec { widths: FIVE.to_vec(), capacity: 300 };
+    // In generation g every rule has the value g, and there is a rule for every key.
+    let set = |generation: u32| -> Vec<(u64, Rule, u32)> {
+        let mut rules = five_columns(&mut Numbers(u64::from(generation)), 200);
+        rules.push((u64::MAX, Rule { fields: vec![Field::Any; 5] }, 0));
+        rules.iter_mut().for_each(|rule| rule.2 = generation);
+        rules
+    };
+    let mut shared = Shared::new(Table::build(&spec, set(0)).expect("they have room"));
+    let keys = keys(&mut Numbers(9), &spec, &set(3), 256).concat();
+    let begun = std::sync::Barrier::new(3);
+    std::thread::scope(|scope| {
+        for _ in 0..2 {
+            let (mut reader, keys, begun) = (shared.reader(), &keys, &begun);
+            scope.spawn(move || {
+                let mut values = vec![0; 256];
+                let mut last = 0;
+                begun.wait();
+                while last < u64::from(GENERATIONS) {
+                    let (number, image) = reader.generation();
+                    assert!(number >= last, "generations do not go back");
+                    image.find_bulk(keys, &mut values);
+                    assert!(
+                        values.iter().all(|&value| u64::from(value) == number),
+                        "one generation answers all"
+                    );
+                    last = number;
+                }
+            });
+        }
+        begun.wait();
+        for generation in 1..=GENERATIONS {
+            let number = shared.replace(&spec, set(generation)).expect("they have room");
+            assert_eq!(number, u64::from(generation));
+        }
+    });
+}
+
+#[test]
+fn single_changes_show_when_they_are_published() {
+    let spec = RulesSpec { widths: vec![16], capacity: 4 };
+    let any = Rule { fields: vec![Field::Any] };
+    let mut shared = Shared::new(Table::new(spec).expect("columns can be like that"));
+    let mut reader = shared.reader();
+    shared.insert(5, &any, 50).expect("there is room");
+    assert_eq!(reader.image().find_value(&[1]), NONE);
+    assert_eq!(shared.publish(), 1);
+    assert_eq!(reader.image().find_value(&[1]), 50);
+    assert_eq!(shared.remove(5), Some(50));
+    assert_eq!(reader.image().find_value(&[1]), 50);
+    shared.publish();
+    assert_eq!(reader.generation().0, 2);
+    assert_eq!(reader.image().find_value(&[1]), NONE);
+}
+
+/// Columns so narrow that every key can be tried.
+const NARROW: [u8; 3] = [4, 3, 3];
+
+#[test]
+fn hygiene_is_what_trying_every_key_says() {
+    let spec = RulesSpec { widths: NARROW.to_vec(), capacity: 40 };
+    let mut numbers = Numbers(77);
+    let mut kinds = [0; 4];
+    for _ in 0..60 {
+        let count = 1 + numbers.below(30) as usize;
+        let mut rules: Vec<Rule> = (0..count).map(|_| numbers.rule(&NARROW)).collect();
+        if count > 5 {
+            rules[count - 1] = rules[numbers.below(count as u64 - 1) as usize].clone();
+        }
+        let findings = hygiene(&spec, &rules).expect("the rules suit the columns");
+        assert_eq!(findings.len(), count);
+        let all: Vec<[u64; 3]> = (0..1u64 << 10).map(|bits| [bits & 15, bits >> 4 & 7, bits >> 7]).collect();
+        let fits = |rule: usize, key: &[u64]| rules[rule].fits(&NARROW, &spec.columns(key));
+        let first = |key: &[u64]| (0..count).find(|&rule| fits(rule, key));
+        for (rule, finding) in findings.iter().enumerate() {
+            assert_eq!(finding.rule, rule);
+            assert!(fits(rule, &finding.witness), "a witness fits its rule");
+            let reachable = all.iter().any(|key| first(key) == Some(rule));
+            let inside = |by: &[usize]| {
+                all.iter().filter(|key| fits(rule, *key)).all(|key| by.iter().any(|&other| fits(other, key)))
+            };
+            match &finding.kind {
+                Kind::Reachable => {
+                    kinds[0] += 1;
+                    assert_eq!(first(&finding.witness), Some(rule));
+                }
+                Kind::Duplicate { of } => {
+                    kinds[1] += 1;
+                    assert!(*of < rule && all.iter().all(|key| fits(*of, key) == fits(rule, key)));
+                }
+                Kind::Shadowed { by } => {
+                    kinds[2 + usize::from(by.len() > 1)] += 1;
+                    assert!(by.iter().all(|&other| other < rule) && inside(by));
+                }
+                Kind::Undecided => panic!("so few rules can be decided"),
+            }
+            assert_eq!(reachable, finding.kind == Kind::Reachable, "rule {rule}");
+        }
+    }
+    assert!(kinds.iter().all(|&count| count > 5), "every kind must have been seen: {kinds:?}");
+}
+
+#[test]
+fn hygiene_says_when_it_gives_up() {
+    let spec = RulesSpec { widths: vec![64; 4], capacity: 0 };
+    // Each rule leaves eight boxes of what is left, and only the last two together close the gap.
+    let mut numbers = Numbers(21);
+    let mut rules: Vec<Rule> = (0..400)
+        .map(|_| {
+            let mut fields = vec![Field::Any; 4];
+            for field in &mut fields {
+                let low = numbers.below(1 << 40) as u128;
+                *field = Field::Range { low, high: low + (1 << 47) };
+            }
+            Rule { fields }
+        })
+        .collect();
+    let half = |low, high| Rule { fields: [vec![Field::Range { low, high }], vec![Field::Any; 3]].concat() };
+    rules.push(half(0, u64::MAX as u128 / 2));
+    rules.push(half(u64::MAX as u128 / 2 + 1, u64::MAX as u128));
+    rules.push(Rule { fields: vec![Field::Any; 4] });
+    let findings = hygiene(&spec, &rules).expect("the rules suit the columns");
+    assert_eq!(findings[402].kind, Kind::Undecided);
+    assert_eq!(findings[401].kind, Kind::Reachable);
+    let short = hygiene(&spec, &rules[400..]).expect("the rules suit the columns");
+    assert_eq!(short[2].kind, Kind::Shadowed { by: vec![0, 1] });
+}
+
+#[test]
+fn smallest_numbers_under_a_mask_are_those_that_counting_finds() {
+    for (low, mask, bits) in
+        (0..64u16).flat_map(|low| (0..64u16).flat_map(move |mask| (0..64).map(move |bits| (low, mask, bits))))
+    {
+        if bits & !mask != 0 {
+            continue;
+        }
+        let counted = (low..=255).find(|number| number & mask == bits);
+        let wide = super::encode::first_from(u128::from(low), u128::from(mask), u128::from(bits));
+        assert_eq!(wide, counted.map(u128::from), "{low} {mask} {bits}");
+    }
 }

@@ -4,7 +4,7 @@
 //! processor overlaps their waits for memory and guesses few branches wrong. The answers are those of the portable lookups.
 
 use super::NONE;
-use super::encode::LINE_ELEMENTS;
+use super::encode::{LINE_ELEMENTS, Layout};
 use super::image::{CHECKED, Image, Line, MORE, NO_RULE, NODE};
 use std::arch::x86_64::*;
 
@@ -12,7 +12,7 @@ use std::arch::x86_64::*;
 const GROUP: usize = 64;
 
 /// What of an image decides how its keys are packed, in the form that the vector unit wants.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Packing {
     /// For each element of the packed key, the piece of 16 bits of the key that it is.
     source: Line,
@@ -23,9 +23,8 @@ pub(super) struct Packing {
 }
 
 impl Packing {
-    /// How to look up in `image` on this processor; `None` where only the portable lookup can.
-    pub(super) fn of(image: &Image) -> Option<Packing> {
-        let layout = &image.layout;
+    /// How to look up with such keys on this processor; `None` where only the portable lookup can.
+    pub(super) fn of(layout: &Layout) -> Option<Packing> {
         let able = is_x86_feature_detected!("avx512f")
             && is_x86_feature_detected!("avx512bw")
             && is_x86_feature_detected!("avx512dq")

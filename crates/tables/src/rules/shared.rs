@@ -1,0 +1,97 @@
+//! Lookups by other threads while one changes the table: a pointer to the current generation, replaced as a whole.
+//!
+//! The idea: readers look up in an image that never changes. The writer changes its own table, and what it has done becomes
+//! visible when it publishes a copy of the image by exchanging one pointer; a reader sees all of it or nothing, never waits,
+//! and keeps the generation that it took until it takes the next.
+
+use super::{BuildError, Image, InsertError, Rule, Rules, RulesSpec, Table};
+use arc_swap::{ArcSwap, Cache};
+use std::sync::Arc;
+
+/// A table that is changed here and read through [`Reader`]s.
+///
+/// ```
+/// use tables::rules::{Field, NONE, Rule, RulesSpec, Shared, Table};
+///
+/// let any = Rule { fields: vec![Field::Any] };
+/// let mut rules = Shared::new(Table::new(RulesSpec { widths: vec![16], capacity: 8 })?);
+/// let mut reader = rules.reader();
+/// rules.insert(1, &any, 7).expect("there is room");
+/// assert_eq!(reader.image().find_value(&[0]), NONE);
+/// rules.publish();
+/// assert_eq!(reader.image().find_value(&[0]), 7);
+/// # Ok::<(), tables::rules::BuildError>(())
+/// ```
+#[derive(Debug)]
+pub struct Shared {
+    table: Table,
+    current: Arc<ArcSwap<Generation>>,
+}
+
+#[derive(Debug)]
+struct Generation {
+    number: u64,
+    image: Image,
+}
+
+/// Looks up in the latest published generation; each thread has its own.
+#[derive(Clone, Debug)]
+pub struct Reader {
+    current: Cache<Arc<ArcSwap<Generation>>, Arc<Generation>>,
+}
+
+impl Shared {
+    /// Publishes `table` as generation 0.
+    pub fn new(table: Table) -> Shared {
+        let first = Generation { number: 0, image: table.image().clone() };
+        Shared { table, current: Arc::new(ArcSwap::from_pointee(first)) }
+    }
+
+    /// One more reader.
+    pub fn reader(&self) -> Reader {
+        Reader { current: Cache::new(Arc::clone(&self.current)) }
+    }
+
+    /// The table as the writer sees it, changes that are not published included.
+    pub fn table(&self) -> &Table {
+        &self.table
+    }
+
+    /// [`Rules::insert`], not yet visible to readers.
+    pub fn insert(&mut self, order: u64, rule: &Rule, value: u32) -> Result<(), InsertError> {
+        self.table.insert(order, rule, value)
+    }
+
+    /// [`Rules::remove`], not yet visible to readers.
+    pub fn remove(&mut self, order: u64) -> Option<u32> {
+        self.table.remove(order)
+    }
+
+    /// Shows readers all changes made so far, at once, and answers the generation's number. Copies the image.
+    pub fn publish(&mut self) -> u64 {
+        let number = self.current.load().number + 1;
+        self.current.store(Arc::new(Generation { number, image: self.table.image().clone() }));
+        number
+    }
+
+    /// Replaces the whole set by these rules, for all readers at once, and answers the generation's number. If they are refused,
+    /// nothing changes.
+    pub fn replace(&mut self, spec: &RulesSpec, rules: Vec<(u64, Rule, u32)>) -> Result<u64, BuildError> {
+        self.table = Table::build(spec, rules)?;
+        Ok(self.publish())
+    }
+}
+
+impl Reader {
+    /// The image of the latest generation. What is looked up in it while it is borrowed is answered from one generation.
+    #[inline]
+    pub fn image(&mut self) -> &Image {
+        &self.current.load().image
+    }
+
+    /// The image with the number of its generation.
+    pub fn generation(&mut self) -> (u64, &Image) {
+        let generation = self.current.load();
+        (generation.number, &generation.image)
+    }
+}
