@@ -163,7 +163,9 @@ mod tests {
         let fits = |source: u128, destination: u128| {
             let meets = |region: &&Region| {
                 let met = region.narrowed(Part::SourcePort, Set::exact(source)).unwrap();
-                met.is_some_and(|met| met.narrowed(Part::DestinationPort, Set::exact(destination)).unwrap().is_some())
+                met.is_some_and(|met| {
+                    met.narrowed(Part::DestinationPort, Set::exact(destination)).unwrap().is_some()
+                })
             };
             regions.iter().any(|region| meets(&region))
         };

@@ -13,6 +13,7 @@ pub mod classbench;
 mod conditions;
 mod error;
 pub mod iptables;
+mod keys;
 pub mod literals;
 pub mod mrt;
 pub mod nft;

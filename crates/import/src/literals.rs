@@ -42,7 +42,8 @@ pub fn write(patterns: &[Pattern]) -> String {
 
 fn pattern(line: Line<'_>, place: usize) -> Result<Pattern, ImportError> {
     let mut words = line.words();
-    let mut next = |what: &str| words.next().ok_or_else(|| line.error_at_end(format!("{what} is missing"), SHAPE));
+    let mut next =
+        |what: &str| words.next().ok_or_else(|| line.error_at_end(format!("{what} is missing"), SHAPE));
     let id = next("the id")?;
     if id.number(u32::MAX.into(), "id")? != place as u64 {
         let what = format!("the id is {} where {place} comes next", id.text);
@@ -68,7 +69,9 @@ fn bytes(word: Word<'_>) -> Result<Vec<u8>, ImportError> {
         word.text.chars().map(|digit| digit.to_digit(16).map(|digit| digit as u8)).collect();
     match digits.filter(|digits| digits.len().is_multiple_of(2)) {
         Some(digits) => Ok(digits.chunks(2).map(|pair| pair[0] << 4 | pair[1]).collect()),
-        None => Err(word.error(format!("`{}` is not hexadecimal", shown(word.text)), "write two digits a byte")),
+        None => {
+            Err(word.error(format!("`{}` is not hexadecimal", shown(word.text)), "write two digits a byte"))
+        }
     }
 }
 

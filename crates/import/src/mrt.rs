@@ -78,7 +78,8 @@ pub fn read(bytes: &[u8]) -> Result<Dump, ImportError> {
                     return Err(body.error_back(HEADER, "there are routes before the peers", advice));
                 };
                 let six = matches!(subtype, 4 | 10);
-                let (routes, hops) = if six { (&mut dump.v6, &mut hops[1]) } else { (&mut dump.v4, &mut hops[0]) };
+                let (routes, hops) =
+                    if six { (&mut dump.v6, &mut hops[1]) } else { (&mut dump.v4, &mut hops[0]) };
                 let (prefix, hop) = body.route(routes.family, peers, subtype >= 8)?;
                 let next = routes.next_hops.len() as u32;
                 let hop = *hops.entry(hop).or_insert_with(|| {
@@ -214,12 +215,18 @@ impl<'a> Cursor<'a> {
             let mut value = self.part(length, "an attribute")?;
             match kind {
                 3 if length == 4 => plain = Some((Family::V4, value.number(4, "a next hop")?)),
-                3 => return Err(value.error("a next hop has not 4 bytes", "the dump is damaged; fetch it again")),
+                3 => {
+                    return Err(
+                        value.error("a next hop has not 4 bytes", "the dump is damaged; fetch it again")
+                    );
+                }
                 14 => reachable = Some(value.reachable()?),
                 _ => {}
             }
         }
-        reachable.or(plain).ok_or_else(|| start.error("the path has no next hop", "take a dump of whole routes"))
+        reachable
+            .or(plain)
+            .ok_or_else(|| start.error("the path has no next hop", "take a dump of whole routes"))
     }
 
     /// The next hop of the attribute MP_REACH_NLRI, which dumps hold without what stands around it; some writers

@@ -41,7 +41,10 @@ fn nft(script: &str, input: &str) -> Option<(bool, String)> {
     // A child that ended early has said why on its standard error.
     let _ = child.stdin.take()?.write_all(input.as_bytes());
     let output = child.wait_with_output().ok()?;
-    let possible = output.status.code().is_some_and(|code| code != 77 && code != 1 || !output.stderr.starts_with(b"unshare"));
+    let possible = output
+        .status
+        .code()
+        .is_some_and(|code| code != 77 && code != 1 || !output.stderr.starts_with(b"unshare"));
     if output.status.code() == Some(77) || !possible {
         return None;
     }
@@ -51,7 +54,8 @@ fn nft(script: &str, input: &str) -> Option<(bool, String)> {
 
 fn rule_sets() -> Vec<RuleSet> {
     let dump = iptables::read(DUMP.as_bytes(), &iptables::Options::default()).expect("the dump can be kept");
-    let mut filters = import::classbench::read(FILTERS.as_bytes(), &Default::default()).expect("these are filters");
+    let mut filters =
+        import::classbench::read(FILTERS.as_bytes(), &Default::default()).expect("these are filters");
     filters.default = Some(true);
     for (index, rule) in filters.rules.iter_mut().enumerate() {
         rule.allow = Some(index % 2 == 0);

@@ -81,7 +81,8 @@ pub fn access_lists(text: &[u8], options: &Options) -> Result<Vec<AccessList>, I
 }
 
 const SHAPE: &str = "a line is written `access-list NUMBER permit|deny …`";
-const EXTENDED: &str = "an extended line is written `permit|deny PROTOCOL SOURCE [PORTS] DESTINATION [PORTS]`";
+const EXTENDED: &str =
+    "an extended line is written `permit|deny PROTOCOL SOURCE [PORTS] DESTINATION [PORTS]`";
 
 struct Open {
     list: AccessList,
@@ -122,7 +123,11 @@ impl Lists {
         };
         let list = self.list(name.text, extended, line.number);
         if self.open[list].list.extended != extended {
-            let what = format!("the list `{}` is of the other kind on line {}", shown(name.text), self.open[list].list.line);
+            let what = format!(
+                "the list `{}` is of the other kind on line {}",
+                shown(name.text),
+                self.open[list].list.line
+            );
             return Err(name.error(what, "give one of them another name"));
         }
         Ok(list)
@@ -211,7 +216,8 @@ fn entry(line: Line<'_>, words: &[Word<'_>], extended: bool) -> Result<Vec<Decis
         }
     }
     let text: std::sync::Arc<str> = line.text.trim().into();
-    let decision = |region| Decision { region, allow: Some(allow), log, line: line.number, text: text.clone() };
+    let decision =
+        |region| Decision { region, allow: Some(allow), log, line: line.number, text: text.clone() };
     Ok(regions.into_iter().map(decision).collect())
 }
 
@@ -228,10 +234,10 @@ fn extended_matches(words: &mut Words<'_, '_>, regions: &mut Vec<Region>) -> Res
     let name = words.next("the protocol")?;
     let protocol = match name.text {
         "ip" => None,
-        text => Some(services::protocol(text).map_or_else(
-            || name.number(255, "protocol").map(|number| number as u8),
-            Ok,
-        )?),
+        text => Some(
+            services::protocol(text)
+                .map_or_else(|| name.number(255, "protocol").map(|number| number as u8), Ok)?,
+        ),
     };
     if let Some(protocol) = protocol {
         narrow(regions, &[(Part::Protocol, Set::exact(protocol.into()))]);
@@ -263,7 +269,9 @@ fn extended_matches(words: &mut Words<'_, '_>, regions: &mut Vec<Region>) -> Res
             ("urg", Some(6)) => flags.push(flag(0x20)),
             (text, _) => {
                 let what = format!("`{}` asks for something for which there is no column", shown(text));
-                return Err(word.error(what, "a rule sees addresses, protocol, ports, ICMP types and TCP flags"));
+                return Err(
+                    word.error(what, "a rule sees addresses, protocol, ports, ICMP types and TCP flags")
+                );
             }
         }
     }
@@ -297,7 +305,8 @@ fn address(words: &mut Words<'_, '_>, wildcard_needed: bool) -> Result<Set, Impo
 
 /// The ports that a line asks for; `None` if it does not.
 fn ports(words: &mut Words<'_, '_>, protocol: Option<u8>) -> Result<Option<Vec<Set>>, ImportError> {
-    let Some(operator) = words.peek().filter(|text| matches!(*text, "eq" | "neq" | "lt" | "gt" | "range")) else {
+    let Some(operator) = words.peek().filter(|text| matches!(*text, "eq" | "neq" | "lt" | "gt" | "range"))
+    else {
         return Ok(None);
     };
     let word = words.next("an operator")?;

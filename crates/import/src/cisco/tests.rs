@@ -8,7 +8,8 @@ use tables::rules::Field;
 use tables::rules::Field::{Any, Exact, Prefix, Range, Ternary};
 
 fn kept(line: &str) -> RuleSet {
-    let lists = access_lists(format!("hostname x\naccess-list 101 {line}\nend").as_bytes(), &Options::default());
+    let lists =
+        access_lists(format!("hostname x\naccess-list 101 {line}\nend").as_bytes(), &Options::default());
     lists.expect(line).remove(0).rules
 }
 
@@ -22,15 +23,27 @@ fn each_word_of_an_extended_line_has_its_column() {
     let cases: [(&str, &[&str], Vec<Vec<Field>>); 13] = [
         ("permit ip any any", &["src", "dst", "proto"], vec![vec![Any, Any, Any]]),
         ("permit ip host 10.0.0.1 any", &["src"], vec![vec![Exact(0x0a00_0001)]]),
-        ("deny ip 10.0.0.9 0.255.255.255 any", &["src"], vec![vec![Prefix { value: 0x0a00_0000, length: 8 }]]),
+        (
+            "deny ip 10.0.0.9 0.255.255.255 any",
+            &["src"],
+            vec![vec![Prefix { value: 0x0a00_0000, length: 8 }]],
+        ),
         (
             "deny ip any 10.0.0.1 0.0.255.0",
             &["dst"],
             vec![vec![Ternary { value: 0x0a00_0001, mask: 0xffff_00ff }]],
         ),
         ("permit tcp any any eq www", &["proto", "dport"], vec![vec![Exact(6), Exact(80)]]),
-        ("permit tcp any eq 22 443 any", &["sport", "dport"], vec![vec![Exact(22), Any], vec![Exact(443), Any]]),
-        ("permit udp any gt netbios-ss any lt 9", &["sport", "dport"], vec![vec![range(140, 65535), range(0, 8)]]),
+        (
+            "permit tcp any eq 22 443 any",
+            &["sport", "dport"],
+            vec![vec![Exact(22), Any], vec![Exact(443), Any]],
+        ),
+        (
+            "permit udp any gt netbios-ss any lt 9",
+            &["sport", "dport"],
+            vec![vec![range(140, 65535), range(0, 8)]],
+        ),
         ("permit udp any any neq 9", &["dport"], vec![vec![range(0, 8)], vec![range(10, 65535)]]),
         ("permit tcp any any range 139 137 log", &["dport"], vec![vec![range(137, 139)]]),
         (
@@ -45,10 +58,15 @@ fn each_word_of_an_extended_line_has_its_column() {
     for (line, names, expected) in cases {
         let set = kept(line);
         let columns: Vec<usize> = names.iter().map(|name| set.column(name).expect(name)).collect();
-        let seen: Vec<Vec<Field>> =
-            set.rules.iter().map(|rule| columns.iter().map(|column| rule.rule.fields[*column]).collect()).collect();
+        let seen: Vec<Vec<Field>> = set
+            .rules
+            .iter()
+            .map(|rule| columns.iter().map(|column| rule.rule.fields[*column]).collect())
+            .collect();
         assert_eq!(seen, expected, "{line}");
-        assert!(set.rules.iter().all(|rule| rule.allow == Some(line.starts_with("permit")) && rule.line == 2));
+        assert!(
+            set.rules.iter().all(|rule| rule.allow == Some(line.starts_with("permit")) && rule.line == 2)
+        );
         assert!(set.rules.iter().all(|rule| rule.log == line.ends_with("log")));
         assert_eq!(set.default, Some(false));
     }

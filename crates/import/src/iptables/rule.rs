@@ -107,8 +107,7 @@ impl<'a> Context<'a> {
     ) -> Result<(Vec<Region>, Target), ImportError> {
         let end = line.error_at_end("", "a rule is written `-A CHAIN match… -j TARGET`");
         let mut arguments = Arguments { words: words.into_iter(), end };
-        let mut matches =
-            Matches { conditions: Conditions::new(self.options.family), protocol: None };
+        let mut matches = Matches { conditions: Conditions::new(self.options.family), protocol: None };
         let mut target = None;
         let mut not = None;
         while let Some(option) = arguments.words.next() {
@@ -160,11 +159,15 @@ impl<'a> Context<'a> {
             }
             "--comment" => return value().map(drop),
             "-p" | "--protocol" => return protocol(&value()?, not, matches),
-            "-s" | "--source" => matches.conditions.is(address_set(&value()?, self.options.family)?, Part::Source, not),
+            "-s" | "--source" => {
+                matches.conditions.is(address_set(&value()?, self.options.family)?, Part::Source, not)
+            }
             "-d" | "--destination" => {
                 matches.conditions.is(address_set(&value()?, self.options.family)?, Part::Destination, not);
             }
-            "--src-range" => matches.conditions.is(address_range(&value()?, self.options.family)?, Part::Source, not),
+            "--src-range" => {
+                matches.conditions.is(address_range(&value()?, self.options.family)?, Part::Source, not)
+            }
             "--dst-range" => {
                 matches.conditions.is(address_range(&value()?, self.options.family)?, Part::Destination, not)
             }

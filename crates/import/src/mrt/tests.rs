@@ -84,7 +84,10 @@ fn the_first_path_of_each_route_is_kept() {
     let dump = read(&sample().concat()).unwrap();
     assert_eq!(dump.peers, 2);
     let prefix = |bits, length| Prefix { bits, length };
-    assert_eq!(dump.v4.entries, [(prefix(0x0a00_0000, 8), 0), (prefix(0x0a80_0000, 9), 0), (prefix(0, 0), 1)]);
+    assert_eq!(
+        dump.v4.entries,
+        [(prefix(0x0a00_0000, 8), 0), (prefix(0x0a80_0000, 9), 0), (prefix(0, 0), 1)]
+    );
     assert_eq!(dump.v4.next_hops, ["192.0.2.7", "192.0.2.9"]);
     let six = 0x2001_0db8u128 << 96;
     assert_eq!(dump.v6.entries, [(prefix(six, 32), 0), (prefix(six, 33), 1), (prefix(six | 1, 128), 0)]);
@@ -139,7 +142,9 @@ fn every_cut_is_refused_unless_it_is_between_records() {
         let whole = ends.iter().filter(|own| **own <= end).count();
         match read(&bytes[..end]) {
             Ok(_) => assert!(ends.contains(&end), "{end}"),
-            Err(error) => assert_eq!((error.line as usize, ends.contains(&end)), (whole, false), "{end}: {error}"),
+            Err(error) => {
+                assert_eq!((error.line as usize, ends.contains(&end)), (whole, false), "{end}: {error}")
+            }
         }
     }
 }

@@ -59,7 +59,11 @@ impl<'a> Matcher<'a> {
     }
 
     /// The boxes in which all conditions of a rule hold.
-    pub(super) fn regions(&self, rule: &RawValue, conditions: &Conditions) -> Result<Vec<Region>, ImportError> {
+    pub(super) fn regions(
+        &self,
+        rule: &RawValue,
+        conditions: &Conditions,
+    ) -> Result<Vec<Region>, ImportError> {
         conditions.regions(self.options.limit).map_err(|fault| match fault {
             Fault::Mixed(part) => {
                 let what = format!("two matches on {} meet in no range, prefix or mask", part.name());
@@ -201,7 +205,8 @@ impl<'a> Matcher<'a> {
         }
         let mut alternatives = Vec::new();
         for value in self.elements(right)? {
-            let values = value.get("concat").and_then(Value::as_array).filter(|values| values.len() == columns.len());
+            let values =
+                value.get("concat").and_then(Value::as_array).filter(|values| values.len() == columns.len());
             let Some(values) = values else {
                 return Refusal::new("an element of the concatenation has not its number of parts");
             };
@@ -298,7 +303,9 @@ impl<'a> Matcher<'a> {
             ("ether", "saddr") => Part::SourceMac,
             _ => {
                 let (protocol, field) = (shown(protocol), shown(field));
-                return Refusal::new(format!("`{protocol} {field}` is something for which there is no column"));
+                return Refusal::new(format!(
+                    "`{protocol} {field}` is something for which there is no column"
+                ));
             }
         };
         if family.is_some_and(|family| family != self.options.family) {
@@ -335,9 +342,10 @@ impl<'a> Matcher<'a> {
                 let Some((is_map, flags, elements)) = self.sets.get(&name[1..]) else {
                     return Refusal::new(format!("there is no set `{}`", shown(&name[1..])));
                 };
-                let changes = flags.iter().flat_map(flatten).any(|flag| {
-                    matches!(flag.as_str(), Some("dynamic" | "timeout"))
-                });
+                let changes = flags
+                    .iter()
+                    .flat_map(flatten)
+                    .any(|flag| matches!(flag.as_str(), Some("dynamic" | "timeout")));
                 if *is_map || changes {
                     return Refusal::new(format!("the set `{}` changes by itself", shown(&name[1..])));
                 }
@@ -360,7 +368,9 @@ impl<'a> Matcher<'a> {
             return match name.strip_suffix('*') {
                 Some(start) => match self.interfaces.starting(start) {
                     Some(sets) => Ok(sets),
-                    None => Refusal::new(format!("`{}` means all interfaces whose names start so", shown(name))),
+                    None => {
+                        Refusal::new(format!("`{}` means all interfaces whose names start so", shown(name)))
+                    }
                 },
                 None => match self.interfaces.one(name) {
                     Some(set) => Ok(vec![set]),

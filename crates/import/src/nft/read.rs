@@ -52,7 +52,12 @@ pub(super) struct Source<'a>(&'a str);
 
 impl Source<'_> {
     /// An error at a part of the text.
-    pub(super) fn error(self, part: &RawValue, what: impl Into<String>, advice: impl Into<String>) -> ImportError {
+    pub(super) fn error(
+        self,
+        part: &RawValue,
+        what: impl Into<String>,
+        advice: impl Into<String>,
+    ) -> ImportError {
         let offset = (part.get().as_ptr() as usize).wrapping_sub(self.0.as_ptr() as usize);
         let (line, column) = place(self.0.as_bytes(), offset);
         ImportError::new(line, column, what, advice)
@@ -83,7 +88,12 @@ pub fn read(text: &[u8], options: &Options) -> Result<RuleSet, ImportError> {
     let document: Document<'_> = serde_json::from_str(text).map_err(|error| {
         let (line, column) = (error.line() as u32, error.column() as u32);
         let advice = "a ruleset is what `nft -j list ruleset` prints, whole";
-        ImportError::new(line.max(1), column.max(1), format!("this is no ruleset: {}", reason(&error)), advice)
+        ImportError::new(
+            line.max(1),
+            column.max(1),
+            format!("this is no ruleset: {}", reason(&error)),
+            advice,
+        )
     })?;
     let objects = Objects::read(source, &document, options)?;
     let start = objects.start(options)?;
@@ -195,7 +205,8 @@ impl<'a> Objects<'a> {
     fn start(&self, options: &Options) -> Result<usize, ImportError> {
         self.number(&options.chain).ok_or_else(|| {
             let (table, chain) = (shown(&options.table), shown(&options.chain));
-            let what = format!("there is no chain `{chain}` in a table `{table}` of {}", options.family.name());
+            let what =
+                format!("there is no chain `{chain}` in a table `{table}` of {}", options.family.name());
             ImportError::new(1, 1, what, "name one that the ruleset holds")
         })
     }
@@ -256,7 +267,8 @@ fn statements(
         }
     }
     let Some(target) = target else {
-        let what = if *log { "the rule writes a log and decides nothing" } else { "the rule only counts packets" };
+        let what =
+            if *log { "the rule writes a log and decides nothing" } else { "the rule only counts packets" };
         return Err(source.error(rule, what, ADVICE));
     };
     Ok((matcher.regions(rule, &conditions)?, target))

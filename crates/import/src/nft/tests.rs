@@ -24,11 +24,18 @@ fn ruleset(family: &str, rules: &[String]) -> String {
 }
 
 fn rule(chain: &str, statements: &str) -> String {
-    format!("{{\"rule\": {{\"family\": \"inet\", \"table\": \"filter\", \"chain\": \"{chain}\", \"handle\": 9, \"expr\": [{statements}]}}}}")
+    format!(
+        "{{\"rule\": {{\"family\": \"inet\", \"table\": \"filter\", \"chain\": \"{chain}\", \"handle\": 9, \"expr\": [{statements}]}}}}"
+    )
 }
 
 fn matching(left: &str, op: &str, right: &str) -> String {
-    rule("forward", &format!("{{\"match\": {{\"op\": \"{op}\", \"left\": {left}, \"right\": {right}}}}}, {{\"accept\": null}}"))
+    rule(
+        "forward",
+        &format!(
+            "{{\"match\": {{\"op\": \"{op}\", \"left\": {left}, \"right\": {right}}}}}, {{\"accept\": null}}"
+        ),
+    )
 }
 
 fn read_rules(rules: &[String], options: &Options) -> Result<RuleSet, ImportError> {
@@ -51,32 +58,92 @@ fn each_match_has_its_column() {
     let icmp = r#"{"payload": {"protocol": "icmp", "field": "type"}}"#;
     let cases: [(&str, &str, &str, &[&str], Vec<Vec<Field>>); 21] = [
         (SADDR, "==", r#""10.0.0.1""#, &["src"], vec![vec![Exact(0x0a00_0001)]]),
-        (SADDR, "==", r#"{"prefix": {"addr": "10.0.0.0", "len": 8}}"#, &["src"], vec![vec![Prefix { value: 0x0a00_0000, length: 8 }]]),
-        (SADDR, "==", r#"{"range": ["10.0.0.1", "10.0.0.6"]}"#, &["src"], vec![vec![range(0x0a00_0001, 0x0a00_0006)]]),
-        (SADDR, "==", r#""@s""#, &["src"], vec![vec![Prefix { value: 0x0a00_0000, length: 8 }], vec![Exact(0xc000_0201)]]),
-        (&masked, "==", r#""10.0.0.1""#, &["src"], vec![vec![Ternary { value: 0x0a00_0001, mask: 0xff00_00ff }]]),
+        (
+            SADDR,
+            "==",
+            r#"{"prefix": {"addr": "10.0.0.0", "len": 8}}"#,
+            &["src"],
+            vec![vec![Prefix { value: 0x0a00_0000, length: 8 }]],
+        ),
+        (
+            SADDR,
+            "==",
+            r#"{"range": ["10.0.0.1", "10.0.0.6"]}"#,
+            &["src"],
+            vec![vec![range(0x0a00_0001, 0x0a00_0006)]],
+        ),
+        (
+            SADDR,
+            "==",
+            r#""@s""#,
+            &["src"],
+            vec![vec![Prefix { value: 0x0a00_0000, length: 8 }], vec![Exact(0xc000_0201)]],
+        ),
+        (
+            &masked,
+            "==",
+            r#""10.0.0.1""#,
+            &["src"],
+            vec![vec![Ternary { value: 0x0a00_0001, mask: 0xff00_00ff }]],
+        ),
         (DPORT, "==", "80", &["proto", "dport"], vec![vec![Exact(6), Exact(80)]]),
-        (DPORT, "!=", "80", &["proto", "dport"], vec![vec![Exact(6), range(0, 79)], vec![Exact(6), range(81, 65535)]]),
-        (DPORT, "==", r#"{"set": [22, {"range": [80, 90]}]}"#, &["dport"], vec![vec![Exact(22)], vec![range(80, 90)]]),
+        (
+            DPORT,
+            "!=",
+            "80",
+            &["proto", "dport"],
+            vec![vec![Exact(6), range(0, 79)], vec![Exact(6), range(81, 65535)]],
+        ),
+        (
+            DPORT,
+            "==",
+            r#"{"set": [22, {"range": [80, 90]}]}"#,
+            &["dport"],
+            vec![vec![Exact(22)], vec![range(80, 90)]],
+        ),
         (DPORT, ">=", "1024", &["dport"], vec![vec![range(1024, 65535)]]),
         (DPORT, "<", "1024", &["dport"], vec![vec![range(0, 1023)]]),
         (ANY_DPORT, "==", "53", &["proto", "dport"], vec![vec![Any, Exact(53)]]),
         (PROTOCOL, "==", r#"{"set": ["tcp", 17]}"#, &["proto"], vec![vec![Exact(6)], vec![Exact(17)]]),
         (&masked_flags, "==", r#""syn""#, &["tcp_flags"], vec![vec![Ternary { value: 2, mask: 0x17 }]]),
-        (FLAGS, "in", r#"["syn", "ack"]"#, &["tcp_flags"], vec![vec![Ternary { value: 2, mask: 2 }], vec![Ternary { value: 16, mask: 16 }]]),
+        (
+            FLAGS,
+            "in",
+            r#"["syn", "ack"]"#,
+            &["tcp_flags"],
+            vec![vec![Ternary { value: 2, mask: 2 }], vec![Ternary { value: 16, mask: 16 }]],
+        ),
         (FLAGS, "!", r#"["syn", "ack"]"#, &["tcp_flags"], vec![vec![Ternary { value: 0, mask: 18 }]]),
         (FLAGS, "==", r#"{"|": ["syn", "ack"]}"#, &["tcp_flags"], vec![vec![Exact(18)]]),
-        (&concat, "==", r#"{"set": [{"concat": ["10.0.0.1", 80]}, {"concat": [{"prefix": {"addr": "11.0.0.0", "len": 8}}, {"range": [1, 9]}]}]}"#, &["src", "dport"], vec![vec![Exact(0x0a00_0001), Exact(80)], vec![Prefix { value: 0x0b00_0000, length: 8 }, range(1, 9)]]),
+        (
+            &concat,
+            "==",
+            r#"{"set": [{"concat": ["10.0.0.1", 80]}, {"concat": [{"prefix": {"addr": "11.0.0.0", "len": 8}}, {"range": [1, 9]}]}]}"#,
+            &["src", "dport"],
+            vec![
+                vec![Exact(0x0a00_0001), Exact(80)],
+                vec![Prefix { value: 0x0b00_0000, length: 8 }, range(1, 9)],
+            ],
+        ),
         (ether, "==", r#""02:00:00:00:00:01""#, &["src_mac"], vec![vec![Exact(0x0200_0000_0001)]]),
         (icmp, "==", r#""echo-request""#, &["proto", "icmp_type"], vec![vec![Exact(1), Exact(8)]]),
-        (r#"{"meta": {"key": "iifname"}}"#, "==", r#"{"set": ["b", "a"]}"#, &["in_port"], vec![vec![Exact(1)], vec![Exact(2)]]),
+        (
+            r#"{"meta": {"key": "iifname"}}"#,
+            "==",
+            r#"{"set": ["b", "a"]}"#,
+            &["in_port"],
+            vec![vec![Exact(1)], vec![Exact(2)]],
+        ),
         (r#"{"meta": {"key": "nfproto"}}"#, "==", r#""ipv4""#, &["src"], vec![vec![Any]]),
     ];
     for (left, op, right, names, expected) in cases {
         let set = read_rules(&[matching(left, op, right)], &Options::default()).unwrap();
         let columns: Vec<usize> = names.iter().map(|name| set.column(name).expect(name)).collect();
-        let seen: Vec<Vec<Field>> =
-            set.rules.iter().map(|rule| columns.iter().map(|column| rule.rule.fields[*column]).collect()).collect();
+        let seen: Vec<Vec<Field>> = set
+            .rules
+            .iter()
+            .map(|rule| columns.iter().map(|column| rule.rule.fields[*column]).collect())
+            .collect();
         assert_eq!(seen, expected, "{left} {op} {right}");
     }
 }
@@ -84,7 +151,10 @@ fn each_match_has_its_column() {
 #[test]
 fn headers_of_the_other_family_never_fit() {
     let six = r#"{"payload": {"protocol": "ip6", "field": "saddr"}}"#;
-    let rules = [matching(six, "!=", r#""2001:db8::1""#), matching(r#"{"meta": {"key": "nfproto"}}"#, "==", r#""ipv6""#)];
+    let rules = [
+        matching(six, "!=", r#""2001:db8::1""#),
+        matching(r#"{"meta": {"key": "nfproto"}}"#, "==", r#""ipv6""#),
+    ];
     assert_eq!(read_rules(&rules, &Options::default()).unwrap().rules.len(), 0);
     let options = Options { family: Family::V6, ..Options::default() };
     assert_eq!(read_rules(&rules, &options).unwrap().rules.len(), 3);
@@ -94,10 +164,18 @@ fn headers_of_the_other_family_never_fit() {
 #[test]
 fn jumps_and_returns_decide_together() {
     let inside = r#"{"prefix": {"addr": "10.0.0.0", "len": 8}}"#;
-    let from = |verdict: &str| format!("{{\"match\": {{\"op\": \"==\", \"left\": {SADDR}, \"right\": {inside}}}}}, {verdict}");
+    let from = |verdict: &str| {
+        format!("{{\"match\": {{\"op\": \"==\", \"left\": {SADDR}, \"right\": {inside}}}}}, {verdict}")
+    };
     let rules = [
-        rule("x", "{\"match\": {\"op\": \"==\", \"left\": {\"meta\": {\"key\": \"l4proto\"}}, \"right\": \"udp\"}}, {\"return\": null}"),
-        rule("x", "{\"counter\": {\"packets\": 1, \"bytes\": 2}}, {\"log\": null}, {\"reject\": {\"type\": \"tcp reset\"}}"),
+        rule(
+            "x",
+            "{\"match\": {\"op\": \"==\", \"left\": {\"meta\": {\"key\": \"l4proto\"}}, \"right\": \"udp\"}}, {\"return\": null}",
+        ),
+        rule(
+            "x",
+            "{\"counter\": {\"packets\": 1, \"bytes\": 2}}, {\"log\": null}, {\"reject\": {\"type\": \"tcp reset\"}}",
+        ),
         rule("forward", &from("{\"jump\": {\"target\": \"x\"}}")),
         rule("forward", "{\"accept\": null}"),
     ];
@@ -114,7 +192,10 @@ fn jumps_and_returns_decide_together() {
 fn the_exact_place_is_named() {
     let statement = |text: &str| rule("forward", text);
     for (rule, part) in [
-        (matching(r#"{"ct": {"key": "state"}}"#, "in", r#""new""#), "what is known of the packet's connection"),
+        (
+            matching(r#"{"ct": {"key": "state"}}"#, "in", r#""new""#),
+            "what is known of the packet's connection",
+        ),
         (matching(r#"{"meta": {"key": "mark"}}"#, "==", "1"), "`meta mark`"),
         (matching(r#"{"payload": {"protocol": "ip", "field": "ttl"}}"#, "==", "1"), "`ip ttl`"),
         (matching(r#"{"fib": {"result": "oif"}}"#, "==", "1"), "asks this machine"),
@@ -136,10 +217,18 @@ fn the_exact_place_is_named() {
         let error = read_rules(&[rule.clone()], &Options::default()).expect_err(&rule);
         assert_eq!(error.line, 6, "{rule}: {error}");
         let start = rule.find("\"expr\": [").unwrap() + 10;
-        assert!(error.column as usize >= start || part.contains("only counts") || part.contains("writes a log"), "{error}");
+        assert!(
+            error.column as usize >= start || part.contains("only counts") || part.contains("writes a log"),
+            "{error}"
+        );
         assert!(error.what.contains(part), "{rule}: {error}");
     }
-    for (text, part) in [("", "no ruleset"), ("[]", "no ruleset"), ("{\"nftables\": [7]}", "no object"), ("{\"nftables\": []}", "no chain `forward`")] {
+    for (text, part) in [
+        ("", "no ruleset"),
+        ("[]", "no ruleset"),
+        ("{\"nftables\": [7]}", "no object"),
+        ("{\"nftables\": []}", "no chain `forward`"),
+    ] {
         let error = read(text.as_bytes(), &Options::default()).expect_err(text);
         assert!(error.what.contains(part), "{text}: {error}");
     }
@@ -147,7 +236,10 @@ fn the_exact_place_is_named() {
 
 #[test]
 fn rules_are_left_out_only_if_that_is_wanted() {
-    let rules = [matching(r#"{"ct": {"key": "state"}}"#, "in", r#"["established", "related"]"#), matching(DPORT, "==", "80")];
+    let rules = [
+        matching(r#"{"ct": {"key": "state"}}"#, "in", r#"["established", "related"]"#),
+        matching(DPORT, "==", "80"),
+    ];
     let lenient = read_rules(&rules, &Options { lenient: true, ..Options::default() }).unwrap();
     assert_eq!((lenient.rules.len(), lenient.refused.len()), (1, 1));
     let first = read_rules(&rules, &Options { first_packets: true, ..Options::default() }).unwrap();
@@ -181,14 +273,24 @@ fn rule_sets() -> impl Strategy<Value = RuleSet> {
     let port = || prop::option::of((any::<u16>(), any::<u16>()));
     let address = || prop::option::of((any::<u32>(), 0u8..=32, any::<bool>()));
     let kind = 0u8..5;
-    let one = (address(), address(), port(), port(), kind, any::<(u8, u8)>(), prop::option::of(0u8..4), any::<bool>());
+    let one = (
+        address(),
+        address(),
+        port(),
+        port(),
+        kind,
+        any::<(u8, u8)>(),
+        prop::option::of(0u8..4),
+        any::<bool>(),
+    );
     let region = |(src, dst, sport, dport, kind, (value, mask), interface, allow): Draft| {
         let mut region = Region::any(Family::V4);
         let prefix = |(bits, length, under_mask): (u32, u8, bool)| {
             let mask = if under_mask { 0xff00_00ff } else { !(address::host_mask(32, length) as u32) };
             Set::masked(32, (bits & mask).into(), mask.into())
         };
-        let range = |(one, other): (u16, u16)| Set::Range { low: one.min(other).into(), high: one.max(other).into() };
+        let range =
+            |(one, other): (u16, u16)| Set::Range { low: one.min(other).into(), high: one.max(other).into() };
         for (part, set) in [
             (Part::Source, src.map(prefix)),
             (Part::Destination, dst.map(prefix)),
@@ -198,7 +300,16 @@ fn rule_sets() -> impl Strategy<Value = RuleSet> {
             (Part::TcpFlags, (kind == 1).then(|| Set::masked(8, (value & mask).into(), mask.into()))),
             (Part::IcmpType, (kind == 3).then(|| Set::exact(value.into()))),
             (Part::IcmpCode, (kind == 3).then(|| Set::Range { low: 0, high: mask.into() })),
-            (Part::InPort, interface.map(|number| if number == 3 { Set::Range { low: 0, high: 1 } } else { Set::exact(u128::from(number) + 1) })),
+            (
+                Part::InPort,
+                interface.map(|number| {
+                    if number == 3 {
+                        Set::Range { low: 0, high: 1 }
+                    } else {
+                        Set::exact(u128::from(number) + 1)
+                    }
+                }),
+            ),
         ] {
             // Ports and ICMP fields share their bytes in a packet, so no rule asks for both.
             let ports = matches!(part, Part::SourcePort | Part::DestinationPort);
@@ -209,7 +320,13 @@ fn rule_sets() -> impl Strategy<Value = RuleSet> {
         (region, allow)
     };
     (prop::collection::vec(one.prop_map(region), 1..8), any::<bool>()).prop_map(|(regions, default)| {
-        let decision = |(line, (region, allow))| Decision { region, allow: Some(allow), log: false, line, text: "".into() };
+        let decision = |(line, (region, allow))| Decision {
+            region,
+            allow: Some(allow),
+            log: false,
+            line,
+            text: "".into(),
+        };
         let mut rules = RuleSet::of(Family::V4, (1..).zip(regions).map(decision).collect(), Some(default));
         rules.interfaces = ["eth0", "lo", "ppp0"].map(str::to_owned).to_vec();
         rules

@@ -84,7 +84,8 @@ pub(super) fn mac(text: &str) -> Option<u128> {
 /// The values of a column that a value, a range or a prefix means.
 pub(super) fn set(value: &Value, part: Part, family: Family) -> Option<Set> {
     let object = value.as_object();
-    if let Some([low, high]) = object.and_then(|object| object.get("range")?.as_array()).map(|ends| &ends[..]) {
+    if let Some([low, high]) = object.and_then(|object| object.get("range")?.as_array()).map(|ends| &ends[..])
+    {
         let (low, high) = (number(low, part, family)?, number(high, part, family)?);
         return (low <= high).then_some(Set::Range { low, high });
     }

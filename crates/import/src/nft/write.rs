@@ -114,14 +114,24 @@ fn check_names(rules: &RuleSet, layout: &Layout) -> Result<(), ImportError> {
     for name in [&layout.table, &layout.chain, &layout.hook] {
         if !identifier(name) {
             let what = format!("`{}` is no name for nftables", shown(name));
-            return Err(ImportError::new(1, 1, what, "start it with a letter, and go on with letters, digits and `_`"));
+            return Err(ImportError::new(
+                1,
+                1,
+                what,
+                "start it with a letter, and go on with letters, digits and `_`",
+            ));
         }
     }
     for name in &rules.interfaces {
         let plain = name.bytes().all(|byte| byte.is_ascii_graphic() && !matches!(byte, b'"' | b'\\' | b'*'));
         if name.is_empty() || name.len() > LONGEST_INTERFACE || !plain {
             let what = format!("`{}` is no name of an interface", shown(name));
-            return Err(ImportError::new(1, 1, what, "Linux takes at most 15 characters, and no blanks or quotes"));
+            return Err(ImportError::new(
+                1,
+                1,
+                what,
+                "Linux takes at most 15 characters, and no blanks or quotes",
+            ));
         }
     }
     Ok(())
