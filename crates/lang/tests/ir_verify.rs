@@ -85,7 +85,9 @@ fn every_operation_used_rightly_passes() {
             %10:64 = now
             raise e0(%5) after %10
             %11:12 = const 4095
-            emit p0(%5, %11) tail %5 port %7
+            emit p0(%5, %11) tail %5 limit %5 port %7
+            %18:16 = checksum %0, 14 more %5
+            %19:16 = checksum %0, 13
             copy %7
             %12:16 = in_port
             %13:32 = wire_length
@@ -128,6 +130,23 @@ fn declarations() {
     fails_when(|program| program.templates[0].holes[1].bit = u32::MAX, Fault::HoleOutside(0));
     fails_when(|program| program.templates[0].holes[1].width = 0, Fault::HoleOutside(0));
     fails_when(|program| program.templates[0].holes[1].bit = 31, Fault::HolesOverlap(0));
+    let sum = Sum { at: 4, from: 2, end: None, besides: vec![(0, 3)], ..Sum::default() };
+    let mut sound = program_of("b0: flood");
+    assert!(sound.templates[0].bytes.len() >= 6);
+    sound.templates[0].sums = vec![sum.clone(), Sum { end: Some(6), ..sum.clone() }];
+    assert_eq!(faults(&sound), []);
+    let length = sound.templates[0].bytes.len() as u32;
+    for wrong in [
+        Sum { at: length - 1, ..sum.clone() },
+        Sum { at: u32::MAX, ..sum.clone() },
+        Sum { from: length + 1, ..sum.clone() },
+        Sum { end: Some(1), ..sum.clone() },
+        Sum { end: Some(length + 1), ..sum.clone() },
+        Sum { besides: vec![(0, 2), (1, length)], ..sum.clone() },
+        Sum { besides: vec![(u32::MAX, u32::MAX)], ..sum },
+    ] {
+        fails_when(|program| program.templates[0].sums = vec![wrong], Fault::SumOutside(0));
+    }
     fails_when(|program| program.events[0].handler = 0, Fault::NoSuchHandler(0));
     fails_when(|program| program.events[0].handler = 3, Fault::NoSuchHandler(3));
     fails_when(|program| program.events[0].handler = 2, Fault::HandlerParams(0));
@@ -261,6 +280,10 @@ fn shapes_of_instructions() {
         ("emit p0(%0, %1) port %1", wide(1, 12)),
         ("%4:12 = const 1 emit p0(%0, %4) port %0", wide(0, 16)),
         ("%4:12 = const 1 emit p0(%0, %4) tail %1 port %1", wide(1, 32)),
+        ("%4:12 = const 1 emit p0(%0, %4) limit %1 port %1", wide(1, 32)),
+        ("%4:16 = checksum %1, 0", wide(1, 32)),
+        ("%4:16 = checksum %0, 0 more %1", wide(1, 32)),
+        ("%4:32 = checksum %0, 0", wide(4, 16)),
         ("header l0 at %1 \"x\"", wide(1, 32)),
         ("%4:8 = load %0 + 0, 0 proven 1", Fault::AccessSize(0)),
         ("%4:16 = load %1 + 0, 2 proven 2", wide(1, 32)),
@@ -291,6 +314,7 @@ fn handlers_know_no_packet() {
         ("%1:16 = in_port done", 0),
         ("%1:32 = wire_length done", 0),
         ("%1:32 = captured done", 0),
+        ("%1:16 = checksum %0, 0 done", 0),
         ("header l0 at %0 \"x\" done", 0),
         ("%1:16 = const 1 copy %1 done", 1),
         ("%1:16 = const 1 %2:12 = const 1 emit p0(%0, %2) tail %0 port %1 done", 2),
@@ -386,6 +410,18 @@ fn accesses_need_proof() {
         &case("need %0 + 99 ok b1 short b2 b1: %1:16 = load %0 + 4294967295, 2 proven 99 flood b2: flood"),
         "f0 b1 0",
         not_proven(4_294_967_297, 99),
+    );
+    // A sum needs proof of all its known bytes, and those behind them begin with a new pair.
+    passes(&case("need %0 + 14 ok b1 short b2 b1: %1:16 = checksum %0, 14 more %8 flood b2: flood"));
+    fails(
+        &case("need %0 + 14 ok b1 short b2 b1: %1:16 = checksum %0, 15 flood b2: flood"),
+        "f0 b1 0",
+        not_proven(15, 14),
+    );
+    fails(
+        &case("need %0 + 14 ok b1 short b2 b1: %1:16 = checksum %0, 13 more %8 flood b2: flood"),
+        "f0 b1 0",
+        Fault::OddSum(13),
     );
     // Facts hold further on, and the larger of two holds.
     passes(&case(
