@@ -2,14 +2,15 @@
 //!
 //! The idea: in groups of [`GROUP`], first all keys are hashed and their windows of tags fetched; then the tags tell for each key the
 //! slot it must lie in or that it is not there, and the slots are fetched; then keys are compared. Only what the tags could not settle
-//! (fewer than one key in fifty, with half of the slots taken) is looked for slot by slot.
+//! (about one key in fifty, with half of the slots taken) is looked for slot by slot.
 
 use super::generation::{Generation, same};
 use super::table::HashTable;
 use super::tags::{Sight, Tags};
 
-/// Keys in flight. Two accesses each more than fill the processor's queues, and the group's notes fit the nearest cache.
-const GROUP: usize = 64;
+/// Keys in flight. A step ends by waiting for its last access, so the more keys share that wait the better, as long as their notes
+/// stay in the nearest cache.
+const GROUP: usize = 256;
 
 /// The slot of a key that is not there.
 const ABSENT: u32 = u32::MAX;

@@ -1,19 +1,19 @@
 //! One byte a slot that says, without looking at the slot, whether a key may lie there: the index of bulk lookups.
 //!
-//! The idea: an entry lies at its home slot or soon after it, and the tags of sixteen slots in a row are compared at once. So a
+//! The idea: an entry lies at its home slot or soon after it, and the tags of eight slots in a row are compared at once. So a
 //! bulk lookup knows the slot before it has read any, fetches just that one, and hardly ever has to guess at a branch: that, more
 //! than the fetching, is what makes it faster than single ones, which look at slots one after the other and leave the tags alone.
 //!
 //! ```text
 //! byte i: 0 = slot i is empty; otherwise the highest 8 bits of the hash of its key, 1 for 0
-//! byte slots + i, for i < 15: the same as byte i, so that sixteen in a row can be read at any slot
+//! byte slots + i, for i < 7: the same as byte i, so that eight in a row can be read at any slot
 //! ```
 
 use super::memory::{Lines, prefetch};
 use super::slots::NoMemory;
 
 /// Slots that are compared at once; no table has fewer.
-pub(super) const WINDOW: usize = 16;
+pub(super) const WINDOW: usize = 8;
 
 /// The tags of so many slots.
 pub(super) struct Tags {
@@ -75,23 +75,25 @@ impl Tags {
         else {
             return Sight::Likely(0);
         };
-        let equal = equal(window, tag);
-        if equal != 0 {
-            return Sight::Likely(equal.trailing_zeros() as usize);
+        match first_equal(window, tag) {
+            Some(behind) => Sight::Likely(behind),
+            // Every entry lies before the first empty slot behind its home, so an empty one in sight ends the search.
+            None if first_equal(window, 0).is_some() => Sight::Absent,
+            None => Sight::Likely(0),
         }
-        // Every entry lies before the first empty slot behind its home, so an empty one in sight ends the search.
-        if window.contains(&0) { Sight::Absent } else { Sight::Likely(0) }
     }
 }
 
-/// A bit for each byte of the window that is `tag`.
+/// The place of the first byte of the window that is `tag`.
+///
+/// The idea: a byte of the difference is zero where both are equal, and subtracting one from every byte borrows into its highest bit
+/// only there or behind such a byte ("Hacker's Delight", section 6-1); so the lowest such bit tells the first equal byte exactly.
 #[inline(always)]
-fn equal(window: &[u8; WINDOW], tag: u8) -> u16 {
-    let mut bits = 0;
-    for (i, byte) in window.iter().enumerate() {
-        bits |= u16::from(*byte == tag) << i;
-    }
-    bits
+fn first_equal(window: &[u8; WINDOW], tag: u8) -> Option<usize> {
+    const ONES: u64 = u64::MAX / 255;
+    let difference = u64::from_le_bytes(*window) ^ (ONES * u64::from(tag));
+    let borrowed = difference.wrapping_sub(ONES) & !difference & (ONES << 7);
+    (borrowed != 0).then_some(borrowed.trailing_zeros() as usize / 8)
 }
 
 #[cfg(test)]
@@ -100,20 +102,35 @@ mod tests {
 
     #[test]
     fn windows_wrap_and_end_at_an_empty_slot() {
-        let mut tags = Tags::new(16).expect("room for 31 bytes");
+        let mut tags = Tags::new(16).expect("room for 23 bytes");
         assert_eq!(tags.sight(15, 7), Sight::Absent);
         tags.set(2, 7);
         assert_eq!(tags.sight(15, 7), Sight::Likely(3), "across the end");
         assert_eq!(tags.sight(2, 7), Sight::Likely(0));
-        assert_eq!(tags.sight(3, 7), Sight::Likely(15), "the slot before, all round");
+        assert_eq!(tags.sight(3, 7), Sight::Absent, "behind it");
         assert_eq!(tags.sight(2, 8), Sight::Absent);
         tags.copy(2, 9);
         tags.set(2, 0);
-        assert_eq!(tags.sight(0, 7), Sight::Likely(9));
+        assert_eq!(tags.sight(2, 7), Sight::Likely(7));
+        assert_eq!(tags.sight(1, 7), Sight::Absent, "out of sight, but past an empty slot");
         for slot in 0..16 {
             tags.set(slot, 9);
         }
-        assert_eq!(tags.sight(5, 7), Sight::Likely(0), "no empty slot in sight: it has to be looked for");
+        assert_eq!(tags.sight(12, 7), Sight::Likely(0), "no empty slot in sight: it has to be looked for");
+    }
+
+    #[test]
+    fn the_first_equal_byte_is_found_among_bytes_like_it() {
+        let mut random = crate::generate::Random::new(1);
+        for _ in 0..2000 {
+            // Few different bytes, so that many are equal or off by one.
+            let window: [u8; WINDOW] =
+                std::array::from_fn(|_| [0, 1, 2, 127, 128, 255][random.below(6) as usize]);
+            for tag in [0, 1, 2, 3, 127, 128, 129, 255] {
+                let expected = window.iter().position(|byte| *byte == tag);
+                assert_eq!(first_equal(&window, tag), expected, "{window:?} {tag}");
+            }
+        }
     }
 
     #[test]

@@ -37,7 +37,7 @@ fn operations() -> impl Strategy<Value = Vec<Operation>> {
         2 => Just(Operation::Expire),
         1 => prop_oneof![8 => 0..24usize, 2 => 24..300usize, 1 => Just(MAX_CAPACITY + 1)].prop_map(Operation::Resize),
         1 => Just(Operation::MoveSome),
-        1 => (prop::collection::vec(0..24u64, 0..70), any::<bool>()).prop_map(|(keys, marks)| Operation::Bulk(keys, marks)),
+        1 => (prop::collection::vec(0..24u64, 0..300), any::<bool>()).prop_map(|(keys, marks)| Operation::Bulk(keys, marks)),
     ];
     prop::collection::vec(operation, 1..300)
 }
