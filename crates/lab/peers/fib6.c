@@ -81,21 +81,26 @@ static size_t update(struct bytes bytes)
 {
 	const struct route6 *changes = (const struct route6 *)bytes.data;
 	size_t count = bytes.length / sizeof(*changes);
-	for (size_t i = 0; i < count; i++)
+	for (size_t i = 0; i < count; i++) {
+		int code = 0;
 		if (changes[i].hop == NONE)
-			rte_fib6_delete(fib, changes[i].address, (uint8_t)changes[i].length);
-		else if (rte_fib6_add(fib, changes[i].address, (uint8_t)changes[i].length, changes[i].hop))
-			fail("rte_fib6_add", rte_strerror(rte_errno));
+			code = rte_fib6_delete(fib, changes[i].address, (uint8_t)changes[i].length);
+		else
+			code = rte_fib6_add(fib, changes[i].address, (uint8_t)changes[i].length, changes[i].hop);
+		if (code)
+			fail("a change", strerror(-code));
+	}
 	return count;
 }
 
-// How many groups of 256 are set aside: rte_fib6 reserves one for every byte of a route behind the third, also where routes share them.
+// How many groups of 256 are set aside: rte_fib6 reserves one for every byte of a route behind the third, also where routes share
+// them, and loses some of what it reserved when routes come and go.
 static uint32_t tables_of_8(const struct route6 *routes, size_t count)
 {
 	uint32_t groups = 0;
 	for (size_t i = 0; i < count; i++)
 		groups += routes[i].length > 24 ? (routes[i].length - 24 + 7) / 8 : 0;
-	return groups + groups / 8 + 1024;
+	return groups + groups / 8 + 65536;
 }
 
 int main(int count, char **arguments)

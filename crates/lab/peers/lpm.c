@@ -79,11 +79,15 @@ static size_t update(struct bytes bytes)
 {
 	const struct route *changes = (const struct route *)bytes.data;
 	size_t count = bytes.length / sizeof(*changes);
-	for (size_t i = 0; i < count; i++)
+	for (size_t i = 0; i < count; i++) {
+		int code = 0;
 		if (changes[i].hop == NONE)
-			rte_lpm_delete(lpm, changes[i].address, (uint8_t)changes[i].length);
-		else if (rte_lpm_add(lpm, changes[i].address, (uint8_t)changes[i].length, changes[i].hop))
-			fail("rte_lpm_add", rte_strerror(rte_errno));
+			code = rte_lpm_delete(lpm, changes[i].address, (uint8_t)changes[i].length);
+		else
+			code = rte_lpm_add(lpm, changes[i].address, (uint8_t)changes[i].length, changes[i].hop);
+		if (code)
+			fail("a change", strerror(-code));
+	}
 	return count;
 }
 

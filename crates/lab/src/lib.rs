@@ -19,11 +19,11 @@ mod tables;
 mod traffic;
 pub mod twins;
 
+pub use self::tables::{TableKind, TablesPlan};
 pub use counts::Counts;
 pub use experiment::{Experiment, Figure, Other, Row};
 pub use machine::Machine;
 pub use page::page;
 pub use plan::{Kind, Length, Plan, pin, run};
 pub use programs::{PROGRAMS, compiled};
-pub use self::tables::{TableKind, TablesPlan};
 pub use traffic::{Capture, LabError, Traffic};

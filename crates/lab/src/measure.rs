@@ -305,7 +305,14 @@ mod tests {
         ];
         let mut workload = Workload::new(segments(600), Order::Replay, 5);
         let length = Length::Repeat(2);
-        let plan = Plan { kinds: Vec::new(), captures: Vec::new(), runs: 3, length, quick: true, tables: TablesPlan::default() };
+        let plan = Plan {
+            kinds: Vec::new(),
+            captures: Vec::new(),
+            runs: 3,
+            length,
+            quick: true,
+            tables: TablesPlan::default(),
+        };
         rounds(&mut workload, &mut [(Group::new(contenders), 5)], &plan).remove(0)
     }
 

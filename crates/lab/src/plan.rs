@@ -2,8 +2,8 @@
 
 use crate::experiment::Experiment;
 use crate::machine::Machine;
-use crate::traffic::{Capture, LabError};
 use crate::tables::TablesPlan;
+use crate::traffic::{Capture, LabError};
 use crate::{compile, decode, learn, operations, switch_apps, tables};
 
 /// An experiment.
@@ -94,8 +94,7 @@ pub fn run(
 ) -> Result<Vec<Experiment>, LabError> {
     let mut experiments = Vec::new();
     for kind in &plan.kinds {
-        let mut mode =
-            "one thread, packets in memory, native code unless a row says otherwise".to_owned();
+        let mut mode = "one thread, packets in memory, native code unless a row says otherwise".to_owned();
         let (mut runs, mut length) = (plan.runs, plan.length.line());
         let rows = match kind {
             Kind::SwitchApps => switch_apps::rows(plan, progress)?,

@@ -4,7 +4,14 @@ use lab::{Capture, Experiment, Kind, Length, Machine, Plan, TablesPlan};
 use serde_json::Value;
 
 fn plan(kind: Kind) -> Plan {
-    Plan { kinds: vec![kind], captures: Capture::defaults(), runs: 2, length: Length::Repeat(2), quick: true, tables: TablesPlan::default() }
+    Plan {
+        kinds: vec![kind],
+        captures: Capture::defaults(),
+        runs: 2,
+        length: Length::Repeat(2),
+        quick: true,
+        tables: TablesPlan::default(),
+    }
 }
 
 fn run(kind: Kind) -> Experiment {
@@ -24,6 +31,49 @@ fn keys(value: &Value) -> Vec<&str> {
     let mut keys: Vec<&str> = value.as_object().expect("an object").keys().map(String::as_str).collect();
     keys.sort_unstable();
     keys
+}
+
+#[test]
+fn other_libraries_answer_alike_or_are_named_as_absent() {
+    let machine = Machine { command: "a test".into(), ..Machine::describe("", "") };
+    let tables = TablesPlan { peers: true, ..TablesPlan::default() };
+    let experiments = lab::run(&Plan { tables, ..plan(Kind::Tables) }, &machine, &mut |_| ());
+    let experiment = experiments.expect("the experiment runs").remove(0);
+    for row in &experiment.rows {
+        assert!(row.ours.is_some(), "{}: {}", row.case, row.what);
+    }
+    let mode = &experiment.machine.mode;
+    let (present, absent) = mode.split_once("; absent: ").expect("who is there, and who is not");
+    let held = |name: &str| {
+        experiment.rows.iter().filter_map(|row| row.other.as_ref()).any(|other| other.name.starts_with(name))
+    };
+    for library in ["rte_fib", "rte_lpm", "rte_fib6", "rte_hash", "rte_acl", "Hyperscan"] {
+        let there = present.contains(&format!("{library} of "));
+        assert_ne!(there, absent.contains(&format!("{library} (")), "{library}: {mode}");
+        assert_eq!(there, held(library), "{library}");
+    }
+    assert!(held("aho-corasick DFA") && held("daachorse"), "crates are always there");
+}
+
+#[test]
+fn tables_of_every_kind() {
+    let experiment = run(Kind::Tables);
+    for (table, whats) in [
+        ("IPv4 of 9000 prefixes (generated), uniform", &["bulk", "single"][..]),
+        ("IPv6 of 1600 prefixes (generated), Zipf", &["bulk", "single"]),
+        ("IPv4 of 9000 prefixes (generated), changes", &["withdraw, announce"]),
+        ("200 rules (fw generated), trace order", &["bulk", "single"]),
+        ("200 rules (acl generated), change of one rule", &["time"]),
+        ("exact table of 4096 keys of 16 bytes, Zipf", &["bulk", "single"]),
+        ("300 patterns (generated), payload generated", &["all matches", "time", "size"]),
+    ] {
+        for what in whats {
+            let found = experiment.rows.iter().any(|row| row.case.starts_with(table) && row.what == *what);
+            assert!(found, "{table}: {what}");
+        }
+    }
+    assert!(experiment.machine.mode.ends_with("no peers"), "{}", experiment.machine.mode);
+    assert!(experiment.rows.iter().all(|row| row.other.is_none()));
 }
 
 #[test]

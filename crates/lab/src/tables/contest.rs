@@ -7,9 +7,9 @@ use std::hint::black_box;
 /// The answer where nothing is found.
 pub(crate) const NONE: u32 = u32::MAX;
 /// Batches in which contenders look up in bulk. The better one of each counts.
-const BATCHES: [usize; 2] = [32, 256];
-/// Queries that a contender looks up one at a time are taken from memory in such batches.
-const SINGLE: usize = 256;
+const BATCHES: [usize; 2] = [32, BATCH_MAX];
+/// The largest batch. Queries that a contender looks up one at a time are taken from memory in such batches, too.
+pub(crate) const BATCH_MAX: usize = 256;
 
 /// Something that answers a list of queries that it knows.
 pub(crate) trait Contender {
@@ -71,8 +71,11 @@ pub(crate) struct InProcess<'a, K> {
     name: String,
     keys: &'a [K],
     stride: usize,
-    look: Box<dyn FnMut(&[K], &mut [u32]) + 'a>,
+    look: Box<Look<'a, K>>,
 }
+
+/// Answers the queries of a slice in order.
+type Look<'a, K> = dyn FnMut(&[K], &mut [u32]) + 'a;
 
 /// One contender with one size of batches, and its runs.
 struct Lane {
@@ -115,7 +118,7 @@ impl<K> Contender for InProcess<'_, K> {
 
     fn answers(&mut self) -> Result<Vec<u32>, String> {
         let mut answers = vec![NONE; self.keys.len() / self.stride];
-        let batch = BATCHES[1];
+        let batch = BATCH_MAX;
         for (keys, answers) in self.keys.chunks(batch * self.stride).zip(answers.chunks_mut(batch)) {
             (self.look)(keys, answers);
         }
@@ -184,7 +187,7 @@ impl Contest<'_> {
     fn run(&self, entries: &mut [Entry<'_>]) -> Result<Vec<Lane>, String> {
         let mut lanes = Vec::new();
         for (index, entry) in entries.iter_mut().enumerate() {
-            let batches: &[usize] = if entry.way == Way::Bulk { &BATCHES } else { &[SINGLE] };
+            let batches: &[usize] = if entry.way == Way::Bulk { &BATCHES } else { &[BATCH_MAX] };
             for &batch in batches {
                 let once = named(entry, |contender| contender.passes(batch, 1))?;
                 let passes = (self.seconds / once.seconds.max(1e-9)).ceil().clamp(1.0, 1e9) as u64;
@@ -198,7 +201,10 @@ impl Contest<'_> {
                 let entry = &mut entries[lane.entry];
                 let timed = named(entry, |contender| contender.passes(lane.batch, lane.passes))?;
                 if timed.sum != lane.sum.wrapping_mul(lane.passes) {
-                    return Err(format!("{} answers otherwise than before in a timed run", entry.contender.name()));
+                    return Err(format!(
+                        "{} answers otherwise than before in a timed run",
+                        entry.contender.name()
+                    ));
                 }
                 lane.rates.push(self.amount * lane.passes as f64 / timed.seconds.max(1e-9));
             }
@@ -226,7 +232,8 @@ impl Contest<'_> {
             best.extend(one);
         }
         best.sort_by(|a, b| b.1.median.total_cmp(&a.1.median));
-        let (ours, others): (Vec<_>, Vec<_>) = best.into_iter().partition(|(lane, _)| entries[lane.entry].ours);
+        let (ours, others): (Vec<_>, Vec<_>) =
+            best.into_iter().partition(|(lane, _)| entries[lane.entry].ours);
         let label = |lane: &Lane| {
             let name = entries[lane.entry].contender.name();
             if way == Way::Bulk { format!("{name}, batches of {}", lane.batch) } else { name.to_owned() }
@@ -241,10 +248,11 @@ impl Contest<'_> {
             // Labels hold commas only where they cannot be taken for parts of a case.
             let case = format!("{}, {}", self.case, label(lane).replace(", ", " in "));
             let against = if rank == 0 { &others[..] } else { &others[..others.len().min(1)] };
-            let mut goals = self.goals.to_vec();
+            let mut goals = if rank == 0 { self.goals.to_vec() } else { Vec::new() };
             for (lane, other) in against {
                 let name = entries[lane.entry].contender.name();
-                let goal = goals.iter().position(|(wanted, _)| way != Way::Single && name.starts_with(wanted));
+                let goal =
+                    goals.iter().position(|(wanted, _)| way != Way::Single && name.starts_with(wanted));
                 let what = match goal.map(|goal| goals.remove(goal)) {
                     Some((_, goal)) => format!("{what}; wanted: {goal}"),
                     None => what.to_owned(),
@@ -297,8 +305,15 @@ mod tests {
             entries.push(Entry::other(Way::Bulk, contender(name, *answer)));
         }
         let goals = [("", 1.1)];
-        let contest =
-            Contest { case: "halves", amount: 0.001, unit: "M/s", right, runs: 3, seconds: 0.0, goals: &goals };
+        let contest = Contest {
+            case: "halves",
+            amount: 0.001,
+            unit: "M/s",
+            right,
+            runs: 3,
+            seconds: 0.0,
+            goals: &goals,
+        };
         contest.rows(&mut entries)
     }
 
@@ -336,8 +351,15 @@ mod tests {
             calls += 1;
             answers.fill(if calls > 20 { calls } else { 0 });
         });
-        let contest =
-            Contest { case: "drift", amount: 1.0, unit: "M/s", right: &[], runs: 20, seconds: 0.0, goals: &[] };
+        let contest = Contest {
+            case: "drift",
+            amount: 1.0,
+            unit: "M/s",
+            right: &[],
+            runs: 20,
+            seconds: 0.0,
+            goals: &[],
+        };
         let rows = contest.rows(&mut [Entry::ours(Way::Single, drifting)]);
         assert!(rows[0].what.contains("drifting answers otherwise than before"), "{}", rows[0].what);
     }

@@ -6,9 +6,11 @@
 
 mod contest;
 mod exact;
+mod lpm;
 mod packets;
 mod patterns;
 mod peer;
+mod rules;
 
 use crate::experiment::{Better, Figure, Other, Row};
 use crate::plan::{Length, Plan};
@@ -23,9 +25,9 @@ use std::rc::Rc;
 /// The seed of all data that is made.
 const SEED: u64 = 1;
 /// The fewest runs of each figure, unless it is only to be seen that it works.
-const RUNS: usize = 7;
+const RUNS: usize = 11;
 /// The longest run, in seconds: many short ones in turn are steadier than few long ones.
-const SECONDS: f64 = 0.1;
+const SECONDS: f64 = 0.05;
 
 /// A kind of table.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -85,7 +87,8 @@ pub(crate) fn rows(plan: &Plan, progress: &mut dyn FnMut(&str)) -> Result<(Vec<R
     let all = [TableKind::Lpm, TableKind::Rules, TableKind::Exact, TableKind::Patterns];
     for kind in all.iter().filter(|kind| wanted.kinds.is_empty() || wanted.kinds.contains(kind)) {
         let some = match kind {
-            TableKind::Lpm | TableKind::Rules => Ok(Vec::new()),
+            TableKind::Lpm => lpm::rows(&mut bench, &wanted.routes, progress),
+            TableKind::Rules => rules::rows(&mut bench, &wanted.rules, progress),
             TableKind::Exact => exact::rows(&mut bench, progress),
             TableKind::Patterns => {
                 patterns::rows(&mut bench, wanted.patterns.as_deref(), wanted.payload.as_deref(), progress)
@@ -151,7 +154,14 @@ impl Bench {
 }
 
 /// One figure of ours that is held against single figures of others, or stands alone.
-fn held(case: &str, what: &str, unit: &str, ours: Figure, others: &[(String, f64)], better: Better) -> Vec<Row> {
+fn held(
+    case: &str,
+    what: &str,
+    unit: &str,
+    ours: Figure,
+    others: &[(String, f64)],
+    better: Better,
+) -> Vec<Row> {
     let row = || Row::alone(case, what, unit, Some(ours), None);
     if others.is_empty() {
         return vec![row()];
@@ -176,8 +186,7 @@ fn cost(case: &str, seconds: Figure, bytes: u64, peers: &[(Library, &Rc<RefCell<
     };
     let builds = each(&|peer| peer.build * 1e3);
     let sizes = each(&|peer| mebibytes(peer.bytes));
-    let mut rows =
-        held(&format!("{case}, build"), "time", "ms", scaled(seconds, 1e3), &builds, Better::Less);
+    let mut rows = held(&format!("{case}, build"), "time", "ms", scaled(seconds, 1e3), &builds, Better::Less);
     let size = mebibytes(bytes);
     let size = Figure { median: size, low: size, high: size };
     rows.extend(held(&format!("{case}, memory"), "size", "MiB", size, &sizes, Better::Less));

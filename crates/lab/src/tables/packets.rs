@@ -24,11 +24,6 @@ impl Payloads {
         starts.zip(&self.ends).map(|(start, end)| &self.bytes[start..*end])
     }
 
-    /// How many there are.
-    pub(super) fn len(&self) -> usize {
-        self.ends.len()
-    }
-
     /// Bytes of all together.
     pub(super) fn bytes(&self) -> usize {
         self.bytes.len()
@@ -96,6 +91,6 @@ mod tests {
         let mut payloads = Payloads::default();
         [&b"one"[..], b"", b"three"].iter().for_each(|bytes| payloads.push(bytes));
         assert_eq!(payloads.iter().collect::<Vec<_>>(), [&b"one"[..], b"three"]);
-        assert_eq!((payloads.len(), payloads.bytes()), (2, 8));
+        assert_eq!(payloads.bytes(), 8);
     }
 }

@@ -10,7 +10,7 @@ use std::collections::HashMap;
 use std::hint::black_box;
 use std::path::Path;
 use tables::generate::Random;
-use tables::generate::payload::{Literal, Literals, Payload, PayloadSpec, PatternsSpec};
+use tables::generate::payload::{Literal, Literals, PatternsSpec, Payload, PayloadSpec};
 use tables::patterns::{BloomScanner, Model, Pattern, Scanner};
 
 /// Payload that is searched, in bytes.
@@ -62,14 +62,16 @@ pub(super) fn rows(
     let mut others: Vec<(String, f64, f64)> = Vec::new();
 
     let folded = Folded::new(&patterns);
-    let peer = if bench.peers { bench.peer(Library::Hyperscan, &written(bench, &patterns)?, &[])? } else { None };
+    let peer =
+        if bench.peers { bench.peer(Library::Hyperscan, &written(bench, &patterns)?, &[])? } else { None };
     let crates = if bench.peers { Some(automata(&folded, &mut others)?) } else { None };
     let scanned = |haystack: &[u8]| {
         let mut tally = Tally::default();
         scanner.each(haystack, &mut |found| tally.add(found.pattern, found.end));
         tally
     };
-    let mut entries = vec![Entry::ours(Way::Scan, Scan { name: "scanner", payloads: &payloads, scan: scanned })];
+    let mut entries =
+        vec![Entry::ours(Way::Scan, Scan { name: "scanner", payloads: &payloads, scan: scanned })];
     if let Some(peer) = &peer {
         let data: Vec<u8> = payloads.iter().flat_map(|payload| piece(payload, false)).collect();
         let path = bench.workshop.write("payload", &data)?;
@@ -241,16 +243,7 @@ fn written(bench: &Bench, patterns: &[Pattern]) -> Result<std::path::PathBuf, St
 
 /// A file of literals: number, whether case is ignored, length, bytes in hexadecimal digits, and what follows.
 fn read(path: &Path) -> Result<Vec<Pattern>, String> {
-    let text = contents(path)?;
-    let text = String::from_utf8_lossy(&text);
-    let mut patterns = Vec::new();
-    for line in text.lines().filter(|line| !line.starts_with('#')) {
-        let words: Vec<&str> = line.split('\t').collect();
-        let byte = |at: usize| u8::from_str_radix(words[3].get(at..at + 2)?, 16).ok();
-        let bytes: Vec<u8> = (0..words[3].len()).step_by(2).filter_map(byte).collect();
-        patterns.push(Pattern { nocase: words[1] == "1", ..Pattern::anywhere(bytes) });
-    }
-    Ok(patterns)
+    import::literals::read(&contents(path)?).map_err(|error| format!("{}: {error}", path.display()))
 }
 
 fn made(count: usize) -> Vec<Pattern> {

@@ -258,7 +258,9 @@ impl Peer {
     }
 
     fn ask(&mut self, command: &str) -> Result<String, String> {
-        writeln!(self.input, "{command}").and_then(|()| self.input.flush()).map_err(|error| error.to_string())?;
+        writeln!(self.input, "{command}")
+            .and_then(|()| self.input.flush())
+            .map_err(|error| error.to_string())?;
         let line = self.line()?;
         match line.strip_prefix("failed ") {
             Some(why) => Err(why.to_owned()),

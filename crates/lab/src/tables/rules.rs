@@ -71,11 +71,8 @@ fn one(bench: &mut Bench, set: &Set, progress: &mut dyn FnMut(&str)) -> Result<V
         let data = bench.workshop.write("rules", &data)?;
         bench.peer(Library::Acl, &data, &[])?
     };
-    let linear = if large {
-        None
-    } else {
-        Some(Linear::build(&spec, &listed()).map_err(|error| error.to_string())?)
-    };
+    let linear =
+        if large { None } else { Some(Linear::build(&spec, &listed()).map_err(|error| error.to_string())?) };
 
     let headers = set.trace.len() / WIDTHS.len();
     let mut rows = Vec::new();
@@ -91,7 +88,8 @@ fn one(bench: &mut Bench, set: &Set, progress: &mut dyn FnMut(&str)) -> Result<V
         } else {
             order.iter().map(|place| set.right[*place]).collect()
         };
-        let bulk = InProcess::new("bulk", &queries, WIDTHS.len(), |keys, answers| table.find_bulk(keys, answers));
+        let bulk =
+            InProcess::new("bulk", &queries, WIDTHS.len(), |keys, answers| table.find_bulk(keys, answers));
         let single = InProcess::new("single", &queries, WIDTHS.len(), |keys, answers| {
             for (key, answer) in keys.chunks_exact(WIDTHS.len()).zip(answers) {
                 *answer = table.find_value(key);
@@ -112,7 +110,8 @@ fn one(bench: &mut Bench, set: &Set, progress: &mut dyn FnMut(&str)) -> Result<V
         rows.extend(bench.contest(&case, amount, "M/s", &right, &goals).rows(&mut entries));
 
         if let (Some(linear), "trace order") = (&linear, traffic) {
-            let some = &queries[..(JUDGED / 40 / set.rules.len().max(1)).clamp(1, order.len()) * WIDTHS.len()];
+            let some =
+                &queries[..(JUDGED / 40 / set.rules.len().max(1)).clamp(1, order.len()) * WIDTHS.len()];
             let search = InProcess::new("linear search", some, WIDTHS.len(), |keys, answers| {
                 for (key, answer) in keys.chunks_exact(WIDTHS.len()).zip(answers) {
                     *answer = linear.find(key).map_or(NONE, |hit| hit.value);
@@ -124,7 +123,7 @@ fn one(bench: &mut Bench, set: &Set, progress: &mut dyn FnMut(&str)) -> Result<V
         }
     }
     let peers: Vec<_> = peer.iter().map(|peer| (Library::Acl, peer)).collect();
-    let bytes = table.statistics().bytes;
+    let bytes = table.statistics().bytes as u64;
     rows.extend(cost(&case, seconds, bytes, &peers));
     rows.extend(changes(bench, &case, &mut table, &set.rules)?);
     Ok(rows)
@@ -207,7 +206,8 @@ fn found(paths: &[PathBuf]) -> Result<Vec<PathBuf>, String> {
 fn read(path: &Path) -> Result<Set, String> {
     let at = |path: &Path, error: import::ImportError| format!("{}: {error}", path.display());
     let set = import::classbench::read(&contents(path)?, &import::classbench::Options::default());
-    let rules: Vec<Rule> = set.map_err(|error| at(path, error))?.rules.into_iter().map(|one| one.rule).collect();
+    let rules: Vec<Rule> =
+        set.map_err(|error| at(path, error))?.rules.into_iter().map(|one| one.rule).collect();
     let beside = path.with_extension("trace");
     let headers = import::classbench::read_trace(&contents(&beside)?).map_err(|error| at(&beside, error))?;
     if rules.is_empty() || headers.is_empty() {
