@@ -6,6 +6,7 @@
 
 use super::frequency::{Frequency, KINDS};
 use super::image::{POSITIONS, WINDOW};
+use std::ops::Range;
 
 /// A string to find, as the filter sees it.
 #[derive(Clone, Debug)]
@@ -21,11 +22,12 @@ pub(super) struct Text {
 pub(super) struct Choice {
     /// Where in the string the window begins.
     pub(super) at: usize,
+    /// The bucket, counted among those that were given.
     bucket: usize,
 }
 
-/// What buckets let pass: for each group of eight and each position, a byte of bucket bits for each byte value.
-pub(super) type Shuffles = Vec<[[u8; 256]; POSITIONS]>;
+/// What eight buckets let pass: for each position, a byte of bucket bits for each byte value.
+pub(super) type Shuffle = [[u8; 256]; POSITIONS];
 
 /// Windows tried for a string: the rarest so many.
 const TRIED: usize = 6;
@@ -35,10 +37,15 @@ const OCCUR: f32 = 40.;
 /// Strings above which windows are moved once only, to bound the time of a build.
 const MANY: usize = 20_000;
 
-/// Chooses window and bucket for every string, in `groups` times eight buckets.
-pub(super) fn arrange(texts: &[&Text], groups: usize, frequency: &Frequency) -> (Vec<Choice>, Shuffles) {
+/// Chooses window and bucket for every string, among some of the buckets, and adds to `shuffles` what these let pass.
+pub(super) fn arrange(
+    texts: &[&Text],
+    among: Range<usize>,
+    frequency: &Frequency,
+    shuffles: &mut [Shuffle],
+) -> Vec<Choice> {
     let tried: Vec<Vec<(usize, f32)>> = texts.iter().map(|text| rarest(text, frequency)).collect();
-    let mut buckets = vec![Bucket::empty(); groups * 8];
+    let mut buckets = vec![Bucket::empty(); among.len()];
     let mut choices = vec![Choice::default(); texts.len()];
     for round in 0..if texts.len() > MANY { 2 } else { 5 } {
         for (at, text) in texts.iter().enumerate() {
@@ -49,8 +56,7 @@ pub(super) fn arrange(texts: &[&Text], groups: usize, frequency: &Frequency) -> 
             buckets[choices[at].bucket].put(text, choices[at].at, frequency);
         }
     }
-    let mut shuffles = vec![[[0u8; 256]; POSITIONS]; groups];
-    for (at, bucket) in buckets.iter().enumerate() {
+    for (at, bucket) in among.zip(&buckets) {
         for (position, byte) in (0..POSITIONS).flat_map(|position| (0..256).map(move |byte| (position, byte)))
         {
             if bucket.any[position] > 0 || bucket.held[position][byte] > 0 {
@@ -58,7 +64,7 @@ pub(super) fn arrange(texts: &[&Text], groups: usize, frequency: &Frequency) -> 
             }
         }
     }
-    (choices, shuffles)
+    choices
 }
 
 fn cheapest(text: &Text, tried: &[(usize, f32)], buckets: &[Bucket], frequency: &Frequency) -> Choice {

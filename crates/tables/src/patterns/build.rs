@@ -3,9 +3,11 @@
 //! Patterns that match the same bytes become one string with several uses. A string of one byte over and over is found
 //! by its run; every other string is found by one window of 1 to 4 bytes, chosen by `arrange`.
 
-use super::arrange::{Choice, Shuffles, Text, arrange};
+use super::arrange::{Choice, Shuffle, Text, arrange};
 use super::frequency::Frequency;
-use super::image::{Counts, Entry, Image, LONG, MOST_GROUPS, RUNS, SAME, WINDOW, hash};
+use super::image::{
+    Counts, Entry, Image, LONG, MOST_GROUPS, POSITIONS, RUNS, SAME, SHORT_BUCKETS, WINDOW, hash, short_bit,
+};
 use super::{BuildError, Match, Pattern};
 use std::collections::BTreeMap;
 
@@ -33,6 +35,21 @@ impl Scanner {
     /// # Errors
     /// As [`Scanner::build`]; the size is known, and refused, before the image is made.
     pub fn build_within(patterns: &[Pattern], limit: u64) -> Result<Scanner, BuildError> {
+        // More buckets pass less and cost more; below these sizes what they keep out is cheaper to look up.
+        let groups = |strings| match strings {
+            0..12_000 => 1,
+            12_000..40_000 => 2,
+            _ => MOST_GROUPS,
+        };
+        Scanner::build_in_groups(patterns, limit, groups)
+    }
+
+    /// As [`Scanner::build_within`], with as many groups of buckets as `groups` says for a number of long strings.
+    pub(super) fn build_in_groups(
+        patterns: &[Pattern],
+        limit: u64,
+        groups: impl Fn(usize) -> usize,
+    ) -> Result<Scanner, BuildError> {
         if let Some(pattern) = patterns.iter().position(|pattern| pattern.bytes.is_empty()) {
             return Err(BuildError::Empty { pattern });
         }
@@ -41,7 +58,7 @@ impl Scanner {
         if pairs.max(patterns.len() as u64) > u64::from(u32::MAX) / 16 {
             return Err(BuildError::TooLarge { bytes: (pairs + patterns.len() as u64) * 16, limit });
         }
-        let plan = Plan::of(patterns);
+        let plan = Plan::of(patterns, groups);
         let bytes = plan.counts.places().end as u64;
         if bytes > limit {
             return Err(BuildError::TooLarge { bytes, limit });
@@ -100,13 +117,14 @@ struct Plan {
     counts: Counts,
     strings: Vec<(Text, Vec<u32>)>,
     choices: Vec<Choice>,
-    shuffles: Shuffles,
+    shuffles: Vec<Shuffle>,
     /// Run patterns by their byte, ascending.
     runs: Vec<(u8, u32)>,
 }
 
 impl Plan {
-    fn of(patterns: &[Pattern]) -> Plan {
+    /// `groups` says how many groups of buckets so many long strings have.
+    fn of(patterns: &[Pattern], groups: impl Fn(usize) -> usize) -> Plan {
         let mut places = BTreeMap::new();
         let mut strings: Vec<(Text, Vec<u32>)> = Vec::new();
         let mut runs = Vec::new();
@@ -124,25 +142,25 @@ impl Plan {
         }
         runs.sort_unstable();
         let frequency = Frequency::learned(strings.iter().map(|(text, _)| &text.bytes[..]));
-        let of_size = |long: bool| -> Vec<usize> {
-            (0..strings.len()).filter(|&at| (strings[at].0.bytes.len() >= WINDOW) == long).collect()
+        let of_class = |class: usize| -> Vec<usize> {
+            (0..strings.len()).filter(|&at| strings[at].0.bytes.len().min(WINDOW) == class).collect()
         };
-        let (long, short) = (of_size(true), of_size(false));
-        let texts = |list: &[usize]| -> Vec<&Text> { list.iter().map(|&at| &strings[at].0).collect() };
-        // More buckets pass less and cost more; below these sizes what they keep out is cheaper to look up.
-        let long_groups = match long.len() {
-            0..12_000 => 1,
-            12_000..40_000 => 2,
-            _ => MOST_GROUPS,
-        };
-        let (long_choices, mut shuffles) = arrange(&texts(&long), long_groups, &frequency);
-        let (short_choices, short_shuffles) =
-            arrange(&texts(&short), usize::from(!short.is_empty()), &frequency);
-        shuffles.extend(short_shuffles);
+        let long_groups = groups(of_class(WINDOW).len());
+        let short_groups = usize::from((1..WINDOW).any(|class| !of_class(class).is_empty()));
+        let mut shuffles = vec![[[0; 256]; POSITIONS]; long_groups + short_groups];
         let mut choices = vec![Choice::default(); strings.len()];
-        long.iter().zip(long_choices).chain(short.iter().zip(short_choices)).for_each(|(&at, choice)| {
-            choices[at] = choice;
-        });
+        let (long, short) = shuffles.split_at_mut(long_groups);
+        for class in 1..=WINDOW {
+            let members = of_class(class);
+            let texts: Vec<&Text> = members.iter().map(|&at| &strings[at].0).collect();
+            let (among, shuffles) = match SHORT_BUCKETS.get(class - 1) {
+                Some(among) => (among.clone(), &mut *short),
+                None => (0..long_groups * 8, &mut *long),
+            };
+            for (at, choice) in members.into_iter().zip(arrange(&texts, among, &frequency, shuffles)) {
+                choices[at] = choice;
+            }
+        }
         let mut flags = if runs.is_empty() { 0 } else { RUNS };
         for ((text, _), choice) in strings.iter().zip(&choices) {
             flags |= if text.bytes.len() < WINDOW { 1 << (text.bytes.len() - 1) } else { LONG };
@@ -162,7 +180,7 @@ impl Plan {
             directory_log2: log2(6, 2, 26),
             flags,
             long_groups,
-            short_groups: usize::from(!short.is_empty()),
+            short_groups,
             pairs: strings.iter().map(|(text, _)| text.bytes.len().div_ceil(8)).sum(),
             runs: runs.len(),
             longest: patterns.iter().map(|pattern| pattern.bytes.len()).max().unwrap_or(0),
@@ -186,6 +204,10 @@ impl Plan {
             if text.bytes.len() >= WINDOW {
                 let bit = hash >> (32 - self.counts.bitmap_log2);
                 image[places.bitmap + bit as usize / 8] |= 1 << (bit % 8);
+            }
+            for window in short_windows(text) {
+                let bit = short_bit(window, class);
+                image[places.shorts + bit / 8] |= 1 << (bit % 8);
             }
             slots.push(((hash >> (32 - self.counts.directory_log2)) as usize, at));
         }
@@ -271,6 +293,22 @@ fn masked(bytes: &[u8], nocase: bool) -> (u64, u64) {
         value[at] = byte & mask[at];
     }
     (u64::from_le_bytes(value), u64::from_le_bytes(mask))
+}
+
+/// The windows of a string of two or three bytes, in every case that it matches.
+fn short_windows(text: &Text) -> Vec<u32> {
+    if !(2..WINDOW).contains(&text.bytes.len()) {
+        return Vec::new();
+    }
+    let mut windows = vec![0u32];
+    for (at, &byte) in text.bytes.iter().enumerate() {
+        let both = [byte, if text.nocase { byte.to_ascii_uppercase() } else { byte }];
+        windows = both
+            .iter()
+            .flat_map(|&byte| windows.iter().map(move |&one| one | u32::from(byte) << (8 * at)))
+            .collect();
+    }
+    windows
 }
 
 /// The bytes that a pattern matches, in one form for all patterns that match the same.

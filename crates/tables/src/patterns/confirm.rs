@@ -4,7 +4,7 @@
 //! behind the segment waits, since the next segment may find an earlier end. Runs of one byte wait apart as (begin, end)
 //! and are told byte by byte, so a long run costs no more than the occurrences it holds.
 
-use super::image::{Entry, Image, WINDOW, hash, u32_in, u64_in};
+use super::image::{Entry, Image, WINDOW, hash, short_bit, u32_in, u64_in};
 use super::sift::{Passed, SEGMENT};
 use super::{Match, searched};
 use std::cell::Cell;
@@ -15,6 +15,7 @@ struct Room {
     passed: Passed,
     /// Occurrences not yet told: the end in the high half, the pattern in the low one.
     waiting: Vec<u64>,
+    spare: Vec<u64>,
     runs: VecDeque<Run>,
 }
 
@@ -38,6 +39,7 @@ fn with_room<T>(work: impl FnOnce(&mut Room) -> T) -> T {
         Box::new(Room {
             passed: Passed::new(),
             waiting: Vec::with_capacity(4096),
+            spare: Vec::with_capacity(4096),
             runs: VecDeque::with_capacity(1024),
         })
     });
@@ -98,13 +100,17 @@ impl Image<'_> {
             for from in (0..haystack.len()).step_by(step) {
                 let to = haystack.len().min(from + step);
                 self.sift(haystack, from, to, &mut room.passed);
-                self.confirm(haystack, from, &mut room.passed, |key| room.waiting.push(key));
+                self.confirm_long(haystack, from, &mut room.passed, |key| room.waiting.push(key));
+                settle_order(&mut room.waiting, 0);
+                for class in self.short_classes() {
+                    let before = room.waiting.len();
+                    self.confirm_short(class, haystack, from, &mut room.passed, |key| room.waiting.push(key));
+                    settle_order(&mut room.waiting, before);
+                    merge(&mut room.waiting, before, &mut room.spare);
+                }
                 self.find_runs(haystack, from, &room.passed, &mut room.runs);
                 if room.waiting.is_empty() && room.runs.is_empty() {
                     continue;
-                }
-                if !room.waiting.is_sorted() {
-                    room.waiting.sort_unstable();
                 }
                 // Windows that begin at `to` or behind it end behind it.
                 let told = if to == haystack.len() { u32::MAX } else { to as u32 };
@@ -167,7 +173,10 @@ impl Image<'_> {
         with_room(|room| {
             for from in (0..haystack.len()).step_by(SEGMENT) {
                 self.sift(haystack, from, haystack.len().min(from + SEGMENT), &mut room.passed);
-                self.confirm(haystack, from, &mut room.passed, |key| found(key as u32));
+                self.confirm_long(haystack, from, &mut room.passed, |key| found(key as u32));
+                for class in self.short_classes() {
+                    self.confirm_short(class, haystack, from, &mut room.passed, |key| found(key as u32));
+                }
                 self.find_runs(haystack, from, &room.passed, &mut room.runs);
                 for run in room.runs.drain(..) {
                     for pattern in self.run_patterns(run.byte) {
@@ -181,22 +190,48 @@ impl Image<'_> {
 
     /// Looks up the places that passed, and hands over what matches as (end, pattern).
     #[inline(always)]
-    fn confirm(&self, haystack: &[u8], from: usize, passed: &mut Passed, mut matched: impl FnMut(u64)) {
+    fn confirm_long(&self, haystack: &[u8], from: usize, passed: &mut Passed, mut matched: impl FnMut(u64)) {
         let kept = self.keep_in_bitmap(haystack, from, &mut passed.long.at[..passed.long.count]);
         for place in &passed.long.at[..kept] {
             let place = from + usize::from(*place);
             self.compare(haystack, place, window_at(haystack, place), WINDOW, &mut matched);
         }
-        for place in passed.short.list() {
+    }
+
+    /// As [`Image::confirm_long`] for the strings of `class` bytes; what matches is all but in order.
+    #[inline(always)]
+    fn confirm_short(
+        &self,
+        class: usize,
+        haystack: &[u8],
+        from: usize,
+        passed: &mut Passed,
+        mut matched: impl FnMut(u64),
+    ) {
+        let places = &mut passed.short[class - 1];
+        let kept = self.keep_short(haystack, from, class, &mut places.at[..places.count]);
+        for place in &places.at[..kept] {
             let place = from + usize::from(*place);
-            for class in (1..WINDOW).filter(|class| self.counts.flags >> (class - 1) & 1 == 1) {
-                if let Some(bytes) = haystack.get(place..place + class) {
-                    let mut word = [0; WINDOW];
-                    word[..class].copy_from_slice(bytes);
-                    self.compare(haystack, place, u32::from_le_bytes(word), class, &mut matched);
-                }
-            }
+            let window = short_window(haystack, place) & (u32::MAX >> (32 - 8 * class));
+            self.compare(haystack, place, window, class, &mut matched);
         }
+    }
+
+    /// Moves the places that may begin a string of `class` bytes to the front, and answers how many they are.
+    fn keep_short(&self, haystack: &[u8], from: usize, class: usize, places: &mut [u16]) -> usize {
+        if class == 1 {
+            // The only bucket of this class passes nothing too much.
+            return places.len();
+        }
+        let shorts = self.shorts;
+        let mut kept = 0;
+        for at in 0..places.len() {
+            let place = places[at];
+            let bit = short_bit(short_window(haystack, from + usize::from(place)), class);
+            places[kept] = place;
+            kept += usize::from(shorts[bit >> 3] >> (bit & 7) & 1);
+        }
+        kept
     }
 
     /// Moves the places whose window the bitmap has to the front, and answers how many they are.
@@ -298,6 +333,33 @@ fn run_ends(pattern: &[u8; 16], begin: u32, end: u32) -> bool {
     length <= end - begin && end - length >= offset && end <= limit
 }
 
+/// Sorts what lies from `from` on; most of the time it is in order already.
+fn settle_order(waiting: &mut [u64], from: usize) {
+    if !waiting[from..].is_sorted() {
+        waiting[from..].sort_unstable();
+    }
+}
+
+/// Makes one ascending list of the two that lie before and behind `middle`.
+fn merge(waiting: &mut [u64], middle: usize, spare: &mut Vec<u64>) {
+    if middle == 0 || middle == waiting.len() || waiting[middle - 1] <= waiting[middle] {
+        return;
+    }
+    spare.clear();
+    spare.extend_from_slice(&waiting[middle..]);
+    let mut left = middle;
+    for at in (0..waiting.len()).rev() {
+        let Some(&last) = spare.last() else { return };
+        if left > 0 && waiting[left - 1] > last {
+            left -= 1;
+            waiting[at] = waiting[left];
+        } else {
+            waiting[at] = last;
+            spare.pop();
+        }
+    }
+}
+
 /// Sorts what lies from `before` on, and leaves each pattern once.
 fn settle(patterns: &mut Vec<u32>, before: usize) {
     patterns[before..].sort_unstable();
@@ -321,6 +383,15 @@ fn length_of_run(bytes: &[u8]) -> usize {
 #[inline(always)]
 fn window_at(haystack: &[u8], place: usize) -> u32 {
     u32_in(&haystack[place..place + WINDOW], 0)
+}
+
+/// Four bytes from `place`; zeros behind the end.
+#[inline(always)]
+fn short_window(haystack: &[u8], place: usize) -> u32 {
+    match haystack.get(place..place + WINDOW) {
+        Some(bytes) => u32_in(bytes, 0),
+        None => eight_at(haystack, place) as u32,
+    }
 }
 
 /// Eight bytes from `place`; zeros behind the end.

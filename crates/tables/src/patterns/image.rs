@@ -8,6 +8,7 @@
 //!  32  flags          36  long groups     40  short groups          44  pairs    48  runs    52  longest pattern
 //!  64  shuffles   (long + short groups) × POSITIONS × 256 bytes: bit b of byte v: bucket b lets v pass there
 //!      bitmap     one bit a hash of a long window
+//!      shorts     with a short group: 2^16 bits, one a window of 2 bytes; 2^16 bits, one a hash of a window of 3
 //!      directory  slots + 1 × u32: the first entry of each slot, and the end
 //!      entries    32 bytes: value u64, mask u64, string u32, window's place u32, length u32, lead u8, class u8, 0 u16
 //!      strings    16 bytes: first pair u32, length u32, first use u32, uses u32
@@ -20,6 +21,8 @@
 //!
 //! Flags: bits 0 to 2 say that strings of 1, 2 and 3 bytes exist, bit 3 that longer ones do, bit 4 that a window of one
 //! letter four times over exists, bit 5 that run patterns exist.
+
+use std::ops::Range;
 
 /// Bytes of the window by which a long string is hashed.
 pub(super) const WINDOW: usize = 4;
@@ -47,6 +50,18 @@ pub(super) fn hash(window: u32, class: usize) -> u32 {
     (((window | 0x2020_2020) & mask) ^ salt).wrapping_mul(0x9e37_79b1)
 }
 
+/// The buckets of the short group that windows of 1, 2 and 3 bytes are in.
+pub(super) const SHORT_BUCKETS: [Range<usize>; 3] = [0..1, 1..4, 4..8];
+
+/// Bits of `shorts` for one class of windows.
+const SHORT_BITS: usize = 1 << 16;
+
+/// The bit of `shorts` that says whether the table has a window of 2 or 3 bytes.
+#[inline(always)]
+pub(super) fn short_bit(window: u32, class: usize) -> usize {
+    if class == 2 { window as usize & 0xffff } else { SHORT_BITS + (hash(window, class) >> 16) as usize }
+}
+
 /// How many there are of everything; the places of all sections follow from it.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) struct Counts {
@@ -68,6 +83,7 @@ pub(super) struct Counts {
 pub(super) struct Places {
     pub(super) shuffles: usize,
     pub(super) bitmap: usize,
+    pub(super) shorts: usize,
     pub(super) directory: usize,
     pub(super) entries: usize,
     pub(super) strings: usize,
@@ -90,6 +106,7 @@ impl Counts {
         let mut places = Places {
             shuffles: place((self.long_groups + self.short_groups) * POSITIONS * 256),
             bitmap: place((1 << self.bitmap_log2) / 8),
+            shorts: place(self.short_groups * SHORT_BITS / 4),
             directory: place(((1 << self.directory_log2) + 1) * 4),
             entries: place(self.entries * 32),
             strings: place(self.strings * 16),
@@ -225,6 +242,7 @@ pub struct Image<'a> {
     pub(super) counts: Counts,
     pub(super) shuffles: &'a [[u8; 256]],
     pub(super) bitmap: &'a [u8],
+    pub(super) shorts: &'a [u8],
     pub(super) directory: &'a [[u8; 4]],
     pub(super) entries: &'a [[u8; 32]],
     pub(super) strings: &'a [[u8; 16]],
@@ -276,6 +294,7 @@ impl<'a> Image<'a> {
             counts,
             shuffles: bytes[places.shuffles..places.bitmap].as_chunks().0,
             bitmap: &bytes[places.bitmap..places.bitmap + (1 << counts.bitmap_log2) / 8],
+            shorts: &bytes[places.shorts..places.directory],
             directory: &bytes[places.directory..].as_chunks().0[..(1 << counts.directory_log2) + 1],
             entries: &bytes[places.entries..].as_chunks().0[..counts.entries],
             strings: &bytes[places.strings..].as_chunks().0[..counts.strings],

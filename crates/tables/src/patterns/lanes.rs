@@ -66,7 +66,7 @@ type Work = unsafe fn(&Image<'_>, &[u8], usize, usize, &mut Passed);
 
 #[cfg(target_arch = "x86_64")]
 mod wide {
-    use super::super::sift::{Places, SEGMENT};
+    use super::super::sift::{Places, SEGMENT, short_mask};
     use super::*;
     use std::arch::x86_64::*;
 
@@ -123,7 +123,10 @@ mod wide {
                     _mm512_and_si512(short[0].look_up(bytes[0]), short[1].look_up(bytes[1])),
                     short[2].look_up(bytes[2]),
                 );
-                append(&mut passed.short, at, _mm512_test_epi8_mask(bits, bits) & here);
+                for class in image.short_classes() {
+                    let of_class = _mm512_set1_epi8(short_mask(class) as i8);
+                    append(&mut passed.short[class - 1], at, _mm512_test_epi8_mask(bits, of_class) & here);
+                }
             }
             if RUN {
                 let begins = same & !(pair << 1 | before);

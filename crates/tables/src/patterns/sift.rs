@@ -3,7 +3,7 @@
 //! This is the portable form; `lanes` has the form for vector units. Both may let too much pass, and must not agree in
 //! what they let pass too much; neither may lose a place where a window or a run begins.
 
-use super::image::{Image, LONG, POSITIONS, RUNS, SAME, WINDOW, hash, u32_in};
+use super::image::{Image, LONG, POSITIONS, RUNS, SAME, SHORT_BUCKETS, WINDOW, hash, u32_in};
 
 /// Places of a packet looked at in one go; a place within them fits 16 bits.
 pub(super) const SEGMENT: usize = 4096;
@@ -12,7 +12,8 @@ pub(super) const SEGMENT: usize = 4096;
 #[derive(Clone, Debug)]
 pub(super) struct Passed {
     pub(super) long: Places,
-    pub(super) short: Places,
+    /// Those of windows of 1, 2 and 3 bytes.
+    pub(super) short: [Places; 3],
     pub(super) runs: Places,
 }
 
@@ -47,11 +48,16 @@ impl Places {
 
 impl Passed {
     pub(super) fn new() -> Passed {
-        Passed { long: Places::new(), short: Places::new(), runs: Places::new() }
+        Passed {
+            long: Places::new(),
+            short: [Places::new(), Places::new(), Places::new()],
+            runs: Places::new(),
+        }
     }
 
     pub(super) fn clear(&mut self) {
-        (self.long.count, self.short.count, self.runs.count) = (0, 0, 0);
+        (self.long.count, self.runs.count) = (0, 0);
+        self.short.iter_mut().for_each(|short| short.count = 0);
     }
 }
 
@@ -98,12 +104,26 @@ impl Image<'_> {
     fn sift_short(&self, haystack: &[u8], from: usize, to: usize, passed: &mut Passed) {
         let groups = &self.shuffles[self.counts.long_groups * POSITIONS..];
         let mask = |position: usize, byte: Option<&u8>| groups[position][usize::from(*byte.unwrap_or(&0))];
-        passed.short.extend((0..).zip(from..to).map(|(place, at)| {
-            let buckets =
-                mask(0, haystack.get(at)) & mask(1, haystack.get(at + 1)) & mask(2, haystack.get(at + 2));
-            (place, buckets != 0)
-        }));
+        for class in self.short_classes() {
+            let of_class = short_mask(class);
+            passed.short[class - 1].extend((0..).zip(from..to).map(|(place, at)| {
+                let buckets =
+                    mask(0, haystack.get(at)) & mask(1, haystack.get(at + 1)) & mask(2, haystack.get(at + 2));
+                (place, buckets & of_class != 0)
+            }));
+        }
     }
+
+    /// The classes below [`WINDOW`] that the table has strings of.
+    pub(super) fn short_classes(&self) -> impl Iterator<Item = usize> + use<> {
+        let flags = self.counts.flags;
+        (1..WINDOW).filter(move |class| flags >> (class - 1) & 1 == 1)
+    }
+}
+
+/// The bits of the buckets of a short class.
+pub(super) fn short_mask(class: usize) -> u8 {
+    SHORT_BUCKETS[class - 1].clone().map(|bucket| 1 << bucket).sum()
 }
 
 fn sift_runs(haystack: &[u8], from: usize, to: usize, passed: &mut Passed) {

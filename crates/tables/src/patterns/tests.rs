@@ -21,7 +21,13 @@ fn judge(patterns: &[Pattern], haystack: &[u8]) {
         set
     };
     let image = Image::open(scanner.image()).unwrap();
-    for (name, image) in [("lanes", image), ("portable", image.portable())] {
+    let [two, four] = [2, 4].map(|groups| Scanner::build_in_groups(patterns, LIMIT, |_| groups).unwrap());
+    for (name, image) in [
+        ("lanes", image),
+        ("portable", image.portable()),
+        ("two groups", two.open()),
+        ("four groups", four.open()),
+    ] {
         assert_eq!(all(|found| image.each(haystack, &mut |one| found.push(one))), expected, "{name}");
         assert_eq!(image.first(haystack), expected.first().copied(), "{name}");
         assert_eq!(image.count(haystack), expected.len() as u64, "{name}");
@@ -55,7 +61,7 @@ fn case(alphabet: &'static [u8]) -> impl Strategy<Value = (Vec<Pattern>, Vec<u8>
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig::with_cases(100))]
+    #![proptest_config(ProptestConfig::with_cases(48))]
 
     #[test]
     fn one_letter((patterns, haystack) in case(b"a")) { judge(&patterns, &haystack) }
