@@ -1,6 +1,7 @@
 //! The interpreter: the judge of every other back end. Values are 128-bit numbers and every step is the IR's definition.
 
 mod arithmetic;
+mod memory;
 mod observe;
 
 pub use arithmetic::{binary, compare};
@@ -9,20 +10,22 @@ pub use observe::{Observer, Silent};
 use crate::load::LoadError;
 use crate::outputs::{self, Cause, Now, Output, Outputs, appended};
 use crate::pack::{MAX_WORDS, Packing};
-use crate::processor::{BackEnd, Processor, TableReport};
+use crate::processor::{BackEnd, EntryCount, EntryError, Processor, TableReport};
+use crate::state::table_set::{Reference, TablePlace};
 use crate::state::{RunHandler, State};
 use lang::ir::{
-    self, BlockId, Function, Instruction, NO_SUCH_PORT, Op, Program, Terminator, Value, checksum,
+    self, BlockId, Entry, Function, Instruction, Match, NO_SUCH_PORT, Op, Program, Terminator, Value,
+    checksum,
 };
 use packet::batch::Batch;
 use packet::fragment::Fragmenting;
 use packet::resize::Resizable;
 use packet::verdict::Verdict;
-use tables::exact::{Exact, Learned, Model};
+use tables::exact::{Exact, Learned};
 
 /// A program run step by step.
 pub struct Interpreter<O = Silent> {
-    state: State<Model>,
+    state: State<Reference>,
     machine: Machine<O>,
 }
 
@@ -87,11 +90,31 @@ impl<O: Observer + Send> Processor for Interpreter<O> {
     }
 
     fn tables(&self) -> Vec<TableReport> {
-        self.state.table_reports()
+        self.state.tables.reports()
     }
 
-    fn entries(&self, table: u32) -> Vec<(Vec<u128>, Vec<u128>)> {
-        self.state.entries(table)
+    fn entries(&self, table: u32) -> Vec<(Entry, EntryCount)> {
+        self.state.tables.entries(table)
+    }
+
+    fn insert(&mut self, table: u32, entry: &Entry) -> Result<(), EntryError> {
+        self.state.tables.insert(table, entry, None)
+    }
+
+    fn remove(&mut self, table: u32, key: &[Match], priority: u32) -> bool {
+        self.state.tables.remove(table, key, priority)
+    }
+
+    fn replace(&mut self, table: u32, entries: Vec<Entry>) -> Result<(), EntryError> {
+        self.state.tables.replace(&self.machine.program.tables[table as usize], table, entries)
+    }
+
+    fn set_default(&mut self, table: u32, value: Option<&[u128]>) -> Result<(), EntryError> {
+        self.state.replace_default(table, value)
+    }
+
+    fn register(&self, register: u32) -> Vec<u64> {
+        self.state.memory.cells(register).to_vec()
     }
 
     fn counter(&self, counter: u32) -> Vec<(u64, u64)> {
@@ -126,8 +149,14 @@ struct Packet<'a> {
     in_port: u16,
 }
 
-impl<O: Observer> RunHandler<Model> for Machine<O> {
-    fn run_handler(&mut self, state: &mut State<Model>, function: u32, args: &[u128], outputs: &mut Outputs) {
+impl<O: Observer> RunHandler<Reference> for Machine<O> {
+    fn run_handler(
+        &mut self,
+        state: &mut State<Reference>,
+        function: u32,
+        args: &[u128],
+        outputs: &mut Outputs,
+    ) {
         self.observer.handler(function, args, state.now);
         self.call(state, function, args, None, outputs);
     }
@@ -137,7 +166,7 @@ impl<O: Observer> Machine<O> {
     /// Runs a function to its end; [`Verdict::PENDING`] for a handler.
     fn call(
         &mut self,
-        state: &mut State<Model>,
+        state: &mut State<Reference>,
         index: u32,
         args: &[u128],
         packet: Option<&mut Packet<'_>>,
@@ -180,7 +209,7 @@ struct Run<'a, 'p, O> {
     values: &'a mut [u128],
     function: &'a Function,
     index: u32,
-    state: &'a mut State<Model>,
+    state: &'a mut State<Reference>,
     packet: Option<&'a mut Packet<'p>>,
     outputs: &'a mut Outputs,
 }
@@ -217,7 +246,7 @@ impl<O: Observer> Run<'_, '_, O> {
     }
 
     fn key(&self, table: u32, columns: &[Value]) -> ([u64; MAX_WORDS], usize) {
-        self.packed(&self.state.shapes[table as usize].key, columns)
+        self.packed(&self.state.tables.shapes[table as usize].key, columns)
     }
 
     fn instruction(&mut self, instruction: &Instruction) {
@@ -291,6 +320,17 @@ impl<O: Observer> Run<'_, '_, O> {
                 self.output(&instruction.op);
                 Vec::new()
             }
+            Op::Scan { .. }
+            | Op::Insert { .. }
+            | Op::Withdraw { .. }
+            | Op::Mark { .. }
+            | Op::ReadRegister { .. }
+            | Op::WriteRegister { .. }
+            | Op::Take { .. }
+            | Op::Give { .. }
+            | Op::Choose { .. }
+            | Op::Join { .. }
+            | Op::Leave { .. } => self.memory_op(&instruction.op),
         }
     }
 
@@ -298,25 +338,16 @@ impl<O: Observer> Run<'_, '_, O> {
         let now = self.state.now;
         match op {
             Op::Lookup { table, key } => {
-                let (words, length) = self.key(*table, key);
-                let index = *table as usize;
-                let default = self.state.defaults[index];
-                let packing = &self.state.shapes[index].value;
-                let hit = self.state.tables[index].find(&words[..length], now);
-                let found = hit.or((default.present == 1).then_some(&default.words[..packing.words]));
-                let columns = found.map(|words| packing.unpack(words));
-                let missing = vec![0; packing.places.len()];
+                let columns = self.find(*table, key);
                 let key = self.all(key);
                 self.observer.lookup(*table, &key, columns.as_deref());
-                let mut results = vec![u128::from(columns.is_some())];
-                results.extend(columns.unwrap_or(missing));
-                results
+                self.optional(columns, self.state.tables.shapes[*table as usize].value.places.len())
             }
             Op::Learn { table, key, value } => {
                 let (key_words, key_length) = self.key(*table, key);
-                let (words, length) = self.packed(&self.state.shapes[*table as usize].value, value);
-                let table_state = &mut self.state.tables[*table as usize];
-                let learned = table_state.learn(&key_words[..key_length], &words[..length], now);
+                let (words, length) = self.packed(&self.state.tables.shapes[*table as usize].value, value);
+                let Some(held) = self.state.tables.exact_at(*table) else { return vec![0] };
+                let learned = held.learn(&key_words[..key_length], &words[..length], now);
                 let (key, value) = (self.all(key), self.all(value));
                 self.observer.learn(*table, &key, &value, learned);
                 vec![u128::from(learned != Learned::Refused)]
@@ -324,24 +355,25 @@ impl<O: Observer> Run<'_, '_, O> {
             Op::HasRoom(keys) => {
                 let listed = keys.iter().map(|(table, key)| {
                     let (words, length) = self.key(*table, key);
-                    (*table, self.state.tables[*table as usize].peek(&words[..length]).is_some())
+                    (*table, self.held(*table, &words[..length]))
                 });
                 let listed: Vec<(u32, bool)> = listed.collect();
                 vec![u128::from(self.state.has_room(&listed))]
             }
             Op::Remove { table, key } => {
                 let (words, length) = self.key(*table, key);
-                self.state.tables[*table as usize].remove(&words[..length]);
+                if let Some(held) = self.state.tables.exact_at(*table) {
+                    held.remove(&words[..length]);
+                }
                 Vec::new()
             }
             Op::SetDefault { table, value } => {
-                let (words, _) = self.packed(&self.state.shapes[*table as usize].value, value);
-                let default = &mut self.state.defaults[*table as usize];
-                (default.present, default.words) = (1, words);
+                let columns = self.all(value);
+                self.state.set_default(*table, Some(&columns));
                 Vec::new()
             }
             Op::ClearDefault(table) => {
-                self.state.defaults[*table as usize].present = 0;
+                self.state.set_default(*table, None);
                 Vec::new()
             }
             _ => Vec::new(),

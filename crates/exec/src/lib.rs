@@ -11,4 +11,4 @@ pub mod state;
 pub use interpret::{Interpreter, Observer};
 pub use load::{LoadError, load};
 pub use outputs::{Output, Outputs, Raised, Resized};
-pub use processor::{BackEnd, Processor, TableReport};
+pub use processor::{BackEnd, EntryCount, EntryError, Processor, TableReport};

@@ -49,6 +49,22 @@ pub enum LoadError {
         /// Why.
         cause: SpecError,
     },
+    /// The table library refuses the shape or an entry.
+    #[error("table `{table}` cannot be made: {cause}")]
+    Refused {
+        /// The table.
+        table: String,
+        /// Why.
+        cause: String,
+    },
+    /// A meter, register, pool or group cannot be made.
+    #[error("`{name}` cannot be made: {cause}")]
+    Memory {
+        /// Its name.
+        name: String,
+        /// Why.
+        cause: String,
+    },
     /// More entries in the program than the table holds.
     #[error("table `{table}` holds {capacity} entries and the program lists more: raise its capacity")]
     TooManyEntries {

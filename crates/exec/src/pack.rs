@@ -62,6 +62,16 @@ impl Packing {
         Packing { places, words }
     }
 
+    /// Every column in a word of its own, or in two.
+    pub fn apart(columns: &[Column]) -> Packing {
+        let mut packing = Packing::default();
+        for column in columns {
+            packing.places.push(Place { word: packing.words, shift: 0, width: column.width });
+            packing.words += 1 + usize::from(column.width > 64);
+        }
+        packing
+    }
+
     /// The words of these columns; `words` is as long as the packing says. Bits beyond a column's width are ignored.
     pub fn pack(&self, columns: impl IntoIterator<Item = u128>, words: &mut [u64]) {
         words.fill(0);

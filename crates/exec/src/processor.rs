@@ -1,6 +1,7 @@
 //! A program ready to run: one trait for every back end.
 
 use crate::outputs::Outputs;
+use lang::ir::{Entry, Match};
 use packet::batch::Batch;
 
 /// Which execution.
@@ -10,6 +11,34 @@ pub enum BackEnd {
     Interpreter,
     /// Machine code made by Cranelift.
     Native,
+}
+
+/// Packets and bytes that an entry was found for.
+pub type EntryCount = (u64, u64);
+
+/// Why an entry is not put in. Nothing has changed then.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum EntryError {
+    /// It has other columns than the table, a number that does not fit its column, or a match that tables of this kind do not have.
+    #[error("the entry does not suit the table's columns: compare it with the table's declaration")]
+    Key,
+    /// No room.
+    #[error("the table is full with {capacity} entries: raise its capacity")]
+    Full {
+        /// The most entries it holds.
+        capacity: usize,
+    },
+    /// The execution has no tables that can be changed from outside.
+    #[error("this execution takes no entries from outside")]
+    Fixed,
+    /// The program never looks for a default entry.
+    #[error(
+        "the program gives this table no default entry: declare one (`default => …`) to have it replaced"
+    )]
+    NoDefault,
+    /// The table itself refuses it.
+    #[error("{0}")]
+    Refused(String),
 }
 
 /// The state of one table, for reports.
@@ -45,8 +74,44 @@ pub trait Processor: Send {
     /// The state of every table, in order of declaration.
     fn tables(&self) -> Vec<TableReport>;
 
-    /// Every entry of a table, sorted by key: key columns and value columns.
-    fn entries(&self, table: u32) -> Vec<(Vec<u128>, Vec<u128>)>;
+    /// Every entry of a table with the packets and bytes it was found for (zero where the table does not count): exact entries and
+    /// prefixes sorted by key, rules and patterns in the order in which they are tried.
+    fn entries(&self, table: u32) -> Vec<(Entry, EntryCount)>;
+
+    /// Puts in an entry that stays until it is removed, or gives the one with its key this value. Rules come behind those that are there,
+    /// or behind those of the same priority.
+    ///
+    /// # Errors
+    /// The entry does not suit the table, or there is no room; then nothing has changed.
+    fn insert(&mut self, _table: u32, _entry: &Entry) -> Result<(), EntryError> {
+        Err(EntryError::Fixed)
+    }
+
+    /// Takes out the entry with this key and priority; whether it was there.
+    fn remove(&mut self, _table: u32, _key: &[Match], _priority: u32) -> bool {
+        false
+    }
+
+    /// Exchanges all entries of a table for these, at once.
+    ///
+    /// # Errors
+    /// As for [`insert`](Processor::insert); then nothing has changed.
+    fn replace(&mut self, _table: u32, _entries: Vec<Entry>) -> Result<(), EntryError> {
+        Err(EntryError::Fixed)
+    }
+
+    /// Sets the entry that is found where no key fits, or with `None` removes it.
+    ///
+    /// # Errors
+    /// The program declares and sets no default for this table, so none is looked for; or the columns are not the table's.
+    fn set_default(&mut self, _table: u32, _value: Option<&[u128]>) -> Result<(), EntryError> {
+        Err(EntryError::Fixed)
+    }
+
+    /// The cells of a register.
+    fn register(&self, _register: u32) -> Vec<u64> {
+        Vec::new()
+    }
 
     /// Packets and bytes of every cell of a counter.
     fn counter(&self, counter: u32) -> Vec<(u64, u64)>;

@@ -5,14 +5,22 @@
 //! creation. Three bounds keep a program from growing or running without end, also where a damaged capture jumps by
 //! years: [`MAX_RUNS`], [`MAX_QUEUED`] and [`MAX_TIMERS`].
 
+pub mod matching;
+pub mod memory;
+pub mod rows;
+pub mod table_set;
+
+use self::memory::Memory;
+use self::table_set::{Family, TablePlace, TableSet};
+
 use crate::load::LoadError;
 use crate::outputs::{Output, Outputs, Raised};
-use crate::pack::{MAX_WORDS, Packing};
-use crate::processor::TableReport;
-use lang::ir::{self, Program};
+use crate::pack::MAX_WORDS;
+use crate::processor::EntryError;
+use lang::ir::{Op, Program};
 use std::cmp::Reverse;
 use std::collections::{BinaryHeap, VecDeque};
-use tables::exact::{Evict, Exact, ExactSpec, Model, SpecError, Table};
+use tables::exact::Exact;
 
 /// Handlers run after a packet at most, and as many again before the next one. What is left stays due for the next time; a
 /// periodic handler that is behind then skips whole periods.
@@ -26,24 +34,6 @@ pub const MAX_CELLS: usize = 1 << 26;
 
 /// The time at which nothing ever happens.
 const NEVER: u64 = u64::MAX;
-
-/// A table that can be made from its shape.
-pub trait Make: Exact + Sized {
-    /// An empty table.
-    fn make(spec: ExactSpec) -> Result<Self, SpecError>;
-}
-
-impl Make for Model {
-    fn make(spec: ExactSpec) -> Result<Model, SpecError> {
-        Model::new(spec)
-    }
-}
-
-impl Make for Table {
-    fn make(spec: ExactSpec) -> Result<Table, SpecError> {
-        Table::new(spec)
-    }
-}
 
 /// A default entry. The layout is part of the interface to compiled code.
 #[derive(Clone, Copy, Debug, Default)]
@@ -65,29 +55,16 @@ pub struct Cell {
     pub bytes: u64,
 }
 
-/// What does not change about a table.
-#[derive(Clone, Debug)]
-pub struct Shape {
-    /// Its name.
-    pub name: String,
-    /// How its key columns are packed.
-    pub key: Packing,
-    /// How its value columns are packed.
-    pub value: Packing,
-    /// Whether it refuses new keys when full.
-    pub refuses: bool,
-    /// The shortest time an entry lives after a learn, ns.
-    lifetime: u64,
-}
-
 /// Everything a program remembers.
-pub struct State<T> {
-    /// Tables in order of declaration.
-    pub tables: Vec<T>,
-    /// What does not change about them.
-    pub shapes: Vec<Shape>,
+pub struct State<F: Family> {
+    /// Its tables.
+    pub tables: TableSet<F>,
+    /// Meters, registers, pools and groups.
+    pub memory: Memory,
     /// Their default entries.
     pub defaults: Vec<DefaultEntry>,
+    /// Whether a table may ever have a default entry.
+    pub may_default: Vec<bool>,
     /// Cells of all counters, one counter after the other.
     pub cells: Vec<Cell>,
     /// First cell of every counter, and the end.
@@ -138,27 +115,23 @@ struct Periodic {
 }
 
 /// Runs one handler: the function's index and its arguments.
-pub trait RunHandler<T> {
+pub trait RunHandler<F: Family> {
     /// Runs it at `state.now`.
-    fn run_handler(&mut self, state: &mut State<T>, function: u32, args: &[u128], outputs: &mut Outputs);
+    fn run_handler(&mut self, state: &mut State<F>, function: u32, args: &[u128], outputs: &mut Outputs);
 }
 
-impl<T: Make> State<T> {
+impl<F: Family> State<F> {
     /// The state a program starts with. `seed` chooses the tables' hash functions.
-    pub fn new(program: &Program, seed: u64) -> Result<State<T>, LoadError> {
-        let mut tables = Vec::with_capacity(program.tables.len());
-        let mut shapes = Vec::with_capacity(program.tables.len());
+    pub fn new(program: &Program, seed: u64) -> Result<State<F>, LoadError> {
+        let tables = TableSet::<F>::new(program, seed)?;
         let mut defaults = Vec::with_capacity(program.tables.len());
-        for (index, table) in program.tables.iter().enumerate() {
-            let shape = Shape::new(table);
-            tables.push(made(table, &shape, seed.wrapping_add(index as u64))?);
+        for (table, shape) in program.tables.iter().zip(&tables.shapes) {
             let mut default = DefaultEntry::default();
             if let Some(columns) = &table.default {
                 default.present = 1;
                 shape.value.pack(columns.iter().copied(), &mut default.words[..shape.value.words]);
             }
             defaults.push(default);
-            shapes.push(shape);
         }
         let mut first_cell = vec![0];
         let mut cells = 0usize;
@@ -187,8 +160,9 @@ impl<T: Make> State<T> {
             .collect();
         Ok(State {
             tables,
-            shapes,
+            memory: Memory::new(program)?,
             defaults,
+            may_default: may_default(program),
             cells: vec![Cell::default(); cells],
             first_cell,
             now: 0,
@@ -210,7 +184,7 @@ impl<T: Make> State<T> {
     }
 }
 
-impl<T: Exact> State<T> {
+impl<F: Family> State<F> {
     /// Whether events wait to be handled at once.
     #[inline]
     pub fn has_queued(&self) -> bool {
@@ -218,7 +192,7 @@ impl<T: Exact> State<T> {
     }
 
     /// Handles what is due by `time`, and makes it the time if it is later.
-    pub fn settle(&mut self, time: u64, runner: &mut impl RunHandler<T>, outputs: &mut Outputs) {
+    pub fn settle(&mut self, time: u64, runner: &mut impl RunHandler<F>, outputs: &mut Outputs) {
         let time = time.max(self.now);
         self.cause = Output::BETWEEN;
         if !self.started {
@@ -254,7 +228,7 @@ impl<T: Exact> State<T> {
     }
 
     /// Handles the events that were raised to be handled at once.
-    pub fn handle_queued(&mut self, runner: &mut impl RunHandler<T>, outputs: &mut Outputs) {
+    pub fn handle_queued(&mut self, runner: &mut impl RunHandler<F>, outputs: &mut Outputs) {
         self.cause = Output::BETWEEN;
         let mut runs = MAX_RUNS;
         self.drain(&mut runs, runner, outputs);
@@ -315,7 +289,7 @@ impl<T: Exact> State<T> {
     pub fn has_room(&self, keys: &[(u32, bool)]) -> bool {
         keys.iter().all(|&(table, _)| {
             let new = keys.iter().filter(|key| key.0 == table && !key.1).count();
-            new == 0 || !self.shapes[table as usize].refuses || self.tables[table as usize].free() >= new
+            new == 0 || !self.tables.shapes[table as usize].refuses || self.free(table) >= new
         })
     }
 
@@ -345,28 +319,35 @@ impl<T: Exact> State<T> {
         self.cells[cells].iter().map(|cell| (cell.packets, cell.bytes)).collect()
     }
 
-    /// A report on every table.
-    pub fn table_reports(&self) -> Vec<TableReport> {
-        let report = |(table, shape): (&T, &Shape)| {
-            let statistics = table.statistics();
-            TableReport {
-                name: shape.name.clone(),
-                entries: statistics.entries,
-                inserts: statistics.inserts,
-                moves: statistics.moves,
-                evictions: statistics.evictions,
-                expired: statistics.expired,
-                refused: statistics.refused,
-            }
-        };
-        self.tables.iter().zip(&self.shapes).map(report).collect()
+    /// Free places of an exact table.
+    fn free(&self, table: u32) -> usize {
+        match self.tables.places[table as usize] {
+            TablePlace::Exact(place) => self.tables.exact[place].free(),
+            _ => 0,
+        }
     }
 
-    /// The entries of a table, sorted by key.
-    pub fn entries(&self, table: u32) -> Vec<(Vec<u128>, Vec<u128>)> {
-        let shape = &self.shapes[table as usize];
-        let entries = self.tables[table as usize].entries();
-        entries.iter().map(|entry| (shape.key.unpack(&entry.key), shape.value.unpack(&entry.value))).collect()
+    /// Sets or removes a default entry from outside.
+    pub fn replace_default(&mut self, table: u32, value: Option<&[u128]>) -> Result<(), EntryError> {
+        if !self.may_default[table as usize] {
+            return Err(EntryError::NoDefault);
+        }
+        let columns = self.tables.shapes[table as usize].value.places.len();
+        if value.is_some_and(|value| value.len() != columns) {
+            return Err(EntryError::Key);
+        }
+        self.set_default(table, value);
+        Ok(())
+    }
+
+    /// Sets or removes a default entry.
+    pub fn set_default(&mut self, table: u32, value: Option<&[u128]>) {
+        let packing = &self.tables.shapes[table as usize].value;
+        let default = &mut self.defaults[table as usize];
+        default.present = value.is_some().into();
+        if let Some(columns) = value {
+            packing.pack(columns.iter().copied(), &mut default.words[..packing.words]);
+        }
     }
 
     fn start(&mut self, time: u64) {
@@ -394,14 +375,14 @@ impl<T: Exact> State<T> {
         all.map(|(index, periodic)| ((periodic.due, periodic.created), index)).min()
     }
 
-    fn run_periodic(&mut self, index: usize, runner: &mut impl RunHandler<T>, outputs: &mut Outputs) {
+    fn run_periodic(&mut self, index: usize, runner: &mut impl RunHandler<F>, outputs: &mut Outputs) {
         let periodic = &mut self.periodic[index];
         periodic.due = periodic.due.saturating_add(periodic.period);
         let handler = periodic.handler;
         runner.run_handler(self, handler, &[], outputs);
     }
 
-    fn run_timer(&mut self, runner: &mut impl RunHandler<T>, outputs: &mut Outputs) {
+    fn run_timer(&mut self, runner: &mut impl RunHandler<F>, outputs: &mut Outputs) {
         let Some(Reverse(timer)) = self.timers.pop() else { return };
         let EventState { handler, params, .. } = self.events[timer.event as usize];
         let start = timer.args as usize * self.stride;
@@ -414,7 +395,7 @@ impl<T: Exact> State<T> {
     }
 
     /// Runs queued events in order while the budget lasts.
-    fn drain(&mut self, runs: &mut u32, runner: &mut impl RunHandler<T>, outputs: &mut Outputs) {
+    fn drain(&mut self, runs: &mut u32, runner: &mut impl RunHandler<F>, outputs: &mut Outputs) {
         while *runs > 0 {
             let Some(event) = self.queue.pop_front() else { return };
             *runs -= 1;
@@ -427,13 +408,23 @@ impl<T: Exact> State<T> {
         }
     }
 
+    /// An entry was made by a packet: the next wake is not later than its end.
+    pub fn wake_for(&mut self, table: u32) {
+        let lifetime = self.tables.shapes[table as usize].lifetime;
+        self.next_wake = self.next_wake.min(self.now.saturating_add(lifetime));
+    }
+
     /// Takes out entries whose deadline has come.
     fn expire(&mut self) {
-        for table in &mut self.tables {
+        if self.tables.next_deadline() > self.now {
+            return;
+        }
+        for table in &mut self.tables.exact {
             if table.next_deadline() <= self.now {
                 table.expire(self.now);
             }
         }
+        self.tables.expire_others(self.now);
     }
 
     /// Entries learned from now on live at least as long as their table's shortest lifetime, so a learn need not bring
@@ -445,49 +436,20 @@ impl<T: Exact> State<T> {
         }
         let timer = self.first_timer().map_or(NEVER, |(due, _)| due);
         let periodic = self.periodic.iter().map(|periodic| periodic.due).min().unwrap_or(NEVER);
-        let deadlines = self.tables.iter().map(|table| table.next_deadline()).min().unwrap_or(NEVER);
-        let lifetime = self.shapes.iter().map(|shape| shape.lifetime).min().unwrap_or(NEVER);
+        let deadlines = self.tables.next_deadline();
+        let lifetime = self.tables.shapes.iter().map(|shape| shape.lifetime).min().unwrap_or(NEVER);
         self.next_wake = timer.min(periodic).min(deadlines).min(self.now.saturating_add(lifetime));
     }
 }
 
-impl Shape {
-    fn new(table: &ir::Table) -> Shape {
-        Shape {
-            name: table.name.clone(),
-            key: Packing::new(&table.keys),
-            value: Packing::new(&table.values),
-            refuses: table.evict == ir::Evict::Refuse,
-            lifetime: table.idle.unwrap_or(NEVER).min(table.age.unwrap_or(NEVER)),
+/// Which tables have a default entry or are given one by the program.
+fn may_default(program: &Program) -> Vec<bool> {
+    let mut may: Vec<bool> = program.tables.iter().map(|table| table.default.is_some()).collect();
+    let blocks = program.functions.iter().flat_map(|function| &function.blocks);
+    for instruction in blocks.flat_map(|block| &block.instructions) {
+        if let Op::SetDefault { table, .. } = instruction.op {
+            may[table as usize] = true;
         }
     }
-}
-
-/// A table with the entries of the program text.
-fn made<T: Make>(table: &ir::Table, shape: &Shape, seed: u64) -> Result<T, LoadError> {
-    for (what, words) in [("key", shape.key.words), ("value", shape.value.words)] {
-        if words > MAX_WORDS {
-            return Err(LoadError::TooWide { table: table.name.clone(), what, words });
-        }
-    }
-    let spec = ExactSpec {
-        key_words: shape.key.words,
-        value_words: shape.value.words,
-        capacity: table.capacity as usize,
-        idle: table.idle,
-        age: table.age,
-        evict: if shape.refuses { Evict::Refuse } else { Evict::Lru },
-        seed,
-    };
-    let mut made = T::make(spec).map_err(|cause| LoadError::Table { table: table.name.clone(), cause })?;
-    let (mut key, mut value) = ([0; MAX_WORDS], [0; MAX_WORDS]);
-    let (key, value) = (&mut key[..shape.key.words], &mut value[..shape.value.words]);
-    for (key_columns, value_columns) in &table.entries {
-        shape.key.pack(key_columns.iter().copied(), key);
-        shape.value.pack(value_columns.iter().copied(), value);
-        if !made.insert_permanent(key, value) {
-            return Err(LoadError::TooManyEntries { table: table.name.clone(), capacity: table.capacity });
-        }
-    }
-    Ok(made)
+    may
 }

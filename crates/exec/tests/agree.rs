@@ -208,7 +208,8 @@ impl Generator {
                 table.default = Some(entry(&mut random, values));
             }
             if random.below(2) == 0 {
-                table.entries.push((entry(&mut random, keys), entry(&mut random, values)));
+                let (key, value) = (entry(&mut random, keys), entry(&mut random, values));
+                table.entries.push(lang::ir::Entry::exact(&key, &value));
             }
             table
         });

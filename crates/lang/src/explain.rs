@@ -3,6 +3,7 @@
 mod flow;
 mod handlers;
 mod layouts;
+mod memory;
 mod names;
 mod state;
 mod types;
@@ -60,7 +61,14 @@ struct Entry {
 }
 
 fn entries() -> impl Iterator<Item = &'static Entry> {
-    let parts: [&'static [Entry]; 6] =
-        [names::ENTRIES, types::ENTRIES, layouts::ENTRIES, flow::ENTRIES, state::ENTRIES, handlers::ENTRIES];
+    let parts: [&'static [Entry]; 7] = [
+        memory::ENTRIES,
+        names::ENTRIES,
+        types::ENTRIES,
+        layouts::ENTRIES,
+        flow::ENTRIES,
+        state::ENTRIES,
+        handlers::ENTRIES,
+    ];
     parts.into_iter().flatten()
 }

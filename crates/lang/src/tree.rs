@@ -78,10 +78,24 @@ impl Listing {
             Item::Layout(it) => self.layout(it),
             Item::Table(it) => self.table(it),
             Item::Counter(it) => {
-                let size =
-                    it.size.as_ref().map(|size| format!(" [{}]", words::expr(size))).unwrap_or_default();
-                self.line(format!("counter {}{size}", it.name.text));
+                self.line(format!("counter {}{}", it.name.text, sized(&it.size)));
             }
+            Item::Meter(it) => {
+                self.line(format!("meter {}{} : {}", it.name.text, sized(&it.size), it.unit.text));
+                self.nested(|list| {
+                    for (name, value) in &it.rates {
+                        list.line(format!("{} {}", name.text, words::expr(value)));
+                    }
+                });
+            }
+            Item::Register(it) => {
+                self.line(format!("register {}{} : {}", it.name.text, sized(&it.size), words::ty(&it.ty)));
+            }
+            Item::Pool(it) => {
+                let (types, ranges) = (words::types(&it.types), words::entry_keys(&it.ranges));
+                self.line(format!("pool {} : ({types}) {{ {ranges} }}", it.name.text));
+            }
+            Item::Group(it) => self.group(it),
             Item::Reason(it) => self.line(format!("reason {} {:?}", it.name.text, it.help)),
             Item::Function(it) => {
                 self.line(format!(
@@ -157,6 +171,14 @@ impl Listing {
                     Property::Age(value) => list.line(format!("age {}", words::expr(value))),
                     Property::Idle(value) => list.line(format!("idle {}", words::expr(value))),
                     Property::Evict(name) => list.line(format!("evict {}", name.text)),
+                    Property::Choose(name) => list.line(format!("choose {}", name.text)),
+                    Property::Answer(name) => list.line(format!("answer {}", name.text)),
+                    Property::Counted(_) => list.line("counted"),
+                    Property::Releases(name) => list.line(format!("releases {}", name.text)),
+                    Property::From(path, format, _) => {
+                        let format = format.as_ref().map(|format| format!(" as {}", format.text));
+                        list.line(format!("from {path:?}{}", format.unwrap_or_default()));
+                    }
                     Property::Default(value) => list.line(format!("default => {}", words::expr(value))),
                     Property::Entries(entries) => {
                         list.line("entries");
@@ -164,12 +186,34 @@ impl Listing {
                             for entry in entries {
                                 let value =
                                     entry.value.as_ref().map(|value| format!(" => {}", words::expr(value)));
+                                let priority = entry.priority.as_ref();
+                                let priority =
+                                    priority.map(|priority| format!(" priority {}", words::expr(priority)));
                                 list.line(format!(
-                                    "{}{}",
-                                    words::exprs(&entry.keys),
+                                    "{}{}{}",
+                                    words::entry_keys(&entry.keys),
+                                    priority.unwrap_or_default(),
                                     value.unwrap_or_default()
                                 ));
                             }
+                        });
+                    }
+                }
+            }
+        });
+    }
+
+    fn group(&mut self, it: &Group) {
+        self.line(format!("group {}{} : ({})", it.name.text, sized(&it.size), words::types(&it.types)));
+        self.nested(|list| {
+            for property in &it.properties {
+                match property {
+                    GroupProperty::Buckets(value) => list.line(format!("buckets {}", words::expr(value))),
+                    GroupProperty::Capacity(value) => list.line(format!("capacity {}", words::expr(value))),
+                    GroupProperty::Members(members) => {
+                        list.line("members");
+                        list.nested(|list| {
+                            members.iter().for_each(|member| list.line(words::member(member)))
                         });
                     }
                 }
@@ -249,6 +293,11 @@ impl Listing {
             simple => self.line(words::simple_statement(simple)),
         }
     }
+}
+
+/// The size of what has several cells.
+fn sized(size: &Option<Expr>) -> String {
+    size.as_ref().map(|size| format!(" [{}]", words::expr(size))).unwrap_or_default()
 }
 
 #[cfg(test)]

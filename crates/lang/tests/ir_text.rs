@@ -96,16 +96,74 @@ impl Maker {
         Column { name: self.name(), kind: self.kind(), width: self.next() as u8 }
     }
 
+    fn table_kind(&mut self) -> TableKind {
+        match self.below(7) {
+            0 => TableKind::Exact,
+            1 => TableKind::Lpm,
+            2 => TableKind::Rules { by_priority: false },
+            3 => TableKind::Rules { by_priority: true },
+            4 => TableKind::Patterns(Answer::First),
+            5 => TableKind::Patterns(Answer::All),
+            _ => TableKind::Patterns(Answer::Set),
+        }
+    }
+
+    fn key_match(&mut self) -> Match {
+        match self.below(6) {
+            0 => Match::Any,
+            1 => Match::Exact(self.number()),
+            2 => Match::Prefix { value: self.number(), length: self.next() as u8 },
+            3 => Match::Masked { value: self.number(), mask: self.number() },
+            4 => Match::Range { low: self.number(), high: self.number() },
+            _ => Match::Bytes(Box::new(BytePattern {
+                bytes: self.many(|make| make.next() as u8),
+                nocase: self.coin(),
+                offset: self.word(),
+                depth: self.maybe(Self::word),
+            })),
+        }
+    }
+
+    fn key_part(&mut self) -> KeyPart {
+        match self.below(3) {
+            0 => KeyPart::Fixed(self.key_match()),
+            1 => KeyPart::Exact(self.value()),
+            _ => KeyPart::Prefix(self.value(), self.next() as u8),
+        }
+    }
+
+    fn meter(&mut self) -> Meter {
+        let rates = if self.coin() {
+            Rates::Single { committed: self.next(), burst: self.next(), excess: self.next() }
+        } else {
+            Rates::Two {
+                committed: self.next(),
+                burst: self.next(),
+                peak: self.next(),
+                peak_burst: self.next(),
+            }
+        };
+        Meter { name: self.name(), size: self.word(), packets: self.coin(), rates }
+    }
+
     fn table(&mut self) -> Table {
         Table {
             name: self.name(),
+            kind: self.table_kind(),
             keys: self.many(Self::column),
             values: self.many(Self::column),
             capacity: self.word(),
             idle: self.maybe(Self::next),
             age: self.maybe(Self::next),
             evict: if self.coin() { Evict::Lru } else { Evict::Refuse },
-            entries: self.many(|make| (make.many(Self::number), make.many(Self::number))),
+            counted: self.coin(),
+            releases: self.maybe(Self::word),
+            entries: self.many(|make| Entry {
+                key: make.many(Self::key_match),
+                value: make.many(Self::number),
+                priority: make.word(),
+            }),
+            file: self.maybe(|make| EntryFile { path: make.name(), format: make.name() }),
             default: self.maybe(|make| make.many(Self::number)),
             span: self.span(),
         }
@@ -125,7 +183,7 @@ impl Maker {
 
     fn op(&mut self) -> Op {
         let (table, base) = (self.word(), self.value());
-        match self.below(28) {
+        match self.below(39) {
             0 => Op::Const(self.number()),
             1 => Op::Binary(BinaryOp::NAMES[self.below(13) as usize].0, base, self.value()),
             2 => Op::Compare(CompareOp::NAMES[self.below(4) as usize].0, base, self.value()),
@@ -160,14 +218,30 @@ impl Maker {
             22 => Op::PopBytes { at: base, bytes: self.value() },
             23 => Op::Truncate(base),
             24 => Op::Fragment { at: base, mtu: self.value() },
-            25 => {
+            25 => Op::Scan { table, start: base, end: self.value() },
+            26 => Op::Insert {
+                table,
+                key: self.many(Self::key_part),
+                priority: self.word(),
+                value: self.values(),
+            },
+            27 => Op::Withdraw { table, key: self.many(Self::key_part), priority: self.word() },
+            28 => Op::Mark { meter: table, index: self.maybe(Self::value), before: self.maybe(Self::value) },
+            29 => Op::ReadRegister { register: table, index: self.maybe(Self::value) },
+            30 => Op::WriteRegister { register: table, index: self.maybe(Self::value), value: base },
+            31 => Op::Take { pool: table, hint: base },
+            32 => Op::Give { pool: table, item: self.values() },
+            33 => Op::Choose { group: table, index: self.maybe(Self::value), hash: base },
+            34 => Op::Join { group: table, index: self.maybe(Self::value), member: self.values() },
+            35 => Op::Leave { group: table, index: self.maybe(Self::value), member: self.values() },
+            36 => {
                 if self.coin() {
                     Op::Keep(base)
                 } else {
                     Op::EnterStage(table)
                 }
             }
-            26 => Op::Checksum { base, bytes: self.word(), more: self.maybe(Self::value) },
+            37 => Op::Checksum { base, bytes: self.word(), more: self.maybe(Self::value) },
             _ => Op::Header { layout: table, base, name: self.name() },
         }
     }
@@ -231,6 +305,25 @@ impl Maker {
                 size: make.word(),
                 indexed: make.coin(),
             }),
+            meters: self.many(Self::meter),
+            registers: self.many(|make| Register {
+                name: make.name(),
+                size: make.word(),
+                column: make.column(),
+            }),
+            pools: self.many(|make| Pool {
+                name: make.name(),
+                columns: make.many(Self::column),
+                ranges: make.many(|make| (make.number(), make.number())),
+            }),
+            groups: self.many(|make| Group {
+                name: make.name(),
+                size: make.word(),
+                buckets: make.word(),
+                capacity: make.word(),
+                columns: make.many(Self::column),
+                members: make.many(|make| (make.word(), make.many(Self::number), make.word())),
+            }),
             reasons: self.many(|make| Reason { name: make.name(), help: make.name() }),
             port_sets: self.many(|make| make.many(Self::short)),
             events: self.many(|make| Event {
@@ -266,6 +359,7 @@ impl Maker {
             functions: self.many(Self::function),
             manifest: Manifest {
                 writes_tables: self.many(Self::word),
+                writes_memory: self.coin(),
                 writes_packet: self.coin(),
                 resizes_packet: self.coin(),
                 makes_packets: self.coin(),

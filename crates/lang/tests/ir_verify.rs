@@ -117,12 +117,12 @@ fn declarations() {
     fails_when(|program| program.tables[1].keys[1].width = 0, Fault::ColumnWidth(1));
     fails_when(|program| program.tables[1].capacity = 0, Fault::Capacity(1));
     fails_when(
-        |program| program.tables[1].entries = vec![(vec![1, 1], vec![]), (vec![2, 1], vec![])],
+        |program| program.tables[1].entries = vec![Entry::exact(&[1, 1], &[]), Entry::exact(&[2, 1], &[])],
         Fault::Capacity(1),
     );
-    fails_when(|program| program.tables[1].entries = vec![(vec![1], vec![])], Fault::Entry(1, 0));
-    fails_when(|program| program.tables[1].entries = vec![(vec![1, 16], vec![])], Fault::Entry(1, 0));
-    fails_when(|program| program.tables[0].entries.push((vec![1], vec![1 << 16])), Fault::Entry(0, 1));
+    fails_when(|program| program.tables[1].entries = vec![Entry::exact(&[1], &[])], Fault::Entry(1, 0));
+    fails_when(|program| program.tables[1].entries = vec![Entry::exact(&[1, 16], &[])], Fault::Entry(1, 0));
+    fails_when(|program| program.tables[0].entries.push(Entry::exact(&[1], &[1 << 16])), Fault::Entry(0, 1));
     fails_when(|program| program.tables[0].default = Some(vec![]), Fault::Default(0));
     fails_when(|program| program.tables[0].default = Some(vec![65536]), Fault::Default(0));
     fails_when(|program| program.counters[0].size = 0, Fault::EmptyCounter(0));

@@ -30,7 +30,7 @@ pub struct Sighting {
     /// Statistics of every table.
     pub tables: Vec<TableReport>,
     /// Entries of every table, sorted.
-    pub entries: Vec<Vec<(Vec<u128>, Vec<u128>)>>,
+    pub entries: Vec<Vec<(lang::ir::Entry, exec::processor::EntryCount)>>,
     /// Packets and bytes of every cell of every counter.
     pub counters: Vec<Vec<(u64, u64)>>,
     /// How often each event was raised.

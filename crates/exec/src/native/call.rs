@@ -1,20 +1,22 @@
 //! The border between Rust and compiled code: the calls into it and the host functions it calls. All `unsafe` of this
 //! crate is here.
 //!
-//! Compiled code gets a [`Context`] and the packet. It follows the context's pointers only: tables, default entries and
+//! Callable code gets a [`Context`] and the packet. It follows the context's pointers only: tables, default entries and
 //! counter cells by the index that the program's IR names, which the IR verifier has shown to exist; packet bytes behind a
 //! length check, likewise verified; and zeros.
 
+use super::tables::Placement;
 use crate::outputs::{self, Cause, Outputs, appended};
 use crate::pack::MAX_WORDS;
+use crate::state::table_set::Fast;
 use crate::state::{Cell, DefaultEntry, State};
+use ::tables::exact::{Exact, Learned, Table};
 use cranelift_jit::JITModule;
 use lang::ir::Template;
 use packet::batch::Batch;
 use packet::fragment::Fragmenting;
 use packet::resize::Resizable;
 use std::marker::PhantomData;
-use tables::exact::{Exact, Learned, Table};
 
 /// What compiled code reaches besides the packet. It holds the borrows of everything its pointers lead to.
 #[repr(C)]
@@ -36,16 +38,19 @@ pub(super) struct Context<'a> {
     pub(super) cells: *mut Cell,
     /// What a lookup that finds nothing reads.
     pub(super) zeros: [u64; MAX_WORDS],
-    state: *mut State<Table>,
+    /// Where a host function leaves columns, every one in words of its own.
+    pub(super) columns: [u64; 2 * MAX_WORDS],
+    pub(super) state: *mut State<Fast>,
     outputs: *mut Outputs,
     templates: &'a [Template],
+    pub(super) placements: &'a [Placement],
     /// Hole values or event arguments on their way.
-    borrows: PhantomData<(&'a mut State<Table>, &'a mut Outputs)>,
+    borrows: PhantomData<(&'a mut State<Fast>, &'a mut Outputs)>,
 }
 
 /// A compiled function: context; for the packet function frame, captured length and port of entry, for a handler its
 /// arguments as pairs of words, the less significant first, and twice zero. Gives the bits of a verdict.
-type Entry = unsafe extern "C" fn(*mut Context<'_>, *mut u8, u64, u64) -> u64;
+type Callable = unsafe extern "C" fn(*mut Context<'_>, *mut u8, u64, u64) -> u64;
 
 /// Two words of a 128-bit number, as functions give them back in two registers.
 #[repr(C)]
@@ -58,19 +63,19 @@ pub(super) struct Pair {
 pub(super) struct Code {
     module: Option<JITModule>,
     /// The packet function, also the first of the entries.
-    packet: Entry,
-    entries: Vec<Entry>,
+    packet: Callable,
+    entries: Vec<Callable>,
 }
 
 impl Code {
     /// The code of a module whose functions are finished. Each address must be that of a function of this module that was
-    /// compiled by [`super::translate`] with the signature of [`Entry`].
+    /// compiled by [`super::translate`] with the signature of [`Callable`].
     pub(super) fn new(module: JITModule, addresses: &[*const u8]) -> Code {
         let entry = |address: &*const u8| {
             // SAFETY: the address is that of a finished function with this signature, see above.
-            unsafe { std::mem::transmute::<*const u8, Entry>(*address) }
+            unsafe { std::mem::transmute::<*const u8, Callable>(*address) }
         };
-        let entries: Vec<Entry> = addresses.iter().map(entry).collect();
+        let entries: Vec<Callable> = addresses.iter().map(entry).collect();
         Code { module: Some(module), packet: entries[0], entries }
     }
 
@@ -127,9 +132,10 @@ impl Drop for Code {
 impl<'a> Context<'a> {
     /// A context for these. Nothing else touches them while it lives.
     pub(super) fn new(
-        state: &'a mut State<Table>,
+        state: &'a mut State<Fast>,
         outputs: &'a mut Outputs,
         templates: &'a [Template],
+        placements: &'a [Placement],
     ) -> Self {
         Context {
             now: state.now,
@@ -139,27 +145,29 @@ impl<'a> Context<'a> {
             memory: std::ptr::null_mut(),
             start: 0,
             fragmenting: None,
-            tables: state.tables.as_mut_ptr(),
+            tables: state.tables.exact.as_mut_ptr(),
             defaults: state.defaults.as_mut_ptr(),
             cells: state.cells.as_mut_ptr(),
             zeros: [0; MAX_WORDS],
+            columns: [0; 2 * MAX_WORDS],
             state,
             outputs,
             templates,
+            placements,
             borrows: PhantomData,
         }
     }
 
     /// The state.
     #[inline(always)]
-    pub(super) fn state(&mut self) -> &mut State<Table> {
+    pub(super) fn state(&mut self) -> &mut State<Fast> {
         // SAFETY: the context holds the exclusive borrow that this pointer was made from; compiled code does not run
         // while this borrow of the context lasts.
         unsafe { &mut *self.state }
     }
 
     /// The state and the outputs.
-    pub(super) fn parts(&mut self) -> (&mut State<Table>, &mut Outputs) {
+    pub(super) fn parts(&mut self) -> (&mut State<Fast>, &mut Outputs) {
         // SAFETY: as above for both, and they are different objects.
         unsafe { (&mut *self.state, &mut *self.outputs) }
     }
@@ -190,7 +198,7 @@ impl<'a> Context<'a> {
 
     /// The captured bytes of the packet that is being run (none in a handler), the outputs, and what caused them.
     fn sending(&mut self) -> (&[u8], &mut Outputs, Cause) {
-        // SAFETY: as above; outputs and frame are different objects. Compiled code stores the frame and length it was
+        // SAFETY: as above; outputs and frame are different objects. Callable code stores the frame and length it was
         // called with just before it calls a function that reads them, and waits for that function.
         let (packet, state, outputs) = unsafe {
             let packet = if self.frame.is_null() {
@@ -279,11 +287,12 @@ pub(super) mod host {
             learn11::<6> as *const u8,
             learn11::<7> as *const u8,
         ];
+        symbols.extend(super::super::tables::symbols());
         symbols.extend(FIND1.into_iter().zip(finds).chain(LEARN11.into_iter().zip(learns)));
         symbols
     }
 
-    fn found(value: Option<&[u64]>) -> *const u64 {
+    pub(in super::super) fn found(value: Option<&[u64]>) -> *const u64 {
         value.map_or(std::ptr::null(), <[u64]>::as_ptr)
     }
 
@@ -447,11 +456,11 @@ pub(super) mod host {
         split(whole(&[low, high]).checked_rem(whole(&[by_low, by_high])).unwrap_or(0))
     }
 
-    fn whole([low, high]: &[u64; 2]) -> u128 {
+    pub(in super::super) fn whole([low, high]: &[u64; 2]) -> u128 {
         u128::from(*high) << 64 | u128::from(*low)
     }
 
-    fn split(value: u128) -> Pair {
+    pub(in super::super) fn split(value: u128) -> Pair {
         Pair { low: value as u64, high: (value >> 64) as u64 }
     }
 }

@@ -83,7 +83,7 @@ fn entry(module: &JITModule) -> Signature {
 
 fn declare_host(module: &mut JITModule) -> Result<HashMap<&'static str, FuncId>, LoadError> {
     // Name, parameters and results, all of 64 bits.
-    let shapes: [(&'static str, usize, usize); 17] = [
+    let shapes: [(&'static str, usize, usize); 33] = [
         ("find2", 4, 1),
         ("find", 3, 1),
         ("learn", 4, 1),
@@ -101,6 +101,22 @@ fn declare_host(module: &mut JITModule) -> Result<HashMap<&'static str, FuncId>,
         ("multiply_saturating", 4, 2),
         ("divide", 4, 2),
         ("remainder", 4, 2),
+        ("prefix32", 3, 1),
+        ("prefix", 3, 1),
+        ("rule", 3, 1),
+        ("scan_first", 4, 1),
+        ("scan_all", 4, 1),
+        ("scan_set", 4, 2),
+        ("insert", 3, 1),
+        ("withdraw", 3, 0),
+        ("mark", 4, 1),
+        ("read_register", 3, 1),
+        ("write_register", 4, 0),
+        ("take", 3, 1),
+        ("give", 3, 0),
+        ("choose", 4, 1),
+        ("join", 4, 1),
+        ("leave", 4, 0),
     ];
     let mut declared = HashMap::new();
     let specialised = FIND1.map(|name| (name, 3, 1)).into_iter().chain(LEARN11.map(|name| (name, 4, 1)));

@@ -5,14 +5,15 @@ use super::call::Context;
 use super::call::host::{FIND1, LEARN11};
 use super::translate::Body;
 use crate::pack::{MAX_WORDS, Packing, Place};
+use crate::state::table_set::TablePlace;
 use crate::state::{Cell, DefaultEntry};
+use ::tables::exact::Table;
 use cranelift_codegen::ir::{
     self as clif, InstBuilder, MemFlagsData, StackSlot, StackSlotData, StackSlotKind, types,
 };
 use cranelift_frontend::FunctionBuilder;
 use lang::ir::{Op, Program, Value};
 use std::mem::{offset_of, size_of};
-use tables::exact::Table;
 
 /// Room on the stack for words on their way to host functions, made when it is first needed.
 #[derive(Default)]
@@ -35,7 +36,10 @@ fn slot(bx: &mut FunctionBuilder<'_>, place: &mut Option<StackSlot>, words: usiz
 fn longest_list(program: &Program) -> usize {
     let params = program.events.iter().map(|event| event.params.len());
     let holes = program.templates.iter().map(|template| template.holes.len());
-    params.chain(holes).max().unwrap_or(0) * 2
+    let columns = program.tables.iter().map(|table| table.keys.len() + table.values.len());
+    let items = program.pools.iter().map(|pool| pool.columns.len());
+    let members = program.groups.iter().map(|group| group.columns.len());
+    params.chain(holes).chain(columns).chain(items).chain(members).max().unwrap_or(0) * 2
 }
 
 impl Body<'_, '_> {
@@ -104,7 +108,7 @@ impl Body<'_, '_> {
             Op::PushBytes { .. } | Op::PopBytes { .. } | Op::Truncate(_) | Op::Fragment { .. } => {
                 self.resize(op, results);
             }
-            _ => {}
+            other => self.memory(other, results),
         }
     }
 
@@ -147,8 +151,12 @@ impl Body<'_, '_> {
     fn lookup(&mut self, table: u32, key: &[Value], results: &[Value]) {
         let shared = self.shared;
         let (key_packing, value_packing) = &shared.packings[table as usize];
+        if !matches!(shared.places[table as usize], TablePlace::Exact(_)) {
+            let entry = self.search(table, key);
+            return self.found(table, entry, value_packing, results);
+        }
         let (address, now) = (self.table(table), self.fixed(offset_of!(Context<'_>, now)));
-        let mut entry = match key_packing.words {
+        let entry = match key_packing.words {
             1 => {
                 let key = self.pack(key_packing, key);
                 let name = FIND1[self.marks(table)];
@@ -163,7 +171,13 @@ impl Body<'_, '_> {
                 self.host.call(&mut self.bx, "find", &[address, key, now])[0]
             }
         };
-        if shared.defaults[table as usize] {
+        self.found(table, entry, value_packing, results);
+    }
+
+    /// Gives the results of a lookup: the entry at this address or, where that is zero, the default entry if there is one.
+    pub(super) fn found(&mut self, table: u32, entry: clif::Value, packing: &Packing, results: &[Value]) {
+        let mut entry = entry;
+        if self.shared.defaults[table as usize] {
             let default = self.default_entry(table);
             let offset = offset_of!(DefaultEntry, present) as i32;
             let present = self.bx.ins().load(types::I64, MemFlagsData::trusted(), default, offset);
@@ -173,6 +187,11 @@ impl Body<'_, '_> {
             let otherwise = self.bx.ins().select(present, first, none);
             entry = self.bx.ins().select(entry, entry, otherwise);
         }
+        self.optional(entry, packing, results);
+    }
+
+    /// Whether an address is not zero, then the columns of the words there.
+    pub(super) fn optional(&mut self, entry: clif::Value, packing: &Packing, results: &[Value]) {
         let none = self.iconst(0);
         let found = self.bx.ins().icmp(clif::condcodes::IntCC::NotEqual, entry, none);
         let Some((first, columns)) = results.split_first() else { return };
@@ -184,8 +203,8 @@ impl Body<'_, '_> {
         let zeros = self.iconst(offset_of!(Context<'_>, zeros) as u64);
         let zeros = self.bx.ins().iadd(self.context, zeros);
         let entry = self.bx.ins().select(found, entry, zeros);
-        for (place, column) in value_packing.places.iter().zip(columns) {
-            let value = self.unpack(value_packing, place, entry);
+        for (place, column) in packing.places.iter().zip(columns) {
+            let value = self.unpack(packing, place, entry);
             self.set(*column, value);
         }
     }
@@ -285,7 +304,7 @@ impl Body<'_, '_> {
     }
 
     /// Leaves the packet where host functions that send find it.
-    fn hand_over_packet(&mut self) {
+    pub(super) fn hand_over_packet(&mut self) {
         if self.is_packet {
             let flags = MemFlagsData::trusted();
             let (frame, captured, context) = (self.frame(), self.captured(), self.context);
@@ -296,12 +315,19 @@ impl Body<'_, '_> {
 
     /// What hits and learns of a table write besides the value.
     fn marks(&self, table: u32) -> usize {
-        usize::from(self.shared.marks[table as usize])
+        match self.shared.places[table as usize] {
+            TablePlace::Exact(place) => usize::from(self.shared.marks[place]),
+            _ => 0,
+        }
     }
 
     fn table(&mut self, table: u32) -> clif::Value {
         let tables = self.fixed(offset_of!(Context<'_>, tables));
-        let offset = self.iconst(u64::from(table) * size_of::<Table>() as u64);
+        let place = match self.shared.places[table as usize] {
+            TablePlace::Exact(place) => place,
+            _ => 0,
+        };
+        let offset = self.iconst(place as u64 * size_of::<Table>() as u64);
         self.bx.ins().iadd(tables, offset)
     }
 
@@ -312,7 +338,7 @@ impl Body<'_, '_> {
     }
 
     /// The words of these columns.
-    fn pack(&mut self, packing: &Packing, columns: &[Value]) -> Vec<clif::Value> {
+    pub(super) fn pack(&mut self, packing: &Packing, columns: &[Value]) -> Vec<clif::Value> {
         let mut packed: Vec<Option<clif::Value>> = vec![None; packing.words];
         for (place, column) in packing.places.iter().zip(columns) {
             let column = self.value(*column);
@@ -353,7 +379,7 @@ impl Body<'_, '_> {
     }
 
     /// The address of a key's words on the stack.
-    fn stored_key(&mut self, table: u32, key: &[Value]) -> clif::Value {
+    pub(super) fn stored_key(&mut self, table: u32, key: &[Value]) -> clif::Value {
         let packed = self.pack(&self.shared.packings[table as usize].0, key);
         let slot = slot(&mut self.bx, &mut self.scratch.key, MAX_WORDS);
         self.stored(slot, &packed)
@@ -368,7 +394,7 @@ impl Body<'_, '_> {
     }
 
     /// The address of values on the stack as pairs of words, the less significant first.
-    fn stored_list(&mut self, values: &[Value]) -> clif::Value {
+    pub(super) fn stored_list(&mut self, values: &[Value]) -> clif::Value {
         let mut pairs = Vec::with_capacity(values.len() * 2);
         for value in values {
             let value = self.value(*value);

@@ -7,20 +7,23 @@ mod checksum;
 mod compile;
 mod effects;
 mod foresight;
+mod memory;
+mod tables;
 mod translate;
 
 use crate::load::LoadError;
 use crate::outputs::{self, Now, Output, Outputs};
 use crate::pack::Packing;
-use crate::processor::{BackEnd, Processor, TableReport};
+use crate::processor::{BackEnd, EntryCount, EntryError, Processor, TableReport};
+use crate::state::table_set::{Fast, TablePlace};
 use crate::state::{RunHandler, State};
+use ::tables::exact::Exact;
 pub use call::prefetch;
 use call::{Code, Context};
 use foresight::Hint;
-use lang::ir::{Op, Program, Template};
+use lang::ir::{self, Entry, Match, Op, Program, Template};
 use packet::batch::Batch;
 use packet::verdict::Verdict;
-use tables::exact::{Exact, Table};
 use translate::Shared;
 
 /// How many packets ahead frames are fetched into the cache.
@@ -30,7 +33,7 @@ const MANY_ENTRIES: u64 = 4096;
 
 /// A program as machine code.
 pub struct Native {
-    state: State<Table>,
+    state: State<Fast>,
     code: Compiled,
 }
 
@@ -38,6 +41,10 @@ pub struct Native {
 struct Compiled {
     code: Code,
     templates: Vec<Template>,
+    /// Tables as the program declares them.
+    declared: Vec<ir::Table>,
+    /// What packets put into tables of prefixes and rules, by number.
+    placements: Vec<tables::Placement>,
     args: Vec<[u64; 2]>,
     /// Keys that are known before a packet is run.
     hints: Vec<Hint>,
@@ -56,11 +63,23 @@ impl Native {
         let state = State::new(program, seed)?;
         let code = compiled(program, ports, &state, None)?;
         let templates = program.templates.clone();
-        let hints = foresight::hints(program);
+        let mut hints = foresight::hints(program);
+        let places = &state.tables.places;
+        // Hints name tables of the program; slots are fetched of exact ones.
+        hints.retain_mut(|hint| match places[hint.table] {
+            TablePlace::Exact(place) => {
+                hint.table = place;
+                true
+            }
+            _ => false,
+        });
         let useful = Vec::with_capacity(hints.len());
         let plain = is_plain(program);
         let resizes = program.manifest.resizes_packet;
-        let code = Compiled { code, templates, args: Vec::new(), hints, useful, plain, resizes };
+        let placements = tables::placements(program);
+        let declared = program.tables.clone();
+        let args = Vec::new();
+        let code = Compiled { code, templates, declared, placements, args, hints, useful, plain, resizes };
         Ok(Native { state, code })
     }
 }
@@ -69,7 +88,7 @@ impl Native {
 pub fn listing(program: &Program) -> Result<String, LoadError> {
     crate::load::verify(program)?;
     let mut text = String::new();
-    compiled(program, u16::MAX, &State::<Table>::new(program, 0)?, Some(&mut text))?;
+    compiled(program, u16::MAX, &State::<Fast>::new(program, 0)?, Some(&mut text))?;
     Ok(text)
 }
 
@@ -102,11 +121,31 @@ impl Processor for Native {
     }
 
     fn tables(&self) -> Vec<TableReport> {
-        self.state.table_reports()
+        self.state.tables.reports()
     }
 
-    fn entries(&self, table: u32) -> Vec<(Vec<u128>, Vec<u128>)> {
-        self.state.entries(table)
+    fn entries(&self, table: u32) -> Vec<(Entry, EntryCount)> {
+        self.state.tables.entries(table)
+    }
+
+    fn insert(&mut self, table: u32, entry: &Entry) -> Result<(), EntryError> {
+        self.state.tables.insert(table, entry, None)
+    }
+
+    fn remove(&mut self, table: u32, key: &[Match], priority: u32) -> bool {
+        self.state.tables.remove(table, key, priority)
+    }
+
+    fn replace(&mut self, table: u32, entries: Vec<Entry>) -> Result<(), EntryError> {
+        self.state.tables.replace(&self.code.declared[table as usize], table, entries)
+    }
+
+    fn set_default(&mut self, table: u32, value: Option<&[u128]>) -> Result<(), EntryError> {
+        self.state.replace_default(table, value)
+    }
+
+    fn register(&self, register: u32) -> Vec<u64> {
+        self.state.memory.cells(register).to_vec()
     }
 
     fn counter(&self, counter: u32) -> Vec<(u64, u64)> {
@@ -128,9 +167,9 @@ impl Processor for Native {
 
 impl Compiled {
     /// Chooses the hints that are worth their while at the tables' present size.
-    fn choose_hints(&mut self, state: &State<Table>) {
+    fn choose_hints(&mut self, state: &State<Fast>) {
         self.useful.clear();
-        let large = |hint: &&Hint| state.tables[hint.table].statistics().entries >= MANY_ENTRIES;
+        let large = |hint: &&Hint| state.tables.exact[hint.table].statistics().entries >= MANY_ENTRIES;
         self.useful.extend(self.hints.iter().filter(large));
     }
 
@@ -139,14 +178,14 @@ impl Compiled {
     /// while no table is large: nobody asks for a packet's number and time on the way, and what is due can only come from the clock.
     fn stretch<const PLAIN: bool>(
         &self,
-        state: &mut State<Table>,
+        state: &mut State<Fast>,
         memory: &mut [u8],
         batch: &mut Batch,
         first: usize,
         outputs: &mut Outputs,
     ) -> usize {
         let mut wake = state.next_wake;
-        let mut context = Context::new(state, outputs, &self.templates);
+        let mut context = Context::new(state, outputs, &self.templates, &self.placements);
         let end = batch.len.min(packet::BATCH);
         // A key can be read ahead only where its frame has arrived.
         let ahead = if PLAIN || self.useful.is_empty() { AHEAD } else { 2 * AHEAD };
@@ -212,7 +251,7 @@ impl Compiled {
     fn fetch_slots(&self, context: &mut Context<'_>, memory: &[u8], batch: &Batch, i: usize) {
         for hint in &self.useful {
             if let Some(key) = frame_of(memory, batch, i).and_then(|frame| hint.key(frame)) {
-                context.state().tables[hint.table].prefetch(&[key]);
+                context.state().tables.exact[hint.table].prefetch(&[key]);
             }
         }
     }
@@ -234,11 +273,11 @@ fn frame_of<'m>(memory: &'m [u8], batch: &Batch, i: usize) -> Option<&'m [u8]> {
     memory.get(start..)?.get(..*batch.captured.get(i)? as usize)
 }
 
-impl RunHandler<Table> for Compiled {
-    fn run_handler(&mut self, state: &mut State<Table>, function: u32, args: &[u128], outputs: &mut Outputs) {
+impl RunHandler<Fast> for Compiled {
+    fn run_handler(&mut self, state: &mut State<Fast>, function: u32, args: &[u128], outputs: &mut Outputs) {
         self.args.clear();
         self.args.extend(args.iter().map(|&arg| [arg as u64, (arg >> 64) as u64]));
-        let mut context = Context::new(state, outputs, &self.templates);
+        let mut context = Context::new(state, outputs, &self.templates, &self.placements);
         self.code.run_handler(&mut context, function, &self.args);
     }
 }
@@ -246,26 +285,20 @@ impl RunHandler<Table> for Compiled {
 fn compiled(
     program: &Program,
     ports: u16,
-    state: &State<Table>,
+    state: &State<Fast>,
     listing: Option<&mut String>,
 ) -> Result<Code, LoadError> {
     let packings: Vec<(Packing, Packing)> =
-        state.shapes.iter().map(|shape| (shape.key.clone(), shape.value.clone())).collect();
-    let mut defaults: Vec<bool> = program.tables.iter().map(|table| table.default.is_some()).collect();
-    let blocks = program.functions.iter().flat_map(|function| &function.blocks);
-    for instruction in blocks.flat_map(|block| &block.instructions) {
-        if let Op::SetDefault { table, .. } = instruction.op {
-            defaults[table as usize] = true;
-        }
-    }
-    let marks: Vec<u8> = state.tables.iter().map(|table| table.spec().marks()).collect();
+        state.tables.shapes.iter().map(|shape| (shape.key.clone(), shape.value.clone())).collect();
+    let marks: Vec<u8> = state.tables.exact.iter().map(|table| table.spec().marks()).collect();
     let shared = Shared {
         program,
         ports,
         packings: &packings,
         marks: &marks,
         first_cell: &state.first_cell,
-        defaults: &defaults,
+        defaults: &state.may_default,
+        places: &state.tables.places,
     };
     compile::compile(&shared, listing)
 }

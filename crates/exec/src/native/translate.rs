@@ -9,6 +9,7 @@ use super::bytes::{self, Place};
 use super::call::Context;
 use super::effects::Scratch;
 use crate::pack::Packing;
+use crate::state::table_set::TablePlace;
 use cranelift_codegen::ir::{
     self as clif, AliasRegionData, BlockArg, FuncRef, InstBuilder, MemFlagsData, Type, types,
 };
@@ -32,6 +33,8 @@ pub(super) struct Shared<'a> {
     pub(super) first_cell: &'a [usize],
     /// Whether a table may ever have a default entry.
     pub(super) defaults: &'a [bool],
+    /// Where every table lies among those of its kind.
+    pub(super) places: &'a [TablePlace],
 }
 
 /// The host functions, as a function being compiled refers to them.

@@ -10,8 +10,8 @@ pub use firewall::Firewall;
 pub use mac_switch::MacSwitch;
 
 use exec::native::{AHEAD, prefetch};
-use exec::{BackEnd, Outputs, Processor, TableReport};
-use lang::ir::Program;
+use exec::{BackEnd, EntryCount, Outputs, Processor, TableReport};
+use lang::ir::{Entry, Program};
 use packet::{Batch, Verdict};
 use tables::exact::{Evict, Exact, ExactSpec, Table, Table1};
 
@@ -116,10 +116,11 @@ macro_rules! processor {
                 }]
             }
 
-            fn entries(&self, _: u32) -> Vec<(Vec<u128>, Vec<u128>)> {
-                let wide = |words: &[u64]| words.iter().map(|&word| u128::from(word)).collect();
+            fn entries(&self, _: u32) -> Vec<(Entry, EntryCount)> {
+                let wide = |words: &[u64]| words.iter().map(|&word| u128::from(word)).collect::<Vec<u128>>();
                 let entries = self.state.work.view().entries();
-                entries.iter().map(|entry| (wide(&entry.key), wide(&entry.value))).collect()
+                let entry = |held: &tables::exact::Entry| Entry::exact(&wide(&held.key), &wide(&held.value));
+                entries.iter().map(|held| (entry(held), (0, 0))).collect()
             }
 
             fn counter(&self, _: u32) -> Vec<(u64, u64)> {

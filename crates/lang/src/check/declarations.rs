@@ -53,6 +53,9 @@ impl<'a> Checker<'a> {
                 _ => {}
             }
         }
+        if fresh.iter().any(|item| matches!(item, Item::Meter(_))) {
+            self.declare_colours();
+        }
         for &item in &fresh {
             if let Item::Enum(item) = item {
                 self.define_enum(item);
@@ -68,6 +71,15 @@ impl<'a> Checker<'a> {
         for layout in layouts {
             let layout = self.define_layout(layout);
             self.program.layouts.push(layout);
+        }
+        for &item in &fresh {
+            match item {
+                Item::Meter(item) => self.define_meter(item),
+                Item::Register(item) => self.define_register(item),
+                Item::Pool(item) => self.define_pool(item),
+                Item::Group(item) => self.define_group(item),
+                _ => {}
+            }
         }
         for &item in &fresh {
             match item {
@@ -438,6 +450,10 @@ fn declared_name(item: &Item) -> Option<(&'static str, &Name)> {
         Item::Layout(item) => Some(("layout", &item.name)),
         Item::Table(item) => Some(("table", &item.name)),
         Item::Counter(item) => Some(("counter", &item.name)),
+        Item::Meter(item) => Some(("meter", &item.name)),
+        Item::Register(item) => Some(("register", &item.name)),
+        Item::Pool(item) => Some(("pool", &item.name)),
+        Item::Group(item) => Some(("group", &item.name)),
         Item::Reason(item) => Some(("reason", &item.name)),
         Item::Function(item) => Some(("function", &item.name)),
         Item::Stage(item) => Some(("stage", &item.name)),

@@ -2,10 +2,11 @@
 
 use super::hir::{Arm, Expr, ExprKind, LocalId, TableValue};
 use super::operators::same;
-use super::types::{Type, largest};
+use super::types::{TableId, Type, largest};
 use super::{Checker, Context, Function, counted};
 use crate::ast::{self, BinaryOp, CastMode, UnaryOp};
 use crate::diagnostic::Diagnostic;
+use crate::ir::TableKind;
 use crate::source::Span;
 
 /// So many expressions lie in each other at most, through constants and functions.
@@ -218,6 +219,9 @@ impl Checker<'_> {
         {
             return self.variant(*table, variant, &[], span);
         }
+        if let Some(remembered) = self.remembered(name, &[], span) {
+            return remembered;
+        }
         if self.constant_items.contains_key(name) {
             return match self.constant_named(name) {
                 Some((ty, value)) => constant(value, ty, span),
@@ -412,6 +416,9 @@ impl Checker<'_> {
     }
 
     fn lookup(&mut self, table: &ast::Name, keys: &[ast::Expr], span: Span) -> Expr {
+        if let Some(remembered) = self.remembered(&table.text, keys, span) {
+            return remembered;
+        }
         let Some(id) = self.table_named(table) else { return error(span) };
         if !matches!(self.context, Context::Packet | Context::Handler) {
             self.error(
@@ -422,9 +429,36 @@ impl Checker<'_> {
             );
             return error(span);
         }
+        let answer = self.program.tables[id.0].answer_type(id);
+        if let TableKind::Patterns(_) = self.program.tables[id.0].kind {
+            return self.search(id, &table.text, keys, answer, span);
+        }
         let keys = self.keys(id, keys, span);
-        let entry = self.program.tables[id.0].entry_type(id);
-        Expr { kind: ExprKind::Lookup(id, keys), ty: Type::Option(Box::new(entry)), span }
+        Expr { kind: ExprKind::Lookup(id, keys), ty: answer, span }
+    }
+
+    /// A search for patterns in bytes.
+    fn search(&mut self, id: TableId, name: &str, keys: &[ast::Expr], answer: Type, span: Span) -> Expr {
+        let [bytes] = keys else {
+            self.error("E0503", format!("`{name}[…]` has one part"), span, "the bytes to search in");
+            return error(span);
+        };
+        let bytes = self.expression(bytes, None);
+        if !matches!(bytes.ty, Type::View) {
+            if bytes.ty != Type::Unknown {
+                self.report(
+                    Diagnostic::error(
+                        "E0526",
+                        "patterns are searched for in bytes",
+                        bytes.span,
+                        format!("this is {}", bytes.ty),
+                    )
+                    .help("`payload`, a field of the type `bytes[…]`, or `clip` of one of them"),
+                );
+            }
+            return error(span);
+        }
+        Expr { kind: ExprKind::Lookup(id, vec![bytes]), ty: answer, span }
     }
 
     fn call(&mut self, name: &ast::Name, args: &[ast::Expr], expected: Option<&Type>, span: Span) -> Expr {
@@ -432,6 +466,11 @@ impl Checker<'_> {
             && let Some(variant) = self.variant_named(*table, &name.text)
         {
             return self.variant(*table, variant, args, span);
+        }
+        if !self.function_items.contains_key(name.text.as_str())
+            && let Some(built_in) = self.builtin(name, args, span)
+        {
+            return built_in;
         }
         if self.open_functions.contains(&name.text) {
             self.error(

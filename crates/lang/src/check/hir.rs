@@ -1,6 +1,7 @@
 //! The checked program: names resolved, types known, constants computed. What is left to prove depends on paths and is proven while lowering.
 
 use super::types::{TableId, Type};
+use crate::ir::{Answer, Entry, EntryFile, Match, TableKind};
 use crate::source::Span;
 
 /// Index of a local: a parameter, `let`, `var`, loop variable or a name in a pattern.
@@ -32,6 +33,14 @@ pub struct Program {
     pub tables: Vec<Table>,
     /// Counters.
     pub counters: Vec<crate::ir::Counter>,
+    /// Meters.
+    pub meters: Vec<crate::ir::Meter>,
+    /// Registers with the types of their cells.
+    pub registers: Vec<(crate::ir::Register, Type)>,
+    /// Pools with the types of their items.
+    pub pools: Vec<(crate::ir::Pool, Vec<Type>)>,
+    /// Groups with the types of their members.
+    pub groups: Vec<(crate::ir::Group, Vec<Type>)>,
     /// Reasons the program declares, with help.
     pub reasons: Vec<(String, String)>,
     /// Stages and decoders.
@@ -193,7 +202,9 @@ pub struct Next {
 pub struct Table {
     /// Its name.
     pub name: String,
-    /// Types of its key with names.
+    /// As the IR holds it.
+    pub kind: TableKind,
+    /// Types of its key with names; none where bytes are searched.
     pub keys: Vec<(String, Type)>,
     /// What an entry holds.
     pub value: TableValue,
@@ -205,8 +216,16 @@ pub struct Table {
     pub age: Option<u64>,
     /// As the IR holds it.
     pub evict: crate::ir::Evict,
-    /// Initial entries: key and value columns.
-    pub entries: Vec<(Vec<u128>, Vec<u128>)>,
+    /// As the IR holds it.
+    pub counted: bool,
+    /// The pool that gets an entry's value back.
+    pub releases: Option<u32>,
+    /// The file with further entries.
+    pub file: Option<EntryFile>,
+    /// Initial entries.
+    pub entries: Vec<Entry>,
+    /// The places of the initial entries.
+    pub entry_spans: Vec<Span>,
     /// Initial default entry.
     pub default: Option<Vec<u128>>,
     /// Its declaration.
@@ -223,6 +242,15 @@ pub enum TableValue {
 }
 
 impl Table {
+    /// The type of what a lookup gives.
+    pub fn answer_type(&self, id: TableId) -> Type {
+        match self.kind {
+            TableKind::Patterns(Answer::All) => Type::Uint(32),
+            TableKind::Patterns(Answer::Set) => Type::Uint(128),
+            _ => Type::Option(Box::new(self.entry_type(id))),
+        }
+    }
+
     /// The type of an entry.
     pub fn entry_type(&self, id: TableId) -> Type {
         match &self.value {
@@ -332,6 +360,14 @@ pub enum StmtKind {
     Extract(HeaderId, Vec<usize>),
     /// `learn` and `insert`; together if there are several. The block is done if they are refused.
     Learn(Vec<Write>, Option<Block>),
+    /// `insert` into a table with longest prefixes or rules, or into a group. The block is done if it is refused.
+    Place(Placement, Option<Block>),
+    /// `remove` from a table with longest prefixes or rules, or from a group; values do not count.
+    Displace(Placement),
+    /// `set` of a register.
+    SetRegister(u32, Option<Expr>, Expr),
+    /// `give`
+    Give(u32, Vec<Expr>),
     /// `remove`
     Remove(TableId, Vec<Expr>),
     /// `insert t[default] = v`: value columns.
@@ -371,6 +407,56 @@ pub struct Write {
     pub key: Vec<Expr>,
     /// Value columns.
     pub value: Vec<Expr>,
+}
+
+/// What is put somewhere or taken away.
+#[derive(Clone, Debug)]
+pub enum Placement {
+    /// An entry of a table with longest prefixes or rules.
+    Entry {
+        /// The table.
+        table: TableId,
+        /// One part a key column.
+        key: Vec<KeyPart>,
+        /// Value columns.
+        value: Vec<Expr>,
+    },
+    /// A member of a group.
+    Member {
+        /// The group's declaration.
+        group: u32,
+        /// Which of them.
+        index: Option<Expr>,
+        /// Its columns.
+        member: Vec<Expr>,
+    },
+}
+
+impl Placement {
+    /// The expressions it is made of.
+    pub fn expressions(&self) -> Vec<&Expr> {
+        match self {
+            Placement::Entry { key, value, .. } => {
+                let key = key.iter().filter_map(|part| match part {
+                    KeyPart::Exact(value) | KeyPart::Prefix(value, _) => Some(value),
+                    KeyPart::Fixed(_) => None,
+                });
+                key.chain(value).collect()
+            }
+            Placement::Member { index, member, .. } => index.iter().chain(member).collect(),
+        }
+    }
+}
+
+/// A part of the key of an entry that a packet makes.
+#[derive(Clone, Debug)]
+pub enum KeyPart {
+    /// A match known beforehand.
+    Fixed(Match),
+    /// This value.
+    Exact(Expr),
+    /// The first bits of this value.
+    Prefix(Expr, u8),
 }
 
 /// A packet the program makes.
@@ -491,8 +577,20 @@ pub enum ExprKind {
     Now,
     /// The packet's length on the wire.
     Length,
-    /// The entry of a table.
+    /// The entry of a table; of a table of patterns its answer, the bytes being the key.
     Lookup(TableId, Vec<Expr>),
+    /// The colour a meter gives: its cell, and the colour before.
+    Mark(u32, Option<Box<Expr>>, Option<Box<Expr>>),
+    /// A cell of a register.
+    Register(u32, Option<Box<Expr>>),
+    /// A free item of a pool, the search beginning at the hint.
+    Take(u32, Option<Box<Expr>>),
+    /// The member of a group that a hash belongs to.
+    Choose(u32, Option<Box<Expr>>, Box<Expr>),
+    /// A hash of values.
+    Hash(Vec<Expr>),
+    /// The first bytes of a view, as many as there are at most.
+    Clip(Box<Expr>, Box<Expr>),
     /// A variant with its parameters.
     Variant(usize, Vec<Expr>),
     /// `!`

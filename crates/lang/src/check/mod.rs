@@ -3,12 +3,14 @@
 pub mod constants;
 pub mod covered;
 pub mod declarations;
+pub mod entries;
 pub mod expressions;
 pub mod hir;
 pub mod layouts;
+mod memory;
 pub mod operators;
 pub mod packets;
-pub mod patterns;
+mod patterns;
 pub mod statements;
 pub mod tables;
 pub mod test_cases;
@@ -100,6 +102,12 @@ pub(crate) struct Checker<'a> {
     pub(crate) test_layout_names: HashMap<String, LayoutId>,
     pub(crate) table_names: HashMap<String, TableId>,
     pub(crate) counter_names: HashMap<String, u32>,
+    pub(crate) meter_names: HashMap<String, u32>,
+    pub(crate) register_names: HashMap<String, u32>,
+    pub(crate) pool_names: HashMap<String, u32>,
+    pub(crate) group_names: HashMap<String, u32>,
+    /// The colours of meters, where the program has any.
+    pub(crate) colours: Option<EnumId>,
     pub(crate) reason_names: HashMap<String, Span>,
     pub(crate) reasons_used: HashSet<String>,
     pub(crate) function_items: HashMap<&'a str, &'a ast::Function>,

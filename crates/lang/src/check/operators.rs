@@ -178,7 +178,8 @@ impl Checker<'_> {
     pub(crate) fn cast(&mut self, inner: &ast::Expr, mode: CastMode, ty: &ast::Type, span: Span) -> Expr {
         let ty = self.resolve_type(ty);
         let inner = self.expression(inner, None);
-        if inner.ty != Type::Unknown && (inner.ty.width().is_none() || ty.width().is_none()) {
+        let made_colour = matches!(&ty, Type::Enum(id, ..) if self.colours == Some(*id)) && inner.ty != ty;
+        if made_colour || inner.ty != Type::Unknown && (inner.ty.width().is_none() || ty.width().is_none()) {
             self.error(
                 "E0217",
                 format!("{} cannot be converted to {ty}", inner.ty),

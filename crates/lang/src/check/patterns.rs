@@ -279,6 +279,14 @@ impl Checker<'_> {
         }
     }
 
+    /// The largest value there is of a type: colours are three.
+    fn largest_of(&self, ty: &Type) -> u128 {
+        match ty {
+            Type::Enum(id, ..) if self.colours == Some(*id) => 2,
+            _ => ty.largest(),
+        }
+    }
+
     /// Is there a value that `query` fits and no row fits?
     fn useful(&self, types: &[Type], rows: &[Vec<Pattern>], query: &[Pattern], budget: &mut usize) -> bool {
         if *budget == 0 {
@@ -335,7 +343,7 @@ impl Checker<'_> {
                 })
             }
             _ => {
-                let whole = (0, ty.largest());
+                let whole = (0, self.largest_of(ty));
                 let range = |pattern: &Pattern| {
                     if let Pattern::Range(from, to) = pattern { (*from, *to) } else { whole }
                 };

@@ -1,12 +1,12 @@
 //! Statements: blocks, verdicts, transfers, state. Knows for every block whether a path falls out of its end.
 
-use super::hir::{self, Arm, Block, Expr, ExprKind, HeaderId, Stmt, StmtKind, Write};
+use super::hir::{self, Arm, Block, Expr, ExprKind, HeaderId, Placement, Stmt, StmtKind, Write};
 use super::operators::same;
 use super::types::{TableId, Type};
 use super::{Checker, Context, counted};
 use crate::ast;
 use crate::diagnostic::Diagnostic;
-use crate::ir::Evict;
+use crate::ir::{Evict, TableKind};
 use crate::source::Span;
 
 /// Loops that are unrolled may come to so many rounds, nested ones multiplied.
@@ -84,6 +84,8 @@ impl<'a> Checker<'a> {
             Ast::Var(name, ty, value) => (self.declare_local(name, ty.as_ref(), value, true), false),
             Ast::Assign(name, value) => (self.assign(name, value), false),
             Ast::Set(header, field, value) => (self.set(header, field, value), false),
+            Ast::SetRegister(name, index, value) => (self.set_register(name, index.as_ref(), value), false),
+            Ast::Give(name, parts) => (self.give(name, parts, span), false),
             Ast::If(condition, yes, no) => {
                 let condition = self.typed(condition, &Type::Bool);
                 let yes = self.block(yes);
@@ -138,6 +140,17 @@ impl<'a> Checker<'a> {
                 self.check_refusal(checked.as_ref(), write, otherwise.is_some(), write.span);
                 let otherwise = self.optional_block(otherwise);
                 (checked.map(|write| StmtKind::Learn(vec![write], otherwise)), false)
+            }
+            Ast::Insert(write, otherwise) if self.is_placed(&write.table.text) => {
+                let placement = self.placement(&write.table, &write.keys, Some(write), span);
+                if otherwise.is_none() {
+                    self.refusal_unsaid(&write.table, write.span);
+                }
+                let otherwise = self.optional_block(otherwise);
+                (placement.map(|placement| StmtKind::Place(placement, otherwise)), false)
+            }
+            Ast::Remove(table, keys) if self.is_placed(&table.text) => {
+                (self.placement(table, keys, None, span).map(StmtKind::Displace), false)
             }
             Ast::Insert(write, otherwise) => {
                 let checked = self.write(write);
@@ -527,8 +540,73 @@ impl<'a> Checker<'a> {
         Some(StmtKind::Extract(header, fields))
     }
 
+    /// Whether this names a group or a table with longest prefixes or rules: what `insert` and `remove` put in place there is not a plain
+    /// key.
+    fn is_placed(&self, name: &str) -> bool {
+        let table = self.table_names.get(name).and_then(|id| self.program.tables.get(id.0));
+        self.group_names.contains_key(name)
+            || table.is_some_and(|table| matches!(table.kind, TableKind::Lpm | TableKind::Rules { .. }))
+    }
+
+    /// What `insert` or `remove` names there; `write` is the whole of an `insert`.
+    fn placement(
+        &mut self,
+        name: &ast::Name,
+        keys: &'a [ast::Expr],
+        write: Option<&'a ast::TableWrite>,
+        span: Span,
+    ) -> Option<Placement> {
+        if let Some(&group) = self.group_names.get(&name.text) {
+            if let Some(value) = write.and_then(|write| write.value.as_ref()) {
+                self.error(
+                    "E0504",
+                    "a group holds members, not entries",
+                    value.span,
+                    "no value belongs here",
+                );
+            }
+            return self.group_member(group, &name.text, keys, span);
+        }
+        let table = self.table_named(name)?;
+        let key = self.key_parts(table, keys, span);
+        let mut value = Vec::new();
+        if let Some(write) = write {
+            value = self.value_columns(table, write.value.as_ref(), write.span);
+            self.check_bounded(table, name);
+        }
+        Some(Placement::Entry { table, key: key?, value })
+    }
+
+    /// Reports an insert that may be refused and does not say what happens then.
+    fn refusal_unsaid(&mut self, name: &ast::Name, span: Span) {
+        let at = Span::new(span.file, span.end, span.end);
+        self.report(
+            Diagnostic::error(
+                "E0513",
+                format!("`{}` may be full", name.text),
+                span,
+                "what if it is refused?",
+            )
+            .help("say what becomes of the packet then: `else { … }`")
+            .suggest("go on without it", at, " else { }"),
+        );
+    }
+
     fn write(&mut self, write: &'a ast::TableWrite) -> Option<Write> {
         let table = self.table_named(&write.table)?;
+        if self.program.tables[table.0].kind != TableKind::Exact {
+            let kind = self.program.tables[table.0].kind.name();
+            self.report(
+                Diagnostic::error(
+                    "E0527",
+                    format!("`{}` is a table of {kind}", write.table.text),
+                    write.span,
+                    "only exact tables are learned like this",
+                )
+                .help("entries of tables of `lpm` and `rules` are made by `insert` and taken away by `remove`; patterns do not change"),
+            );
+            return None;
+        }
         let key = self.keys(table, &write.keys, write.span);
         let value = self.value_columns(table, write.value.as_ref(), write.span);
         self.check_bounded(table, &write.table);
@@ -559,7 +637,9 @@ impl<'a> Checker<'a> {
         if !(capacity || evict || ageless) {
             return;
         }
-        let missing: Vec<&str> = [(capacity, "capacity"), (ageless, "age or idle"), (evict, "evict")]
+        let exact = table.kind == TableKind::Exact;
+        let aging = if exact { "age or idle" } else { "age" };
+        let missing: Vec<&str> = [(capacity, "capacity"), (ageless, aging), (evict, "evict")]
             .iter()
             .filter_map(|&(missing, word)| missing.then_some(word))
             .collect();
@@ -572,7 +652,11 @@ impl<'a> Checker<'a> {
                 format!("missing: {}", missing.join(", ")),
             )
             .place(name.span, "packets write to it here")
-            .help("for example `{ capacity 64k  age 300s  evict lru }`"),
+            .help(if exact {
+                "for example `{ capacity 64k  age 300s  evict lru }`"
+            } else {
+                "for example `{ capacity 64k  age 300s }`"
+            }),
         );
         if evict {
             self.missing_evict.insert(text.clone());

@@ -5,9 +5,8 @@ use super::types::{TableId, Type};
 use super::{Checker, constants::fold, counted, expressions::error};
 use crate::ast::{self, Property};
 use crate::diagnostic::Diagnostic;
-use crate::ir::Evict;
+use crate::ir::{Answer, Evict, TableKind};
 use crate::source::Span;
-use std::collections::HashMap;
 
 /// Keys and values are at most so many 64-bit words.
 const LARGEST_WORDS: usize = 8;
@@ -165,13 +164,8 @@ impl Checker<'_> {
     /// Defines a table; its entries are checked against its own types.
     pub(crate) fn define_table(&mut self, item: &ast::Table) -> hir::Table {
         let id = TableId(self.program.tables.len());
-        let keys: Vec<(String, Type)> = item
-            .keys
-            .iter()
-            .map(|(name, ty)| {
-                (name.as_ref().map(|name| name.text.clone()).unwrap_or_default(), self.resolve_type(ty))
-            })
-            .collect();
+        let kind = self.table_kind(item);
+        let keys = self.key_columns(item, kind);
         let value = match &item.value {
             ast::TableValue::Nothing => TableValue::Data(Vec::new()),
             ast::TableValue::Data(types) => {
@@ -200,16 +194,31 @@ impl Checker<'_> {
         };
         let mut table = hir::Table {
             name: item.name.text.clone(),
+            kind,
             keys,
             value,
             capacity: 0,
             idle: None,
             age: None,
             evict: Evict::Refuse,
+            counted: false,
+            releases: None,
+            file: None,
             entries: Vec::new(),
+            entry_spans: Vec::new(),
             default: None,
             span: item.name.span,
         };
+        if table.kind == TableKind::Patterns(Answer::Set)
+            && !matches!(table.value_columns().as_slice(), [(_, ty)] if ty.width().is_some_and(|width| width <= 7))
+        {
+            self.error(
+                "E0518",
+                format!("the entries of `{}` are no members of a set", table.name),
+                item.name.span,
+                "an answer that is a set has 128 bits: entries hold one number of up to 7 bits, `-> u7`",
+            );
+        }
         let key_words = words(table.keys.iter().map(|(_, ty)| ty));
         let value_columns = table.value_columns();
         if key_words > LARGEST_WORDS || words(value_columns.iter().map(|(_, ty)| ty)) > LARGEST_WORDS {
@@ -234,6 +243,11 @@ impl Checker<'_> {
                 Property::Age(expr) => ("age", expr.span),
                 Property::Idle(expr) => ("idle", expr.span),
                 Property::Evict(name) => ("evict", name.span),
+                Property::Choose(name) => ("choose", name.span),
+                Property::Answer(name) => ("answer", name.span),
+                Property::Counted(span) => ("counted", *span),
+                Property::Releases(name) => ("releases", name.span),
+                Property::From(_, _, span) => ("from", *span),
                 Property::Entries(_) => ("entries", item.span),
                 Property::Default(expr) => ("default", expr.span),
             };
@@ -246,7 +260,14 @@ impl Checker<'_> {
                 );
             }
             seen.push(word);
+            self.check_property(table, word, span);
             match property {
+                Property::Choose(_) | Property::Answer(_) => {}
+                Property::Counted(_) => table.counted = true,
+                Property::Releases(name) => table.releases = self.released_pool(table, name),
+                Property::From(path, format, span) => {
+                    table.file = self.entry_file(path, format.as_ref(), *span);
+                }
                 Property::Capacity(expr) => {
                     let value = self.constant(expr, &Type::Uint(64)).unwrap_or(1);
                     if !(1..=1 << 26).contains(&value) {
@@ -274,8 +295,29 @@ impl Checker<'_> {
                 }
             }
         }
+        if capacity.is_none() && table.file.is_some() {
+            self.report(
+                Diagnostic::error(
+                    "E0519",
+                    format!("`{}` does not say how many entries it holds", table.name),
+                    item.name.span,
+                    "the file is read later: how large may it be?",
+                )
+                .help("for example `capacity 1M`"),
+            );
+        }
         table.capacity = capacity.unwrap_or(table.entries.len().max(1) as u32);
+        // Only exact tables know which entry was used last; the others always refuse.
+        let exact = table.kind == TableKind::Exact;
         table.evict = evict.unwrap_or(Evict::Refuse);
+        if table.releases.is_some() && table.evict == Evict::Lru {
+            self.error(
+                "E0522",
+                format!("`{}` gives back to a pool and evicts", table.name),
+                item.name.span,
+                "an entry that still holds its item must not make room: `evict refuse`",
+            );
+        }
         if table.entries.len() > table.capacity as usize {
             self.error(
                 "E0508",
@@ -290,8 +332,8 @@ impl Checker<'_> {
             );
             table.capacity = table.entries.len() as u32 + 1;
         }
-        if capacity.is_none() || evict.is_none() {
-            self.unbounded(item.name.text.clone(), capacity.is_none(), evict.is_none());
+        if capacity.is_none() || exact && evict.is_none() {
+            self.unbounded(item.name.text.clone(), capacity.is_none(), exact && evict.is_none());
         }
     }
 
@@ -314,32 +356,7 @@ impl Checker<'_> {
         Some(value)
     }
 
-    fn entries(&mut self, table: &mut hir::Table, entries: &[ast::Entry], id: TableId) {
-        let mut seen: HashMap<Vec<u128>, Span> = HashMap::new();
-        for entry in entries {
-            let keys = self.keys(id, &entry.keys, entry.span);
-            let values = self.value_columns(id, entry.value.as_ref(), entry.span);
-            let (Some(key), Some(value)) = (self.constant_columns(&keys), self.constant_columns(&values))
-            else {
-                continue;
-            };
-            if let Some(first) = seen.insert(key.clone(), entry.span) {
-                self.report(
-                    Diagnostic::error(
-                        "E0510",
-                        format!("`{}` has two entries for one key", table.name),
-                        entry.span,
-                        "this key stands above already",
-                    )
-                    .place(first, "the first entry"),
-                );
-                continue;
-            }
-            table.entries.push((key, value));
-        }
-    }
-
-    fn constant_columns(&mut self, columns: &[Expr]) -> Option<Vec<u128>> {
+    pub(crate) fn constant_columns(&mut self, columns: &[Expr]) -> Option<Vec<u128>> {
         let mut values = Vec::new();
         for column in columns {
             match fold(column) {

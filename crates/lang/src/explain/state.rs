@@ -5,8 +5,8 @@ use super::Entry;
 pub(super) const ENTRIES: &[Entry] = &[
     Entry {
         code: "E0501",
-        headline: "A counter has too many cells, or none.",
-        cause: "A counter has 1 to 1,048,576 cells.",
+        headline: "A counter, meter, register, group or pool has too many cells, or none.",
+        cause: "Counters, meters, registers and groups have 1 to 1,048,576 cells, pools at most 67,108,864 items.",
         example: r#"counter seen[0]
 start stage all() {
     count seen[0]

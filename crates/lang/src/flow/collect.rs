@@ -122,7 +122,9 @@ pub fn raises_at_once(block: &Block) -> Vec<(usize, Span)> {
             }
             StmtKind::Match(_, arms) => arms.iter().for_each(|arm| found.extend(raises_at_once(&arm.body))),
             StmtKind::For(_, _, _, body) | StmtKind::Walk(_, _, body) => found.extend(raises_at_once(body)),
-            StmtKind::Learn(_, Some(otherwise)) => found.extend(raises_at_once(otherwise)),
+            StmtKind::Learn(_, Some(otherwise)) | StmtKind::Place(_, Some(otherwise)) => {
+                found.extend(raises_at_once(otherwise))
+            }
             _ => {}
         }
     }
@@ -136,7 +138,7 @@ fn leaves(block: &Block) -> bool {
             StmtKind::If(_, yes, no) => leaves(yes) || leaves(no),
             StmtKind::Match(_, arms) => arms.iter().any(|arm| leaves(&arm.body)),
             StmtKind::For(_, _, _, body) | StmtKind::Walk(_, _, body) => leaves(body),
-            StmtKind::Learn(_, Some(otherwise)) => leaves(otherwise),
+            StmtKind::Learn(_, Some(otherwise)) | StmtKind::Place(_, Some(otherwise)) => leaves(otherwise),
             _ => false,
         })
 }
@@ -240,6 +242,20 @@ impl Collector<'_> {
                     self.passed(&[otherwise]);
                 }
             }
+            StmtKind::Place(placement, otherwise) => {
+                placement.expressions().into_iter().for_each(|value| self.expr(value));
+                if let Some(otherwise) = otherwise {
+                    self.under(Condition::Other, otherwise);
+                    self.passed(&[otherwise]);
+                }
+            }
+            StmtKind::Displace(placement) => {
+                placement.expressions().into_iter().for_each(|value| self.expr(value));
+            }
+            StmtKind::SetRegister(_, index, value) => {
+                index.iter().chain([value]).for_each(|value| self.expr(value));
+            }
+            StmtKind::Give(_, values) => values.iter().for_each(|value| self.expr(value)),
             StmtKind::Remove(_, values) | StmtKind::SetDefault(_, values) => {
                 values.iter().for_each(|value| self.expr(value))
             }
@@ -349,8 +365,20 @@ pub fn children(expr: &Expr, visit: &mut dyn FnMut(&Expr)) {
             visit(b);
             visit(c);
         }
-        ExprKind::Lookup(_, parts) | ExprKind::Variant(_, parts) | ExprKind::Tuple(parts) => {
-            parts.iter().for_each(visit)
+        ExprKind::Lookup(_, parts)
+        | ExprKind::Variant(_, parts)
+        | ExprKind::Tuple(parts)
+        | ExprKind::Hash(parts) => parts.iter().for_each(visit),
+        ExprKind::Mark(_, index, before) => {
+            index.iter().chain(before).for_each(|part| visit(part));
+        }
+        ExprKind::Register(_, part) | ExprKind::Take(_, part) => part.iter().for_each(|part| visit(part)),
+        ExprKind::Choose(_, index, hash) => {
+            index.iter().chain([hash]).for_each(|part| visit(part));
+        }
+        ExprKind::Clip(view, length) => {
+            visit(view);
+            visit(length);
         }
         ExprKind::Match(value, arms) => {
             visit(value);

@@ -194,8 +194,13 @@ fn block_cost(program: &Program, block: &Block) -> Bound {
                 let more = if more.is_some() { LONGEST_SUM } else { 0 };
                 step.bytes_touched = u64::from(*bytes) + more;
             }
-            Op::Lookup { .. } => step.lookups = 1,
+            Op::Lookup { .. } | Op::Scan { .. } | Op::Choose { .. } | Op::Take { .. } => step.lookups = 1,
             Op::HasRoom(keys) => step.lookups = keys.len() as u64,
+            Op::Insert { .. }
+            | Op::Withdraw { .. }
+            | Op::Join { .. }
+            | Op::Leave { .. }
+            | Op::Give { .. } => step.table_writes = 1,
             Op::Learn { .. } | Op::Remove { .. } | Op::SetDefault { .. } | Op::ClearDefault(_) => {
                 step.table_writes = 1
             }

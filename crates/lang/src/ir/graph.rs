@@ -166,9 +166,11 @@ fn region(program: &Program, start: Start, mut places: Vec<(usize, usize, usize)
 
 fn act(program: &Program, op: &Op, region: &mut Region) {
     match op {
-        Op::Lookup { table, .. } => drop(region.reads.insert(*table)),
+        Op::Lookup { table, .. } | Op::Scan { table, .. } => drop(region.reads.insert(*table)),
         Op::HasRoom(keys) => region.reads.extend(keys.iter().map(|(table, _)| table)),
         Op::Learn { table, .. }
+        | Op::Insert { table, .. }
+        | Op::Withdraw { table, .. }
         | Op::Remove { table, .. }
         | Op::SetDefault { table, .. }
         | Op::ClearDefault(table) => {
@@ -188,6 +190,22 @@ fn act(program: &Program, op: &Op, region: &mut Region) {
         Op::Count { counter, .. } => {
             let counter = program.counters.get(*counter as usize).map_or("?", |counter| &counter.name);
             region.acts.insert(format!("counts {counter}"));
+        }
+        Op::Mark { meter, .. } => {
+            let meter = program.meters.get(*meter as usize).map_or("?", |meter| &meter.name);
+            region.acts.insert(format!("meters {meter}"));
+        }
+        Op::WriteRegister { register, .. } => {
+            let register = program.registers.get(*register as usize).map_or("?", |register| &register.name);
+            region.acts.insert(format!("writes {register}"));
+        }
+        Op::Take { pool, .. } | Op::Give { pool, .. } => {
+            let pool = program.pools.get(*pool as usize).map_or("?", |pool| &pool.name);
+            region.acts.insert(format!("takes from or gives to {pool}"));
+        }
+        Op::Join { group, .. } | Op::Leave { group, .. } => {
+            let group = program.groups.get(*group as usize).map_or("?", |group| &group.name);
+            region.acts.insert(format!("changes {group}"));
         }
         _ => {}
     }

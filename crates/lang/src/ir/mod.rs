@@ -10,9 +10,16 @@
 pub mod checksum;
 pub mod cost;
 pub mod graph;
+mod memory;
 pub mod print;
 pub mod read;
+mod table;
 pub mod verify;
+
+pub use memory::{Group, KeyPart, Meter, Pool, Rates, Register};
+pub use table::{
+    Answer, BytePattern, Column, Entry, EntryFile, Evict, Kind, Match, Table, TableKind, prefix_mask,
+};
 
 use crate::source::Span;
 
@@ -33,6 +40,14 @@ pub struct Program {
     pub tables: Vec<Table>,
     /// Counters in order of declaration.
     pub counters: Vec<Counter>,
+    /// Meters in order of declaration.
+    pub meters: Vec<Meter>,
+    /// Registers in order of declaration.
+    pub registers: Vec<Register>,
+    /// Pools in order of declaration.
+    pub pools: Vec<Pool>,
+    /// Groups in order of declaration.
+    pub groups: Vec<Group>,
     /// Reasons for drops and punts, each name once.
     pub reasons: Vec<Reason>,
     /// Sets of ports that `multicast` names.
@@ -53,72 +68,6 @@ pub struct Program {
     pub functions: Vec<Function>,
     /// What the program may do; the verifier checks that it does no more.
     pub manifest: Manifest,
-}
-
-/// A table with exact keys.
-#[derive(Clone, Debug, PartialEq)]
-pub struct Table {
-    /// Its name.
-    pub name: String,
-    /// Widths of the key's columns.
-    pub keys: Vec<Column>,
-    /// Widths of the value's columns; empty for a set.
-    pub values: Vec<Column>,
-    /// The most entries it holds.
-    pub capacity: u32,
-    /// Nanoseconds after the last hit or learn at which an entry goes.
-    pub idle: Option<u64>,
-    /// Nanoseconds after the last learn at which an entry goes.
-    pub age: Option<u64>,
-    /// What happens when it is full.
-    pub evict: Evict,
-    /// Entries of the program text: key columns and value columns.
-    pub entries: Vec<(Vec<u128>, Vec<u128>)>,
-    /// The entry found when no key fits, to begin with.
-    pub default: Option<Vec<u128>>,
-    /// Its declaration.
-    pub span: Span,
-}
-
-/// One column of a key or value.
-#[derive(Clone, Debug, PartialEq)]
-pub struct Column {
-    /// Its name, or empty.
-    pub name: String,
-    /// How it is shown.
-    pub kind: Kind,
-    /// Its width in bits.
-    pub width: u8,
-}
-
-/// How a value is shown to people; it has no effect on execution.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Kind {
-    /// A number.
-    Uint,
-    /// `true` or `false`.
-    Bool,
-    /// An IPv4 address.
-    Ip4,
-    /// An IPv6 address.
-    Ip6,
-    /// A MAC address.
-    Mac,
-    /// A port of the gateway.
-    Port,
-    /// Nanoseconds.
-    Time,
-    /// One of these names by number.
-    Names(Vec<(u128, String)>),
-}
-
-/// What a full table does with a new key.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Evict {
-    /// The entry whose last hit or learn is oldest goes.
-    Lru,
-    /// The new entry is refused.
-    Refuse,
 }
 
 /// A counter of packets and bytes.
@@ -239,6 +188,8 @@ pub struct LayoutField {
 pub struct Manifest {
     /// Tables it writes.
     pub writes_tables: Vec<u32>,
+    /// It writes meters, registers, pools or groups.
+    pub writes_memory: bool,
     /// It changes bytes of packets.
     pub writes_packet: bool,
     /// It makes packets longer or shorter, or cuts them into fragments.
@@ -364,6 +315,105 @@ pub enum Op {
         table: u32,
         /// One value a key column.
         key: Vec<Value>,
+    },
+    /// → the answer of a table of patterns to the bytes from `start` up to `end` (32 bits each, cut to what is captured). For
+    /// [`Answer::First`] as [`Op::Lookup`]; for `All` 32 bits; for `Set` 128 bits. Packet function only.
+    Scan {
+        /// Index of the table.
+        table: u32,
+        /// The first byte.
+        start: Value,
+        /// The byte behind the last.
+        end: Value,
+    },
+    /// → one bit: accepted. Puts an entry into a table with longest prefixes or rules, behind those that are there, or gives the entry with
+    /// the same key this value.
+    Insert {
+        /// Index of the table.
+        table: u32,
+        /// One part a key column.
+        key: Vec<KeyPart>,
+        /// Its priority.
+        priority: u32,
+        /// One value a value column.
+        value: Vec<Value>,
+    },
+    /// Removes the entry with this key and priority from a table with longest prefixes or rules if it is there.
+    Withdraw {
+        /// Index of the table.
+        table: u32,
+        /// One part a key column.
+        key: Vec<KeyPart>,
+        /// Its priority.
+        priority: u32,
+    },
+    /// → 2 bits: the colour of this packet (0 green, 1 yellow, 2 red). Spends tokens. The index (32 bits) is smaller than the size, else the
+    /// answer is red; `before` is the colour it had (2 bits), or none if the meter is colour-blind. In handlers a packet of no bytes.
+    Mark {
+        /// Index of the meter.
+        meter: u32,
+        /// The cell; none for the only one.
+        index: Option<Value>,
+        /// The colour before.
+        before: Option<Value>,
+    },
+    /// → what a cell of a register holds; zero if there is no such cell.
+    ReadRegister {
+        /// Index of the register.
+        register: u32,
+        /// The cell (32 bits); none for the only one.
+        index: Option<Value>,
+    },
+    /// Gives a cell of a register a value; nothing happens if there is no such cell.
+    WriteRegister {
+        /// Index of the register.
+        register: u32,
+        /// The cell (32 bits); none for the only one.
+        index: Option<Value>,
+        /// What it holds from now on.
+        value: Value,
+    },
+    /// → one bit (there was a free item), then the item's columns (zero if there was none). The item is the first free one at or behind
+    /// `hint` (32 bits) modulo the number of items, from the end on at the beginning.
+    Take {
+        /// Index of the pool.
+        pool: u32,
+        /// Where the search begins.
+        hint: Value,
+    },
+    /// Gives an item back; nothing happens if it is none of the pool or was not taken.
+    Give {
+        /// Index of the pool.
+        pool: u32,
+        /// One value a column.
+        item: Vec<Value>,
+    },
+    /// → one bit (the group has a member), then the columns of the member that this hash (32 bits) belongs to.
+    Choose {
+        /// Index of the group's declaration.
+        group: u32,
+        /// Which of them (32 bits); none for the only one. There is no member behind the last.
+        index: Option<Value>,
+        /// The hash.
+        hash: Value,
+    },
+    /// → one bit: accepted. A member joins a group with this weight, or gets it.
+    Join {
+        /// Index of the group's declaration.
+        group: u32,
+        /// Which of them (32 bits).
+        index: Option<Value>,
+        /// One value a column.
+        member: Vec<Value>,
+    },
+    /// A member leaves a group if it is there.
+    Leave {
+        /// Index of the group's declaration.
+        group: u32,
+        /// Which of them (32 bits).
+        index: Option<Value>,
+        /// One value a column.
+        member: Vec<Value>,
     },
     /// → one bit: accepted. Inserts, changes or renews an entry.
     Learn {

@@ -11,6 +11,8 @@
 //!   %1:16 = load %0 + 12, 2 proven 14  @0:120..128
 //! ```
 
+mod memory;
+
 use std::fmt::{self, Display, Formatter, Write};
 
 use super::*;
@@ -126,6 +128,41 @@ impl Display for Op {
             Op::Captured => out.write_str("captured"),
             Op::Now => out.write_str("now"),
             Op::Lookup { table, key } => write!(out, "lookup t{table}[{}]", list(key)),
+            Op::Scan { table, start, end } => write!(out, "scan t{table}, {start}, {end}"),
+            Op::Insert { table, key, priority, value } => {
+                write!(out, "insert t{table}[{}] priority {priority} = ({})", list(key), list(value))
+            }
+            Op::Withdraw { table, key, priority } => {
+                write!(out, "withdraw t{table}[{}] priority {priority}", list(key))
+            }
+            Op::Mark { meter, index, before } => {
+                write!(out, "mark m{meter}")?;
+                option(out, " at ", index)?;
+                option(out, " before ", before)
+            }
+            Op::ReadRegister { register, index } => {
+                write!(out, "read_register x{register}")?;
+                option(out, " at ", index)
+            }
+            Op::WriteRegister { register, index, value } => {
+                write!(out, "write_register x{register}")?;
+                option(out, " at ", index)?;
+                write!(out, " = {value}")
+            }
+            Op::Take { pool, hint } => write!(out, "take q{pool}, {hint}"),
+            Op::Give { pool, item } => write!(out, "give q{pool}({})", list(item)),
+            Op::Choose { group, index, hash } => {
+                write!(out, "choose u{group}, {hash}")?;
+                option(out, " at ", index)
+            }
+            Op::Join { group, index, member } => {
+                write!(out, "join u{group}({})", list(member))?;
+                option(out, " at ", index)
+            }
+            Op::Leave { group, index, member } => {
+                write!(out, "leave u{group}({})", list(member))?;
+                option(out, " at ", index)
+            }
             Op::Learn { table, key, value } => {
                 write!(out, "learn t{table}[{}] = ({})", list(key), list(value))
             }
@@ -215,6 +252,7 @@ impl Display for Program {
             let indexed = if counter.indexed { " indexed" } else { "" };
             writeln!(out, "counter c{index} {} size {}{indexed}", Quoted(&counter.name), counter.size)?;
         }
+        memory::write_memory(out, self)?;
         for (index, ports) in self.port_sets.iter().enumerate() {
             writeln!(out, "ports g{index} ({})", list(ports))?;
         }
@@ -254,8 +292,45 @@ impl Display for Program {
     }
 }
 
+impl Display for Match {
+    fn fmt(&self, out: &mut Formatter<'_>) -> fmt::Result {
+        match self {
+            Match::Any => out.write_str("any"),
+            Match::Exact(number) => write!(out, "{}", Number(*number)),
+            Match::Prefix { value, length } => write!(out, "prefix {} {length}", Number(*value)),
+            Match::Masked { value, mask } => write!(out, "masked {} {}", Number(*value), Number(*mask)),
+            Match::Range { low, high } => write!(out, "range {} {}", Number(*low), Number(*high)),
+            Match::Bytes(pattern) => {
+                write!(out, "bytes \"")?;
+                pattern.bytes.iter().try_for_each(|byte| write!(out, "{byte:02x}"))?;
+                write!(out, "\"{} offset {}", if pattern.nocase { " nocase" } else { "" }, pattern.offset)?;
+                option(out, " depth ", &pattern.depth)
+            }
+        }
+    }
+}
+
+impl Display for KeyPart {
+    fn fmt(&self, out: &mut Formatter<'_>) -> fmt::Result {
+        match self {
+            KeyPart::Fixed(fixed) => write!(out, "fixed {fixed}"),
+            KeyPart::Exact(value) => write!(out, "{value}"),
+            KeyPart::Prefix(value, length) => write!(out, "prefix {value} {length}"),
+        }
+    }
+}
+
 fn write_table(out: &mut Formatter<'_>, index: usize, table: &Table) -> fmt::Result {
     writeln!(out, "table t{index} {} {{", Quoted(&table.name))?;
+    match table.kind {
+        TableKind::Exact => {}
+        TableKind::Lpm => writeln!(out, "  lpm")?,
+        TableKind::Rules { by_priority: false } => writeln!(out, "  rules")?,
+        TableKind::Rules { by_priority: true } => writeln!(out, "  rules by_priority")?,
+        TableKind::Patterns(Answer::First) => writeln!(out, "  patterns first")?,
+        TableKind::Patterns(Answer::All) => writeln!(out, "  patterns all")?,
+        TableKind::Patterns(Answer::Set) => writeln!(out, "  patterns set")?,
+    }
     writeln!(out, "  key ({})", list(&table.keys))?;
     writeln!(out, "  value ({})", list(&table.values))?;
     writeln!(out, "  capacity {}", table.capacity)?;
@@ -266,8 +341,22 @@ fn write_table(out: &mut Formatter<'_>, index: usize, table: &Table) -> fmt::Res
     }
     writeln!(out, "  evict {}", if table.evict == Evict::Lru { "lru" } else { "refuse" })?;
     let numbers = |columns: &[u128]| list(columns.iter().map(|&number| Number(number)));
-    for (key, value) in &table.entries {
-        writeln!(out, "  entry ({}) = ({})", numbers(key), numbers(value))?;
+    if table.counted {
+        writeln!(out, "  counted")?;
+    }
+    option(out, "  releases q", &table.releases)?;
+    if table.releases.is_some() {
+        out.write_char('\n')?;
+    }
+    if let Some(EntryFile { path, format }) = &table.file {
+        writeln!(out, "  file {} {}", Quoted(path), Quoted(format))?;
+    }
+    for Entry { key, value, priority } in &table.entries {
+        write!(out, "  entry ({})", list(key))?;
+        if *priority > 0 {
+            write!(out, " priority {priority}")?;
+        }
+        writeln!(out, " = ({})", numbers(value))?;
     }
     if let Some(value) = &table.default {
         writeln!(out, "  default ({})", numbers(value))?;
@@ -285,6 +374,7 @@ fn write_manifest(out: &mut Formatter<'_>, manifest: &Manifest) -> fmt::Result {
         writeln!(out, "  ports ({})", list(&manifest.ports))?;
     }
     for (word, set) in [
+        ("writes_memory", manifest.writes_memory),
         ("writes_packet", manifest.writes_packet),
         ("resizes_packet", manifest.resizes_packet),
         ("makes_packets", manifest.makes_packets),

@@ -4,6 +4,7 @@
 //! the verifier's to find. Spaces and line breaks mean nothing, and `#` begins a remark that ends with the line.
 
 mod function;
+mod memory;
 mod tokens;
 
 use std::fmt;
@@ -73,6 +74,7 @@ fn declaration(tokens: &mut Tokens<'_>, program: &mut Program) -> Result<(), Rea
             let size = tokens.number()?;
             program.counters.push(Counter { name, size, indexed: tokens.accept_word("indexed") });
         }
+        "meter" | "register" | "pool" | "group" => memory::declaration(tokens, program)?,
         "ports" => {
             tokens.advance();
             tokens.index_is('g', program.port_sets.len())?;
@@ -134,13 +136,17 @@ fn declaration(tokens: &mut Tokens<'_>, program: &mut Program) -> Result<(), Rea
 fn table(tokens: &mut Tokens<'_>) -> Result<Table, ReadError> {
     let mut table = Table {
         name: tokens.text()?,
+        kind: TableKind::Exact,
         keys: Vec::new(),
         values: Vec::new(),
         capacity: 0,
         idle: None,
         age: None,
         evict: Evict::Lru,
+        counted: false,
+        releases: None,
         entries: Vec::new(),
+        file: None,
         default: None,
         span: Span::default(),
     };
@@ -163,10 +169,23 @@ fn table(tokens: &mut Tokens<'_>) -> Result<Table, ReadError> {
                 tokens.word("lru")?;
                 Evict::Lru
             };
+        } else if tokens.accept_word("lpm") {
+            table.kind = TableKind::Lpm;
+        } else if tokens.accept_word("rules") {
+            table.kind = TableKind::Rules { by_priority: tokens.accept_word("by_priority") };
+        } else if tokens.accept_word("patterns") {
+            table.kind = TableKind::Patterns(memory::answer(tokens)?);
+        } else if tokens.accept_word("counted") {
+            table.counted = true;
+        } else if tokens.accept_word("releases") {
+            table.releases = Some(tokens.index('q')?);
+        } else if tokens.accept_word("file") {
+            table.file = Some(EntryFile { path: tokens.text()?, format: tokens.text()? });
         } else if tokens.accept_word("entry") {
-            let key = tokens.list("(", ")", Tokens::number)?;
+            let key = tokens.list("(", ")", memory::key_match)?;
+            let priority = if tokens.accept_word("priority") { tokens.number()? } else { 0 };
             tokens.symbol("=")?;
-            table.entries.push((key, tokens.list("(", ")", Tokens::number)?));
+            table.entries.push(Entry { key, value: tokens.list("(", ")", Tokens::number)?, priority });
         } else if tokens.accept_word("default") {
             table.default = Some(tokens.list("(", ")", Tokens::number)?);
         } else {
@@ -216,6 +235,8 @@ fn manifest(tokens: &mut Tokens<'_>) -> Result<Manifest, ReadError> {
             manifest.writes_tables = tokens.list("(", ")", |tokens| tokens.index('t'))?;
         } else if tokens.accept_word("ports") {
             manifest.ports = tokens.list("(", ")", Tokens::number)?;
+        } else if tokens.accept_word("writes_memory") {
+            manifest.writes_memory = true;
         } else if tokens.accept_word("writes_packet") {
             manifest.writes_packet = true;
         } else if tokens.accept_word("makes_packets") {

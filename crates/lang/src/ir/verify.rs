@@ -8,6 +8,7 @@ mod body;
 mod fault;
 mod flow;
 mod manifest;
+mod memory;
 mod moving;
 mod paths;
 
@@ -55,6 +56,7 @@ fn check_declarations(program: &Program, errors: &mut Vec<VerifyError>) {
     for (index, table) in program.tables.iter().enumerate() {
         check_table(index as u32, table, &mut report);
     }
+    memory::check(program, &mut report);
     for (index, counter) in program.counters.iter().enumerate() {
         if counter.size == 0 {
             report(Fault::EmptyCounter(index as u32));
@@ -85,8 +87,20 @@ fn check_declarations(program: &Program, errors: &mut Vec<VerifyError>) {
 }
 
 fn check_table(index: u32, table: &Table, report: &mut impl FnMut(Fault)) {
-    if table.keys.is_empty() {
+    if table.keys.is_empty() != matches!(table.kind, TableKind::Patterns(_)) {
         report(Fault::NoKey(index));
+    }
+    let exact = table.kind == TableKind::Exact;
+    let widths: u32 = table.keys.iter().map(|column| u32::from(column.width)).sum();
+    if table.kind == TableKind::Lpm && widths > 128 {
+        report(Fault::TooWide(index));
+    }
+    let searched = matches!(table.kind, TableKind::Patterns(_));
+    if exact && table.counted
+        || !exact && (table.idle.is_some() || table.releases.is_some())
+        || searched && (table.age.is_some() || table.default.is_some() || !memory::answer_fits(table))
+    {
+        report(Fault::KindProperty(index));
     }
     if table.keys.iter().chain(&table.values).any(|column| !(1..=128).contains(&column.width)) {
         report(Fault::ColumnWidth(index));
@@ -98,9 +112,9 @@ fn check_table(index: u32, table: &Table, report: &mut impl FnMut(Fault)) {
         columns.len() == numbers.len()
             && columns.iter().zip(numbers).all(|(column, &number)| fits(number, column.width))
     };
-    for (entry, (key, value)) in table.entries.iter().enumerate() {
-        if !fits(&table.keys, key) || !fits(&table.values, value) {
-            report(Fault::Entry(index, entry));
+    for (place, entry) in table.entries.iter().enumerate() {
+        if !memory::key_fits(table, &entry.key) || !fits(&table.values, &entry.value) {
+            report(Fault::Entry(index, place));
         }
     }
     if table.default.as_ref().is_some_and(|value| !fits(&table.values, value)) {
@@ -160,6 +174,7 @@ fn check_manifest(program: &Program, errors: &mut Vec<VerifyError>) {
     for (has, needs, what) in [
         (declared.writes_packet, derived.writes_packet, "to write packets"),
         (declared.resizes_packet, derived.resizes_packet, "to change sizes of packets"),
+        (declared.writes_memory, derived.writes_memory, "to write meters, registers, pools or groups"),
         (declared.makes_packets, derived.makes_packets, "to make packets"),
         (declared.reads_payload, derived.reads_payload, "to read payload"),
         (declared.any_port, derived.any_port, "to send to any port"),

@@ -84,7 +84,20 @@ impl Lowering<'_> {
             ExprKind::InPort => scalar(self.emit(16, Op::InPort, span), Range::new(1, 0xffff)),
             ExprKind::Now => scalar(self.emit(64, Op::Now, span), whole),
             ExprKind::Length => scalar(self.emit(32, Op::WireLength, span), whole),
-            ExprKind::Lookup(table, keys) => self.lookup(*table, keys, span),
+            ExprKind::Lookup(table, keys) => match (self.source.tables[table.0].kind, keys.as_slice()) {
+                (ir::TableKind::Patterns(_), [bytes]) => self.search(*table, bytes, span),
+                _ => self.lookup(*table, keys, span),
+            },
+            ExprKind::Mark(meter, index, before) => {
+                self.mark(*meter, index.as_deref(), before.as_deref(), span)
+            }
+            ExprKind::Register(register, index) => {
+                self.read_register(*register, index.as_deref(), &expr.ty, span)
+            }
+            ExprKind::Take(pool, hint) => self.take(*pool, hint.as_deref(), span),
+            ExprKind::Choose(group, index, hash) => self.choose(*group, index.as_deref(), hash, span),
+            ExprKind::Hash(values) => self.hash(values, span),
+            ExprKind::Clip(view, length) => self.clip(view, length, span),
             ExprKind::Variant(..) => scalar(self.constant(0, 1, span), whole),
             ExprKind::Tuple(parts) => Shape::Tuple(parts.iter().map(|part| self.shape(part)).collect()),
             ExprKind::Bit(inner, bit) => {
@@ -269,6 +282,11 @@ impl Lowering<'_> {
 
     fn lookup(&mut self, table: TableId, keys: &[Expr], span: Span) -> Shape {
         let key = self.values(keys);
+        self.entry_of(table, Op::Lookup { table: table.0 as u32, key }, span)
+    }
+
+    /// The entry that an operation finds in a table.
+    pub(super) fn entry_of(&mut self, table: TableId, op: Op, span: Span) -> Shape {
         let declared = &self.source.tables[table.0];
         let columns = declared.value_columns();
         let present = self.new_value(1);
@@ -279,7 +297,7 @@ impl Lowering<'_> {
             results.push(value);
             inner.push(scalar(value, Range::new(0, ty.largest())));
         }
-        self.push(results.clone(), Op::Lookup { table: table.0 as u32, key }, span);
+        self.push(results.clone(), op, span);
         let name = declared.name.clone();
         self.name_value(present, &format!("{name}[…] found"), &Type::Bool);
         for (&value, (column, ty)) in results[1..].iter().zip(&columns) {

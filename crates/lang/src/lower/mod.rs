@@ -13,6 +13,7 @@ mod env;
 mod expressions;
 mod headers;
 mod matches;
+mod memory;
 mod statements;
 mod writes;
 
@@ -369,19 +370,27 @@ fn declarations(name: &str, program: &Program, kinds: &dyn Fn(&Type) -> ir::Kind
                 }
                 ir::Table {
                     name: table.name.clone(),
+                    kind: table.kind,
                     keys: table.keys.iter().map(|(name, ty)| column(name, ty)).collect(),
                     values,
                     capacity: table.capacity,
                     idle: table.idle,
                     age: table.age,
                     evict: table.evict,
+                    counted: table.counted,
+                    releases: table.releases,
                     entries: table.entries.clone(),
+                    file: table.file.clone(),
                     default: table.default.clone(),
                     span: table.span,
                 }
             })
             .collect(),
         counters: program.counters.clone(),
+        meters: program.meters.clone(),
+        registers: program.registers.iter().map(|(register, _)| register.clone()).collect(),
+        pools: program.pools.iter().map(|(pool, _)| pool.clone()).collect(),
+        groups: program.groups.iter().map(|(group, _)| group.clone()).collect(),
         events: program
             .events
             .iter()

@@ -83,6 +83,15 @@ impl Lowering<'_> {
                 }
             }
             StmtKind::Learn(writes, otherwise) => self.learn(writes, otherwise.as_ref(), span),
+            StmtKind::Place(placement, otherwise) => self.place_in(placement, otherwise.as_ref(), span),
+            StmtKind::Displace(placement) => self.displace(placement, span),
+            StmtKind::SetRegister(register, index, value) => {
+                self.write_register(*register, index.as_ref(), value, span);
+            }
+            StmtKind::Give(pool, item) => {
+                let item = self.values(item);
+                self.effect(Op::Give { pool: *pool, item }, span);
+            }
             StmtKind::Remove(table, keys) => {
                 let key = self.values(keys);
                 self.effect(Op::Remove { table: table.0 as u32, key }, span);
@@ -200,22 +209,8 @@ impl Lowering<'_> {
 
     fn count(&mut self, counter: u32, index: Option<&Expr>, span: Span) {
         let size = self.source.counters[counter as usize].size;
-        let index = index.map(|index| {
-            let (value, range) = self.value(index);
-            if range.high >= u128::from(size) {
-                let name = self.source.counters[counter as usize].name.clone();
-                self.report(
-                    Diagnostic::error(
-                        "E0219",
-                        format!("`{name}` may not have this cell"),
-                        index.span,
-                        format!("it can be as large as {}, and there are {size} cells", range.high),
-                    )
-                    .help("check it first, or give the counter more cells"),
-                );
-            }
-            self.resized(value, 32, span)
-        });
+        let name = self.source.counters[counter as usize].name.clone();
+        let index = index.map(|index| self.proven_cell("counter", &name, size, index));
         self.effect(Op::Count { counter, index }, span);
     }
 
@@ -467,7 +462,9 @@ fn each_statement(block: &Block, visit: &mut dyn FnMut(&StmtKind)) {
             }
             StmtKind::Match(_, arms) => arms.iter().for_each(|arm| each_statement(&arm.body, visit)),
             StmtKind::For(_, _, _, body) | StmtKind::Walk(_, _, body) => each_statement(body, visit),
-            StmtKind::Learn(_, Some(otherwise)) => each_statement(otherwise, visit),
+            StmtKind::Learn(_, Some(otherwise)) | StmtKind::Place(_, Some(otherwise)) => {
+                each_statement(otherwise, visit)
+            }
             _ => {}
         }
     }

@@ -115,17 +115,12 @@ pub const CODES: &[(&str, &str, &str)] = &[
     (
         "E0057",
         "A table has no such property.",
-        "Tables have `capacity`, `age`, `idle`, `evict`, `entries` and `default`.\nExample: `{ capcity 64k }`\nFix: `{ capacity 64k }`.",
-    ),
-    (
-        "E0058",
-        "This kind of table is not in this version.",
-        "`lpm`, `rules` and `patterns` are reserved for later versions.\nExample: `table routes: lpm(ip4) -> port { capacity 1k }`\nFix: use an `exact` table, or `match` with prefixes for a few of them.",
+        "Tables have `capacity`, `age`, `idle`, `evict`, `choose`, `answer`, `counted`, `releases`, `from`, `entries` and `default`.\nExample: `{ capcity 64k }`\nFix: `{ capacity 64k }`.",
     ),
     (
         "E0059",
         "There is no such kind of table.",
-        "Tables are `exact`.\nExample: `table hosts: hash(ip4) -> port { capacity 1k }`\nFix: `table hosts: exact(ip4) -> port { capacity 1k }`.",
+        "Tables are `exact`, `lpm`, `rules` or `patterns`.\nExample: `table hosts: hash(ip4) -> port { capacity 1k }`\nFix: `table hosts: exact(ip4) -> port { capacity 1k }`.",
     ),
     (
         "E0060",
@@ -231,5 +226,20 @@ pub const CODES: &[(&str, &str, &str)] = &[
         "E0080",
         "Only checksums cover something.",
         "What is covered stands behind the type `inet16`, the checksum of the Internet protocols.\nExample: `check: u16 over header`\nFix: `check: inet16 over header`.",
+    ),
+    (
+        "E0081",
+        "A group has no such property.",
+        "A group has `buckets`, `capacity` and `members`.\nExample: `group g: port { size 8 }`\nFix: `group g: port { capacity 8 }`.",
+    ),
+    (
+        "E0082",
+        "This choice does not exist.",
+        "Behind `choose` stands `first` or `priority`, behind `answer` stands `first`, `all` or `set`.\nExample: `choose last`\nFix: `choose priority`, with a `priority` for every entry.",
+    ),
+    (
+        "E0083",
+        "A meter has no such rate.",
+        "A meter has `committed`, `burst` and `excess`, or `committed`, `burst`, `peak` and `peak_burst`.\nExample: `meter m: bytes { rate 125k }`\nFix: `meter m: bytes { committed 125k burst 64k }`.",
     ),
 ];

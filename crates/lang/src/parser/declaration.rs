@@ -6,14 +6,6 @@ use crate::ast::*;
 use crate::diagnostic::Diagnostic;
 use crate::token::{Sign, TokenKind};
 
-/// What later versions will declare; the word and what it stands for.
-const LATER: [(&str, &str); 4] = [
-    ("meter", "Meters"),
-    ("register", "Registers"),
-    ("pool", "Pools of addresses and ports"),
-    ("group", "Groups of ports"),
-];
-
 impl Parser<'_> {
     pub(super) fn file(&mut self) -> File {
         let mut tree = File::default();
@@ -69,6 +61,10 @@ impl Parser<'_> {
             "layout" => self.layout(),
             "table" => self.table(),
             "counter" => self.counter(),
+            "meter" => self.meter(),
+            "register" => self.register(),
+            "pool" => self.pool(),
+            "group" => self.group(),
             "reason" => self.reason(),
             "fn" => self.function(),
             "start" | "decoder" | "stage" => self.stage(),
@@ -91,17 +87,6 @@ impl Parser<'_> {
 
     fn no_item(&mut self, word: &str) -> Parsed<Item> {
         let span = self.span();
-        if let Some((_, what)) = LATER.iter().find(|(later, _)| *later == word) {
-            return self.fail(
-                Diagnostic::error(
-                    "E0060",
-                    format!("{what} are not in this version."),
-                    span,
-                    "not in this version",
-                )
-                .help("Tables of the kind `exact` and counters are."),
-            );
-        }
         let text = self.text_of(span);
         if self.is(Sign::BraceClose) || self.is(Sign::ParenClose) || self.is(Sign::BracketClose) {
             return self.fail(

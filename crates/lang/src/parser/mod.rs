@@ -4,6 +4,7 @@ pub mod codes;
 mod declaration;
 mod expression;
 mod layout;
+mod memory;
 mod packet;
 mod pattern;
 mod recovery;

@@ -25,6 +25,19 @@ impl Parser<'_> {
         Ok(packet)
     }
 
+    /// A text or `hex "…"` as bytes, if one stands here.
+    pub(super) fn bytes(&mut self) -> Parsed<Option<Vec<u8>>> {
+        let is_text = matches!(self.kind(), TokenKind::Text(_));
+        if !is_text && !(self.word() == "hex" && matches!(self.kind_at(1), TokenKind::Text(_))) {
+            return Ok(None);
+        }
+        Ok(match self.part()? {
+            PacketPart::Text(text, _) => Some(text.into_bytes()),
+            PacketPart::Hex(bytes, _) => Some(bytes),
+            _ => None,
+        })
+    }
+
     fn part(&mut self) -> Parsed<PacketPart> {
         let span = self.span();
         if let TokenKind::Text(text) = self.kind() {

@@ -19,7 +19,8 @@ impl Parser<'_> {
         let behind = self.kind_at(2);
         let sign = |sign| *behind == TokenKind::Sign(sign);
         match self.word() {
-            "const" | "enum" | "table" => name_follows && sign(Sign::Colon),
+            "const" | "enum" | "table" | "pool" => name_follows && sign(Sign::Colon),
+            "meter" | "register" | "group" => name_follows && (sign(Sign::Colon) || sign(Sign::BracketOpen)),
             "layout" => name_follows && sign(Sign::BraceOpen),
             "fn" | "decoder" | "stage" | "event" => name_follows && sign(Sign::ParenOpen),
             "start" => matches!(self.word_at(1), "decoder" | "stage"),

@@ -1,13 +1,13 @@
 //! "Did you mean": the words of the grammar, and the one nearest to a misspelt word.
 
 /// Words that begin a declaration.
-pub(super) const ITEMS: [&str; 14] = [
-    "import", "const", "enum", "layout", "table", "counter", "reason", "fn", "decoder", "stage", "start",
-    "event", "every", "test",
+pub(super) const ITEMS: [&str; 18] = [
+    "import", "const", "enum", "layout", "table", "counter", "meter", "register", "pool", "group", "reason",
+    "fn", "decoder", "stage", "start", "event", "every", "test",
 ];
 
 /// Words that begin a statement.
-pub(super) const STATEMENTS: [&str; 23] = [
+pub(super) const STATEMENTS: [&str; 24] = [
     "let",
     "var",
     "set",
@@ -19,6 +19,7 @@ pub(super) const STATEMENTS: [&str; 23] = [
     "learn",
     "insert",
     "remove",
+    "give",
     "count",
     "after",
     "raise",
@@ -34,7 +35,19 @@ pub(super) const STATEMENTS: [&str; 23] = [
 ];
 
 /// Words that begin a property of a table.
-pub(super) const PROPERTIES: [&str; 6] = ["capacity", "age", "idle", "evict", "entries", "default"];
+pub(super) const PROPERTIES: [&str; 11] = [
+    "capacity", "age", "idle", "evict", "choose", "answer", "counted", "releases", "from", "entries",
+    "default",
+];
+
+/// Words that begin a property of a group.
+pub(super) const GROUP_PROPERTIES: [&str; 3] = ["buckets", "capacity", "members"];
+
+/// Words of a meter.
+pub(super) const RATES: [&str; 5] = ["committed", "burst", "excess", "peak", "peak_burst"];
+
+/// Kinds of tables.
+pub(super) const KINDS: [&str; 4] = ["exact", "lpm", "rules", "patterns"];
 
 /// Words that begin a step of a test.
 pub(super) const STEPS: [&str; 4] = ["ports", "packet", "after", "expect"];

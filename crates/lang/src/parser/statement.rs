@@ -82,6 +82,11 @@ impl Parser<'_> {
                 self.expect(Sign::BracketOpen, "before the key, as in `remove hosts[ip.src]`")?;
                 Ok(StmtKind::Remove(table, self.arguments(Sign::BracketClose)?))
             }
+            "give" => {
+                let pool = self.name("The name of a pool", "behind `give`")?;
+                self.expect(Sign::BracketOpen, "before the item, as in `give outside[address, number]`")?;
+                Ok(StmtKind::Give(pool, self.arguments(Sign::BracketClose)?))
+            }
             "count" => {
                 let counter = self.name("The name of a counter", "behind `count`")?;
                 let mut cell = None;
@@ -195,6 +200,9 @@ impl Parser<'_> {
     fn set(&mut self) -> Parsed<StmtKind> {
         let place = "behind `set`, as in `set ip.ttl = 3`";
         let header = self.name("The name of a header", place)?;
+        if self.is(Sign::BracketOpen) || self.is(Sign::Assign) {
+            return self.set_register(header);
+        }
         self.expect(Sign::Dot, place)?;
         let field = self.any_word("The name of a field", place)?;
         if self.is(Sign::Dot) {
@@ -206,6 +214,17 @@ impl Parser<'_> {
         }
         self.expect(Sign::Assign, place)?;
         Ok(StmtKind::Set(header, field, self.expression()?))
+    }
+
+    /// `set last[i] = e`; the name is read.
+    fn set_register(&mut self, register: Name) -> Parsed<StmtKind> {
+        let mut cell = None;
+        if self.take(Sign::BracketOpen) {
+            cell = Some(self.expression()?);
+            self.expect(Sign::BracketClose, "behind the index of a register")?;
+        }
+        self.expect(Sign::Assign, "behind a register, as in `set last[i] = 3`")?;
+        Ok(StmtKind::SetRegister(register, cell, self.expression()?))
     }
 
     fn if_statement(&mut self) -> Parsed<StmtKind> {

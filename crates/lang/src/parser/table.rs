@@ -1,13 +1,11 @@
 //! Tables: kind, keys, what an entry holds, properties and initial entries.
 
-use super::spelling::{PROPERTIES, nearest};
+use super::spelling::{KINDS, PROPERTIES, nearest};
 use super::{Parsed, Parser};
 use crate::ast::*;
 use crate::diagnostic::Diagnostic;
+use crate::source::Span;
 use crate::token::Sign;
-
-/// Kinds of tables of later versions.
-const LATER_KINDS: [&str; 3] = ["lpm", "rules", "patterns"];
 
 impl Parser<'_> {
     pub(super) fn table(&mut self) -> Parsed<Item> {
@@ -30,22 +28,14 @@ impl Parser<'_> {
     }
 
     fn check_kind(&mut self, kind: &Name) -> Parsed<()> {
-        if kind.text == "exact" {
+        if KINDS.contains(&kind.text.as_str()) {
             return Ok(());
         }
-        if LATER_KINDS.contains(&kind.text.as_str()) {
-            let headline = format!("Tables of the kind `{}` are not in this version.", kind.text);
-            return self.fail(
-                Diagnostic::error("E0058", headline, kind.span, "not in this version")
-                    .help("This version has tables of the kind `exact`; ranges and prefixes can be told apart by `match`."),
-            );
-        }
         let headline = format!("`{}` is not a kind of table.", kind.text);
-        self.fail(Diagnostic::error("E0059", headline, kind.span, "unknown kind").suggest(
-            "write `exact`",
-            kind.span,
-            "exact",
-        ))
+        let fault = Diagnostic::error("E0059", headline, kind.span, "unknown kind")
+            .help(format!("There are: {}.", KINDS.join(", ")));
+        let meant = nearest(&kind.text, &KINDS).unwrap_or("exact");
+        self.fail(fault.suggest(format!("write `{meant}`"), kind.span, meant))
     }
 
     fn key(&mut self) -> Parsed<(Option<Name>, Type)> {
@@ -117,6 +107,16 @@ impl Parser<'_> {
                 }
                 Property::Evict(policy)
             }
+            "choose" => Property::Choose(self.one_of("choose", &["first", "priority"])?),
+            "answer" => Property::Answer(self.one_of("answer", &["first", "all", "set"])?),
+            "counted" => Property::Counted(span),
+            "releases" => Property::Releases(self.name("The name of a pool", "behind `releases`")?),
+            "from" => {
+                let path = self.string("behind `from`, as in `from \"routes.txt\"`")?;
+                let format =
+                    if self.take_word("as") { Some(self.name("A format", "behind `as`")?) } else { None };
+                Property::From(path, format, self.since(span))
+            }
             "entries" => {
                 let open = self.expect(Sign::BraceOpen, "before the entries of a table")?;
                 Property::Entries(self.braced(open, Self::entry, Self::skip_member)?)
@@ -130,16 +130,76 @@ impl Parser<'_> {
         Ok(property)
     }
 
+    /// One of these words.
+    fn one_of(&mut self, property: &str, known: &[&'static str]) -> Parsed<Name> {
+        let name = self.name(&format!("`{}`", known.join("` or `")), &format!("behind `{property}`"))?;
+        if known.contains(&name.text.as_str()) {
+            return Ok(name);
+        }
+        let fault = Diagnostic::error(
+            "E0082",
+            format!("`{}` is not possible behind `{property}`.", name.text),
+            name.span,
+            format!("one of {} is needed", known.join(", ")),
+        );
+        self.fail(match nearest(&name.text, known) {
+            Some(meant) => fault.suggest(format!("write `{meant}`"), name.span, meant),
+            None => fault,
+        })
+    }
+
     fn entry(&mut self) -> Parsed<Entry> {
         let start = self.span();
-        let key = self.expression()?;
-        let keys = match key.kind {
-            ExprKind::Tuple(keys) => keys,
-            _ => vec![key],
+        let keys = if self.take(Sign::ParenOpen) {
+            self.list(Sign::ParenClose, "behind the parts of a key", |parser| parser.entry_key())?
+        } else {
+            vec![self.entry_key()?]
         };
+        let priority = if self.take_word("priority") { Some(self.expression()?) } else { None };
         let value = if self.take(Sign::Gives) { Some(self.expression()?) } else { None };
         let span = self.since(start);
         self.take(Sign::Comma);
-        Ok(Entry { keys, value, span })
+        Ok(Entry { keys, priority, value, span })
+    }
+
+    /// `_`, a value, a prefix, a range, a value under a mask, or bytes that are searched for.
+    pub(super) fn entry_key(&mut self) -> Parsed<EntryKey> {
+        let start = self.span();
+        if self.word() == "_" {
+            self.advance();
+            return Ok(EntryKey::Any(start));
+        }
+        if let Some(bytes) = self.bytes()? {
+            return self.byte_key(start, bytes);
+        }
+        let value = self.arithmetic()?;
+        if self.take(Sign::Range) {
+            let closed = self.is(Sign::Comma)
+                || self.is(Sign::ParenClose)
+                || self.is(Sign::BraceClose)
+                || self.is(Sign::Gives)
+                || self.word() == "priority";
+            let high = if closed { None } else { Some(self.arithmetic()?) };
+            return Ok(EntryKey::Range(value, high));
+        }
+        if self.take_word("mask") {
+            return Ok(EntryKey::Masked(value, self.arithmetic()?));
+        }
+        Ok(EntryKey::Value(value))
+    }
+
+    fn byte_key(&mut self, start: Span, bytes: Vec<u8>) -> Parsed<EntryKey> {
+        let (mut nocase, mut offset, mut depth) = (false, None, None);
+        loop {
+            if self.take_word("nocase") {
+                nocase = true;
+            } else if self.take_word("offset") {
+                offset = Some(self.arithmetic()?);
+            } else if self.take_word("depth") {
+                depth = Some(self.arithmetic()?);
+            } else {
+                return Ok(EntryKey::Bytes { bytes, nocase, offset, depth, span: self.since(start) });
+            }
+        }
     }
 }

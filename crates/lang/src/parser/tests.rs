@@ -19,9 +19,11 @@ fn each_fault_of_a_declaration_is_told_once() {
         ("stage a() { flood } }", "E0055"),
         ("const a: u8 = 1\nimport std.net.tcp", "E0056"),
         ("table t: exact(u8) { capcity 1 }", "E0057"),
-        ("table t: lpm(ip4) -> port { capacity 1 }", "E0058"),
+        ("table t: rules(u8) { choose last }", "E0082"),
         ("table t: hash(ip4) -> { a, b } { capacity 1 }", "E0059"),
-        ("meter m { rate 5 }", "E0060"),
+        ("meter m { rate 5 }", "E0050"),
+        ("meter m: bytes { rate 5 }", "E0083"),
+        ("group g: port { size 5 }", "E0081"),
         ("layout l { check: u16 over header }", "E0080"),
         ("layout l { check: inet16 }", "E0050"),
         ("layout l { check: inet16 over (payload) }", "E0050"),
@@ -75,10 +77,10 @@ fn each_fault_of_a_statement_is_told_once() {
 #[test]
 fn independent_faults_are_all_told() {
     let text = "import std..net\nconst a u8 = 1\nlayout l {\n a: u8 =\n b: u8\n c u8\n}\nstage s() {\n  sned 3\n  let x 3\n  \
-                match x {\n    1 => drop\n    => flood\n    else => sned\n  }\n  send -1\n}\ntable t: rules(u8) { capacity 3 }\n";
+                match x {\n    1 => drop\n    => flood\n    else => sned\n  }\n  send -1\n}\ntable t: trie(u8) { capacity 3 }\n";
     assert_eq!(
         codes(text),
-        ["E0050", "E0050", "E0073", "E0050", "E0052", "E0050", "E0063", "E0078", "E0064", "E0058"]
+        ["E0050", "E0050", "E0073", "E0050", "E0052", "E0050", "E0063", "E0078", "E0064", "E0059"]
     );
 }
 
@@ -123,6 +125,7 @@ fn every_code_that_is_used_is_explained() {
         include_str!("declaration.rs"),
         include_str!("expression.rs"),
         include_str!("layout.rs"),
+        include_str!("memory.rs"),
         include_str!("mod.rs"),
         include_str!("packet.rs"),
         include_str!("pattern.rs"),

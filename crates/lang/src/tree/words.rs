@@ -159,6 +159,37 @@ pub(super) fn pattern(shape: &Pattern) -> String {
     }
 }
 
+pub(super) fn entry_key(key: &EntryKey) -> String {
+    match key {
+        EntryKey::Any(_) => "_".to_string(),
+        EntryKey::Value(value) => expr(value),
+        EntryKey::Range(low, high) => {
+            format!("{}..{}", expr(low), high.as_ref().map(expr).unwrap_or_default())
+        }
+        EntryKey::Masked(value, mask) => format!("{} mask {}", expr(value), expr(mask)),
+        EntryKey::Bytes { bytes, nocase, offset, depth, .. } => {
+            let mut out = format!("{:?}", String::from_utf8_lossy(bytes));
+            out += if *nocase { " nocase" } else { "" };
+            out += &offset.as_ref().map(|offset| format!(" offset {}", expr(offset))).unwrap_or_default();
+            out + &depth.as_ref().map(|depth| format!(" depth {}", expr(depth))).unwrap_or_default()
+        }
+    }
+}
+
+pub(super) fn entry_keys(keys: &[EntryKey]) -> String {
+    keys.iter().map(entry_key).collect::<Vec<_>>().join(", ")
+}
+
+pub(super) fn member(member: &Member) -> String {
+    let index = member.index.as_ref().map(|index| format!("{}: ", expr(index))).unwrap_or_default();
+    let weight = member.weight.as_ref().map(|weight| format!(" weight {}", expr(weight))).unwrap_or_default();
+    format!("{index}({}){weight}", exprs(&member.parts))
+}
+
+pub(super) fn types(types: &[Type]) -> String {
+    types.iter().map(ty).collect::<Vec<_>>().join(", ")
+}
+
 pub(super) fn write(write: &TableWrite) -> String {
     let value = write.value.as_ref().map(|value| format!(" = {}", expr(value))).unwrap_or_default();
     format!("{}[{}]{value}", write.table.text, exprs(&write.keys))
@@ -203,6 +234,10 @@ pub(super) fn simple_statement(kind: &StmtKind) -> String {
         StmtKind::Set(header, field, value) => {
             format!("set {}.{} = {}", header.text, field.text, expr(value))
         }
+        StmtKind::SetRegister(register, cell, value) => {
+            format!("set {}{} = {}", register.text, indexed(cell), expr(value))
+        }
+        StmtKind::Give(pool, item) => format!("give {}[{}]", pool.text, exprs(item)),
         StmtKind::Break => "break".to_string(),
         StmtKind::Extract(fields) if fields.is_empty() => "extract all".to_string(),
         StmtKind::Extract(fields) => format!("extract {}", names(fields)),

@@ -75,6 +75,17 @@ fn values(tokens: &mut Tokens<'_>, open: &str, close: &str) -> Result<Vec<Value>
     tokens.list(open, close, value)
 }
 
+/// `fixed any`, `%3` or `prefix %3 24`
+fn key_part(tokens: &mut Tokens<'_>) -> Result<KeyPart, ReadError> {
+    if tokens.accept_word("fixed") {
+        return Ok(KeyPart::Fixed(super::memory::key_match(tokens)?));
+    }
+    if tokens.accept_word("prefix") {
+        return Ok(KeyPart::Prefix(value(tokens)?, tokens.number()?));
+    }
+    Ok(KeyPart::Exact(value(tokens)?))
+}
+
 fn optional(tokens: &mut Tokens<'_>, word: &str) -> Result<Option<Value>, ReadError> {
     if tokens.accept_word(word) { value(tokens).map(Some) } else { Ok(None) }
 }
@@ -114,6 +125,17 @@ fn op(tokens: &mut Tokens<'_>) -> Result<Op, ReadError> {
         "captured",
         "now",
         "lookup",
+        "scan",
+        "insert",
+        "withdraw",
+        "mark",
+        "read_register",
+        "write_register",
+        "take",
+        "give",
+        "choose",
+        "join",
+        "leave",
         "learn",
         "has_room",
         "remove",
@@ -170,6 +192,57 @@ fn op(tokens: &mut Tokens<'_>) -> Result<Op, ReadError> {
         "captured" => Op::Captured,
         "now" => Op::Now,
         "lookup" => Op::Lookup { table: tokens.index('t')?, key: values(tokens, "[", "]")? },
+        "scan" => {
+            let table = tokens.index('t')?;
+            tokens.symbol(",")?;
+            let (start, end) = two(tokens)?;
+            Op::Scan { table, start, end }
+        }
+        "insert" => {
+            let table = tokens.index('t')?;
+            let key = tokens.list("[", "]", key_part)?;
+            tokens.word("priority")?;
+            let priority = tokens.number()?;
+            tokens.symbol("=")?;
+            Op::Insert { table, key, priority, value: values(tokens, "(", ")")? }
+        }
+        "withdraw" => {
+            let table = tokens.index('t')?;
+            let key = tokens.list("[", "]", key_part)?;
+            tokens.word("priority")?;
+            Op::Withdraw { table, key, priority: tokens.number()? }
+        }
+        "mark" => Op::Mark {
+            meter: tokens.index('m')?,
+            index: optional(tokens, "at")?,
+            before: optional(tokens, "before")?,
+        },
+        "read_register" => Op::ReadRegister { register: tokens.index('x')?, index: optional(tokens, "at")? },
+        "write_register" => {
+            let (register, index) = (tokens.index('x')?, optional(tokens, "at")?);
+            tokens.symbol("=")?;
+            Op::WriteRegister { register, index, value: value(tokens)? }
+        }
+        "take" => {
+            let pool = tokens.index('q')?;
+            tokens.symbol(",")?;
+            Op::Take { pool, hint: value(tokens)? }
+        }
+        "give" => Op::Give { pool: tokens.index('q')?, item: values(tokens, "(", ")")? },
+        "choose" => {
+            let group = tokens.index('u')?;
+            tokens.symbol(",")?;
+            let hash = value(tokens)?;
+            Op::Choose { group, index: optional(tokens, "at")?, hash }
+        }
+        "join" => {
+            let (group, member) = (tokens.index('u')?, values(tokens, "(", ")")?);
+            Op::Join { group, index: optional(tokens, "at")?, member }
+        }
+        "leave" => {
+            let (group, member) = (tokens.index('u')?, values(tokens, "(", ")")?);
+            Op::Leave { group, index: optional(tokens, "at")?, member }
+        }
         "learn" => {
             let (table, key) = (tokens.index('t')?, values(tokens, "[", "]")?);
             tokens.symbol("=")?;

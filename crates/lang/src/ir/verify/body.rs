@@ -25,8 +25,8 @@ pub(super) fn check(program: &Program, index: usize, function: &Function, errors
     }
 }
 
-struct Checker<'a> {
-    program: &'a Program,
+pub(super) struct Checker<'a> {
+    pub(super) program: &'a Program,
     function: &'a Function,
     packet: bool,
     errors: &'a mut Vec<VerifyError>,
@@ -34,7 +34,7 @@ struct Checker<'a> {
 }
 
 impl Checker<'_> {
-    fn report(&mut self, fault: Fault) {
+    pub(super) fn report(&mut self, fault: Fault) {
         self.errors.push(VerifyError { place: self.place, fault });
     }
 
@@ -76,13 +76,13 @@ impl Checker<'_> {
         width
     }
 
-    fn is_wide(&mut self, value: Value, due: u8) {
+    pub(super) fn is_wide(&mut self, value: Value, due: u8) {
         if self.width(value).is_some_and(|width| width != due) {
             self.report(Fault::Width { value, due });
         }
     }
 
-    fn are_wide(&mut self, values: &[Value], due: &[u8]) {
+    pub(super) fn are_wide(&mut self, values: &[Value], due: &[u8]) {
         if values.len() != due.len() {
             self.report(Fault::Operands { due: due.len(), found: values.len() });
         }
@@ -91,7 +91,7 @@ impl Checker<'_> {
         }
     }
 
-    fn results(&mut self, results: &[Value], due: &[u8]) {
+    pub(super) fn results(&mut self, results: &[Value], due: &[u8]) {
         if results.len() != due.len() {
             return self.report(Fault::Results { due: due.len(), found: results.len() });
         }
@@ -112,14 +112,14 @@ impl Checker<'_> {
         None
     }
 
-    fn packet_only(&mut self) {
+    pub(super) fn packet_only(&mut self) {
         if !self.packet {
             self.report(Fault::PacketOnly);
         }
     }
 
     /// The widths of a table's key and value columns.
-    fn table(&mut self, index: u32) -> Option<(Vec<u8>, Vec<u8>)> {
+    pub(super) fn table(&mut self, index: u32) -> Option<(Vec<u8>, Vec<u8>)> {
         let Some(table) = self.program.tables.get(index as usize) else {
             self.report(Fault::NoSuch("table", index));
             return None;
@@ -127,7 +127,7 @@ impl Checker<'_> {
         Some((widths(&table.keys), widths(&table.values)))
     }
 
-    fn exists(&mut self, what: &'static str, index: u32, count: usize) -> bool {
+    pub(super) fn exists(&mut self, what: &'static str, index: u32, count: usize) -> bool {
         let exists = (index as usize) < count;
         if !exists {
             self.report(Fault::NoSuch(what, index));
@@ -200,14 +200,27 @@ impl Checker<'_> {
             }
             Op::Now => self.results(results, &[64]),
             Op::Lookup { table, key } => {
+                self.kind_is(*table, |kind| !matches!(kind, TableKind::Patterns(_)));
                 if let Some((keys, mut values)) = self.table(*table) {
                     self.are_wide(key, &keys);
                     values.insert(0, 1);
                     self.results(results, &values);
                 }
             }
+            Op::Scan { .. }
+            | Op::Insert { .. }
+            | Op::Withdraw { .. }
+            | Op::Mark { .. }
+            | Op::ReadRegister { .. }
+            | Op::WriteRegister { .. }
+            | Op::Take { .. }
+            | Op::Give { .. }
+            | Op::Choose { .. }
+            | Op::Join { .. }
+            | Op::Leave { .. } => self.memory(&instruction.op, results),
             Op::Learn { table, key, value } => {
                 self.results(results, &[1]);
+                self.kind_is(*table, |kind| kind == TableKind::Exact);
                 if let Some((keys, values)) = self.table(*table) {
                     self.are_wide(key, &keys);
                     self.are_wide(value, &values);
@@ -220,12 +233,14 @@ impl Checker<'_> {
             Op::HasRoom(listed) => {
                 self.results(results, &[1]);
                 for (table, key) in listed {
+                    self.kind_is(*table, |kind| kind == TableKind::Exact);
                     if let Some((keys, _)) = self.table(*table) {
                         self.are_wide(key, &keys);
                     }
                 }
             }
             Op::Remove { table, key } => {
+                self.kind_is(*table, |kind| kind == TableKind::Exact);
                 self.results(results, &[]);
                 if let Some((keys, _)) = self.table(*table) {
                     self.are_wide(key, &keys);
@@ -378,6 +393,6 @@ impl Checker<'_> {
     }
 }
 
-fn widths(columns: &[Column]) -> Vec<u8> {
+pub(super) fn widths(columns: &[Column]) -> Vec<u8> {
     columns.iter().map(|column| column.width).collect()
 }

@@ -35,6 +35,14 @@ pub enum Fault {
     ReasonTwice(String),
     /// The table has no key column.
     NoKey(u32),
+    /// The key of a table of longest prefixes is wider than 128 bits.
+    TooWide(u32),
+    /// The table has a property that tables of its kind do not have.
+    KindProperty(u32),
+    /// The instruction does not go with the kind of this table.
+    TableKind(u32),
+    /// A meter, register, pool or group, by its kind and index, is not well formed.
+    Memory(&'static str, u32),
     /// The table has a column that is not 1 to 128 bits wide.
     ColumnWidth(u32),
     /// The table's capacity is zero or less than its number of entries.
@@ -164,6 +172,14 @@ impl fmt::Display for Fault {
             }
             Fault::ReasonTwice(name) => write!(out, "two reasons have the name `{name}`"),
             Fault::NoKey(table) => write!(out, "table t{table} has no key column"),
+            Fault::TooWide(table) => write!(out, "the key of table t{table} has more than 128 bits"),
+            Fault::KindProperty(table) => {
+                write!(out, "table t{table} has a property that tables of its kind do not have")
+            }
+            Fault::TableKind(table) => write!(out, "this does not go with the kind of table t{table}"),
+            Fault::Memory(what, index) => {
+                write!(out, "{what} {index} is not well formed: a size, width, range or entry does not fit")
+            }
             Fault::ColumnWidth(table) => write!(out, "a column of table t{table} is not 1 to 128 bits wide"),
             Fault::Capacity(table) => {
                 write!(out, "the capacity of table t{table} is zero or less than its number of entries")

@@ -295,6 +295,20 @@ fn operands(op: &Op, visit: &mut impl FnMut(Value)) {
         Op::Store { base, value, .. } => [*base, *value].into_iter().for_each(visit),
         Op::Checksum { base, more, .. } => [Some(*base), *more].into_iter().flatten().for_each(visit),
         Op::Lookup { key, .. } | Op::Remove { key, .. } => key.iter().copied().for_each(visit),
+        Op::Scan { start, end, .. } => [*start, *end].into_iter().for_each(visit),
+        Op::Insert { key, value, .. } => {
+            key_values(key).chain(value.iter().copied()).for_each(visit);
+        }
+        Op::Withdraw { key, .. } => key_values(key).for_each(visit),
+        Op::Mark { index, before, .. } => index.iter().chain(before).copied().for_each(visit),
+        Op::ReadRegister { index, .. } => index.iter().copied().for_each(visit),
+        Op::WriteRegister { index, value, .. } => index.iter().chain([value]).copied().for_each(visit),
+        Op::Take { hint, .. } => visit(*hint),
+        Op::Give { item, .. } => item.iter().copied().for_each(visit),
+        Op::Choose { index, hash, .. } => index.iter().chain([hash]).copied().for_each(visit),
+        Op::Join { index, member, .. } | Op::Leave { index, member, .. } => {
+            index.iter().chain(member).copied().for_each(visit);
+        }
         Op::Learn { key, value, .. } => key.iter().chain(value).copied().for_each(visit),
         Op::HasRoom(listed) => listed.iter().flat_map(|(_, key)| key).copied().for_each(visit),
         Op::SetDefault { value, .. } => value.iter().copied().for_each(visit),
@@ -308,6 +322,14 @@ fn operands(op: &Op, visit: &mut impl FnMut(Value)) {
             values.iter().chain(tail).chain(limit).chain([port]).copied().for_each(visit)
         }
     }
+}
+
+/// The values that a key is made of while the program runs.
+fn key_values(key: &[KeyPart]) -> impl Iterator<Item = Value> {
+    key.iter().filter_map(|part| match part {
+        KeyPart::Exact(value) | KeyPart::Prefix(value, _) => Some(*value),
+        KeyPart::Fixed(_) => None,
+    })
 }
 
 fn exit_operands(terminator: &Terminator, visit: &mut impl FnMut(Value)) {

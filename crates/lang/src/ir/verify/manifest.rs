@@ -28,9 +28,18 @@ pub fn derive_manifest(program: &Program) -> Manifest {
             for instruction in &block.instructions {
                 match &instruction.op {
                     Op::Learn { table, .. }
+                    | Op::Insert { table, .. }
+                    | Op::Withdraw { table, .. }
                     | Op::Remove { table, .. }
                     | Op::SetDefault { table, .. }
                     | Op::ClearDefault(table) => drop(tables.insert(*table)),
+                    Op::Scan { .. } => manifest.reads_payload = true,
+                    Op::Mark { .. }
+                    | Op::WriteRegister { .. }
+                    | Op::Take { .. }
+                    | Op::Give { .. }
+                    | Op::Join { .. }
+                    | Op::Leave { .. } => manifest.writes_memory = true,
                     Op::Store { .. } => manifest.writes_packet = true,
                     Op::PushBytes { .. } | Op::PopBytes { .. } | Op::Truncate(_) | Op::Fragment { .. } => {
                         manifest.writes_packet = true;

@@ -1,0 +1,157 @@
+//! Tables of prefixes, rules and patterns, meters, registers, pools and groups, step by step.
+
+use super::*;
+use lang::ir::{Answer, KeyPart, TableKind, prefix_mask};
+
+impl<O: Observer> Run<'_, '_, O> {
+    /// The value columns of what is found in a table of keys, or its default.
+    pub(super) fn find(&mut self, table: u32, key: &[Value]) -> Option<Vec<u128>> {
+        let (words, length) = self.key(table, key);
+        let columns = self.all(key);
+        let (now, wire) = (self.state.now, u64::from(self.wire()));
+        let tables = &mut self.state.tables;
+        let packing = &tables.shapes[table as usize].value;
+        let found = match tables.places[table as usize] {
+            TablePlace::Exact(place) => {
+                tables.exact[place].find(&words[..length], now).map(|words| packing.unpack(words))
+            }
+            TablePlace::Prefixes(place) => {
+                let prefixes = &mut tables.prefixes[place];
+                let row = prefixes.find(prefixes.address(columns));
+                row.map(|row| {
+                    prefixes.rows().count(row, wire);
+                    packing.unpack(prefixes.rows().words(row))
+                })
+            }
+            TablePlace::Rules(place) => {
+                let rules = &mut tables.rules[place];
+                let row = rules.find(&words[..length]);
+                row.map(|row| {
+                    rules.rows().count(row, wire);
+                    packing.unpack(rules.rows().words(row))
+                })
+            }
+            TablePlace::Patterns(_) => None,
+        };
+        let default = &self.state.defaults[table as usize];
+        found.or_else(|| (default.present == 1).then(|| packing.unpack(&default.words)))
+    }
+
+    /// Whether an exact table holds a key.
+    pub(super) fn held(&self, table: u32, words: &[u64]) -> bool {
+        match self.state.tables.places[table as usize] {
+            TablePlace::Exact(place) => self.state.tables.exact[place].peek(words).is_some(),
+            _ => false,
+        }
+    }
+
+    /// Found or not, then so many columns.
+    pub(super) fn optional(&self, columns: Option<Vec<u128>>, width: usize) -> Vec<u128> {
+        let mut results = vec![u128::from(columns.is_some())];
+        results.extend(columns.unwrap_or_else(|| vec![0; width]));
+        results
+    }
+
+    /// The captured bytes from one position up to the other, cut to what there is.
+    fn view(&self, start: Value, end: Value) -> &[u8] {
+        let frame: &[u8] = self.packet.as_ref().map_or(&[], |packet| packet.bytes.bytes());
+        let end = (self.value(end) as usize).min(frame.len());
+        frame.get(self.value(start) as usize..end).unwrap_or_default()
+    }
+
+    fn scan(&mut self, table: u32, start: Value, end: Value) -> Vec<u128> {
+        let TablePlace::Patterns(place) = self.state.tables.places[table as usize] else { return Vec::new() };
+        let bytes = self.view(start, end).to_vec();
+        let wire = u64::from(self.wire());
+        let set = &mut self.state.tables.patterns[place];
+        match self.program.tables[table as usize].kind {
+            TableKind::Patterns(Answer::All) => vec![u128::from(set.all(&bytes, wire))],
+            TableKind::Patterns(Answer::Set) => vec![set.set(&bytes, wire)],
+            _ => {
+                let packing = &self.state.tables.shapes[table as usize].value;
+                let set = &mut self.state.tables.patterns[place];
+                let columns = set.first(&bytes, wire).map(|row| packing.unpack(set.rows().words(row)));
+                let width = packing.places.len();
+                self.optional(columns, width)
+            }
+        }
+    }
+
+    /// The key that these parts make.
+    fn made_key(&self, table: u32, parts: &[KeyPart]) -> Vec<Match> {
+        let columns = &self.program.tables[table as usize].keys;
+        let part = |(part, column): (&KeyPart, &ir::Column)| match part {
+            KeyPart::Fixed(fixed) => fixed.clone(),
+            KeyPart::Exact(value) => Match::Exact(self.value(*value)),
+            KeyPart::Prefix(value, length) => {
+                let value = self.value(*value) & prefix_mask(column.width, *length);
+                Match::Prefix { value, length: *length }
+            }
+        };
+        parts.iter().zip(columns).map(part).collect()
+    }
+
+    /// The index of a cell; the first where there is none.
+    fn cell(&self, index: Option<Value>) -> u32 {
+        index.map_or(0, |index| self.value(index) as u32)
+    }
+
+    pub(super) fn memory_op(&mut self, op: &Op) -> Vec<u128> {
+        match op {
+            Op::Scan { table, start, end } => self.scan(*table, *start, *end),
+            Op::Insert { table, key, priority, value } => {
+                let entry =
+                    Entry { key: self.made_key(*table, key), value: self.all(value), priority: *priority };
+                let now = self.state.now;
+                let accepted = self.state.tables.insert(*table, &entry, Some(now)).is_ok();
+                self.state.wake_for(*table);
+                vec![u128::from(accepted)]
+            }
+            Op::Withdraw { table, key, priority } => {
+                let key = self.made_key(*table, key);
+                self.state.tables.remove(*table, &key, *priority);
+                Vec::new()
+            }
+            Op::Mark { meter, index, before } => {
+                let before = before.map_or(0, |before| self.value(before) as u8);
+                let (cell, wire, now) = (self.cell(*index), self.wire(), self.state.now);
+                vec![self.state.memory.mark(*meter, cell, before, wire, now).into()]
+            }
+            Op::ReadRegister { register, index } => {
+                vec![self.state.memory.read(*register, self.cell(*index)).into()]
+            }
+            Op::WriteRegister { register, index, value } => {
+                let (cell, value) = (self.cell(*index), self.value(*value) as u64);
+                self.state.memory.write(*register, cell, value);
+                Vec::new()
+            }
+            Op::Take { pool, hint } => {
+                let hint = self.value(*hint) as u32;
+                let columns = self.state.memory.take(*pool, hint).map(|columns| columns.collect());
+                self.optional(columns, self.program.pools[*pool as usize].columns.len())
+            }
+            Op::Give { pool, item } => {
+                let columns = self.all(item);
+                self.state.memory.give(*pool, &columns);
+                Vec::new()
+            }
+            Op::Choose { group, index, hash } => {
+                let (index, hash) = (self.cell(*index), self.value(*hash) as u32);
+                let packing = self.state.memory.packing(*group);
+                let columns =
+                    self.state.memory.choose(*group, index, hash).map(|words| packing.unpack(words));
+                self.optional(columns, packing.places.len())
+            }
+            Op::Join { group, index, member } => {
+                let (index, member) = (self.cell(*index), self.all(member));
+                vec![u128::from(self.state.memory.join(*group, index, member))]
+            }
+            Op::Leave { group, index, member } => {
+                let (index, member) = (self.cell(*index), self.all(member));
+                self.state.memory.leave(*group, index, member);
+                Vec::new()
+            }
+            _ => Vec::new(),
+        }
+    }
+}

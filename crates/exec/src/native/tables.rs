@@ -1,0 +1,284 @@
+//! Host functions for tables of prefixes, rules and patterns, meters, registers, pools and groups.
+//!
+//! As in [`super::call`], every pointer comes from compiled code: the context it was called with, and words on its stack, as many as the
+//! key, item or member in question has.
+
+use super::call::host::{found, split, whole};
+use super::call::{Context, Pair};
+use crate::pack::MAX_WORDS;
+use crate::state::State;
+use crate::state::rows::Rows;
+use crate::state::table_set::Fast;
+use lang::ir::{Entry, KeyPart, Match, Op, Program, prefix_mask};
+
+/// What a packet puts into a table of prefixes or rules, or takes out.
+pub(super) struct Placement {
+    /// The table.
+    pub(super) table: u32,
+    /// What its key is made of.
+    pub(super) key: Vec<KeyPart>,
+    /// Its priority.
+    pub(super) priority: u32,
+    widths: Vec<u8>,
+}
+
+/// Everything that a program puts into tables of prefixes and rules or takes out, each once.
+pub(super) fn placements(program: &Program) -> Vec<Placement> {
+    let mut found: Vec<Placement> = Vec::new();
+    let blocks = program.functions.iter().flat_map(|function| &function.blocks);
+    for instruction in blocks.flat_map(|block| &block.instructions) {
+        let (Op::Insert { table, key, priority, .. } | Op::Withdraw { table, key, priority }) =
+            &instruction.op
+        else {
+            continue;
+        };
+        if !found.iter().any(|known| (known.table, &known.key, known.priority) == (*table, key, *priority)) {
+            let widths = program.tables[*table as usize].keys.iter().map(|column| column.width).collect();
+            found.push(Placement { table: *table, key: key.clone(), priority: *priority, widths });
+        }
+    }
+    found
+}
+
+impl Placement {
+    /// The key, made of these values, and how many of them it took.
+    fn key(&self, values: &[[u64; 2]]) -> (Vec<Match>, usize) {
+        let mut taken = 0;
+        let mut next = || {
+            taken += 1;
+            values.get(taken - 1).map_or(0, whole)
+        };
+        let key = (self.key.iter().zip(&self.widths))
+            .map(|(part, width)| match part {
+                KeyPart::Fixed(fixed) => fixed.clone(),
+                KeyPart::Exact(_) => Match::Exact(next()),
+                KeyPart::Prefix(_, length) => {
+                    Match::Prefix { value: next() & prefix_mask(*width, *length), length: *length }
+                }
+            })
+            .collect();
+        (key, taken)
+    }
+
+    /// How many values it is made of.
+    fn made_of(&self) -> usize {
+        self.key.iter().filter(|part| !matches!(part, KeyPart::Fixed(_))).count()
+    }
+}
+
+/// Name and address of each.
+pub(super) fn symbols() -> [(&'static str, *const u8); 16] {
+    [
+        ("prefix32", prefix32 as *const u8),
+        ("prefix", prefix as *const u8),
+        ("rule", rule as *const u8),
+        ("scan_first", scan_first as *const u8),
+        ("scan_all", scan_all as *const u8),
+        ("scan_set", scan_set as *const u8),
+        ("insert", insert as *const u8),
+        ("withdraw", withdraw as *const u8),
+        ("mark", mark as *const u8),
+        ("read_register", read_register as *const u8),
+        ("write_register", write_register as *const u8),
+        ("take", take as *const u8),
+        ("give", give as *const u8),
+        ("choose", choose as *const u8),
+        ("join", join as *const u8),
+        ("leave", leave as *const u8),
+    ]
+}
+
+unsafe extern "C" fn prefix32(context: *mut Context<'_>, place: u64, address: u64) -> *const u64 {
+    // SAFETY: as for `raise`; nothing else refers to the state during this call.
+    let (state, wire) = unsafe { (&mut *(*context).state, (*context).wire) };
+    let prefixes = &mut state.tables.prefixes[place as usize];
+    let row = prefixes.find(u128::from(address));
+    row_of(prefixes.rows(), row, wire)
+}
+
+unsafe extern "C" fn prefix(context: *mut Context<'_>, place: u64, key: *const u64) -> *const u64 {
+    // SAFETY: as for `prefix32`; the key has as many words as its columns apart.
+    let (state, wire, key) = unsafe {
+        let state = &mut *(*context).state;
+        let words = state.tables.prefixes[place as usize].key_words();
+        (state, (*context).wire, std::slice::from_raw_parts(key, words))
+    };
+    let prefixes = &mut state.tables.prefixes[place as usize];
+    let row = prefixes.find(prefixes.address_of(key));
+    row_of(prefixes.rows(), row, wire)
+}
+
+unsafe extern "C" fn rule(context: *mut Context<'_>, place: u64, key: *const u64) -> *const u64 {
+    // SAFETY: as for `prefix`.
+    let (state, wire, key) = unsafe {
+        let state = &mut *(*context).state;
+        let words = state.tables.rules[place as usize].key_words();
+        (state, (*context).wire, std::slice::from_raw_parts(key, words))
+    };
+    let rules = &mut state.tables.rules[place as usize];
+    let row = rules.find(key);
+    row_of(rules.rows(), row, wire)
+}
+
+/// The address of a row's words, which is never zero, also where a row has none.
+fn row_of(rows: &mut Rows, row: Option<u32>, wire: u64) -> *const u64 {
+    let Some(row) = row else { return std::ptr::null() };
+    rows.count(row, wire);
+    rows.words(row).as_ptr()
+}
+
+/// The context's state and wire length, and the packet's bytes from `start` up to `end`, cut to those captured.
+unsafe fn scanned<'a>(
+    context: *mut Context<'_>,
+    start: u64,
+    end: u64,
+) -> (&'a mut State<Fast>, u64, &'a [u8]) {
+    // SAFETY: as for `raise`; compiled code leaves the frame and its length in the context before it calls; state and frame are
+    // different objects, and the caller lets go of both before it returns.
+    let (state, wire, packet) = unsafe {
+        let packet: &[u8] = if (*context).frame.is_null() {
+            &[]
+        } else {
+            std::slice::from_raw_parts((*context).frame, (*context).captured as usize)
+        };
+        (&mut *(*context).state, (*context).wire, packet)
+    };
+    let end = (end as usize).min(packet.len());
+    (state, wire, packet.get(start as usize..end).unwrap_or_default())
+}
+
+unsafe extern "C" fn scan_first(context: *mut Context<'_>, place: u64, start: u64, end: u64) -> *const u64 {
+    // SAFETY: as for `raise`.
+    let (state, wire, bytes) = unsafe { scanned(context, start, end) };
+    let set = &mut state.tables.patterns[place as usize];
+    match set.first(bytes, wire) {
+        Some(row) => set.rows().words(row).as_ptr(),
+        None => std::ptr::null(),
+    }
+}
+
+unsafe extern "C" fn scan_all(context: *mut Context<'_>, place: u64, start: u64, end: u64) -> u64 {
+    // SAFETY: as for `raise`.
+    let (state, wire, bytes) = unsafe { scanned(context, start, end) };
+    state.tables.patterns[place as usize].all(bytes, wire).into()
+}
+
+unsafe extern "C" fn scan_set(context: *mut Context<'_>, place: u64, start: u64, end: u64) -> Pair {
+    // SAFETY: as for `raise`.
+    let (state, wire, bytes) = unsafe { scanned(context, start, end) };
+    split(state.tables.patterns[place as usize].set(bytes, wire))
+}
+
+unsafe extern "C" fn insert(context: *mut Context<'_>, number: u64, values: *const [u64; 2]) -> u64 {
+    // SAFETY: as for `raise`; compiled code passes the key's values and then one a value column.
+    let (context, values) = unsafe {
+        let context = &mut *context;
+        let placement = &context.placements[number as usize];
+        let columns = (&(*context.state).tables.shapes)[placement.table as usize].value.places.len();
+        (context, std::slice::from_raw_parts(values, placement.made_of() + columns))
+    };
+    let placement = &context.placements[number as usize];
+    let (key, taken) = placement.key(values);
+    let value = values[taken..].iter().map(whole).collect();
+    let entry = Entry { key, value, priority: placement.priority };
+    let (table, now) = (placement.table, context.now);
+    let state = context.state();
+    state.now = now;
+    let accepted = state.tables.insert(table, &entry, Some(now)).is_ok();
+    state.wake_for(table);
+    accepted.into()
+}
+
+unsafe extern "C" fn withdraw(context: *mut Context<'_>, number: u64, values: *const [u64; 2]) {
+    // SAFETY: as for `insert`.
+    let (context, values) = unsafe {
+        let context = &mut *context;
+        let made_of = context.placements[number as usize].made_of();
+        (context, std::slice::from_raw_parts(values, made_of))
+    };
+    let placement = &context.placements[number as usize];
+    let (key, _) = placement.key(values);
+    let (table, priority) = (placement.table, placement.priority);
+    context.state().tables.remove(table, &key, priority);
+}
+
+unsafe extern "C" fn mark(context: *mut Context<'_>, meter: u64, cell: u64, before: u64) -> u64 {
+    // SAFETY: as for `raise`.
+    let context = unsafe { &mut *context };
+    let (wire, now) = (context.wire as u32, context.now);
+    context.state().memory.mark(meter as u32, cell as u32, before as u8, wire, now).into()
+}
+
+unsafe extern "C" fn read_register(context: *mut Context<'_>, register: u64, cell: u64) -> u64 {
+    // SAFETY: as for `raise`.
+    unsafe { &mut *context }.state().memory.read(register as u32, cell as u32)
+}
+
+unsafe extern "C" fn write_register(context: *mut Context<'_>, register: u64, cell: u64, value: u64) {
+    // SAFETY: as for `raise`.
+    unsafe { &mut *context }.state().memory.write(register as u32, cell as u32, value);
+}
+
+unsafe extern "C" fn take(context: *mut Context<'_>, pool: u64, hint: u64) -> *const u64 {
+    // SAFETY: as for `raise`.
+    let context = unsafe { &mut *context };
+    let widths = context.state().memory.item_widths(pool as u32);
+    let mut columns = [0; 2 * MAX_WORDS];
+    let mut word = 0;
+    match context.state().memory.take(pool as u32, hint as u32) {
+        None => return std::ptr::null(),
+        Some(item) => {
+            for (column, wide) in item.zip(widths) {
+                if wide {
+                    columns[word] = (column >> 64) as u64;
+                    word += 1;
+                }
+                columns[word] = column as u64;
+                word += 1;
+            }
+        }
+    }
+    context.columns = columns;
+    context.columns.as_ptr()
+}
+
+unsafe extern "C" fn give(context: *mut Context<'_>, pool: u64, item: *const [u64; 2]) {
+    // SAFETY: as for `raise`; compiled code passes one value a column.
+    let (context, item) = unsafe {
+        let context = &mut *context;
+        let columns = (&(*context.state).memory).item_columns(pool as u32);
+        (context, std::slice::from_raw_parts(item, columns))
+    };
+    let mut columns = [0; MAX_WORDS];
+    for (column, value) in columns.iter_mut().zip(item) {
+        *column = whole(value);
+    }
+    let columns = &columns[..item.len()];
+    context.state().memory.give(pool as u32, columns);
+}
+
+unsafe extern "C" fn choose(context: *mut Context<'_>, group: u64, index: u64, hash: u64) -> *const u64 {
+    // SAFETY: as for `raise`.
+    found(unsafe { &mut *context }.state().memory.choose(group as u32, index as u32, hash as u32))
+}
+
+/// The member that compiled code passes.
+unsafe fn member<'a>(context: *mut Context<'_>, group: u64, member: *const [u64; 2]) -> &'a [[u64; 2]] {
+    // SAFETY: as for `raise`; compiled code passes one value a column and waits.
+    unsafe {
+        let columns = (&(*(*context).state).memory).packing(group as u32).places.len();
+        std::slice::from_raw_parts(member, columns)
+    }
+}
+
+unsafe extern "C" fn join(context: *mut Context<'_>, group: u64, index: u64, values: *const [u64; 2]) -> u64 {
+    // SAFETY: as for `member`.
+    let (values, context) = unsafe { (member(context, group, values), &mut *context) };
+    context.state().memory.join(group as u32, index as u32, values.iter().map(whole)).into()
+}
+
+unsafe extern "C" fn leave(context: *mut Context<'_>, group: u64, index: u64, values: *const [u64; 2]) {
+    // SAFETY: as for `member`.
+    let (values, context) = unsafe { (member(context, group, values), &mut *context) };
+    context.state().memory.leave(group as u32, index as u32, values.iter().map(whole));
+}

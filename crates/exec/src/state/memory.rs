@@ -1,0 +1,229 @@
+//! Meters, registers, pools and groups of a program, as the interpreter and compiled code use them.
+
+use crate::load::LoadError;
+use crate::pack::{MAX_WORDS, Packing};
+use lang::ir::{self, Program};
+use tables::group::Group;
+use tables::meter::{Colour, Meter, MeterSpec, Rates, Unit};
+use tables::pool::{Pool, PoolSpec};
+use tables::register::{Register, RegisterSpec};
+
+/// All of them, each kind in order of declaration.
+pub struct Memory {
+    meters: Vec<Meter>,
+    registers: Vec<Register>,
+    pools: Vec<(Pool, ir::Pool)>,
+    groups: Vec<Groups>,
+}
+
+/// The groups of one declaration.
+struct Groups {
+    groups: Vec<Group>,
+    packing: Packing,
+    capacity: usize,
+    /// The words of every member of every group; a member's number in its group is its place here.
+    words: Vec<u64>,
+    free: Vec<u32>,
+}
+
+impl Memory {
+    /// As the program begins.
+    pub fn new(program: &Program) -> Result<Memory, LoadError> {
+        let refused = |name: &str, cause: &dyn std::fmt::Display| LoadError::Memory {
+            name: name.to_string(),
+            cause: cause.to_string(),
+        };
+        let mut memory =
+            Memory { meters: Vec::new(), registers: Vec::new(), pools: Vec::new(), groups: Vec::new() };
+        for meter in &program.meters {
+            let made = Meter::new(meter_spec(meter)).map_err(|cause| refused(&meter.name, &cause))?;
+            memory.meters.push(made);
+        }
+        for register in &program.registers {
+            let spec = RegisterSpec { cells: register.size, width: register.column.width };
+            let made = Register::new(spec).map_err(|cause| refused(&register.name, &cause))?;
+            memory.registers.push(made);
+        }
+        for pool in &program.pools {
+            let items = u32::try_from(pool.items()).unwrap_or(u32::MAX);
+            let made = Pool::new(PoolSpec { items }).map_err(|cause| refused(&pool.name, &cause))?;
+            memory.pools.push((made, pool.clone()));
+        }
+        for group in &program.groups {
+            let empty = Group::new(group.buckets).map_err(|cause| refused(&group.name, &cause))?;
+            let mut groups = Groups {
+                groups: Vec::new(),
+                packing: Packing::new(&group.columns),
+                capacity: group.capacity as usize,
+                words: Vec::new(),
+                free: Vec::new(),
+            };
+            if groups.packing.words > MAX_WORDS {
+                let cause =
+                    format!("a member takes {} words and at most 8 are possible", groups.packing.words);
+                return Err(refused(&group.name, &cause));
+            }
+            groups.groups.push(empty);
+            for _ in 1..group.size {
+                groups.groups.push(Group::new(group.buckets).map_err(|cause| refused(&group.name, &cause))?);
+            }
+            for (index, member, weight) in &group.members {
+                if !groups.join(*index, member.iter().copied(), *weight) {
+                    return Err(refused(&group.name, &"its members have no room"));
+                }
+            }
+            memory.groups.push(groups);
+        }
+        Ok(memory)
+    }
+
+    /// The colour of a packet of so many bytes: 0 green, 1 yellow, 2 red.
+    #[inline]
+    pub fn mark(&mut self, meter: u32, cell: u32, before: u8, bytes: u32, now: u64) -> u8 {
+        let before = match before {
+            0 => Colour::Green,
+            1 => Colour::Yellow,
+            _ => Colour::Red,
+        };
+        self.meters[meter as usize].mark(cell, bytes, before, now) as u8
+    }
+
+    /// What a cell holds.
+    #[inline]
+    pub fn read(&self, register: u32, cell: u32) -> u64 {
+        self.registers[register as usize].read(cell)
+    }
+
+    /// A cell gets a value.
+    #[inline]
+    pub fn write(&mut self, register: u32, cell: u32, value: u64) {
+        self.registers[register as usize].write(cell, value);
+    }
+
+    /// All cells of a register.
+    pub fn cells(&self, register: u32) -> &[u64] {
+        self.registers[register as usize].cells()
+    }
+
+    /// The columns of an item that was free and is now taken.
+    pub fn take(&mut self, pool: u32, hint: u32) -> Option<impl Iterator<Item = u128>> {
+        let (items, declared) = &mut self.pools[pool as usize];
+        let item = items.take(hint)?;
+        Some(declared.columns_of(item))
+    }
+
+    /// How many columns an item has.
+    pub fn item_columns(&self, pool: u32) -> usize {
+        self.pools[pool as usize].1.columns.len()
+    }
+
+    /// Of every column of an item, whether it is wider than a word.
+    pub fn item_widths(&self, pool: u32) -> [bool; MAX_WORDS] {
+        let mut wide = [false; MAX_WORDS];
+        for (wide, column) in wide.iter_mut().zip(&self.pools[pool as usize].1.columns) {
+            *wide = column.width > 64;
+        }
+        wide
+    }
+
+    /// Gives an item back.
+    pub fn give(&mut self, pool: u32, columns: &[u128]) {
+        let (items, declared) = &mut self.pools[pool as usize];
+        if let Some(item) = declared.number(columns) {
+            items.give(item);
+        }
+    }
+
+    /// Free items of a pool.
+    pub fn free(&self, pool: u32) -> u32 {
+        self.pools[pool as usize].0.free()
+    }
+
+    /// The words of the member that a hash belongs to.
+    #[inline]
+    pub fn choose(&self, group: u32, index: u32, hash: u32) -> Option<&[u64]> {
+        let groups = &self.groups[group as usize];
+        let member = groups.groups.get(index as usize)?.find(hash)?;
+        Some(groups.member(member))
+    }
+
+    /// How the columns of a group's members lie in their words.
+    pub fn packing(&self, group: u32) -> &Packing {
+        &self.groups[group as usize].packing
+    }
+
+    /// A member joins with weight 1; whether there was room or it was there already.
+    pub fn join(&mut self, group: u32, index: u32, member: impl IntoIterator<Item = u128>) -> bool {
+        self.groups[group as usize].join(index, member, 1)
+    }
+
+    /// A member leaves.
+    pub fn leave(&mut self, group: u32, index: u32, member: impl IntoIterator<Item = u128>) {
+        self.groups[group as usize].leave(index, member);
+    }
+}
+
+impl Groups {
+    fn member(&self, number: u32) -> &[u64] {
+        let start = number as usize * self.packing.words;
+        &self.words[start..start + self.packing.words]
+    }
+
+    fn packed(&self, member: impl IntoIterator<Item = u128>) -> [u64; MAX_WORDS] {
+        let mut words = [0; MAX_WORDS];
+        self.packing.pack(member, &mut words[..self.packing.words]);
+        words
+    }
+
+    fn number(&self, index: u32, words: &[u64]) -> Option<u32> {
+        let group = self.groups.get(index as usize)?;
+        group.members().map(|(number, _)| number).find(|number| self.member(*number) == words)
+    }
+
+    fn join(&mut self, index: u32, member: impl IntoIterator<Item = u128>, weight: u32) -> bool {
+        let words = self.packed(member);
+        let words = &words[..self.packing.words];
+        if self.number(index, words).is_some() {
+            return true;
+        }
+        let Some(group) = self.groups.get_mut(index as usize) else { return false };
+        if group.members().count() >= self.capacity {
+            return false;
+        }
+        let number = self.free.pop().unwrap_or_else(|| {
+            let number = self.words.len() / self.packing.words;
+            self.words.resize(self.words.len() + self.packing.words, 0);
+            number as u32
+        });
+        let start = number as usize * self.packing.words;
+        self.words[start..start + self.packing.words].copy_from_slice(words);
+        let joined = group.add(number, weight).is_ok();
+        if !joined {
+            self.free.push(number);
+        }
+        joined
+    }
+
+    fn leave(&mut self, index: u32, member: impl IntoIterator<Item = u128>) {
+        let words = self.packed(member);
+        if let Some(number) = self.number(index, &words[..self.packing.words]) {
+            self.groups[index as usize].remove(number);
+            self.free.push(number);
+        }
+    }
+}
+
+fn meter_spec(meter: &ir::Meter) -> MeterSpec {
+    let small = |tokens: u64| u32::try_from(tokens).unwrap_or(u32::MAX);
+    let rates = match meter.rates {
+        ir::Rates::Single { committed, burst, excess } => {
+            Rates::Single { committed, committed_burst: small(burst), excess_burst: small(excess) }
+        }
+        ir::Rates::Two { committed, burst, peak, peak_burst } => {
+            Rates::Two { committed, committed_burst: small(burst), peak, peak_burst: small(peak_burst) }
+        }
+    };
+    let unit = if meter.packets { Unit::Packets } else { Unit::Bytes };
+    // A colour-blind mark hands over green, which a colour-aware meter treats alike.
+    MeterSpec { cells: meter.size, rates, unit, aware: true }
+}

@@ -1,0 +1,392 @@
+//! The tables of a program by kind, and the two families of them: the ordered models that judge, and the fast ones.
+
+use super::matching::{PatternSet, Prefixes, RuleSet, Search};
+use crate::load::LoadError;
+use crate::pack::{MAX_WORDS, Packing};
+use crate::processor::{EntryCount, EntryError, TableReport};
+use lang::ir::{self, Entry, Match, TableKind};
+use tables::exact::{Evict, Exact, ExactSpec, SpecError};
+use tables::lpm::{Lpm, LpmSpec};
+use tables::rules::{BuildError, Rule, Rules, RulesSpec};
+
+/// A family of tables.
+pub trait Family: 'static {
+    /// Exact tables.
+    type Exact: Exact + Send;
+    /// Tables with longest prefixes.
+    type Prefixes: Lpm + Send;
+    /// Tables of rules.
+    type Rules: Rules + Send;
+    /// Searches for patterns.
+    type Patterns: Search + Send;
+
+    /// An empty exact table.
+    fn exact(spec: ExactSpec) -> Result<Self::Exact, SpecError>;
+    /// An empty table with longest prefixes.
+    fn prefixes(spec: LpmSpec) -> Result<Self::Prefixes, tables::lpm::SpecError>;
+    /// A table of these rules: order, rule, value; the orders ascend.
+    fn rules(spec: &RulesSpec, rules: Vec<(u64, Rule, u32)>) -> Result<Self::Rules, BuildError>;
+}
+
+/// The models: slow and obviously right.
+pub struct Reference;
+
+impl Family for Reference {
+    type Exact = tables::exact::Model;
+    type Prefixes = tables::lpm::Model;
+    type Rules = tables::rules::Linear;
+    type Patterns = tables::patterns::Model;
+
+    fn exact(spec: ExactSpec) -> Result<Self::Exact, SpecError> {
+        tables::exact::Model::new(spec)
+    }
+
+    fn prefixes(spec: LpmSpec) -> Result<Self::Prefixes, tables::lpm::SpecError> {
+        tables::lpm::Model::new(spec)
+    }
+
+    fn rules(spec: &RulesSpec, rules: Vec<(u64, Rule, u32)>) -> Result<Self::Rules, BuildError> {
+        tables::rules::Linear::build(spec, &rules)
+    }
+}
+
+/// The fast tables.
+pub struct Fast;
+
+impl Family for Fast {
+    type Exact = tables::exact::Table;
+    type Prefixes = tables::lpm::Table;
+    type Rules = tables::rules::Table;
+    type Patterns = tables::patterns::Scanner;
+
+    fn exact(spec: ExactSpec) -> Result<Self::Exact, SpecError> {
+        tables::exact::Table::new(spec)
+    }
+
+    fn prefixes(spec: LpmSpec) -> Result<Self::Prefixes, tables::lpm::SpecError> {
+        tables::lpm::Table::new(spec)
+    }
+
+    fn rules(spec: &RulesSpec, rules: Vec<(u64, Rule, u32)>) -> Result<Self::Rules, BuildError> {
+        tables::rules::Table::build(spec, rules)
+    }
+}
+
+/// Where a table of the program lies: its kind, and its place among those of its kind.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum TablePlace {
+    /// Among the exact tables.
+    Exact(usize),
+    /// Among those with longest prefixes.
+    Prefixes(usize),
+    /// Among those of rules.
+    Rules(usize),
+    /// Among those of patterns.
+    Patterns(usize),
+}
+
+/// What does not change about a table.
+#[derive(Clone, Debug)]
+pub struct Shape {
+    /// Its name.
+    pub name: String,
+    /// How its key columns are packed: of an exact table as tightly as possible, of others each in words of its own.
+    pub key: Packing,
+    /// How its value columns are packed.
+    pub value: Packing,
+    /// Whether it refuses new keys when full.
+    pub refuses: bool,
+    /// The shortest time an entry lives after a learn, ns.
+    pub lifetime: u64,
+    /// The pool that gets the value of an entry that goes.
+    pub releases: Option<u32>,
+    /// Entries made, entries that got another value, entries refused; of other than exact tables.
+    pub changes: Changes,
+}
+
+/// What has happened to a table that is not exact.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Changes {
+    /// Entries that packets made.
+    pub inserts: u64,
+    /// Entries whose time was up.
+    pub expired: u64,
+    /// Entries refused.
+    pub refused: u64,
+}
+
+impl Shape {
+    fn new(table: &ir::Table) -> Shape {
+        let exact = table.kind == TableKind::Exact;
+        Shape {
+            name: table.name.clone(),
+            key: if exact { Packing::new(&table.keys) } else { Packing::apart(&table.keys) },
+            value: Packing::new(&table.values),
+            refuses: table.evict == ir::Evict::Refuse,
+            lifetime: table.idle.unwrap_or(u64::MAX).min(table.age.unwrap_or(u64::MAX)),
+            releases: table.releases,
+            changes: Changes::default(),
+        }
+    }
+}
+
+/// All tables of a program.
+pub struct TableSet<F: Family> {
+    /// Exact tables.
+    pub exact: Vec<F::Exact>,
+    /// Tables with longest prefixes.
+    pub prefixes: Vec<Prefixes<F::Prefixes>>,
+    /// Tables of rules.
+    pub rules: Vec<RuleSet<F::Rules>>,
+    /// Tables of patterns.
+    pub patterns: Vec<PatternSet<F::Patterns>>,
+    /// Where each table of the program lies.
+    pub places: Vec<TablePlace>,
+    /// What does not change about each table of the program.
+    pub shapes: Vec<Shape>,
+    columns: Vec<Vec<u8>>,
+    capacities: Vec<usize>,
+}
+
+impl<F: Family> TableSet<F> {
+    /// The tables with the entries of the program.
+    pub fn new(program: &ir::Program, seed: u64) -> Result<TableSet<F>, LoadError> {
+        let mut set = TableSet {
+            exact: Vec::new(),
+            prefixes: Vec::new(),
+            rules: Vec::new(),
+            patterns: Vec::new(),
+            places: Vec::new(),
+            shapes: Vec::new(),
+            columns: Vec::new(),
+            capacities: Vec::new(),
+        };
+        for (index, table) in program.tables.iter().enumerate() {
+            let shape = Shape::new(table);
+            for (what, words) in [("key", shape.key.words), ("value", shape.value.words)] {
+                if words > MAX_WORDS {
+                    return Err(LoadError::TooWide { table: table.name.clone(), what, words });
+                }
+            }
+            if table.entries.len() > table.capacity as usize {
+                let capacity = table.capacity;
+                return Err(LoadError::TooManyEntries { table: table.name.clone(), capacity });
+            }
+            set.columns.push(table.keys.iter().map(|column| column.width).collect());
+            set.capacities.push(table.capacity as usize);
+            set.make(table, &shape, seed.wrapping_add(index as u64))?;
+            set.shapes.push(shape);
+        }
+        Ok(set)
+    }
+
+    fn make(&mut self, table: &ir::Table, shape: &Shape, seed: u64) -> Result<(), LoadError> {
+        let refused = |cause: String| LoadError::Refused { table: table.name.clone(), cause };
+        let place = match table.kind {
+            TableKind::Exact => {
+                self.exact.push(exact::<F>(table, shape, seed)?);
+                TablePlace::Exact(self.exact.len() - 1)
+            }
+            TableKind::Lpm => {
+                let width = table.keys.iter().map(|column| u32::from(column.width)).sum::<u32>();
+                let spec = LpmSpec { width: width as u8, capacity: table.capacity as usize };
+                let search = F::prefixes(spec).map_err(|cause| refused(cause.to_string()))?;
+                let mut prefixes = Prefixes::new(table, search);
+                for entry in &table.entries {
+                    prefixes.insert(entry, None).map_err(|cause| refused(cause.to_string()))?;
+                }
+                self.prefixes.push(prefixes);
+                TablePlace::Prefixes(self.prefixes.len() - 1)
+            }
+            TableKind::Rules { .. } => {
+                let spec = self.rules_spec(self.places.len());
+                let empty = F::rules(&spec, Vec::new()).map_err(|cause| refused(cause.to_string()))?;
+                let mut rules = RuleSet::new(table, empty);
+                rules
+                    .fill(&table.entries, |listed| F::rules(&spec, listed))
+                    .map_err(|cause| refused(cause.to_string()))?;
+                self.rules.push(rules);
+                TablePlace::Rules(self.rules.len() - 1)
+            }
+            TableKind::Patterns(_) => {
+                self.patterns.push(PatternSet::new(table)?);
+                TablePlace::Patterns(self.patterns.len() - 1)
+            }
+        };
+        self.places.push(place);
+        Ok(())
+    }
+
+    fn rules_spec(&self, table: usize) -> RulesSpec {
+        RulesSpec { widths: self.columns[table].clone(), capacity: self.capacities[table] }
+    }
+
+    /// The exact table of this number in the program; the verifier admits no other kind where it is asked for.
+    pub fn exact_at(&mut self, table: u32) -> Option<&mut F::Exact> {
+        match self.places[table as usize] {
+            TablePlace::Exact(place) => self.exact.get_mut(place),
+            _ => None,
+        }
+    }
+
+    /// Puts in an entry: of a packet at this time, or of the control plane for ever.
+    pub fn insert(&mut self, table: u32, entry: &Entry, now: Option<u64>) -> Result<(), EntryError> {
+        let index = table as usize;
+        let shape = &mut self.shapes[index];
+        let columns = &self.columns[index];
+        let patterns = matches!(self.places[index], TablePlace::Patterns(_));
+        let fits = patterns
+            || entry.key.len() == columns.len()
+                && entry.key.iter().zip(columns).all(|(part, width)| part.fits(*width));
+        if !fits || entry.value.len() != shape.value.places.len() {
+            return Err(EntryError::Key);
+        }
+        let result = match self.places[index] {
+            TablePlace::Exact(place) => {
+                let key = entry.exact_key().ok_or(EntryError::Key)?;
+                let (mut words, mut value) = ([0; MAX_WORDS], [0; MAX_WORDS]);
+                shape.key.pack(key, &mut words[..shape.key.words]);
+                shape.value.pack(entry.value.iter().copied(), &mut value[..shape.value.words]);
+                let (words, value) = (&words[..shape.key.words], &value[..shape.value.words]);
+                let taken = self.exact[place].insert_permanent(words, value);
+                taken.then_some(()).ok_or(EntryError::Full { capacity: self.capacities[index] })
+            }
+            TablePlace::Prefixes(place) => self.prefixes[place].insert(entry, now),
+            TablePlace::Rules(place) => self.rules[place].insert(entry, now),
+            TablePlace::Patterns(place) => self.patterns[place].insert(entry),
+        };
+        if now.is_some() {
+            match result {
+                Ok(()) => shape.changes.inserts += 1,
+                Err(_) => shape.changes.refused += 1,
+            }
+        }
+        result
+    }
+
+    /// Takes out the entry with this key and priority; whether it was there.
+    pub fn remove(&mut self, table: u32, key: &[Match], priority: u32) -> bool {
+        let index = table as usize;
+        match self.places[index] {
+            TablePlace::Exact(place) => {
+                let entry = Entry { key: key.to_vec(), value: Vec::new(), priority };
+                let Some(key) = entry.exact_key() else { return false };
+                let packing = &self.shapes[index].key;
+                let mut words = [0; MAX_WORDS];
+                packing.pack(key, &mut words[..packing.words]);
+                self.exact[place].remove(&words[..packing.words])
+            }
+            TablePlace::Prefixes(place) => self.prefixes[place].remove(key),
+            TablePlace::Rules(place) => self.rules[place].remove(key, priority),
+            TablePlace::Patterns(place) => self.patterns[place].remove(key),
+        }
+    }
+
+    /// Exchanges all entries for these. On an error nothing has changed.
+    pub fn replace(&mut self, table: &ir::Table, index: u32, entries: Vec<Entry>) -> Result<(), EntryError> {
+        let place = self.places[index as usize];
+        if let TablePlace::Patterns(place) = place {
+            return self.patterns[place].replace(entries);
+        }
+        let replaced = ir::Table { entries, ..table.clone() };
+        let program = ir::Program { tables: vec![replaced], ..ir::Program::default() };
+        let mut fresh =
+            TableSet::<F>::new(&program, 0).map_err(|cause| EntryError::Refused(cause.to_string()))?;
+        match place {
+            TablePlace::Exact(place) => self.exact[place] = fresh.exact.remove(0),
+            TablePlace::Prefixes(place) => self.prefixes[place] = fresh.prefixes.remove(0),
+            TablePlace::Rules(place) => self.rules[place] = fresh.rules.remove(0),
+            TablePlace::Patterns(_) => {}
+        }
+        Ok(())
+    }
+
+    /// Takes out entries of tables other than exact ones whose time has come.
+    pub fn expire_others(&mut self, now: u64) {
+        for (place, shape) in self.places.iter().zip(&mut self.shapes) {
+            shape.changes.expired += match *place {
+                TablePlace::Prefixes(place) => self.prefixes[place].expire(now),
+                TablePlace::Rules(place) => self.rules[place].expire(now),
+                _ => 0,
+            };
+        }
+    }
+
+    /// When the first entry of a table goes; `u64::MAX` for never.
+    pub fn next_deadline(&self) -> u64 {
+        let exact = self.exact.iter().map(Exact::next_deadline);
+        let prefixes = self.prefixes.iter().map(Prefixes::next_deadline);
+        let rules = self.rules.iter().map(RuleSet::next_deadline);
+        exact.chain(prefixes).chain(rules).min().unwrap_or(u64::MAX)
+    }
+
+    /// A report on every table, in order of declaration.
+    pub fn reports(&self) -> Vec<TableReport> {
+        self.places.iter().zip(&self.shapes).map(|(place, shape)| self.report(*place, shape)).collect()
+    }
+
+    fn report(&self, place: TablePlace, shape: &Shape) -> TableReport {
+        let name = shape.name.clone();
+        let entries = match place {
+            TablePlace::Exact(place) => {
+                let statistics = self.exact[place].statistics();
+                return TableReport {
+                    name,
+                    entries: statistics.entries,
+                    inserts: statistics.inserts,
+                    moves: statistics.moves,
+                    evictions: statistics.evictions,
+                    expired: statistics.expired,
+                    refused: statistics.refused,
+                };
+            }
+            TablePlace::Prefixes(place) => self.prefixes[place].len(),
+            TablePlace::Rules(place) => self.rules[place].len(),
+            TablePlace::Patterns(place) => self.patterns[place].len(),
+        };
+        let Changes { inserts, expired, refused } = shape.changes;
+        TableReport { name, entries: entries as u64, inserts, moves: 0, evictions: 0, expired, refused }
+    }
+
+    /// Every entry of a table with what it was found for: exact ones and prefixes sorted by key, rules in the order in which they are tried.
+    pub fn entries(&self, table: u32) -> Vec<(Entry, EntryCount)> {
+        match self.places[table as usize] {
+            TablePlace::Exact(place) => {
+                let shape = &self.shapes[table as usize];
+                let entries = self.exact[place].entries();
+                let entry = |held: &tables::exact::Entry| {
+                    (Entry::exact(&shape.key.unpack(&held.key), &shape.value.unpack(&held.value)), (0, 0))
+                };
+                entries.iter().map(entry).collect()
+            }
+            TablePlace::Prefixes(place) => self.prefixes[place].entries(),
+            TablePlace::Rules(place) => self.rules[place].entries(),
+            TablePlace::Patterns(place) => self.patterns[place].entries(),
+        }
+    }
+}
+
+/// An exact table with the entries of the program text.
+fn exact<F: Family>(table: &ir::Table, shape: &Shape, seed: u64) -> Result<F::Exact, LoadError> {
+    let spec = ExactSpec {
+        key_words: shape.key.words,
+        value_words: shape.value.words,
+        capacity: table.capacity as usize,
+        idle: table.idle,
+        age: table.age,
+        evict: if shape.refuses { Evict::Refuse } else { Evict::Lru },
+        seed,
+    };
+    let mut made = F::exact(spec).map_err(|cause| LoadError::Table { table: table.name.clone(), cause })?;
+    let (mut key, mut value) = ([0; MAX_WORDS], [0; MAX_WORDS]);
+    let (key, value) = (&mut key[..shape.key.words], &mut value[..shape.value.words]);
+    for entry in &table.entries {
+        let columns = entry.exact_key().unwrap_or_default();
+        shape.key.pack(columns, key);
+        shape.value.pack(entry.value.iter().copied(), value);
+        if !made.insert_permanent(key, value) {
+            return Err(LoadError::TooManyEntries { table: table.name.clone(), capacity: table.capacity });
+        }
+    }
+    Ok(made)
+}

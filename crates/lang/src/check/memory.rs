@@ -1,0 +1,527 @@
+//! Meters, registers, pools and groups: their declarations, and the expressions and statements that use them.
+
+use super::declarations::kind_of;
+use super::expressions::error;
+use super::hir::{Expr, ExprKind, Placement, StmtKind};
+use super::types::{EnumId, Type};
+use super::{Checker, Context, Enum, counted};
+use crate::ast::{self, EntryKey, GroupProperty};
+use crate::diagnostic::Diagnostic;
+use crate::ir::{self, Match, Rates};
+use crate::source::Span;
+
+/// Meters, registers and groups have at most so many cells.
+const MOST_CELLS: u128 = 1 << 20;
+/// A pool has at most so many items.
+const MOST_ITEMS: u64 = 1 << 26;
+/// An item of a pool has at most so many parts.
+const MOST_COLUMNS: usize = 8;
+/// A group has at most so many members and buckets.
+const MOST_MEMBERS: u128 = 1 << 16;
+const MOST_BUCKETS: u128 = 1 << 20;
+
+impl<'a> Checker<'a> {
+    /// Makes the colours of meters known.
+    pub(super) fn declare_colours(&mut self) {
+        let members = ["green", "yellow", "red"].iter().zip(0..);
+        let members = members.map(|(name, value)| (name.to_string(), value)).collect();
+        let id = EnumId(self.enums.len());
+        self.enums.push(Enum { name: "colour".to_string(), width: 2, members });
+        self.enum_names.insert("colour".to_string(), id);
+        self.colours = Some(id);
+    }
+
+    fn colour(&self) -> Type {
+        self.colours.map_or(Type::Unknown, |id| Type::Enum(id, "colour".to_string(), 2))
+    }
+
+    fn cells(&mut self, size: Option<&ast::Expr>, what: &str) -> u32 {
+        let Some(expr) = size else { return 1 };
+        let size = self.constant(expr, &Type::Uint(32)).unwrap_or(1);
+        if !(1..=MOST_CELLS).contains(&size) {
+            self.error(
+                "E0501",
+                format!("a {what} has 1 to {MOST_CELLS} cells"),
+                expr.span,
+                format!("this is {size}"),
+            );
+            return 1;
+        }
+        size as u32
+    }
+
+    pub(super) fn define_meter(&mut self, item: &ast::Meter) {
+        let size = self.cells(item.size.as_ref(), "meter");
+        if !matches!(item.unit.text.as_str(), "bytes" | "packets") {
+            self.unknown("unit", &item.unit.text, item.unit.span, ["bytes", "packets"].into_iter());
+        }
+        let mut rates: Vec<(&str, u64)> = Vec::new();
+        for (name, value) in &item.rates {
+            if rates.iter().any(|(other, _)| *other == name.text) {
+                self.error("E0101", format!("`{}` is given twice", name.text), name.span, "given again here");
+            }
+            let burst = name.text != "committed" && name.text != "peak";
+            let width = if burst { 32 } else { 64 };
+            let number = self.constant(value, &Type::Uint(width)).unwrap_or(1) as u64;
+            rates.push((&name.text, number));
+        }
+        let rate = |name: &str| rates.iter().find(|(other, _)| *other == name).map(|(_, number)| *number);
+        let (committed, burst, excess) = (rate("committed"), rate("burst"), rate("excess"));
+        let rates = match (committed, burst, excess, rate("peak"), rate("peak_burst")) {
+            (Some(committed @ 1..), Some(burst), excess, None, None)
+                if burst > 0 || excess.unwrap_or(0) > 0 =>
+            {
+                Rates::Single { committed, burst, excess: excess.unwrap_or(0) }
+            }
+            (Some(committed @ 1..), Some(burst @ 1..), None, Some(peak), Some(peak_burst @ 1..))
+                if peak >= committed =>
+            {
+                Rates::Two { committed, burst, peak, peak_burst }
+            }
+            _ => {
+                self.report(
+                    Diagnostic::error(
+                        "E0524",
+                        format!("the rates of `{}` make no meter", item.name.text),
+                        item.name.span,
+                        "these do not go together",
+                    )
+                    .help("one rate: `committed 125k burst 64k excess 64k` (RFC 2697); two: `committed 125k burst 64k peak 250k peak_burst 64k`, the peak not below the committed rate (RFC 2698); none is zero"),
+                );
+                Rates::Single { committed: 1, burst: 1, excess: 0 }
+            }
+        };
+        self.meter_names.insert(item.name.text.clone(), self.program.meters.len() as u32);
+        let packets = item.unit.text == "packets";
+        self.program.meters.push(ir::Meter { name: item.name.text.clone(), size, packets, rates });
+    }
+
+    fn column(&self, ty: &Type) -> ir::Column {
+        ir::Column { name: String::new(), kind: kind_of(&self.enums, ty), width: ty.width().unwrap_or(1) }
+    }
+
+    pub(super) fn define_register(&mut self, item: &ast::Register) {
+        let size = self.cells(item.size.as_ref(), "register");
+        let ty = self.resolve_type(&item.ty);
+        if ty.width().is_some_and(|width| width > 64) {
+            self.error(
+                "E0528",
+                "a cell of a register has at most 64 bits",
+                item.ty.span,
+                format!("{ty} is wider"),
+            );
+        }
+        let column = self.column(&ty);
+        self.register_names.insert(item.name.text.clone(), self.program.registers.len() as u32);
+        self.program.registers.push((ir::Register { name: item.name.text.clone(), size, column }, ty));
+    }
+
+    pub(super) fn define_pool(&mut self, item: &ast::Pool) {
+        let types: Vec<Type> = item.types.iter().map(|ty| self.resolve_type(ty)).collect();
+        let mut ranges = Vec::new();
+        if item.ranges.len() != types.len() {
+            self.error(
+                "E0503",
+                format!("an item of `{}` has {}", item.name.text, counted(types.len(), "part")),
+                item.name.span,
+                format!("{} given", counted(item.ranges.len(), "range")),
+            );
+        }
+        for (key, ty) in item.ranges.iter().zip(&types) {
+            ranges.push(self.pool_range(key, ty).unwrap_or((0, 0)));
+        }
+        ranges.resize(types.len(), (0, 0));
+        let columns = types.iter().map(|ty| self.column(ty)).collect();
+        let pool = ir::Pool { name: item.name.text.clone(), columns, ranges };
+        if types.len() > MOST_COLUMNS {
+            self.error(
+                "E0506",
+                "an item has at most 8 parts",
+                item.name.span,
+                format!("this has {}", types.len()),
+            );
+        }
+        if pool.items() > MOST_ITEMS {
+            self.error(
+                "E0501",
+                format!("a pool has at most {MOST_ITEMS} items"),
+                item.name.span,
+                format!("this has {}", pool.items()),
+            );
+        }
+        self.pool_names.insert(item.name.text.clone(), self.program.pools.len() as u32);
+        self.program.pools.push((pool, types));
+    }
+
+    fn pool_range(&mut self, key: &EntryKey, ty: &Type) -> Option<(u128, u128)> {
+        Some(match self.entry_key(key, ty)? {
+            Match::Exact(number) => (number, number),
+            Match::Range { low, high } => (low, high),
+            Match::Prefix { value, length } => {
+                (value, value | (ty.largest() & !ir::prefix_mask(ty.width()?, length)))
+            }
+            _ => {
+                self.error(
+                    "E0518",
+                    "a pool is made of values, ranges and prefixes",
+                    key.span(),
+                    "not possible here",
+                );
+                return None;
+            }
+        })
+    }
+
+    pub(super) fn define_group(&mut self, item: &ast::Group) {
+        let size = self.cells(item.size.as_ref(), "group");
+        let types: Vec<Type> = item.types.iter().map(|ty| self.resolve_type(ty)).collect();
+        let (mut buckets, mut capacity, mut members) = (256, 16, Vec::new());
+        for property in &item.properties {
+            match property {
+                GroupProperty::Buckets(expr) => {
+                    buckets = self.constant(expr, &Type::Uint(32)).unwrap_or(256);
+                    if !buckets.is_power_of_two() || buckets > MOST_BUCKETS {
+                        self.error(
+                            "E0525",
+                            "buckets come in powers of two",
+                            expr.span,
+                            format!("this is {buckets}"),
+                        );
+                        buckets = 256;
+                    }
+                }
+                GroupProperty::Capacity(expr) => {
+                    capacity = self.constant(expr, &Type::Uint(32)).unwrap_or(16);
+                    if !(1..=MOST_MEMBERS).contains(&capacity) {
+                        self.error(
+                            "E0525",
+                            format!("a group has room for 1 to {MOST_MEMBERS} members"),
+                            expr.span,
+                            format!("this is {capacity}"),
+                        );
+                        capacity = 16;
+                    }
+                }
+                GroupProperty::Members(listed) => {
+                    for member in listed {
+                        members.extend(self.member(member, &types, item.size.is_some(), size));
+                    }
+                }
+            }
+        }
+        if buckets < capacity {
+            self.error(
+                "E0525",
+                format!("`{}` has fewer buckets than members", item.name.text),
+                item.name.span,
+                format!("{buckets} buckets for up to {capacity} members"),
+            );
+            buckets = capacity.next_power_of_two();
+        }
+        for (position, (index, columns, _)) in members.iter().enumerate() {
+            let before = &members[..position];
+            let mates = before.iter().filter(|(other, ..)| other == index).count();
+            let twin = before.iter().any(|(other, theirs, _)| other == index && theirs == columns);
+            if twin || mates as u128 >= capacity {
+                let what = if twin { "a member stands twice" } else { "there are more members than room" };
+                self.error(
+                    "E0525",
+                    format!("{what} in `{}`", item.name.text),
+                    item.name.span,
+                    "declared here",
+                );
+                break;
+            }
+        }
+        let columns = types.iter().map(|ty| self.column(ty)).collect();
+        self.group_names.insert(item.name.text.clone(), self.program.groups.len() as u32);
+        let (buckets, capacity) = (buckets as u32, capacity as u32);
+        let group = ir::Group { name: item.name.text.clone(), size, buckets, capacity, columns, members };
+        self.program.groups.push((group, types));
+    }
+
+    fn member(
+        &mut self,
+        member: &ast::Member,
+        types: &[Type],
+        indexed: bool,
+        size: u32,
+    ) -> Option<(u32, Vec<u128>, u32)> {
+        if member.index.is_some() != indexed || member.parts.len() != types.len() {
+            let index = if indexed { "its group's number, `3: `, and " } else { "" };
+            self.error(
+                "E0525",
+                "this is no member of the group",
+                member.span,
+                format!("{index}{} wanted", counted(types.len(), "part")),
+            );
+            return None;
+        }
+        let index = match &member.index {
+            Some(index) => self.constant(index, &Type::Uint(32))? as u32,
+            None => 0,
+        };
+        let mut columns = Vec::new();
+        for (part, ty) in member.parts.iter().zip(types) {
+            columns.push(self.constant(part, ty)?);
+        }
+        let weight = match &member.weight {
+            Some(weight) => self.constant(weight, &Type::Uint(16))? as u32,
+            None => 1,
+        };
+        if index >= size || weight == 0 {
+            let what = if weight == 0 { "a weight of zero gets nothing" } else { "there is no such group" };
+            self.error("E0525", "this is no member of the group", member.span, what);
+            return None;
+        }
+        Some((index, columns, weight))
+    }
+
+    /// A pool by its name; reports unknown ones.
+    pub(super) fn pool_named(&mut self, name: &ast::Name) -> Option<u32> {
+        let found = self.pool_names.get(&name.text).copied();
+        if found.is_none() {
+            let known: Vec<String> = self.pool_names.keys().cloned().collect();
+            self.unknown("pool", &name.text, name.span, known.iter().map(String::as_str));
+        }
+        found
+    }
+
+    /// State is read and written where packets and handlers run.
+    fn needs_state(&mut self, name: &str, span: Span) -> bool {
+        let running = matches!(self.context, Context::Packet | Context::Handler);
+        if !running {
+            self.error(
+                "E0213",
+                format!("`{name}` cannot be used here"),
+                span,
+                "only stages, decoders and handlers read and change what is remembered",
+            );
+        }
+        running
+    }
+
+    /// The number of a cell, 32 bits.
+    fn cell(&mut self, index: &ast::Expr) -> Expr {
+        let index = self.expression(index, Some(&Type::Uint(32)));
+        if !matches!(index.ty, Type::Uint(1..=32) | Type::Port | Type::Enum(..) | Type::Unknown) {
+            self.error(
+                "E0200",
+                format!("a cell is numbered, not {}", index.ty),
+                index.span,
+                "an unsigned integer of at most 32 bits is wanted",
+            );
+            return error(index.span);
+        }
+        index
+    }
+
+    /// `name[keys]` or `name` where it is a meter, register or group; `None` if it is none of them.
+    pub(super) fn remembered(&mut self, name: &str, keys: &[ast::Expr], span: Span) -> Option<Expr> {
+        if let Some(&meter) = self.meter_names.get(name) {
+            return Some(self.mark(meter, name, keys, span));
+        }
+        if let Some(&register) = self.register_names.get(name) {
+            return Some(self.read_register(register, name, keys, span));
+        }
+        if let Some(&group) = self.group_names.get(name) {
+            return Some(self.choose(group, name, keys, span));
+        }
+        None
+    }
+
+    /// Reports a wrong number of parts between the brackets.
+    fn parts(
+        &mut self,
+        name: &str,
+        keys: &[ast::Expr],
+        wanted: std::ops::RangeInclusive<usize>,
+        span: Span,
+    ) -> bool {
+        let fits = wanted.contains(&keys.len());
+        if !fits {
+            let least = counted(*wanted.start(), "part");
+            self.error(
+                "E0503",
+                format!("`{name}[…]` has {least}, not {}", keys.len()),
+                span,
+                "wrong number of parts",
+            );
+        }
+        fits
+    }
+
+    fn mark(&mut self, meter: u32, name: &str, keys: &[ast::Expr], span: Span) -> Expr {
+        let size = self.program.meters[meter as usize].size;
+        let cells = usize::from(size > 1);
+        if !self.needs_state(name, span) || !self.parts(name, keys, cells..=cells + 1, span) {
+            return error(span);
+        }
+        let colour = self.colour();
+        let index = (size > 1).then(|| Box::new(self.cell(&keys[0])));
+        let before = keys.get(cells).map(|before| {
+            let before = self.expression(before, Some(&colour));
+            self.expect_type(&before, &colour);
+            Box::new(before)
+        });
+        Expr { kind: ExprKind::Mark(meter, index, before), ty: colour, span }
+    }
+
+    fn read_register(&mut self, register: u32, name: &str, keys: &[ast::Expr], span: Span) -> Expr {
+        let (declared, ty) = self.program.registers[register as usize].clone();
+        let cells = usize::from(declared.size > 1);
+        if !self.needs_state(name, span) || !self.parts(name, keys, cells..=cells, span) {
+            return error(span);
+        }
+        let index = keys.first().map(|index| Box::new(self.cell(index)));
+        Expr { kind: ExprKind::Register(register, index), ty, span }
+    }
+
+    fn choose(&mut self, group: u32, name: &str, keys: &[ast::Expr], span: Span) -> Expr {
+        let (declared, types) = self.program.groups[group as usize].clone();
+        let cells = usize::from(declared.size > 1);
+        if !self.needs_state(name, span) || !self.parts(name, keys, cells + 1..=cells + 1, span) {
+            return error(span);
+        }
+        let index = (cells == 1).then(|| Box::new(self.cell(&keys[0])));
+        let hash = self.expression(&keys[cells], Some(&Type::Uint(32)));
+        self.expect_type(&hash, &Type::Uint(32));
+        let ty = Type::Option(Box::new(one_or_tuple(types)));
+        Expr { kind: ExprKind::Choose(group, index, Box::new(hash)), ty, span }
+    }
+
+    /// A call of `hash`, `clip` or `take`; `None` if it is none of them.
+    pub(super) fn builtin(&mut self, name: &ast::Name, args: &[ast::Expr], span: Span) -> Option<Expr> {
+        match name.text.as_str() {
+            "hash" => {
+                let mut values = Vec::new();
+                for arg in args {
+                    let value = self.expression(arg, None);
+                    if value.ty.width().is_none() {
+                        self.error(
+                            "E0526",
+                            "`hash` takes single values",
+                            value.span,
+                            format!("this is {}", value.ty),
+                        );
+                        return Some(error(span));
+                    }
+                    values.push(value);
+                }
+                if values.is_empty() {
+                    self.error("E0526", "`hash` takes at least one value", span, "nothing to hash");
+                    return Some(error(span));
+                }
+                Some(Expr { kind: ExprKind::Hash(values), ty: Type::Uint(32), span })
+            }
+            "clip" => {
+                let [view, length] = args else {
+                    self.error("E0206", "`clip` takes bytes and a length", span, "wrong number of values");
+                    return Some(error(span));
+                };
+                let view = self.expression(view, None);
+                if !matches!(view.ty, Type::View | Type::Unknown) {
+                    self.error("E0526", "`clip` takes bytes", view.span, format!("this is {}", view.ty));
+                    return Some(error(span));
+                }
+                let length = self.expression(length, Some(&Type::Uint(32)));
+                self.expect_type(&length, &Type::Uint(32));
+                Some(Expr { kind: ExprKind::Clip(Box::new(view), Box::new(length)), ty: Type::View, span })
+            }
+            "take" => Some(self.take_from(args, span)),
+            _ => None,
+        }
+    }
+
+    fn take_from(&mut self, args: &[ast::Expr], span: Span) -> Expr {
+        let pool = match args {
+            [ast::Expr { kind: ast::ExprKind::Word(name), span }]
+            | [ast::Expr { kind: ast::ExprKind::Word(name), span }, _] => {
+                self.pool_named(&ast::Name { text: name.clone(), span: *span })
+            }
+            _ => {
+                self.error(
+                    "E0526",
+                    "`take` takes a pool and perhaps a number to begin at",
+                    span,
+                    "no pool is named",
+                );
+                None
+            }
+        };
+        let Some(pool) = pool else { return error(span) };
+        if !self.needs_state("take", span) {
+            return error(span);
+        }
+        let hint = args.get(1).map(|hint| Box::new(self.cell(hint)));
+        let types = self.program.pools[pool as usize].1.clone();
+        Expr { kind: ExprKind::Take(pool, hint), ty: Type::Option(Box::new(one_or_tuple(types))), span }
+    }
+
+    pub(super) fn set_register(
+        &mut self,
+        name: &ast::Name,
+        index: Option<&'a ast::Expr>,
+        value: &'a ast::Expr,
+    ) -> Option<StmtKind> {
+        let Some(&register) = self.register_names.get(&name.text) else {
+            let known: Vec<String> = self.register_names.keys().cloned().collect();
+            self.unknown("register", &name.text, name.span, known.iter().map(String::as_str));
+            return None;
+        };
+        let (declared, ty) = self.program.registers[register as usize].clone();
+        if (declared.size > 1) != index.is_some() {
+            let label =
+                if declared.size > 1 { "say which cell: `set r[i] = …`" } else { "it has one cell" };
+            self.error("E0514", format!("`{}` is written wrongly", name.text), name.span, label);
+            return None;
+        }
+        let index = index.map(|index| self.cell(index));
+        let value = self.expression(value, Some(&ty));
+        self.expect_type(&value, &ty);
+        Some(StmtKind::SetRegister(register, index, value))
+    }
+
+    pub(super) fn give(&mut self, name: &ast::Name, parts: &'a [ast::Expr], span: Span) -> Option<StmtKind> {
+        let pool = self.pool_named(name)?;
+        let types = self.program.pools[pool as usize].1.clone();
+        if !self.parts(&name.text, parts, types.len()..=types.len(), span) {
+            return None;
+        }
+        Some(StmtKind::Give(pool, self.typed_parts(parts, &types)))
+    }
+
+    fn typed_parts(&mut self, parts: &[ast::Expr], types: &[Type]) -> Vec<Expr> {
+        let mut checked = Vec::new();
+        for (part, ty) in parts.iter().zip(types) {
+            let part = self.expression(part, Some(ty));
+            self.expect_type(&part, ty);
+            checked.push(part);
+        }
+        checked
+    }
+
+    /// A member of a group, as `insert` and `remove` name it.
+    pub(super) fn group_member(
+        &mut self,
+        group: u32,
+        name: &str,
+        keys: &[ast::Expr],
+        span: Span,
+    ) -> Option<Placement> {
+        let (declared, types) = self.program.groups[group as usize].clone();
+        let cells = usize::from(declared.size > 1);
+        let wanted = cells + types.len();
+        if !self.parts(name, keys, wanted..=wanted, span) {
+            return None;
+        }
+        let index = (cells == 1).then(|| self.cell(&keys[0]));
+        let member = self.typed_parts(&keys[cells..], &types);
+        Some(Placement::Member { group, index, member })
+    }
+}
+
+/// The type of what has these parts.
+fn one_or_tuple(mut types: Vec<Type>) -> Type {
+    if types.len() == 1 { types.remove(0) } else { Type::Tuple(types) }
+}

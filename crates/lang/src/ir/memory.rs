@@ -1,0 +1,125 @@
+//! What a program remembers besides tables and counters: meters, registers, pools and groups.
+
+use super::table::{Column, Match};
+
+/// A meter: each of its cells says of every packet whether it keeps to a rate (RFC 2697, RFC 2698).
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Meter {
+    /// Its name.
+    pub name: String,
+    /// Number of cells, at least 1.
+    pub size: u32,
+    /// What tokens stand for: packets, or else bytes on the wire.
+    pub packets: bool,
+    /// How tokens arrive and are spent.
+    pub rates: Rates,
+}
+
+/// The rates of a meter; tokens are bytes or packets.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Rates {
+    /// Single rate, three colours (RFC 2697).
+    Single {
+        /// Committed rate, tokens a second.
+        committed: u64,
+        /// Committed burst, tokens.
+        burst: u64,
+        /// Excess burst, tokens.
+        excess: u64,
+    },
+    /// Two rates, three colours (RFC 2698).
+    Two {
+        /// Committed rate, tokens a second.
+        committed: u64,
+        /// Committed burst, tokens.
+        burst: u64,
+        /// Peak rate, tokens a second; not below the committed one.
+        peak: u64,
+        /// Peak burst, tokens.
+        peak_burst: u64,
+    },
+}
+
+/// Numbers that the program reads and writes; all are zero to begin with.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Register {
+    /// Its name.
+    pub name: String,
+    /// Number of cells, at least 1.
+    pub size: u32,
+    /// What a cell holds.
+    pub column: Column,
+}
+
+/// Items that are taken and given back, such as address and port pairs. Item `n` is the `n`th combination of its ranges, the last column
+/// changing fastest.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Pool {
+    /// Its name.
+    pub name: String,
+    /// What an item is.
+    pub columns: Vec<Column>,
+    /// For every column its first and last value.
+    pub ranges: Vec<(u128, u128)>,
+}
+
+impl Pool {
+    /// How many items there are.
+    pub fn items(&self) -> u64 {
+        let sizes = self.ranges.iter().map(|(low, high)| high.saturating_sub(*low).saturating_add(1));
+        sizes.fold(1, |all: u64, size| all.saturating_mul(u64::try_from(size).unwrap_or(u64::MAX)))
+    }
+
+    /// The columns of an item.
+    pub fn columns_of(&self, item: u32) -> impl Iterator<Item = u128> {
+        let mut above = self.items().max(1);
+        let mut rest = u64::from(item);
+        self.ranges.iter().map(move |(low, high)| {
+            let size = u64::try_from(high - low).map_or(u64::MAX, |span| span.saturating_add(1));
+            above /= size;
+            let place = rest / above.max(1);
+            rest %= above.max(1);
+            low + u128::from(place)
+        })
+    }
+
+    /// The number of an item; `None` if these columns are none.
+    pub fn number(&self, columns: &[u128]) -> Option<u32> {
+        let mut number = 0;
+        for (column, (low, high)) in columns.iter().zip(&self.ranges) {
+            if !(low..=high).contains(&column) {
+                return None;
+            }
+            number = number * (high - low + 1) + (column - low);
+        }
+        u32::try_from(number).ok()
+    }
+}
+
+/// Members among which flows are shared out by a hash, so that a member that comes or goes moves as few flows as possible.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Group {
+    /// Its name.
+    pub name: String,
+    /// How many independent groups it is, at least 1.
+    pub size: u32,
+    /// Buckets of each: a power of two.
+    pub buckets: u32,
+    /// The most members of each.
+    pub capacity: u32,
+    /// What a member is.
+    pub columns: Vec<Column>,
+    /// Members to begin with: the group's index, columns and weight.
+    pub members: Vec<(u32, Vec<u128>, u32)>,
+}
+
+/// One part of a key that a program makes while it runs.
+#[derive(Clone, Debug, PartialEq)]
+pub enum KeyPart {
+    /// A match that is known beforehand.
+    Fixed(Match),
+    /// This number.
+    Exact(super::Value),
+    /// The first bits of this number; bits behind them are cleared.
+    Prefix(super::Value, u8),
+}

@@ -1,0 +1,99 @@
+//! Meters, registers, pools, groups and matches read back.
+
+use super::tokens::{Token, Tokens};
+use super::{ReadError, column};
+use crate::ir::*;
+
+pub(super) fn declaration(tokens: &mut Tokens<'_>, program: &mut Program) -> Result<(), ReadError> {
+    if tokens.accept_word("meter") {
+        tokens.index_is('m', program.meters.len())?;
+        program.meters.push(meter(tokens)?);
+    } else if tokens.accept_word("register") {
+        tokens.index_is('x', program.registers.len())?;
+        let name = tokens.text()?;
+        tokens.word("size")?;
+        let size = tokens.number()?;
+        program.registers.push(Register { name, size, column: column(tokens)? });
+    } else if tokens.accept_word("pool") {
+        tokens.index_is('q', program.pools.len())?;
+        let name = tokens.text()?;
+        let columns = tokens.list("(", ")", column)?;
+        let ranges = tokens.list("(", ")", |tokens| Ok((tokens.number()?, tokens.number()?)))?;
+        program.pools.push(Pool { name, columns, ranges });
+    } else {
+        tokens.word("group")?;
+        tokens.index_is('u', program.groups.len())?;
+        program.groups.push(group(tokens)?);
+    }
+    Ok(())
+}
+
+fn meter(tokens: &mut Tokens<'_>) -> Result<Meter, ReadError> {
+    let name = tokens.text()?;
+    tokens.word("size")?;
+    let size = tokens.number()?;
+    let packets = tokens.accept_word("packets");
+    if !packets {
+        tokens.word("bytes")?;
+    }
+    let rates = if tokens.accept_word("single") {
+        Rates::Single { committed: tokens.number()?, burst: tokens.number()?, excess: tokens.number()? }
+    } else {
+        tokens.word("two")?;
+        Rates::Two {
+            committed: tokens.number()?,
+            burst: tokens.number()?,
+            peak: tokens.number()?,
+            peak_burst: tokens.number()?,
+        }
+    };
+    Ok(Meter { name, size, packets, rates })
+}
+
+fn group(tokens: &mut Tokens<'_>) -> Result<Group, ReadError> {
+    let name = tokens.text()?;
+    tokens.word("size")?;
+    let size = tokens.number()?;
+    tokens.word("buckets")?;
+    let buckets = tokens.number()?;
+    tokens.word("capacity")?;
+    let capacity = tokens.number()?;
+    let columns = tokens.list("(", ")", column)?;
+    let members = tokens.list("(", ")", |tokens| {
+        let index = tokens.number()?;
+        Ok((index, tokens.list("(", ")", Tokens::number)?, tokens.number()?))
+    })?;
+    Ok(Group { name, size, buckets, capacity, columns, members })
+}
+
+pub(super) fn answer(tokens: &mut Tokens<'_>) -> Result<Answer, ReadError> {
+    if tokens.accept_word("first") {
+        return Ok(Answer::First);
+    }
+    if tokens.accept_word("all") {
+        return Ok(Answer::All);
+    }
+    tokens.word("set")?;
+    Ok(Answer::Set)
+}
+
+/// A match as an entry has it.
+pub(super) fn key_match(tokens: &mut Tokens<'_>) -> Result<Match, ReadError> {
+    let Token::Word(word) = *tokens.peek() else { return Ok(Match::Exact(tokens.number()?)) };
+    tokens.advance();
+    Ok(match word {
+        "any" => Match::Any,
+        "prefix" => Match::Prefix { value: tokens.number()?, length: tokens.number()? },
+        "masked" => Match::Masked { value: tokens.number()?, mask: tokens.number()? },
+        "range" => Match::Range { low: tokens.number()?, high: tokens.number()? },
+        "bytes" => {
+            let bytes = tokens.hexadecimal()?;
+            let nocase = tokens.accept_word("nocase");
+            tokens.word("offset")?;
+            let offset = tokens.number()?;
+            let depth = if tokens.accept_word("depth") { Some(tokens.number()?) } else { None };
+            Match::Bytes(Box::new(BytePattern { bytes, nocase, offset, depth }))
+        }
+        _ => return Err(tokens.expected("a match such as `any` or `prefix`")),
+    })
+}

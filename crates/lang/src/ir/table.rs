@@ -1,0 +1,236 @@
+//! Tables as the intermediate representation declares them: kinds, columns, entries.
+
+use crate::source::Span;
+
+/// A table.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Table {
+    /// Its name.
+    pub name: String,
+    /// How a key finds its entry.
+    pub kind: TableKind,
+    /// The key's columns; none where bytes are searched for patterns.
+    pub keys: Vec<Column>,
+    /// The value's columns; empty for a set.
+    pub values: Vec<Column>,
+    /// The most entries it holds.
+    pub capacity: u32,
+    /// Nanoseconds after the last hit or learn at which an entry goes; exact tables only.
+    pub idle: Option<u64>,
+    /// Nanoseconds after the last learn at which an entry goes; exact tables only.
+    pub age: Option<u64>,
+    /// What happens when it is full.
+    pub evict: Evict,
+    /// Every entry counts the packets and bytes it was found for; not for exact tables.
+    pub counted: bool,
+    /// The pool that gets its item back when an entry goes, and the item is the entry's value; exact tables only.
+    pub releases: Option<u32>,
+    /// Entries of the program text and of the file it names.
+    pub entries: Vec<Entry>,
+    /// The file whose entries belong to the table: whoever loads the program reads it.
+    pub file: Option<EntryFile>,
+    /// The entry found when no key fits, to begin with.
+    pub default: Option<Vec<u128>>,
+    /// Its declaration.
+    pub span: Span,
+}
+
+/// How a key finds its entry.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
+pub enum TableKind {
+    /// Key columns equal the entry's.
+    #[default]
+    Exact,
+    /// The last key column lies in the entry's prefix, the others equal the entry's; the longest prefix wins. The columns have at most
+    /// 128 bits together.
+    Lpm,
+    /// Every key column fits the entry's match; the first entry wins, or with `by_priority` the one with the largest priority and among
+    /// equals the first.
+    Rules {
+        /// Priorities decide before the order does.
+        by_priority: bool,
+    },
+    /// Entries are byte strings that are searched for.
+    Patterns(Answer),
+}
+
+/// What a search for patterns answers.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Answer {
+    /// The entry whose occurrence ends first, of those the one that stands first in the table.
+    First,
+    /// How many occurrences there are, overlapping ones included: 32 bits.
+    All,
+    /// A set of 128 bits: bit `n` if an entry occurs whose value is `n`.
+    Set,
+}
+
+impl TableKind {
+    /// Its name in the language.
+    pub fn name(self) -> &'static str {
+        match self {
+            TableKind::Exact => "exact",
+            TableKind::Lpm => "lpm",
+            TableKind::Rules { .. } => "rules",
+            TableKind::Patterns(_) => "patterns",
+        }
+    }
+}
+
+/// An entry of a table.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct Entry {
+    /// One match a key column; one [`Match::Bytes`] where patterns are searched for.
+    pub key: Vec<Match>,
+    /// One number a value column.
+    pub value: Vec<u128>,
+    /// Its priority; zero unless priorities decide.
+    pub priority: u32,
+}
+
+impl Entry {
+    /// An entry of an exact table.
+    pub fn exact(key: &[u128], value: &[u128]) -> Entry {
+        Entry {
+            key: key.iter().map(|number| Match::Exact(*number)).collect(),
+            value: value.to_vec(),
+            priority: 0,
+        }
+    }
+
+    /// The numbers of a key all of whose columns are exact.
+    pub fn exact_key(&self) -> Option<Vec<u128>> {
+        let number = |part: &Match| if let Match::Exact(number) = part { Some(*number) } else { None };
+        self.key.iter().map(number).collect()
+    }
+}
+
+/// What a key column must be like.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum Match {
+    /// Anything.
+    Any,
+    /// This number.
+    Exact(u128),
+    /// The first `length` bits are those of `value`, whose other bits are zero.
+    Prefix {
+        /// The bits.
+        value: u128,
+        /// How many of them count.
+        length: u8,
+    },
+    /// The bits under the mask are those of `value`, whose other bits are zero.
+    Masked {
+        /// The bits.
+        value: u128,
+        /// Which of them count.
+        mask: u128,
+    },
+    /// From the first number to the last.
+    Range {
+        /// The first.
+        low: u128,
+        /// The last, not smaller.
+        high: u128,
+    },
+    /// The bytes occur.
+    Bytes(Box<BytePattern>),
+}
+
+/// Bytes that are searched for.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct BytePattern {
+    /// The bytes, at least one.
+    pub bytes: Vec<u8>,
+    /// Letters A to Z and a to z are alike.
+    pub nocase: bool,
+    /// An occurrence starts here or behind.
+    pub offset: u32,
+    /// An occurrence ends at `offset` plus this or before.
+    pub depth: Option<u32>,
+}
+
+impl Match {
+    /// Whether a column of this width can be matched so: numbers fit, bits that do not count are zero, ranges are not empty.
+    pub fn fits(&self, width: u8) -> bool {
+        let fits = |number: u128| width >= 128 || number >> width == 0;
+        match self {
+            Match::Any => true,
+            Match::Exact(number) => fits(*number),
+            Match::Prefix { value, length } => {
+                *length <= width && fits(*value) && value & !prefix_mask(width, *length) == 0
+            }
+            Match::Masked { value, mask } => fits(*mask) && value & !mask == 0,
+            Match::Range { low, high } => low <= high && fits(*high),
+            Match::Bytes(_) => false,
+        }
+    }
+
+    /// Whether a number of a column of this width matches.
+    pub fn matches(&self, number: u128, width: u8) -> bool {
+        match self {
+            Match::Any => true,
+            Match::Exact(exact) => number == *exact,
+            Match::Prefix { value, length } => number & prefix_mask(width, *length) == *value,
+            Match::Masked { value, mask } => number & mask == *value,
+            Match::Range { low, high } => (*low..=*high).contains(&number),
+            Match::Bytes(_) => false,
+        }
+    }
+}
+
+/// The bits of a prefix of this length in a column of this width.
+pub fn prefix_mask(width: u8, length: u8) -> u128 {
+    let ones = |bits: u8| if bits >= 128 { u128::MAX } else { (1_u128 << bits) - 1 };
+    ones(width) & !ones(width.saturating_sub(length))
+}
+
+/// A file with entries, as the program names it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct EntryFile {
+    /// Its path, relative to the program's file.
+    pub path: String,
+    /// The name of its format; empty for the language's own entries, one a line.
+    pub format: String,
+}
+
+/// One column of a key or value.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Column {
+    /// Its name, or empty.
+    pub name: String,
+    /// How it is shown.
+    pub kind: Kind,
+    /// Its width in bits.
+    pub width: u8,
+}
+
+/// How a value is shown to people; it has no effect on execution.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Kind {
+    /// A number.
+    Uint,
+    /// `true` or `false`.
+    Bool,
+    /// An IPv4 address.
+    Ip4,
+    /// An IPv6 address.
+    Ip6,
+    /// A MAC address.
+    Mac,
+    /// A port of the gateway.
+    Port,
+    /// Nanoseconds.
+    Time,
+    /// One of these names by number.
+    Names(Vec<(u128, String)>),
+}
+
+/// What a full table does with a new key.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Evict {
+    /// The entry whose last hit or learn is oldest goes.
+    Lru,
+    /// The new entry is refused.
+    Refuse,
+}
