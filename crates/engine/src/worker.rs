@@ -123,7 +123,7 @@ mod tests {
             Vec::new()
         }
 
-        fn entries(&self, _table: u32) -> Vec<(Vec<u128>, Vec<u128>)> {
+        fn entries(&self, _table: u32) -> Vec<(lang::ir::Entry, exec::EntryCount)> {
             Vec::new()
         }
 
