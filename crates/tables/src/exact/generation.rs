@@ -80,8 +80,17 @@ impl<const K: usize> Generation<K> {
         (slot + 1) & self.slots.mask()
     }
 
-    /// Fills an empty slot, without telling the orders.
-    pub(super) fn put(&mut self, slot: usize, key: &[u64], value: &[u64], stamp: u64, now: u64, marks: u8) {
+    /// Fills an empty slot, without telling the orders; gives the key's home slot.
+    #[inline]
+    pub(super) fn put(
+        &mut self,
+        slot: usize,
+        key: &[u64],
+        value: &[u64],
+        stamp: u64,
+        now: u64,
+        marks: u8,
+    ) -> usize {
         self.slots.set_entry(slot, key, value);
         self.slots.set_stamp(slot, stamp);
         if marks & MARK_AGE != 0 {
@@ -90,13 +99,15 @@ impl<const K: usize> Generation<K> {
         if marks & MARK_IDLE != 0 {
             self.slots.set_renewed(slot, now);
         }
-        self.tags.set(slot, Tags::of(self.hash_and_home(key).0));
+        let (hash, home) = self.hash_and_home(key);
+        self.tags.set(slot, Tags::of(hash));
         self.entries += 1;
+        home
     }
 
-    /// Tells the orders of a new entry, learned now. The recency order is kept only if the table has been full before.
-    pub(super) fn enqueue(&mut self, key: &[u64], deadline: Option<u64>, recent: Option<u64>) {
-        let home = self.hash_and_home(key).1;
+    /// Tells the orders of a new entry at `home`, learned now. The recency order is kept only if the table has been full before.
+    #[inline]
+    pub(super) fn enqueue(&mut self, home: usize, deadline: Option<u64>, recent: Option<u64>) {
         if let (Some(deadlines), Some(deadline)) = (&mut self.deadlines, deadline) {
             // Time never goes back, so no entry's deadline lies beyond that of one learned now.
             deadlines.add(home, deadline);
@@ -163,6 +174,7 @@ impl<const K: usize> Generation<K> {
     }
 
     /// Empties a slot and shifts back the entries that probed past it.
+    #[inline]
     pub(super) fn vacate(&mut self, slot: usize) {
         let mask = self.slots.mask();
         let (mut hole, mut next) = (slot, self.after(slot));

@@ -37,14 +37,21 @@ impl HashTable<1> {
     /// [`Exact::find`] for a key of one word.
     #[inline]
     pub fn find1(&mut self, key: u64, now: u64) -> Option<&[u64]> {
-        self.find_inline(&[key], now, self.marks)
+        self.find_or(&[key], now, self.marks, |table, now| table.find_older1(key, now))
     }
 
     /// [`HashTable::find1`] where the spec's [`ExactSpec::marks`] are known when the code is compiled; other `MARKS` renew wrongly.
     #[inline]
     pub fn find1_marking<const MARKS: u8>(&mut self, key: u64, now: u64) -> Option<&[u64]> {
         debug_assert_eq!(MARKS, self.marks);
-        self.find_inline(&[key], now, MARKS)
+        self.find_or(&[key], now, MARKS, |table, now| table.find_older1(key, now))
+    }
+
+    /// A find of a key that the current generation does not hold. Passing the key by value keeps it out of memory where it is found.
+    #[cold]
+    #[inline(never)]
+    fn find_older1(&mut self, key: u64, now: u64) -> Option<&[u64]> {
+        self.find_older(&[key], now)
     }
 
     /// [`HashTable::learn1`] for values of one word where the spec's [`ExactSpec::marks`] are known when the code is compiled.
@@ -82,7 +89,14 @@ impl HashTable<2> {
     /// [`Exact::find`] for a key of two words.
     #[inline]
     pub fn find2(&mut self, key: [u64; 2], now: u64) -> Option<&[u64]> {
-        self.find_inline(&key, now, self.marks)
+        self.find_or(&key, now, self.marks, |table, now| table.find_older2(key[0], key[1], now))
+    }
+
+    /// [`HashTable::find_older1`] for a key of two words.
+    #[cold]
+    #[inline(never)]
+    fn find_older2(&mut self, first: u64, second: u64, now: u64) -> Option<&[u64]> {
+        self.find_older(&[first, second], now)
     }
 
     /// [`Exact::learn`] for a key of two words.
@@ -137,13 +151,33 @@ impl<const K: usize> HashTable<K> {
 
     #[inline(always)]
     pub(super) fn find_inline(&mut self, key: &[u64], now: u64, marks: u8) -> Option<&[u64]> {
+        self.find_or(key, now, marks, |table, now| table.find_older(key, now))
+    }
+
+    /// Finds a key in the current generation, or else by `older` if there are older ones.
+    #[inline(always)]
+    fn find_or<'a>(
+        &'a mut self,
+        key: &[u64],
+        now: u64,
+        marks: u8,
+        older: impl FnOnce(&'a mut Self, u64) -> Option<&'a [u64]>,
+    ) -> Option<&'a [u64]> {
         let now = self.advance(now);
-        let slot = match self.current.probe(key) {
-            Ok(slot) => slot,
-            Err(_) if self.older.is_empty() => return None,
-            Err(_) => self.fetch_older(key)?,
-        };
-        self.renew(slot, now, marks);
+        match self.current.probe(key) {
+            Ok(slot) => {
+                self.renew(slot, now, marks);
+                Some(self.current.slots.value(slot))
+            }
+            Err(_) if self.older.is_empty() => None,
+            Err(_) => older(self, now),
+        }
+    }
+
+    #[inline(never)]
+    fn find_older(&mut self, key: &[u64], now: u64) -> Option<&[u64]> {
+        let slot = self.fetch_older(key)?;
+        self.renew(slot, now, self.marks);
         Some(self.current.slots.value(slot))
     }
 
@@ -191,7 +225,7 @@ impl<const K: usize> HashTable<K> {
     #[inline(never)]
     fn insert(&mut self, key: &[u64], value: &[u64], now: u64) -> Learned {
         assert_eq!(value.len(), self.current.slots.value_words(), "a value has the words its table declares");
-        if self.fetch_older(key).is_some() {
+        if !self.older.is_empty() && self.fetch_older(key).is_some() {
             return self.learn_inline(key, value, now, self.marks);
         }
         if self.len() >= self.spec.capacity && !self.make_room() {
@@ -201,9 +235,9 @@ impl<const K: usize> HashTable<K> {
         // Evicting may have shifted entries, so the empty slot is looked for only now.
         let (Ok(slot) | Err(slot)) = self.current.probe(key);
         self.sequence += 1;
-        self.current.put(slot, key, value, self.sequence, now, self.marks);
+        let home = self.current.put(slot, key, value, self.sequence, now, self.marks);
         let recent = self.has_been_full.then_some(self.sequence);
-        self.current.enqueue(key, self.spec.deadline(now, now), recent);
+        self.current.enqueue(home, self.spec.deadline(now, now), recent);
         self.next_deadline = self.bound();
         self.statistics.inserts += 1;
         Learned::New
@@ -286,7 +320,9 @@ impl<const K: usize> Exact for HashTable<K> {
                 self.current.slots.set_stamp(slot, PERMANENT | self.current.slots.stamp(slot));
             }
             Err(_) if self.len() >= self.spec.capacity => return false,
-            Err(slot) => self.current.put(slot, key, value, PERMANENT, self.clock, self.marks),
+            Err(slot) => {
+                self.current.put(slot, key, value, PERMANENT, self.clock, self.marks);
+            }
         }
         true
     }
