@@ -11,10 +11,12 @@
 //! [`read_strictly`] refuses it. Neither lets pass what is not a rule.
 
 mod cursor;
+mod header;
 mod rule;
+mod value;
 
 use crate::ImportError;
-use crate::text::{number, utf8};
+use crate::text::{number, refuse_cut, utf8};
 use cursor::Cursor;
 use std::collections::{BTreeMap, HashMap};
 use tables::patterns::Pattern;
@@ -119,7 +121,8 @@ pub struct Literal {
 /// # Errors
 /// The first line that is no rule, with the place and the cause; nothing is kept then.
 pub fn read(text: &[u8]) -> Result<PatternSet, ImportError> {
-    let text = utf8(text)?;
+    let bytes = text;
+    let text = utf8(bytes)?;
     let mut set = PatternSet::default();
     let mut sids = HashMap::new();
     let mut at = 0;
@@ -145,6 +148,7 @@ pub fn read(text: &[u8]) -> Result<PatternSet, ImportError> {
         line += whole.bytes().filter(|byte| *byte == b'\n').count() as u32;
         at = end;
     }
+    refuse_cut(bytes)?;
     Ok(set)
 }
 

@@ -7,7 +7,10 @@ use proptest::prelude::*;
 
 const COLUMNS: [Part; 2] = [Part::Protocol, Part::TcpFlags];
 
-fn steps() -> impl Strategy<Value = (Vec<(u8, u8, bool, u8, u8)>, u8, u8)> {
+/// Two ends of a range, whether there is one, a value and its mask.
+type Draft = (u8, u8, bool, u8, u8);
+
+fn steps() -> impl Strategy<Value = (Vec<Draft>, u8, u8)> {
     let one_box = (
         any::<u8>(),
         any::<u8>(),
@@ -33,11 +36,11 @@ fn chains() -> impl Strategy<Value = Vec<Chain>> {
 
 fn step_of(
     line: u32,
-    (boxes, kind, next): (Vec<(u8, u8, bool, u8, u8)>, u8, u8),
+    (boxes, kind, next): (Vec<Draft>, u8, u8),
     index: usize,
     count: usize,
 ) -> Step {
-    let region = |&(one, other, all, value, mask): &(u8, u8, bool, u8, u8)| {
+    let region = |&(one, other, all, value, mask): &Draft| {
         let (low, high) = (one.min(other).into(), one.max(other).into());
         let region = Region::any(Family::V4).with(Part::TcpFlags, Set::masked(8, value.into(), mask.into()));
         if all { region } else { region.with(Part::Protocol, Set::Range { low, high }) }

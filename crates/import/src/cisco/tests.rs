@@ -17,10 +17,13 @@ fn refused(text: &str) -> ImportError {
     access_lists(text.as_bytes(), &Options::default()).expect_err(text)
 }
 
+/// A line, names of columns, and what each rule made of it has there.
+type Case = (&'static str, &'static [&'static str], Vec<Vec<Field>>);
+
 #[test]
 fn each_word_of_an_extended_line_has_its_column() {
     let range = |low, high| Range { low, high };
-    let cases: [(&str, &[&str], Vec<Vec<Field>>); 13] = [
+    let cases: [Case; 13] = [
         ("permit ip any any", &["src", "dst", "proto"], vec![vec![Any, Any, Any]]),
         ("permit ip host 10.0.0.1 any", &["src"], vec![vec![Exact(0x0a00_0001)]]),
         (

@@ -48,6 +48,9 @@ const ANY_DPORT: &str = r#"{"payload": {"protocol": "th", "field": "dport"}}"#;
 const FLAGS: &str = r#"{"payload": {"protocol": "tcp", "field": "flags"}}"#;
 const PROTOCOL: &str = r#"{"meta": {"key": "l4proto"}}"#;
 
+/// The sides of a match about its operator, names of columns, and what each rule made of it has there.
+type Case<'a> = (&'a str, &'a str, &'a str, &'a [&'a str], Vec<Vec<Field>>);
+
 #[test]
 fn each_match_has_its_column() {
     let range = |low, high| Range { low, high };
@@ -56,7 +59,7 @@ fn each_match_has_its_column() {
     let concat = format!(r#"{{"concat": [{SADDR}, {DPORT}]}}"#);
     let ether = r#"{"payload": {"protocol": "ether", "field": "saddr"}}"#;
     let icmp = r#"{"payload": {"protocol": "icmp", "field": "type"}}"#;
-    let cases: [(&str, &str, &str, &[&str], Vec<Vec<Field>>); 21] = [
+    let cases: [Case<'_>; 21] = [
         (SADDR, "==", r#""10.0.0.1""#, &["src"], vec![vec![Exact(0x0a00_0001)]]),
         (
             SADDR,
@@ -214,7 +217,7 @@ fn the_exact_place_is_named() {
         (statement("{\"jump\": {\"target\": \"y\"}}"), "no chain `y`"),
         (statement("7"), "this is no statement"),
     ] {
-        let error = read_rules(&[rule.clone()], &Options::default()).expect_err(&rule);
+        let error = read_rules(std::slice::from_ref(&rule), &Options::default()).expect_err(&rule);
         assert_eq!(error.line, 6, "{rule}: {error}");
         let start = rule.find("\"expr\": [").unwrap() + 10;
         assert!(

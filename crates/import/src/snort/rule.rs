@@ -1,7 +1,9 @@
-//! Parses one rule: its header, its options, and of the options the contents.
+//! Parses one rule: the options, and of them the contents with what modifies them.
 
 use super::cursor::Cursor;
-use super::{Content, PatternSet, PortTerm, Ports, Rule, Unmeant};
+use super::header::header;
+use super::value::{bytes, quoted, skip_value};
+use super::{Content, PatternSet, Unmeant};
 use crate::ImportError;
 use crate::text::shown;
 
@@ -102,142 +104,6 @@ pub(super) fn parse(cursor: &mut Cursor<'_>, set: &mut PatternSet) -> Result<(),
     Ok(())
 }
 
-fn header(cursor: &mut Cursor<'_>) -> Result<Rule, ImportError> {
-    let (line, _) = cursor.place(cursor.at());
-    let action = word(cursor, "an action such as `alert`")?;
-    let protocol = word(cursor, "a protocol such as `tcp`")?;
-    let mut rule = Rule {
-        line,
-        sid: 0,
-        message: String::new(),
-        action: action.into(),
-        protocol: protocol.into(),
-        source: "any".into(),
-        source_ports: Ports::default(),
-        both_directions: false,
-        destination: "any".into(),
-        destination_ports: Ports::default(),
-    };
-    // A rule for a service or a file names no addresses (Snort 3).
-    cursor.skip_blanks();
-    if cursor.take('(') {
-        return Ok(rule);
-    }
-    rule.source = word(cursor, "an address")?.into();
-    rule.source_ports = ports(cursor)?;
-    cursor.skip_blanks();
-    let at = cursor.at();
-    rule.both_directions = match word(cursor, "`->` or `<>`")? {
-        "->" => false,
-        "<>" => true,
-        other => {
-            let what = format!("`{}` is no direction", shown(other));
-            return Err(cursor.error(at, what, "write `->` or `<>`"));
-        }
-    };
-    rule.destination = word(cursor, "an address")?.into();
-    rule.destination_ports = ports(cursor)?;
-    cursor.skip_blanks();
-    if !cursor.take('(') {
-        let what = format!("`{}` stands where the options begin", shown(cursor.rest()));
-        return Err(cursor.error(cursor.at(), what, "write `(` behind the ports"));
-    }
-    Ok(rule)
-}
-
-/// A word of the header; within brackets it may hold blanks.
-fn word<'a>(cursor: &mut Cursor<'a>, expected: &str) -> Result<&'a str, ImportError> {
-    cursor.skip_blanks();
-    let at = cursor.at();
-    let rest = cursor.rest();
-    let mut depth = 0usize;
-    let end = rest.find(|character: char| {
-        match character {
-            '[' => depth += 1,
-            ']' => depth = depth.saturating_sub(1),
-            '(' => return true,
-            _ => {}
-        }
-        depth == 0 && (character.is_whitespace() || character == '\\')
-    });
-    let taken = &rest[..end.unwrap_or(rest.len())];
-    if taken.is_empty() {
-        return Err(cursor.error(
-            at,
-            format!("the rule lacks {expected}"),
-            "write action, protocol, addresses, ports and options",
-        ));
-    }
-    if depth > 0 {
-        return Err(cursor.error(at, format!("`{}` is not closed", shown(taken)), "end the list with `]`"));
-    }
-    cursor.skip(taken.len());
-    Ok(taken)
-}
-
-fn ports(cursor: &mut Cursor<'_>) -> Result<Ports, ImportError> {
-    cursor.skip_blanks();
-    let at = cursor.at();
-    let text = word(cursor, "ports")?;
-    let mut ports = Ports::default();
-    terms(text, false, &mut ports).map_err(|part| {
-        let what = format!("`{}` are no ports", shown(part));
-        let place = at + (part.as_ptr() as usize - text.as_ptr() as usize);
-        cursor.error(
-            place,
-            what,
-            "write `any`, a number up to 65535, `from:to`, a `$VARIABLE`, or a list of them in `[` `]`",
-        )
-    })?;
-    if ports.included.contains(&PortTerm::Range(0, u16::MAX)) {
-        // All ports need no list; only what is taken out still counts.
-        ports.included.clear();
-    }
-    Ok(ports)
-}
-
-/// Adds the terms of a list; the part that is none is the error.
-fn terms<'a>(text: &'a str, negated: bool, ports: &mut Ports) -> Result<(), &'a str> {
-    let text = text.trim();
-    if let Some(rest) = text.strip_prefix('!') {
-        return if negated { Err(text) } else { terms(rest, true, ports) };
-    }
-    if let Some(list) = text.strip_prefix('[') {
-        let list = list.strip_suffix(']').ok_or(text)?;
-        let mut depth = 0i32;
-        let parts = list.split(|character: char| {
-            depth += i32::from(character == '[') - i32::from(character == ']');
-            character == ',' && depth == 0
-        });
-        return parts.into_iter().try_for_each(|part| terms(part, negated, ports));
-    }
-    let number = |digits: &str| {
-        digits.bytes().all(|byte| byte.is_ascii_digit()).then(|| digits.parse::<u16>().ok()).flatten()
-    };
-    let term = if text == "any" {
-        if negated {
-            return Err(text);
-        }
-        PortTerm::Range(0, u16::MAX)
-    } else if text.len() > 1 && text.starts_with('$') {
-        PortTerm::Variable(text.into())
-    } else if let Some((low, high)) = text.split_once(':') {
-        let low = if low.trim().is_empty() { Some(0) } else { number(low.trim()) };
-        let high_text = high.trim();
-        let high = if high_text.is_empty() { Some(u16::MAX) } else { number(high_text) };
-        let (Some(low), Some(high)) = (low, high) else { return Err(text) };
-        if low > high || text == ":" {
-            return Err(text);
-        }
-        PortTerm::Range(low, high)
-    } else {
-        let port = number(text).ok_or(text)?;
-        PortTerm::Range(port, port)
-    };
-    if negated { &mut ports.excluded } else { &mut ports.included }.push(term);
-    Ok(())
-}
-
 /// The options read so far.
 struct Options<'s> {
     set: &'s mut PatternSet,
@@ -316,7 +182,7 @@ impl Options<'_> {
 
     /// An option that is no content and none of its modifiers.
     fn other(&mut self, cursor: &mut Cursor<'_>, at: usize, name: &str) -> Result<(), ImportError> {
-        value(cursor)?;
+        skip_value(cursor)?;
         if PAYLOAD.contains(&name) {
             self.buffer = false;
             self.fixed = self.set.contents.len();
@@ -495,120 +361,4 @@ impl Options<'_> {
         let (line, column) = cursor.place(at);
         self.set.unmeant.push(Unmeant { line, column, what });
     }
-}
-
-/// Skips the value of an option: up to a `;` that is neither quoted nor escaped.
-fn value(cursor: &mut Cursor<'_>) -> Result<(), ImportError> {
-    let at = cursor.at();
-    let (mut quoted, mut escaped) = (false, false);
-    let end = cursor.rest().find(|character: char| {
-        let plain = !escaped;
-        escaped = plain && character == '\\';
-        quoted ^= plain && character == '"';
-        plain && !quoted && character == ';'
-    });
-    match end {
-        Some(end) => {
-            cursor.skip(end);
-            Ok(())
-        }
-        None if quoted => Err(cursor.error(
-            at,
-            "the option's value has a quote that is not closed",
-            "close it with `\"`, and end the option with `;`",
-        )),
-        None => Err(cursor.error(at, "the option does not end", "end each option with `;`")),
-    }
-}
-
-/// A text in quotes, without its escapes.
-fn quoted(cursor: &mut Cursor<'_>) -> Result<String, ImportError> {
-    let at = cursor.at();
-    if !cursor.take('"') {
-        return Err(cursor.error(
-            at,
-            format!("`{}` is no text in quotes", shown(cursor.rest())),
-            "write `\"…\"`",
-        ));
-    }
-    let mut text = String::new();
-    let mut characters = cursor.rest().char_indices();
-    while let Some((place, character)) = characters.next() {
-        match character {
-            '"' => {
-                cursor.skip(place + 1);
-                return Ok(text);
-            }
-            '\\' => text.extend(characters.next().map(|(_, escaped)| escaped)),
-            _ => text.push(character),
-        }
-    }
-    Err(cursor.error(at, "the text's quote is not closed", "close it with `\"`"))
-}
-
-/// The bytes of a content in quotes: text, escapes, and `|` around bytes in hexadecimal.
-fn bytes(cursor: &mut Cursor<'_>) -> Result<Vec<u8>, ImportError> {
-    let begin = cursor.at();
-    if !cursor.take('"') {
-        return Err(cursor.error(begin, "the content is not in quotes", "write `content:\"…\"`"));
-    }
-    let mut bytes = Vec::new();
-    // Where bytes in hexadecimal began, and a digit that waits for its second.
-    let (mut bar, mut digit) = (None::<usize>, None::<u8>);
-    while let Some(character) = cursor.rest().chars().next() {
-        let at = cursor.at();
-        cursor.skip(character.len_utf8());
-        match (bar, character) {
-            (None, '"') => return Ok(bytes),
-            (Some(bar), '"') => {
-                return Err(cursor.error(bar, "the bytes in hexadecimal do not end", "close them with `|`"));
-            }
-            (None, '|') => bar = Some(at),
-            (Some(_), '|' | ' ' | '\t') if digit.is_some() => {
-                return Err(cursor.error(
-                    at,
-                    "a byte in hexadecimal has one digit",
-                    "write two digits a byte",
-                ));
-            }
-            (Some(_), '|') => bar = None,
-            (Some(_), ' ' | '\t') => {}
-            (Some(_), _) => {
-                let Some(value) = character.to_digit(16).map(|value| value as u8) else {
-                    return Err(cursor.error(
-                        at,
-                        format!("`{}` is no digit in hexadecimal", character.escape_debug()),
-                        "write 0 to 9 or a to f, two a byte, between `|`",
-                    ));
-                };
-                digit = match digit.take() {
-                    None => Some(value),
-                    Some(high) => {
-                        bytes.push(high << 4 | value);
-                        None
-                    }
-                };
-            }
-            (None, '\\') => {
-                match cursor.rest().chars().next().filter(|escaped| r#"\";:|,'()"#.contains(*escaped)) {
-                    Some(escaped) => {
-                        bytes.push(escaped as u8);
-                        cursor.skip(1);
-                    }
-                    None => {
-                        return Err(cursor.error(
-                            at,
-                            "`\\` stands before what needs no escape",
-                            "write `\\\\` for the byte itself",
-                        ));
-                    }
-                }
-            }
-            (None, '\n') => {
-                return Err(cursor.error(at, "the content goes on behind its line", "close it with `\"`"));
-            }
-            (None, _) => bytes.extend(character.encode_utf8(&mut [0; 4]).bytes()),
-        }
-    }
-    Err(cursor.error(begin, "the content's quote is not closed", "close it with `\"`"))
 }

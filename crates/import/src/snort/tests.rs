@@ -3,11 +3,11 @@
 use super::*;
 
 fn one(text: &str) -> PatternSet {
-    read(text.as_bytes()).unwrap_or_else(|error| panic!("{text}\n{error}"))
+    read(format!("{text}\n").as_bytes()).unwrap_or_else(|error| panic!("{text}\n{error}"))
 }
 
 fn refused(text: &str) -> (u32, u32, String) {
-    let error = read(text.as_bytes()).expect_err(text);
+    let error = read(format!("{text}\n").as_bytes()).expect_err(text);
     (error.line, error.column, error.what)
 }
 
@@ -68,7 +68,7 @@ fn what_strings_cannot_mean_is_listed_and_refused_where_strict() {
         (3, text.lines().nth(2).unwrap().find("distance").unwrap() as u32 + 1)
     );
     let kept =
-        "alert tcp any any -> any any (msg:\"m\"; content:\"ab\"; fast_pattern; startswith; sid:1; rev:2;)";
+        "alert tcp any any -> any any (msg:\"m\"; content:\"ab\"; fast_pattern; startswith; sid:1; rev:2;)\n";
     assert_eq!(read_strictly(kept.as_bytes()).unwrap().contents[0].depth, Some(2));
 }
 
@@ -154,6 +154,8 @@ fn what_is_no_rule_is_refused_by_place_and_cause() {
     assert!(what.contains("sid 9") && what.contains("line 1"), "{what}");
     assert_eq!(refused("alert tcp any any \u{fffd} any any (sid:1;)").0, 1);
     assert!(read(b"alert \xff").is_err());
+    let cut = read(twice.trim_end().as_bytes()).unwrap_err();
+    assert!(cut.what.contains("cut off"), "{cut}");
 }
 
 #[test]
