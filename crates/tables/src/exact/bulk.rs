@@ -2,7 +2,7 @@
 //!
 //! The idea: in groups of [`GROUP`], first all keys are hashed and their windows of tags fetched; then the tags tell for each key the
 //! slot it must lie in or that it is not there, and the slots are fetched; then keys are compared. Only what the tags could not settle
-//! (about one key in fifty, with half of the slots taken) is looked for slot by slot.
+//! (about one key in two hundred, with half of the slots taken) is looked for slot by slot.
 
 use super::generation::{Generation, same};
 use super::table::HashTable;
