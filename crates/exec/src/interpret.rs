@@ -386,10 +386,9 @@ impl<O: Observer> Run<'_, '_, O> {
         match op {
             Op::PushBytes { at, template, values } => {
                 let template = &self.program.templates[*template as usize];
-                let opened = packet.bytes.push(number(at) as usize, template.bytes.len());
-                let done = opened.is_some();
-                if let Some(opened) = opened {
-                    outputs::make(opened, template, values.iter().map(number));
+                let at = number(at) as usize;
+                let done = outputs::push(&mut packet.bytes, at, template, values.iter().map(number));
+                if done {
                     self.observer.resized(packet.bytes.bytes());
                 }
                 vec![done.into()]

@@ -4,6 +4,7 @@ use lang::ir::{Hole, Template};
 use packet::Batch;
 use packet::fragment::Fragmenting;
 use packet::region::HEADROOM;
+use packet::resize::Resizable;
 
 /// A packet that leaves besides the received ones.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -178,10 +179,20 @@ pub struct Cause {
     pub wire: u32,
 }
 
-/// Puts a template's bytes with the values of its holes into bytes of its length.
-pub(crate) fn make(into: &mut [u8], template: &Template, values: impl IntoIterator<Item = u128>) {
-    into.copy_from_slice(&template.bytes);
-    fill_holes(into, template, values);
+/// Puts a template's bytes, with the values of its holes and its checksums over what then follows, into a packet; false, and no effect, where there is
+/// no room.
+pub(crate) fn push(
+    packet: &mut Resizable<'_>,
+    at: usize,
+    template: &Template,
+    values: impl IntoIterator<Item = u128>,
+) -> bool {
+    let at = at.min(packet.captured());
+    let Some(opened) = packet.push(at, template.bytes.len()) else { return false };
+    opened.copy_from_slice(&template.bytes);
+    fill_holes(opened, template, values);
+    template.finish(&mut packet.bytes_mut()[at..]);
+    true
 }
 
 fn fill_holes(made: &mut [u8], template: &Template, values: impl IntoIterator<Item = u128>) {

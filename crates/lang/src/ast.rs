@@ -1,5 +1,9 @@
 //! The syntax tree: what the parser saw, with a span on everything; names are not resolved, types not checked.
 
+mod edit;
+
+pub use edit::Edit;
+
 use crate::source::Span;
 
 /// A name with its place.
@@ -649,6 +653,8 @@ pub enum StmtKind {
     Emit(PacketExpr, Expr),
     /// `copy to port`
     Copy(Expr),
+    /// `push`, `pop`, `encapsulate`, `decapsulate`, `truncate`, `fragment`
+    Edit(Edit),
     /// `goto stage(args)`, also a bare `stage` in an arm
     Goto(Name, Vec<Expr>),
     /// `send port`

@@ -1,5 +1,6 @@
 //! What every code of a diagnostic means: cause, a program that triggers it, and how to mend it.
 
+mod edits;
 mod flow;
 mod handlers;
 mod layouts;
@@ -61,12 +62,13 @@ struct Entry {
 }
 
 fn entries() -> impl Iterator<Item = &'static Entry> {
-    let parts: [&'static [Entry]; 7] = [
+    let parts: [&'static [Entry]; 8] = [
         memory::ENTRIES,
         names::ENTRIES,
         types::ENTRIES,
         layouts::ENTRIES,
         flow::ENTRIES,
+        edits::ENTRIES,
         state::ENTRIES,
         handlers::ENTRIES,
     ];

@@ -17,5 +17,8 @@ const NET: &[(&str, &str)] = &[
     ("std/net/icmp.rav", include_str!("../../../std/net/icmp.rav")),
     ("std/net/icmpv6.rav", include_str!("../../../std/net/icmpv6.rav")),
     ("std/net/tcp.rav", include_str!("../../../std/net/tcp.rav")),
+    ("std/net/vxlan.rav", include_str!("../../../std/net/vxlan.rav")),
+    ("std/net/gre.rav", include_str!("../../../std/net/gre.rav")),
+    ("std/net/mpls.rav", include_str!("../../../std/net/mpls.rav")),
     ("std/net/udp.rav", include_str!("../../../std/net/udp.rav")),
 ];

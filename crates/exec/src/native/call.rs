@@ -422,8 +422,7 @@ pub(super) mod host {
             let template = &templates[template as usize];
             // SAFETY: compiled code passes one value a hole.
             let values = unsafe { std::slice::from_raw_parts(values, template.holes.len()) };
-            let opened = packet.push(at as usize, template.bytes.len());
-            opened.map(|opened| outputs::make(opened, template, values.iter().map(whole))).is_some()
+            outputs::push(packet, at as usize, template, values.iter().map(whole))
         });
         u64::from(done == Some(true))
     }

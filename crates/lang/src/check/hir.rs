@@ -382,6 +382,8 @@ pub enum StmtKind {
     Emit(Made, Expr),
     /// `copy to`
     Copy(Expr),
+    /// A change of the packet's size.
+    Edit(Edit),
     /// `goto`
     Goto(StageId, Vec<Expr>),
     /// `send`
@@ -396,6 +398,52 @@ pub enum StmtKind {
     Punt(String),
     /// `recirculate`
     Recirculate(u32),
+}
+
+/// A change of the packet's size.
+#[derive(Clone, Debug)]
+pub enum Edit {
+    /// Bytes go in; what follows them in the packet is their payload.
+    Push {
+        /// The bytes.
+        made: Made,
+        /// Where.
+        place: Place,
+        /// The field of the header before them that announces them, and its value.
+        announces: Option<(HeaderId, usize, u128)>,
+    },
+    /// A header goes.
+    Pop(HeaderId),
+    /// Everything before a header goes.
+    Decapsulate(HeaderId),
+    /// Everything behind so many bytes goes.
+    Truncate(Expr),
+    /// The packet leaves in IPv4 fragments of at most so many bytes.
+    Fragment(HeaderId, Expr),
+}
+
+/// Where bytes go in.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Place {
+    /// Before the first byte.
+    Start,
+    /// Before a header.
+    Before(HeaderId),
+    /// Behind a header.
+    After(HeaderId),
+}
+
+impl Edit {
+    /// The header that it names.
+    pub fn header(&self) -> Option<HeaderId> {
+        match self {
+            Edit::Push { place: Place::Before(header) | Place::After(header), .. }
+            | Edit::Pop(header)
+            | Edit::Decapsulate(header)
+            | Edit::Fragment(header, _) => Some(*header),
+            Edit::Push { place: Place::Start, .. } | Edit::Truncate(_) => None,
+        }
+    }
 }
 
 /// A write to a table.

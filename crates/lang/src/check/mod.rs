@@ -3,6 +3,7 @@
 pub mod constants;
 pub mod covered;
 pub mod declarations;
+mod edit;
 pub mod entries;
 pub mod expressions;
 pub mod hir;

@@ -49,7 +49,7 @@ impl<'a> Checker<'a> {
         block.as_ref().map(|block| self.block(block))
     }
 
-    fn needs_packet(&mut self, what: &str, span: Span) {
+    pub(super) fn needs_packet(&mut self, what: &str, span: Span) {
         if self.context != Context::Packet {
             self.report(
                 Diagnostic::error(
@@ -191,6 +191,7 @@ impl<'a> Checker<'a> {
                 let port = self.port_value(port);
                 (Some(StmtKind::Copy(port)), false)
             }
+            Ast::Edit(edit) => (self.edit(edit, span), false),
             Ast::Goto(name, args) => {
                 self.needs_packet("goto", span);
                 (self.goto(name, args, span), true)

@@ -1,10 +1,11 @@
 //! What the body of a stage does that matters between stages: transfers, reads of headers, and under which conditions.
 
 use super::covering::{self, Place, Write};
+use super::removed::{Gone, Removal};
 use crate::ast::BinaryOp;
 use crate::check::hir::{
-    Arm, Block, Expr, ExprKind, Group, HeaderId, LocalId, Pattern, Program, Stage, StageId, StmtKind,
-    TailFrom,
+    self, Arm, Block, Edit, Expr, ExprKind, Group, HeaderId, LocalId, Pattern, Program, Stage, StageId,
+    StmtKind, TailFrom,
 };
 use crate::source::Span;
 
@@ -64,6 +65,8 @@ pub struct Transfer {
     pub conditions: Vec<Condition>,
     /// Its arguments, where they are plain fields, locals or constants.
     pub args: Vec<Option<Argument>>,
+    /// What may have been taken out of the packet in this stage.
+    pub gone: Gone,
 }
 
 /// A plain argument.
@@ -86,12 +89,23 @@ pub struct Facts {
     pub written: Vec<(HeaderId, usize)>,
     /// The same with their places, as far as checksums may cover them.
     pub writes: Vec<Write>,
+    /// Reads behind edits, with what those may have taken out.
+    pub late_reads: Vec<(HeaderId, Span, Gone)>,
+    /// Where the packet changes its size or starts again, and where it was fragmented before that.
+    pub resizes: Vec<(Span, Option<Span>)>,
+    /// Headers may change their places.
+    pub edits: bool,
 }
 
 /// The facts of a stage.
 pub fn stage(program: &Program, stage: &Stage) -> Facts {
-    let mut collector =
-        Collector { program, facts: Facts::default(), conditions: Vec::new(), walked: Vec::new() };
+    let mut collector = Collector {
+        program,
+        facts: Facts::default(),
+        conditions: Vec::new(),
+        walked: Vec::new(),
+        gone: Gone::default(),
+    };
     collector.block(&stage.body);
     let own = stage.header;
     collector.facts.reads.retain(|(read, _)| read.header().is_none_or(|header| Some(header) != own));
@@ -131,6 +145,31 @@ pub fn raises_at_once(block: &Block) -> Vec<(usize, Span)> {
     found
 }
 
+/// Notes what an edit does.
+fn note(edit: &Edit, span: Span, gone: &mut Gone) {
+    match edit {
+        Edit::Pop(header) => drop(gone.removals.insert(Removal::Popped(*header), span)),
+        Edit::Decapsulate(header) => drop(gone.removals.insert(Removal::Before(*header), span)),
+        Edit::Fragment(..) => gone.fragmented = Some(span),
+        Edit::Push { .. } | Edit::Truncate(_) => {}
+    }
+}
+
+/// Everything that the edits of a block may do.
+fn taken_out(block: &Block) -> Gone {
+    let mut gone = Gone::default();
+    for statement in &block.statements {
+        match &statement.kind {
+            StmtKind::Edit(edit) => note(edit, statement.span, &mut gone),
+            StmtKind::If(_, yes, no) => gone = gone.or(&taken_out(yes)).or(&taken_out(no)),
+            StmtKind::Match(_, arms) => arms.iter().for_each(|arm| gone = gone.or(&taken_out(&arm.body))),
+            StmtKind::For(_, _, _, body) | StmtKind::Learn(_, Some(body)) => gone = gone.or(&taken_out(body)),
+            _ => {}
+        }
+    }
+    gone
+}
+
 /// Some packet leaves for good inside of the block.
 fn leaves(block: &Block) -> bool {
     block.ends
@@ -149,6 +188,8 @@ struct Collector<'p> {
     conditions: Vec<Condition>,
     /// Headers of the walks that enclose the statement, each with the header whose bytes are walked.
     walked: Vec<(HeaderId, Option<HeaderId>)>,
+    /// What may have been taken out of the packet before the statement.
+    gone: Gone,
 }
 
 impl Collector<'_> {
@@ -164,6 +205,20 @@ impl Collector<'_> {
         self.conditions.push(condition);
         self.block(block);
         self.conditions.pop();
+    }
+
+    /// Blocks of which one is done, each under its condition; behind them, what is gone on one of the ways on is gone.
+    fn ways(&mut self, ways: Vec<(Condition, &Block)>, also_none: bool) {
+        let before = self.gone.clone();
+        let mut after = if also_none { before.clone() } else { Gone::default() };
+        for (condition, block) in ways {
+            self.gone = before.clone();
+            self.under(condition, block);
+            if !block.ends {
+                after = after.or(&self.gone);
+            }
+        }
+        self.gone = after;
     }
 
     /// Behind blocks that some packets leave for good and others do not, more holds than can be said here.
@@ -192,8 +247,7 @@ impl Collector<'_> {
             }
             StmtKind::If(condition, yes, no) => {
                 self.expr(condition);
-                self.under(holds(condition, true), yes);
-                self.under(holds(condition, false), no);
+                self.ways(vec![(holds(condition, true), yes), (holds(condition, false), no)], false);
                 // Behind an `if` one of whose sides ends, the other side's condition holds.
                 if yes.ends && !no.ends {
                     self.conditions.push(holds(condition, false));
@@ -205,12 +259,8 @@ impl Collector<'_> {
             StmtKind::Match(value, arms) => {
                 self.expr(value);
                 let conditions = arm_conditions(value, arms);
-                for (arm, condition) in arms.iter().zip(conditions) {
-                    if let Some(guard) = &arm.guard {
-                        self.expr(guard);
-                    }
-                    self.under(condition, &arm.body);
-                }
+                arms.iter().filter_map(|arm| arm.guard.as_ref()).for_each(|guard| self.expr(guard));
+                self.ways(conditions.into_iter().zip(arms.iter().map(|arm| &arm.body)).collect(), false);
                 let bodies: Vec<&Block> = arms.iter().map(|arm| &arm.body).collect();
                 if arms.iter().any(|arm| arm.body.ends) {
                     self.conditions.push(Condition::Other);
@@ -218,6 +268,8 @@ impl Collector<'_> {
                 self.passed(&bodies);
             }
             StmtKind::For(_, _, _, body) => {
+                // A round comes behind what the rounds before took out.
+                self.gone = self.gone.or(&taken_out(body));
                 self.under(Condition::Other, body);
                 self.passed(&[body]);
             }
@@ -238,7 +290,7 @@ impl Collector<'_> {
                     write.key.iter().chain(&write.value).for_each(|value| self.expr(value));
                 }
                 if let Some(otherwise) = otherwise {
-                    self.under(Condition::Other, otherwise);
+                    self.ways(vec![(Condition::Other, otherwise)], true);
                     self.passed(&[otherwise]);
                 }
             }
@@ -284,16 +336,57 @@ impl Collector<'_> {
                     span,
                     conditions: self.conditions.clone(),
                     args,
+                    gone: self.gone.clone(),
                 });
             }
+            StmtKind::Edit(edit) => self.edit(edit, span),
+            StmtKind::Recirculate(_) => self.facts.resizes.push((span, self.gone.fragmented)),
             StmtKind::ClearDefault(_)
             | StmtKind::Count(_, None)
             | StmtKind::Break
             | StmtKind::Flood
             | StmtKind::Multicast(_)
             | StmtKind::Drop(_)
-            | StmtKind::Punt(_)
-            | StmtKind::Recirculate(_) => {}
+            | StmtKind::Punt(_) => {}
+        }
+    }
+
+    fn edit(&mut self, edit: &Edit, span: Span) {
+        match edit {
+            Edit::Push { made, place, announces } => {
+                made.holes.iter().for_each(|field| self.expr(&field.value));
+                match place {
+                    hir::Place::Start => {}
+                    hir::Place::Before(header) => self.read(Read::Group(*header, 0), span),
+                    hir::Place::After(header) => self.whole(*header, span),
+                }
+                if let Some((header, field, _)) = announces {
+                    self.field(*header, *field, span);
+                    self.facts.written.push((*header, *field));
+                    self.facts.writes.push(Write { header: *header, place: self.place(*header), span });
+                }
+            }
+            Edit::Pop(header) => self.whole(*header, span),
+            Edit::Decapsulate(header) => self.read(Read::Group(*header, 0), span),
+            Edit::Truncate(length) => self.expr(length),
+            Edit::Fragment(header, mtu) => {
+                self.expr(mtu);
+                self.read(Read::Group(*header, 0), span);
+            }
+        }
+        self.facts.edits = true;
+        self.facts.resizes.push((span, self.gone.fragmented));
+        note(edit, span, &mut self.gone);
+    }
+
+    /// Reads where a header begins and ends.
+    fn whole(&mut self, header: HeaderId, span: Span) {
+        let layout = &self.program.layouts[self.program.headers[header.0].layout.0];
+        self.read(Read::Group(header, 0), span);
+        let Some(last) = layout.groups.len().checked_sub(1) else { return };
+        self.read(Read::Group(header, last), span);
+        if !matches!(layout.groups[last], Group::Fixed { .. }) {
+            self.read(Read::Length(header, last), span);
         }
     }
 
@@ -312,6 +405,11 @@ impl Collector<'_> {
     fn read(&mut self, read: Read, span: Span) {
         if read.header().is_some_and(|header| self.walked.iter().any(|(walked, _)| *walked == header)) {
             return;
+        }
+        if let Some(header) = read.header()
+            && !self.gone.is_nothing()
+        {
+            self.facts.late_reads.push((header, span, self.gone.clone()));
         }
         if !self.facts.reads.iter().any(|(other, _)| *other == read) {
             self.facts.reads.push((read, span));

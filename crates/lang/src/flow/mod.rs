@@ -7,6 +7,7 @@
 mod circles;
 pub mod collect;
 pub mod covering;
+pub mod removed;
 pub mod witness;
 
 use crate::check::hir::{HeaderId, Program, StageId};
@@ -14,6 +15,7 @@ use crate::diagnostic::Diagnostic;
 use crate::source::Span;
 use collect::{Facts, Read, Transfer};
 use covering::Covering;
+use removed::Decoded;
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
 /// What the graph says, for lowering.
@@ -27,6 +29,8 @@ pub struct Flow {
     pub cyclic: Vec<bool>,
     /// Headers decoded whenever the stage is entered.
     pub available: Vec<BTreeSet<HeaderId>>,
+    /// The same with what was decoded behind what.
+    pub decoded: Vec<Decoded>,
     /// Places in headers that must be handed to the stage.
     pub needs: Vec<BTreeSet<Read>>,
     /// Headers that may have been decoded last when the stage is entered.
@@ -58,8 +62,10 @@ pub fn analyse(program: &Program) -> (Flow, Vec<Diagnostic>) {
         }
     }
     let covering = Covering::of(program, &facts);
+    let decoded = available(program, &facts, start, &reached, &covering);
     let mut flow = Flow {
-        available: available(program, &facts, start, &reached, &covering),
+        available: decoded.iter().map(|decoded| decoded.headers.clone()).collect(),
+        decoded,
         covering,
         cyclic: vec![false; program.stages.len()],
         needs: Vec::new(),
@@ -69,6 +75,7 @@ pub fn analyse(program: &Program) -> (Flow, Vec<Diagnostic>) {
     };
     check_cycles(program, &mut flow, &reached, &mut diagnostics);
     covering::add_reads(program, &mut flow, &reached);
+    removed::check(program, &flow, &reached, &mut diagnostics);
     let undecoded = check_decoded(program, &flow, start, &reached, &mut diagnostics);
     // Where a header is missed whose decoder is never reached, that is said with the read.
     let missed = |span: Span| {
@@ -101,35 +108,39 @@ fn available(
     start: StageId,
     reached: &BTreeSet<StageId>,
     covering: &Covering,
-) -> Vec<BTreeSet<HeaderId>> {
+) -> Vec<Decoded> {
     // Only headers that some stage reads without decoding them matter, and few programs have many of those.
     let mut wanted: BTreeSet<HeaderId> = covering.headers().collect();
     for &stage in reached {
         let described = &program.stages[stage.0];
         let reads = facts[stage.0].reads.iter().filter_map(|(read, _)| read.header());
+        let late = facts[stage.0].late_reads.iter().map(|(header, ..)| *header);
+        wanted.extend(late.filter(|header| described.header != Some(*header)));
         let named = reads.chain(described.requires.iter().map(|&(header, _)| header));
         wanted.extend(named.filter(|header| described.header != Some(*header)));
     }
     // `None` stands for a stage that no transfer was followed to yet: everything is decoded there.
-    let mut available: Vec<Option<BTreeSet<HeaderId>>> = vec![None; program.stages.len()];
-    available[start.0] = Some(BTreeSet::new());
+    let mut available: Vec<Option<Decoded>> = vec![None; program.stages.len()];
+    available[start.0] = Some(Decoded::default());
     let mut queue: VecDeque<StageId> = VecDeque::from([start]);
     while let Some(stage) = queue.pop_front() {
         let mut out = available[stage.0].clone().unwrap_or_default();
-        out.extend(program.stages[stage.0].header.filter(|header| wanted.contains(header)));
+        program.stages[stage.0]
+            .header
+            .into_iter()
+            .filter(|header| wanted.contains(header))
+            .for_each(|own| out.decode(own));
         for transfer in &facts[stage.0].transfers {
-            match &mut available[transfer.to.0] {
+            let out = out.without(&transfer.gone);
+            let less = match &mut available[transfer.to.0] {
                 None => {
-                    available[transfer.to.0] = Some(out.clone());
-                    queue.push_back(transfer.to);
+                    available[transfer.to.0] = Some(out);
+                    true
                 }
-                Some(entry) => {
-                    let before = entry.len();
-                    entry.retain(|header| out.contains(header));
-                    if entry.len() < before {
-                        queue.push_back(transfer.to);
-                    }
-                }
+                Some(entry) => entry.meet(&out),
+            };
+            if less {
+                queue.push_back(transfer.to);
             }
         }
     }
@@ -164,12 +175,19 @@ fn needs(program: &Program, facts: &[Facts], reached: &BTreeSet<StageId>) -> Vec
             callers[transfer.to.0].push(stage);
         }
     }
+    let edits = facts.iter().any(|facts| facts.edits);
     let mut queue: VecDeque<StageId> = reached.iter().rev().copied().collect();
     while let Some(stage) = queue.pop_front() {
         let own = program.stages[stage.0].header;
         let mut wanted: BTreeSet<Read> = facts[stage.0].reads.iter().map(|&(read, _)| read).collect();
         for transfer in &facts[stage.0].transfers {
             wanted.extend(&needs[transfer.to.0]);
+        }
+        // Where a header lies as a whole decides what an edit before it does to its parts.
+        if edits {
+            let parts = wanted.iter().filter_map(|read| read.header());
+            let starts: Vec<Read> = parts.map(|header| Read::Group(header, 0)).collect();
+            wanted.extend(starts);
         }
         if own.is_some() {
             let decoded = own.map(Read::Perhaps);
@@ -305,6 +323,11 @@ fn not_decoded(
     } else {
         path(&flow.facts, start, stage, without)
     };
+    if steps.is_none()
+        && let Some(removed) = removed::removed_before(flow, program, reached, header)
+    {
+        return removed::removed_header(program, header, span, removed);
+    }
     if let Some(steps) = steps {
         diagnostic = diagnostic.place(program.stages[start.0].name_span, "a packet comes in here");
         for step in &steps {

@@ -246,6 +246,7 @@ impl Lowering<'_> {
         let start = self.start_of(header, span);
         let covering = self.covering(header);
         if self.is_certain(header) {
+            self.prove(header, 0, span);
             let proven = self.first_run(header);
             self.write_checksum(start, checksum, proven, change, &covering, span);
         } else {
@@ -345,6 +346,7 @@ impl Lowering<'_> {
         let whole = Range::new(0, 1);
         let Some(checksum) = self.layout(header).checksum else { return (self.constant(0, 1, span), whole) };
         let base = self.place(Read::Group(header, 0));
+        self.prove(header, 0, span);
         let run = self.first_run(header);
         let (mut bytes, mut more) = (run, None);
         if self.layout(header).groups.len() > 1 {

@@ -62,6 +62,10 @@ pub(crate) struct Env {
     pub(crate) loaded: BTreeMap<(HeaderId, usize), Value>,
     /// Headers of walks whose bytes may have been written through another header: their constraints may no longer hold.
     pub(crate) overwritten: BTreeSet<HeaderId>,
+    /// Runs of fields that may no longer be known to be captured, because the packet changed its size behind their check.
+    pub(crate) unproven: BTreeSet<(HeaderId, usize)>,
+    /// Headers that may have been taken out of the packet.
+    pub(crate) removed: BTreeSet<HeaderId>,
 }
 
 impl Env {
@@ -111,6 +115,8 @@ impl Env {
                 .map(|(f, v)| (*f, *v))
                 .collect(),
             overwritten: self.overwritten.union(&other.overwritten).copied().collect(),
+            unproven: self.unproven.union(&other.unproven).copied().collect(),
+            removed: self.removed.union(&other.removed).copied().collect(),
         }
     }
 }

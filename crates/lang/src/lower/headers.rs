@@ -29,6 +29,9 @@ impl Lowering<'_> {
 
     fn is_undecoded(&self, header: HeaderId) -> bool {
         let Some(stage) = self.stage else { return false };
+        if self.env.removed.contains(&header) {
+            return true;
+        }
         let own = self.source.stages[stage.0].header;
         own != Some(header)
             && self.decoded_by_stage(header)
@@ -66,6 +69,8 @@ impl Lowering<'_> {
     ) -> Value {
         self.env.forget_header(header);
         self.env.overwritten.remove(&header);
+        self.env.unproven.retain(|(other, _)| *other != header);
+        self.env.removed.remove(&header);
         let layout = self.layout(header).clone();
         let number = self.source.headers[header.0].layout.0 as u32;
         let mut position = base;
@@ -165,7 +170,7 @@ impl Lowering<'_> {
         }
     }
 
-    fn need(
+    pub(super) fn need(
         &mut self,
         header: HeaderId,
         base: Value,
@@ -265,6 +270,7 @@ impl Lowering<'_> {
         let proven = *bytes;
         self.undecoded_read = span;
         let base = self.place(Read::Group(header, described.group));
+        self.prove(header, described.group, span);
         let value = self.load_bits(base, described.bit, described.ty.width().unwrap_or(1), proven, span);
         let name = format!("{}.{}", self.header_name(header), described.name);
         self.name_value(value, &name, &described.ty);
@@ -318,6 +324,7 @@ impl Lowering<'_> {
         let width = described.ty.width().unwrap_or(1);
         self.undecoded_read = span;
         let base = self.place(Read::Group(header, described.group));
+        self.prove(header, described.group, span);
         let (first, bytes) = covering(described.bit, width);
         let whole = bytes * 8;
         let below = u32::from(whole) - described.bit % 8 - u32::from(width);

@@ -9,6 +9,7 @@ mod behind;
 mod build;
 mod conditions;
 mod covered;
+mod edit;
 mod env;
 mod expressions;
 mod headers;
@@ -185,6 +186,9 @@ impl Lowering<'_> {
         let needs: Vec<Read> = self.flow.needs[stage.0].iter().copied().collect();
         let mut handed: Vec<Value> = Vec::new();
         for read in needs {
+            if let Read::Group(header, group) = read {
+                self.prove(header, group, self.source.stages[stage.0].name_span);
+            }
             let value = self.handed_on(read);
             handed.push(value);
         }

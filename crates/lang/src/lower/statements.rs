@@ -113,6 +113,7 @@ impl Lowering<'_> {
                 self.write_checksums(span);
                 self.effect(Op::Copy(port), span);
             }
+            StmtKind::Edit(edit) => self.edit(edit, span),
             StmtKind::Goto(stage, args) => self.goto(*stage, args, span),
             StmtKind::Send(port) => {
                 let (port, _) = self.value(port);
@@ -164,6 +165,17 @@ impl Lowering<'_> {
                 .place(described.span, "its constraint"),
             );
         }
+        self.change_field(header, field, (value, range), span);
+    }
+
+    /// Writes a field and notes what that changes in checksums.
+    pub(super) fn change_field(
+        &mut self,
+        header: HeaderId,
+        field: usize,
+        (value, range): (crate::ir::Value, Range),
+        span: Span,
+    ) {
         let sums = self.sums_of(header, field, span);
         if self.layout(header).checksum.is_some_and(|checksum| checksum.field == field) {
             self.write_checksums(span);

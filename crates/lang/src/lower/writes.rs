@@ -54,24 +54,7 @@ impl Lowering<'_> {
 
     /// A packet from a template.
     pub(crate) fn make_packet(&mut self, made: &Made, port: &Expr, span: Span) {
-        let mut holes = Vec::new();
-        let mut values = Vec::new();
-        for field in &made.holes {
-            let (value, range) = self.value(&field.value);
-            if let Some((name, (low, high))) = &field.constraint
-                && (range.low < *low || range.high > *high)
-            {
-                let wanted = crate::check::packets::range_in_words(*low, *high);
-                self.report(Diagnostic::error(
-                    "E0312",
-                    format!("`{name}` must be {wanted}"),
-                    field.value.span,
-                    format!("this may be from {} to {}", range.low, range.high),
-                ));
-            }
-            holes.push(ir::Hole { bit: field.bit, width: field.width });
-            values.push(self.resized(value, field.width, span));
-        }
+        let (mut holes, mut values) = self.holes(made, span);
         let (mut tail, mut limit) = (None, None);
         if let Some(Tail { from, take }) = &made.tail {
             self.reads_payload = true;
@@ -111,5 +94,28 @@ impl Lowering<'_> {
             sums: made.sums.clone(),
         });
         self.effect(Op::Emit { template, values, tail, limit, port }, span);
+    }
+
+    /// The holes of a packet and the values that fill them.
+    pub(super) fn holes(&mut self, made: &Made, span: Span) -> (Vec<ir::Hole>, Vec<Value>) {
+        let mut holes = Vec::new();
+        let mut values = Vec::new();
+        for field in &made.holes {
+            let (value, range) = self.value(&field.value);
+            if let Some((name, (low, high))) = &field.constraint
+                && (range.low < *low || range.high > *high)
+            {
+                let wanted = crate::check::packets::range_in_words(*low, *high);
+                self.report(Diagnostic::error(
+                    "E0312",
+                    format!("`{name}` must be {wanted}"),
+                    field.value.span,
+                    format!("this may be from {} to {}", range.low, range.high),
+                ));
+            }
+            holes.push(ir::Hole { bit: field.bit, width: field.width });
+            values.push(self.resized(value, field.width, span));
+        }
+        (holes, values)
     }
 }

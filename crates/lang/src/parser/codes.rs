@@ -123,11 +123,6 @@ pub const CODES: &[(&str, &str, &str)] = &[
         "Tables are `exact`, `lpm`, `rules` or `patterns`.\nExample: `table hosts: hash(ip4) -> port { capacity 1k }`\nFix: `table hosts: exact(ip4) -> port { capacity 1k }`.",
     ),
     (
-        "E0060",
-        "This is not in this version.",
-        "Meters, registers, pools, groups, and push, pop, encapsulate, decapsulate, truncate and fragment are reserved for later versions.\nExample: `push vlan`\nFix: change fields by `set`, or make a new packet by `emit`.",
-    ),
-    (
         "E0061",
         "A field of a header is changed by `set`.",
         "Only locals are changed by `name = value`.\nExample: `ip.ttl = 3`\nFix: `set ip.ttl = 3`.",

@@ -2,6 +2,7 @@
 
 pub mod codes;
 mod declaration;
+mod edit;
 mod expression;
 mod layout;
 mod memory;

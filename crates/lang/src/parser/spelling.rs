@@ -7,7 +7,7 @@ pub(super) const ITEMS: [&str; 18] = [
 ];
 
 /// Words that begin a statement.
-pub(super) const STATEMENTS: [&str; 24] = [
+pub(super) const STATEMENTS: [&str; 30] = [
     "let",
     "var",
     "set",
@@ -25,6 +25,12 @@ pub(super) const STATEMENTS: [&str; 24] = [
     "raise",
     "emit",
     "copy",
+    "push",
+    "pop",
+    "encapsulate",
+    "decapsulate",
+    "truncate",
+    "fragment",
     "goto",
     "send",
     "flood",

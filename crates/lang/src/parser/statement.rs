@@ -7,9 +7,6 @@ use crate::diagnostic::Diagnostic;
 use crate::source::Span;
 use crate::token::{Sign, TokenKind};
 
-/// Statements of later versions.
-const LATER: [&str; 6] = ["push", "pop", "encapsulate", "decapsulate", "truncate", "fragment"];
-
 impl Parser<'_> {
     pub(super) fn block(&mut self) -> Parsed<Block> {
         self.deeper(|parser| {
@@ -111,6 +108,7 @@ impl Parser<'_> {
                 self.expect_word("to", "behind `copy`, as in `copy to 3`")?;
                 Ok(StmtKind::Copy(self.expression()?))
             }
+            "push" | "pop" | "encapsulate" | "decapsulate" | "truncate" | "fragment" => self.edit(word),
             "goto" => {
                 let stage = self.name("The name of a stage", "behind `goto`")?;
                 self.jump(stage)
@@ -129,17 +127,6 @@ impl Parser<'_> {
 
     fn no_statement(&mut self, word: &str) -> Parsed<StmtKind> {
         let span = self.span();
-        if LATER.contains(&word) && !self.is_at(1, Sign::Dot) && !self.is_at(1, Sign::BracketOpen) {
-            return self.fail(
-                Diagnostic::error(
-                    "E0060",
-                    format!("`{word}` is not in this version."),
-                    span,
-                    "not in this version",
-                )
-                .help("Fields are changed by `set`; a packet made anew is sent by `emit`."),
-            );
-        }
         if !word.is_empty() && self.is_at(1, Sign::Dot) {
             let names = (0..16).take_while(|&step| self.is_at(2 * step + 1, Sign::Dot)).count();
             if self.is_at(2 * names + 1, Sign::Assign) {
@@ -287,10 +274,8 @@ impl Parser<'_> {
         let statement = verdict
             || self.is_at(1, Sign::Assign)
             || (STATEMENTS.contains(&word) && self.statement_fits(word));
-        let later =
-            LATER.contains(&word) && *self.kind_at(1) == TokenKind::Word && !self.token_at(1).first_on_line;
         let field = self.is_at(1, Sign::Dot) || self.is_at(1, Sign::BracketOpen);
-        if word.is_empty() || word == "return" || statement || later || field {
+        if word.is_empty() || word == "return" || statement || field {
             return self.statement();
         }
         let start = self.span();
@@ -305,7 +290,8 @@ impl Parser<'_> {
         let value = next.kind == TokenKind::Word || next.kind.is_literal();
         match word {
             "if" | "match" => true,
-            "copy" => self.word_at(1) == "to",
+            "copy" | "decapsulate" | "truncate" => self.word_at(1) == "to",
+            "encapsulate" => !next.first_on_line && self.is_at(1, Sign::BraceOpen),
             "after" => !next.first_on_line && (value || next.kind == TokenKind::Sign(Sign::ParenOpen)),
             _ => !next.first_on_line && value,
         }

@@ -50,7 +50,7 @@ fn each_fault_of_a_statement_is_told_once() {
         ("x += 1", "E0052"),
         ("web(3)", "E0052"),
         ("hosts[1] = 2", "E0052"),
-        ("push vlan", "E0060"),
+        ("push vlan", "E0050"),
         ("ip.ttl = 3", "E0061"),
         ("if 1 < x < 5 { flood }", "E0062"),
         ("drop", "E0063"),

@@ -251,6 +251,7 @@ pub(super) fn simple_statement(kind: &StmtKind) -> String {
         }
         StmtKind::Emit(bytes, port) => format!("emit {} to {}", packet(bytes), expr(port)),
         StmtKind::Copy(port) => format!("copy to {}", expr(port)),
+        StmtKind::Edit(change) => edit(change),
         StmtKind::Goto(stage, values) if values.is_empty() => format!("goto {}", stage.text),
         StmtKind::Goto(stage, values) => format!("goto {}({})", stage.text, exprs(values)),
         StmtKind::Send(port) => format!("send {}", expr(port)),
@@ -266,6 +267,20 @@ pub(super) fn simple_statement(kind: &StmtKind) -> String {
         | StmtKind::Learn(..)
         | StmtKind::Insert(..)
         | StmtKind::LearnTogether(..) => String::new(),
+    }
+}
+
+fn edit(edit: &Edit) -> String {
+    match edit {
+        Edit::Push { packet: bytes, before, header } => {
+            let side = if *before { "before" } else { "after" };
+            format!("push {} {side} {}", packet(bytes), header.text)
+        }
+        Edit::Encapsulate(bytes) => format!("encapsulate {{ {} }}", packet(bytes)),
+        Edit::Pop(header) => format!("pop {}", header.text),
+        Edit::Decapsulate(header) => format!("decapsulate to {}", header.text),
+        Edit::Truncate(length) => format!("truncate to {}", expr(length)),
+        Edit::Fragment(header, mtu) => format!("fragment {} to {}", header.text, expr(mtu)),
     }
 }
 

@@ -1,0 +1,289 @@
+//! Changes of the packet's size: what goes in or out, where every header lies then, and what must be shown to be captured again.
+//!
+//! A position is a number of bytes from the packet's start, so bytes that go in before a header add to its position. Whether they do go in before it is
+//! known only when the packet is there; so it is computed, header by header, and folds away where positions are constants. Behind a change nothing is
+//! known of captured bytes: a header is checked again before it is read, once on every path.
+
+use super::env::{Range, Variable};
+use super::{Lowering, to};
+use crate::check::hir::{Edit, Group, HeaderId, Made, Place};
+use crate::check::types::largest;
+use crate::diagnostic::Diagnostic;
+use crate::flow::collect::Read;
+use crate::ir::{self, BinaryOp, CompareOp, Op, Terminator, Value};
+use crate::source::Span;
+use std::collections::BTreeMap;
+
+/// The longest IPv4 header and eight bytes: every link lets that through (RFC 791).
+const SMALLEST_MTU: u128 = 68;
+
+/// The change of positions behind an edit.
+#[derive(Clone, Copy)]
+struct Shift {
+    /// Bytes that go in, or else out.
+    grows: bool,
+    /// Positions from here on change.
+    from: Value,
+    /// By so many bytes, 32 bits.
+    by: Value,
+}
+
+impl Lowering<'_> {
+    pub(super) fn edit(&mut self, edit: &Edit, span: Span) {
+        // What is noted for checksums belongs to positions that change.
+        self.write_checksums(span);
+        if self.current.is_none() {
+            return;
+        }
+        match edit {
+            Edit::Push { made, place, announces } => self.push_bytes(made, *place, *announces, span),
+            Edit::Pop(header) => {
+                let (from, end) = (self.begin_of(*header, span), self.end_of(*header, span));
+                let by = self.emit(32, Op::Binary(BinaryOp::Sub, end, from), span);
+                self.effect(Op::PopBytes { at: from, bytes: by }, span);
+                self.take_out(|other| other == *header);
+                self.shift(Shift { grows: false, from: end, by }, |_| None, span);
+            }
+            Edit::Decapsulate(header) => {
+                let start = self.constant(0, 32, span);
+                let by = self.begin_of(*header, span);
+                self.effect(Op::PopBytes { at: start, bytes: by }, span);
+                let behind = self.decoded_behind(*header);
+                self.take_out(|other| other != *header && !behind.contains(&other));
+                self.shift(Shift { grows: false, from: by, by }, |_| Some(true), span);
+            }
+            Edit::Truncate(length) => {
+                let (length, _) = self.value(length);
+                let length = self.resized(length, 32, span);
+                self.effect(Op::Truncate(length), span);
+                self.nothing_is_proven();
+                // A field that was read before the cut may lie behind it: whether it can be read again must not depend on that.
+                self.env.loaded.clear();
+            }
+            Edit::Fragment(header, mtu) => {
+                let (mtu, range) = self.value(mtu);
+                if range.low < SMALLEST_MTU {
+                    self.report(
+                        Diagnostic::error(
+                            "E0435",
+                            "a fragment needs room for the longest header and eight bytes",
+                            span,
+                            format!("this can be {}, and must be at least {SMALLEST_MTU}", range.low),
+                        )
+                        .help(
+                            "every link lets IPv4 packets of 68 bytes through; test a computed value before",
+                        ),
+                    );
+                }
+                let mtu = self.resized(mtu, 32, span);
+                self.fragment(*header, mtu, span);
+            }
+        }
+    }
+
+    /// Puts headers into the packet, or drops it where it has no room.
+    fn push_bytes(
+        &mut self,
+        made: &Made,
+        place: Place,
+        announces: Option<(HeaderId, usize, u128)>,
+        span: Span,
+    ) {
+        let at = match place {
+            Place::Start => self.constant(0, 32, span),
+            Place::Before(header) => self.begin_of(header, span),
+            Place::After(header) => self.end_of(header, span),
+        };
+        let (mut holes, mut values) = self.holes(made, span);
+        let wire = self.emit(32, Op::WireLength, span);
+        let rest = self.emit(32, Op::Binary(BinaryOp::SubSaturate, wire, at), span);
+        for &(bit, width, constant) in &made.lengths {
+            let constant = self.constant(u128::from(constant), 32, span);
+            let total = self.emit(32, Op::Binary(BinaryOp::AddSaturate, rest, constant), span);
+            let limit = self.constant(largest(width.min(32)), 32, span);
+            let fits = self.emit(1, Op::Compare(CompareOp::Le, total, limit), span);
+            self.demand(
+                fits,
+                "too_long",
+                "the packet is too long for a header that should go before it",
+                span,
+            );
+            holes.push(ir::Hole { bit, width });
+            values.push(self.resized(total, width, span));
+        }
+        if let Some((header, field, value)) = announces {
+            let width = self.layout(header).fields[field].ty.width().unwrap_or(1);
+            let number = self.constant(value, width, span);
+            self.change_field(header, field, (number, Range::one(value)), span);
+            self.write_checksums(span);
+        }
+        let template = self.program.templates.len() as u32;
+        self.program.templates.push(ir::Template {
+            bytes: made.bytes.clone(),
+            holes,
+            sums: made.sums.clone(),
+        });
+        let done = self.emit(1, Op::PushBytes { at, template, values }, span);
+        self.demand(done, "no_headroom", "the packet has no room for the headers that should go in", span);
+        let by = self.constant(made.bytes.len() as u128, 32, span);
+        let certain = |header: HeaderId| match place {
+            Place::Start => Some(true),
+            Place::Before(other) => (header == other).then_some(true),
+            Place::After(other) => (header == other).then_some(false),
+        };
+        self.shift(Shift { grows: true, from: at, by }, certain, span);
+    }
+
+    /// Lets the packet leave in fragments if it is too long; one that must not be cut is dropped.
+    fn fragment(&mut self, header: HeaderId, mtu: Value, span: Span) {
+        let field = |name: &str| self.layout(header).fields.iter().position(|field| field.name == name);
+        let (Some(total), Some(flags)) = (field("total"), field("flags")) else { return };
+        let (length, _) = self.load_field(header, total, span);
+        let length = self.resized(length, 32, span);
+        let fits = self.emit(1, Op::Compare(CompareOp::Le, length, mtu), span);
+        let (yes, no) = self.fork(fits, span);
+        let mut exits: Vec<super::Exit> = yes.into_iter().collect();
+        if let Some(exit) = no {
+            self.resume(exit);
+            let (flags, _) = self.load_field(header, flags, span);
+            let one = self.shifted_down(flags, 1, span);
+            let cuttable = self.resized(one, 1, span);
+            let (zero, one) = (self.constant(0, 1, span), self.constant(1, 1, span));
+            let cuttable = self.emit(1, Op::Select(cuttable, zero, one), span);
+            self.demand(
+                cuttable,
+                "dont_fragment",
+                "the packet is too long, and its header forbids to cut it",
+                span,
+            );
+            let at = self.begin_of(header, span);
+            self.effect(Op::Fragment { at, mtu }, span);
+            exits.extend(self.suspend());
+        }
+        self.join(exits, span);
+    }
+
+    /// Goes on where a bit is set, and drops the packet elsewhere.
+    fn demand(&mut self, condition: Value, reason: &str, help: &str, span: Span) {
+        if self.current.is_none() {
+            return;
+        }
+        let reason = self.reason(reason, help);
+        let (ok, out) = (self.new_block(span), self.drop_block(reason, span));
+        self.terminate(Terminator::Branch(condition, to(ok), to(out)), span);
+        self.current = Some(ok);
+    }
+
+    /// Changes the positions of everything that lies behind the place of an edit; `certain` says for which headers that is known.
+    fn shift(&mut self, shift: Shift, certain: impl Fn(HeaderId) -> Option<bool>, span: Span) {
+        let places = self.env.values.iter().filter_map(|(variable, value)| match variable {
+            Variable::Place(Read::Perhaps(header)) => Some((Read::Perhaps(*header), *value)),
+            Variable::Place(read @ (Read::Cursor | Read::Group(..))) => Some((*read, *value)),
+            _ => None,
+        });
+        let places: Vec<(Read, Value)> = places.collect();
+        let mut outcome: BTreeMap<Option<HeaderId>, Value> = BTreeMap::new();
+        for (read, position) in places {
+            if let Read::Perhaps(_) = read {
+                self.shift_perhaps(shift, read, position, span);
+                continue;
+            }
+            let header = read.header();
+            let known = match header {
+                Some(header) => certain(header),
+                // What is decoded next lies behind everything that is decoded.
+                None => Some(true),
+            };
+            if known == Some(false) {
+                continue;
+            }
+            let op = if shift.grows { BinaryOp::Add } else { BinaryOp::SubSaturate };
+            let moved = self.emit(32, Op::Binary(op, position, shift.by), span);
+            let position = if known == Some(true) {
+                moved
+            } else {
+                let start = header.and_then(|header| {
+                    self.env.values.get(&Variable::Place(Read::Group(header, 0))).copied()
+                });
+                let behind = match outcome.get(&header) {
+                    Some(&behind) => behind,
+                    None => {
+                        let start = start.unwrap_or(position);
+                        let behind = self.emit(1, Op::Compare(CompareOp::Le, shift.from, start), span);
+                        outcome.insert(header, behind);
+                        behind
+                    }
+                };
+                self.emit(32, Op::Select(behind, moved, position), span)
+            };
+            self.env.values.insert(Variable::Place(read), position);
+        }
+        self.nothing_is_proven();
+    }
+
+    /// One more than the position of a header that is perhaps there: zero where it is not, also where it was taken out.
+    fn shift_perhaps(&mut self, shift: Shift, read: Read, position: Value, span: Span) {
+        let behind = self.emit(1, Op::Compare(CompareOp::Lt, shift.from, position), span);
+        let op = if shift.grows { BinaryOp::Add } else { BinaryOp::Sub };
+        let moved = self.emit(32, Op::Binary(op, position, shift.by), span);
+        let mut stays = position;
+        if !shift.grows {
+            // From the first byte that goes on.
+            let first = self.emit(32, Op::Binary(BinaryOp::Sub, shift.from, shift.by), span);
+            let gone = self.emit(1, Op::Compare(CompareOp::Lt, first, position), span);
+            let zero = self.constant(0, 32, span);
+            stays = self.emit(32, Op::Select(gone, zero, position), span);
+        }
+        let position = self.emit(32, Op::Select(behind, moved, stays), span);
+        self.env.values.insert(Variable::Place(read), position);
+    }
+
+    fn nothing_is_proven(&mut self) {
+        let places = self.env.values.keys().filter_map(|variable| match variable {
+            Variable::Place(Read::Group(header, group)) => Some((*header, *group)),
+            _ => None,
+        });
+        let places: Vec<(HeaderId, usize)> = places.collect();
+        self.env.unproven.extend(places);
+    }
+
+    /// Headers that are no longer part of the packet.
+    fn take_out(&mut self, taken: impl Fn(HeaderId) -> bool) {
+        let headers = self.env.values.keys().filter_map(|variable| match variable {
+            Variable::Place(read) => read.header().filter(|header| taken(*header)),
+            _ => None,
+        });
+        let headers: Vec<HeaderId> = headers.collect();
+        for header in headers {
+            self.env.values.retain(
+                |variable, _| !matches!(variable, Variable::Place(read) if read.header() == Some(header)),
+            );
+            self.env.forget_header(header);
+            self.env.removed.insert(header);
+        }
+    }
+
+    /// Headers that were certainly decoded behind another one.
+    fn decoded_behind(&self, header: HeaderId) -> Vec<HeaderId> {
+        let Some(stage) = self.stage else { return Vec::new() };
+        let mut decoded = self.flow.decoded[stage.0].clone();
+        self.source.stages[stage.0].header.into_iter().for_each(|own| decoded.decode(own));
+        decoded.behind.iter().filter(|(first, _)| *first == header).map(|(_, second)| *second).collect()
+    }
+
+    /// Makes sure that a run of fields is captured where an edit lies between its check and this point.
+    pub(super) fn prove(&mut self, header: HeaderId, group: usize, span: Span) {
+        if !self.env.unproven.remove(&(header, group)) || self.current.is_none() {
+            return;
+        }
+        let Some(Group::Fixed { bytes, .. }) = self.layout(header).groups.get(group) else { return };
+        let bytes = *bytes;
+        let base = self.handed_on(Read::Group(header, group));
+        self.need(header, base, bytes, None, None, span);
+    }
+
+    fn begin_of(&mut self, header: HeaderId, span: Span) -> Value {
+        self.undecoded_read = span;
+        self.place(Read::Group(header, 0))
+    }
+}
