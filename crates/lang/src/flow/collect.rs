@@ -163,7 +163,9 @@ fn taken_out(block: &Block) -> Gone {
             StmtKind::Edit(edit) => note(edit, statement.span, &mut gone),
             StmtKind::If(_, yes, no) => gone = gone.or(&taken_out(yes)).or(&taken_out(no)),
             StmtKind::Match(_, arms) => arms.iter().for_each(|arm| gone = gone.or(&taken_out(&arm.body))),
-            StmtKind::For(_, _, _, body) | StmtKind::Learn(_, Some(body)) => gone = gone.or(&taken_out(body)),
+            StmtKind::For(_, _, _, body)
+            | StmtKind::Learn(_, Some(body))
+            | StmtKind::Place(_, Some(body)) => gone = gone.or(&taken_out(body)),
             _ => {}
         }
     }
@@ -297,7 +299,7 @@ impl Collector<'_> {
             StmtKind::Place(placement, otherwise) => {
                 placement.expressions().into_iter().for_each(|value| self.expr(value));
                 if let Some(otherwise) = otherwise {
-                    self.under(Condition::Other, otherwise);
+                    self.ways(vec![(Condition::Other, otherwise)], true);
                     self.passed(&[otherwise]);
                 }
             }
