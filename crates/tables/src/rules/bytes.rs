@@ -135,10 +135,10 @@ impl Image {
         let broken = |section: usize, at: usize| ImageError::Broken { section: NAMES[section], at };
         let words = self.layout.words();
         let (nodes, blocks) = (self.nodes.len() / self.node_words(), self.ids.len() / self.slots());
-        if self.nodes.len() % self.node_words() != 0 {
+        if !self.nodes.len().is_multiple_of(self.node_words()) {
             return Err(broken(1, self.nodes.len()));
         }
-        if self.ids.len() % self.slots() != 0
+        if !self.ids.len().is_multiple_of(self.slots())
             || self.blocks.len() != blocks * self.block_lines()
             || blocks == 0
         {
