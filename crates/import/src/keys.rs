@@ -9,7 +9,7 @@
 
 use crate::ImportError;
 use crate::address::{self, host_mask};
-use crate::ruleset::{Part, RuleSet};
+use crate::ruleset::{Column, Part, RuleSet};
 use crate::text::{Line, Word, lines, refuse_cut, shown};
 
 const SHAPE: &str = "a packet is written `src dst sport dport proto [column=value …]`";
@@ -54,7 +54,7 @@ impl RuleSet {
                 // A column that no rule asks for changes nothing.
                 None if Part::named(name.text).is_some() => {}
                 None => {
-                    let names: Vec<&str> = Part::ALL.iter().map(|part| part.name()).collect();
+                    let names: Vec<&str> = Column::names().collect();
                     let advice = format!("columns are {}", names.join(", "));
                     return Err(name.error(format!("there is no column `{}`", shown(name.text)), advice));
                 }

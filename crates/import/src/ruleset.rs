@@ -32,6 +32,19 @@ pub struct Column {
     pub width: u8,
 }
 
+impl Column {
+    /// The column of this name for packets of a family; `None` if there is no such column.
+    pub fn named(name: &str, family: Family) -> Option<Self> {
+        let part = Part::named(name)?;
+        Some(Self { name: part.name(), width: part.width(family) })
+    }
+
+    /// The names of all columns, in their order in a set of rules.
+    pub fn names() -> impl Iterator<Item = &'static str> {
+        Part::ALL.into_iter().map(Part::name)
+    }
+}
+
 /// A rule and where it comes from.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ImportedRule {

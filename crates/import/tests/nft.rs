@@ -125,3 +125,46 @@ fn nft_takes_what_is_written_and_means_the_same() {
         }
     }
 }
+
+/// The dumps in the folder of files from outside; none without it.
+fn dumps() -> Vec<(String, Vec<u8>)> {
+    let Some(data) = std::env::var_os("RAVELIN_DATA").map(std::path::PathBuf::from) else {
+        println!("RAVELIN_DATA names no folder of files: no dump was written");
+        return Vec::new();
+    };
+    let file = std::fs::File::open(data.join("acl/iptables-real.tar.zst")).expect("the archive is there");
+    let stream = ruzstd::decoding::StreamingDecoder::new(file).expect("an archive is zstd");
+    let mut dumps = Vec::new();
+    for entry in tar::Archive::new(stream).entries().expect("an archive is tar") {
+        let mut entry = entry.expect("an archive is whole");
+        let name = entry.path().expect("a file has a name").display().to_string();
+        let mut bytes = Vec::new();
+        std::io::Read::read_to_end(&mut entry, &mut bytes).expect("an archive is whole");
+        dumps.push((name, bytes));
+    }
+    dumps
+}
+
+#[test]
+fn nft_takes_what_real_dumps_become() {
+    for (name, text) in dumps() {
+        for (table, chain) in iptables::chains(&text).unwrap_or_default() {
+            let options = iptables::Options {
+                table,
+                chain,
+                first_packets: true,
+                lenient: true,
+                ..iptables::Options::default()
+            };
+            let rules = iptables::read(&text, &options).unwrap_or_else(|error| panic!("{name}: {error}"));
+            let written =
+                write_text(&rules, &Layout::default()).unwrap_or_else(|error| panic!("{name}: {error}"));
+            let Some((taken, printed)) = nft("nft -c -f -", &written) else {
+                println!("nft cannot be run in a namespace of its own here: nothing was judged");
+                return;
+            };
+            assert!(taken, "{name} {}: nft refuses:\n{printed}", options.chain);
+            println!("{name} {}/{}: nft takes {} rules", options.table, options.chain, rules.rules.len());
+        }
+    }
+}

@@ -34,12 +34,7 @@ fn chains() -> impl Strategy<Value = Vec<Chain>> {
     })
 }
 
-fn step_of(
-    line: u32,
-    (boxes, kind, next): (Vec<Draft>, u8, u8),
-    index: usize,
-    count: usize,
-) -> Step {
+fn step_of(line: u32, (boxes, kind, next): (Vec<Draft>, u8, u8), index: usize, count: usize) -> Step {
     let region = |&(one, other, all, value, mask): &Draft| {
         let (low, high) = (one.min(other).into(), one.max(other).into());
         let region = Region::any(Family::V4).with(Part::TcpFlags, Set::masked(8, value.into(), mask.into()));
