@@ -112,6 +112,9 @@ fn main() -> Result<(), Box<dyn Error>> {
     Ok(())
 }
 
+/// The number of a packet, from 1, and its payload.
+type Payload = (u32, Vec<u8>);
+
 /// Another program that searches the same payloads.
 struct Peer {
     child: Child,
@@ -119,7 +122,7 @@ struct Peer {
 }
 
 impl Peer {
-    fn start(command: &str, packets: &[(u32, Vec<u8>)], list: &str) -> Result<Peer, Box<dyn Error>> {
+    fn start(command: &str, packets: &[Payload], list: &str) -> Result<Peer, Box<dyn Error>> {
         let file = std::env::temp_dir().join(format!("payloads-{}", std::process::id()));
         let mut all = Vec::new();
         for (_, payload) in packets {
@@ -187,8 +190,8 @@ fn patterns(path: &str) -> Result<Vec<Pattern>, Box<dyn Error>> {
     Ok(patterns)
 }
 
-/// The number of each packet, from 1, with the payload of its TCP or UDP.
-fn payloads(path: &str) -> Result<Vec<(u32, Vec<u8>)>, Box<dyn Error>> {
+/// The payloads of TCP and UDP.
+fn payloads(path: &str) -> Result<Vec<Payload>, Box<dyn Error>> {
     let bytes = contents(path)?;
     let mut capture = packet::Capture::open(&bytes[..])?;
     let (mut number, mut found) = (0, Vec::new());
@@ -225,7 +228,7 @@ fn payload(frame: &[u8]) -> Option<&[u8]> {
     }
 }
 
-fn compare(scanner: &Scanner, packets: &[(u32, Vec<u8>)], oracle: &str) -> Result<(), Box<dyn Error>> {
+fn compare(scanner: &Scanner, packets: &[Payload], oracle: &str) -> Result<(), Box<dyn Error>> {
     let text = String::from_utf8(contents(oracle)?)?;
     let mut lines = text.lines().filter(|line| !line.starts_with('#'));
     let mut compared = 0;
