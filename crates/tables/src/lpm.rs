@@ -17,6 +17,8 @@ mod routes;
 mod table;
 mod trie;
 mod vector;
+#[cfg(target_arch = "x86_64")]
+mod walk512;
 mod words;
 
 #[cfg(test)]

@@ -37,16 +37,21 @@ impl View<'_> {
                 self.find_bulk32(method, &narrow[..count], out);
                 continue;
             }
-            let keys = addresses.iter().map(|address| self.layout.aligned(*address));
+            let aligned = |address: &u128| self.layout.aligned(*address);
             if self.layout.width <= 64 {
                 let mut walks = Walks::<false>::new();
-                keys.for_each(|key| walks.push((key >> 64) as u64, 0));
+                addresses.iter().for_each(|address| walks.push((aligned(address) >> 64) as u64, 0));
                 vector::walk(self, method, &mut walks, out);
-            } else {
-                let mut walks = Walks::<true>::new();
-                keys.for_each(|key| walks.push((key >> 64) as u64, key as u64));
-                vector::walk(self, method, &mut walks, out);
+                continue;
             }
+            let mut walks = Walks::<true>::new();
+            if self.layout.width == 128 {
+                addresses.iter().for_each(|key| walks.push((key >> 64) as u64, *key as u64));
+            } else {
+                let keys = addresses.iter().map(aligned);
+                keys.for_each(|key| walks.push((key >> 64) as u64, key as u64));
+            }
+            vector::walk(self, method, &mut walks, out);
         }
     }
 
@@ -96,11 +101,28 @@ impl<const WIDE: bool> Walks<WIDE> {
         Walks { count: 0, high: [0; TOGETHER], low: [0; TOGETHER], cell: [0; TOGETHER] }
     }
 
+    /// One more, of at most [`TOGETHER`].
     #[inline(always)]
     fn push(&mut self, high: u64, low: u64) {
         self.high[self.count] = high;
         self.low[self.count] = low;
         self.count += 1;
+    }
+
+    pub(super) fn count(&self) -> usize {
+        self.count
+    }
+
+    /// The bits that nothing has eaten before [`run`](Walks::run) begins.
+    pub(super) fn high(&self) -> &[u64; TOGETHER] {
+        &self.high
+    }
+
+    /// Only these walks, from the root again.
+    pub(super) fn some(&self, walks: &[usize]) -> Walks<WIDE> {
+        let mut some = Walks::new();
+        walks.iter().for_each(|walk| some.push(self.high[*walk], self.low[*walk]));
+        some
     }
 
     /// Eats the bits that led to `cell` and asks for what its next step reads.

@@ -214,10 +214,11 @@ impl View<'_> {
         self.word(at + LINE_FIRST + rank.max(1) - 1)
     }
 
-    /// Where the next step from this cell will read, for a prefetch; anything for a leaf.
+    /// Where the next step from this cell will read; the first word for a leaf, which has no next step.
     #[inline(always)]
     pub(super) fn next(&self, word: u32, high: u64) -> usize {
         let at = granule(word) as usize * GRANULE;
-        at + if is_dense(word) { (high >> (64 - stride(word))) as usize } else { 0 }
+        let within = if is_dense(word) { (high >> (64 - stride(word))) as usize } else { 0 };
+        if word >> TAG_SHIFT == 0 { 0 } else { at + within }
     }
 }

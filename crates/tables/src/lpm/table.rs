@@ -32,12 +32,10 @@ impl Variant {
     fn direct(self, width: u8) -> bool {
         self == Variant::Fast && width == 32
     }
-
-    fn root_bits(self, width: u8) -> u8 {
-        if self == Variant::Compact && width <= 32 { 18 } else { 16 }
-    }
 }
 
+/// Bits that choose a root cell.
+const ROOT_BITS: u8 = 16;
 /// Words of heap that a new image has at least.
 const LEAST_HEAP: usize = 1 << 16;
 /// Words of heap for each prefix that a new image expects.
@@ -103,8 +101,7 @@ impl Table {
         let routes = Routes::from_sorted(spec.width, coded);
         let heap = (count.max(spec.capacity) * HEAP_FOR_PREFIX + LEAST_HEAP).min(MOST_HEAP);
         let grace = Arc::new(Grace::new());
-        let made = make(spec, variant, &routes, &codes, heap, &grace)
-            .map_err(|bytes| SpecError::Memory { bytes })?;
+        let made = make(spec, &routes, &codes, heap, &grace).map_err(|bytes| SpecError::Memory { bytes })?;
         let current = Arc::new(ArcSwap::new(Arc::clone(&made.nodes.snapshot)));
         let Made { nodes, direct, heap } = made;
         Ok(Table { spec, variant, routes, codes, nodes, direct, heap, current, grace })
@@ -185,8 +182,7 @@ impl Table {
         match self.follow(region) {
             Ok(()) => Ok(()),
             Err(Exhausted) => {
-                let made =
-                    make(self.spec, self.variant, &self.routes, &self.codes, self.heap * 2, &self.grace);
+                let made = make(self.spec, &self.routes, &self.codes, self.heap * 2, &self.grace);
                 self.replace(made.map_err(|bytes| InsertError::Memory { bytes })?);
                 Ok(())
             }
@@ -210,7 +206,7 @@ impl Table {
         let before: Vec<Code> = self.routes.iter().map(|(_, code)| code).collect();
         let mut next = recoded.into_iter();
         self.routes.recode(|code| next.next().unwrap_or(code));
-        match make(self.spec, self.variant, &self.routes, &codes, self.heap, &self.grace) {
+        match make(self.spec, &self.routes, &codes, self.heap, &self.grace) {
             Ok(made) => {
                 self.codes = codes;
                 self.replace(made);
@@ -242,14 +238,13 @@ struct Made {
 /// Makes a whole image with at least `heap` words for nodes, or says how many bytes could not be had.
 fn make(
     spec: LpmSpec,
-    variant: Variant,
     routes: &Routes,
     codes: &Codes,
     mut heap: usize,
     grace: &Arc<Grace>,
 ) -> Result<Made, usize> {
     let Form { cell_bits, indexed, palette } = codes.form();
-    let layout = Layout::new(spec.width, cell_bits, indexed, palette, variant.root_bits(spec.width));
+    let layout = Layout::new(spec.width, cell_bits, indexed, palette, ROOT_BITS);
     loop {
         let words = Words::new(layout.heap + heap)?;
         let snapshot = Arc::new(Snapshot { words, layout });

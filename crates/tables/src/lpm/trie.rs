@@ -9,7 +9,9 @@ use super::nodes::{Exhausted, Nodes};
 use super::routes::{Interval, Region, extend};
 
 /// Intervals of the next 16 bits up to which a dense node eats 4, 8 or 12 bits; with more it eats 16.
-const FEW: [(usize, u32); 3] = [(60, 4), (1500, 8), (12_000, 12)];
+const FEW: [(usize, u32); 3] = [(80, 4), (1500, 8), (12_000, 12)];
+/// With more intervals than this, a root cell of a wide table gets a node that eats 16 bits at once.
+const MANY: usize = 300;
 
 /// New cells, made but not yet seen by any reader.
 #[derive(Default)]
@@ -141,7 +143,10 @@ fn build(nodes: &mut Nodes, depth: u32, base: u128, intervals: &[Interval]) -> R
     if parts.len() <= LINE_CELLS {
         return build_line(nodes, depth, base, intervals, &parts);
     }
-    let stride = FEW.iter().find(|(most, _)| parts.len() <= *most).map_or(16, |(_, stride)| *stride);
+    let layout = &nodes.snapshot.layout;
+    let second = depth == u32::from(layout.root_bits) && layout.width > 32;
+    let few = FEW.iter().find(|(most, _)| parts.len() <= *most).map_or(16, |(_, stride)| *stride);
+    let stride = if second && parts.len() > MANY { 16 } else { few };
     build_dense(nodes, depth, stride.min((128 - depth) / 4 * 4), base, intervals)
 }
 

@@ -24,6 +24,7 @@ pub(super) fn has(method: Method) -> bool {
                 && is_x86_feature_detected!("avx512f")
                 && is_x86_feature_detected!("avx512bw")
                 && is_x86_feature_detected!("avx512vl")
+                && is_x86_feature_detected!("avx512dq")
         }
         #[cfg(not(target_arch = "x86_64"))]
         Method::Avx2 | Method::Avx512 => false,
@@ -48,18 +49,15 @@ pub(super) fn direct(view: &View<'_>, method: Method, addresses: &[u32], out: &m
     let portable = |addresses: &[u32], out: &mut [u32]| {
         out.iter_mut().zip(addresses).for_each(|(out, address)| *out = view.find32(*address));
     };
-    let layout = view.layout;
-    let whole = layout.direct + (usize::from(layout.cell_bits) << 19) <= view.words.len()
-        && layout.palette + layout.palette_size <= view.words.len();
     #[cfg(target_arch = "x86_64")]
-    if method != Method::Portable && has(method) && whole {
+    if method != Method::Portable && has(method) {
         let lanes = if method == Method::Avx512 { 16 } else { 8 };
         let vector = addresses.len().min(out.len()) / lanes * lanes;
         let (first, rest) = addresses.split_at(vector);
         let (first_out, rest_out) = out.split_at_mut(vector);
-        // SAFETY: the machine has the instructions, and all direct cells and the whole palette are in the image.
+        // SAFETY: the machine has the instructions, and views are of images that were made here or checked.
         unsafe {
-            match (method, layout.cell_bits) {
+            match (method, view.layout.cell_bits) {
                 (Method::Avx512, 8) => x86::direct512::<2>(view, first, first_out),
                 (Method::Avx512, 16) => x86::direct512::<1>(view, first, first_out),
                 (Method::Avx512, _) => x86::direct512::<0>(view, first, first_out),
@@ -70,7 +68,7 @@ pub(super) fn direct(view: &View<'_>, method: Method, addresses: &[u32], out: &m
         }
         return portable(rest, rest_out);
     }
-    let _ = (method, whole);
+    let _ = method;
     portable(addresses, out);
 }
 
@@ -83,10 +81,10 @@ pub(super) fn walk<const WIDE: bool>(
 ) {
     #[cfg(target_arch = "x86_64")]
     if method != Method::Portable && has(method) {
-        // SAFETY: the machine has the instructions.
+        // SAFETY: the machine has the instructions, and views are of images that were made here or checked.
         unsafe {
             match method {
-                Method::Avx512 => x86::walk512(view, walks, out),
+                Method::Avx512 => super::walk512::walk(view, walks, out),
                 _ => x86::walk256(view, walks, out),
             }
         }
@@ -202,19 +200,6 @@ mod x86 {
                 left &= left - 1;
             }
         }
-    }
-
-    #[target_feature(enable = "avx512f,avx512bw,avx512vl,avx2,bmi2,popcnt")]
-    pub(super) fn walk512<const WIDE: bool>(view: &View<'_>, walks: &mut Walks<WIDE>, out: &mut [u32]) {
-        walks.run(view, out, |view, granule, bits| {
-            let at = granule as usize * GRANULE;
-            let Some(line) = view.words.get(at..at + GRANULE) else { return 0 };
-            // SAFETY: the half of the line that is read lies in the slice.
-            let starts = unsafe { _mm256_loadu_si256(line.as_ptr().cast()) };
-            let begun = _mm256_cmple_epu16_mask(starts, _mm256_set1_epi16(bits as i16));
-            let rank = (u32::from(begun) & ((1 << LINE_CELLS) - 1)).count_ones() as usize;
-            view.word(at + LINE_FIRST - 1 + rank)
-        });
     }
 
     #[target_feature(enable = "avx2,bmi2,popcnt")]
