@@ -29,12 +29,13 @@ pub(super) struct Choice {
 /// What eight buckets let pass: for each position, a byte of bucket bits for each byte value.
 pub(super) type Shuffle = [[u8; 256]; POSITIONS];
 
-/// Windows tried for a string: the rarest so many.
+/// Windows tried for a string, the rarest so many, and how often each string is placed.
 const TRIED: usize = 6;
+const ROUNDS: usize = 5;
 /// What a place that passes costs beside a window that occurs, which has to be compared: about 3 cycles to 40.
 const PASS: f32 = 3.;
 const OCCUR: f32 = 40.;
-/// Strings above which windows are moved once only, to bound the time of a build.
+/// Strings above which two windows are tried and each string is placed twice, to bound the time of a build.
 const MANY: usize = 20_000;
 
 /// Chooses window and bucket for every string, among some of the buckets, and adds to `shuffles` what these let pass.
@@ -44,10 +45,11 @@ pub(super) fn arrange(
     frequency: &Frequency,
     shuffles: &mut [Shuffle],
 ) -> Vec<Choice> {
-    let tried: Vec<Vec<(usize, f32)>> = texts.iter().map(|text| rarest(text, frequency)).collect();
+    let (most, rounds) = if texts.len() > MANY { (2, 2) } else { (TRIED, ROUNDS) };
+    let tried: Vec<Vec<(usize, f32)>> = texts.iter().map(|text| rarest(text, most, frequency)).collect();
     let mut buckets = vec![Bucket::empty(); among.len()];
     let mut choices = vec![Choice::default(); texts.len()];
-    for round in 0..if texts.len() > MANY { 2 } else { 5 } {
+    for round in 0..rounds {
         for (at, text) in texts.iter().enumerate() {
             if round > 0 {
                 buckets[choices[at].bucket].take(text, choices[at].at, frequency);
@@ -80,9 +82,9 @@ fn cheapest(text: &Text, tried: &[(usize, f32)], buckets: &[Bucket], frequency: 
     best.1
 }
 
-/// The rarest windows of a string and how probable each is. A window of one byte four times over is only taken if there
+/// The `most` rarest windows of a string and how probable each is. A window of one byte four times over is only taken if there
 /// is no other, since such windows come in runs.
-fn rarest(text: &Text, frequency: &Frequency) -> Vec<(usize, f32)> {
+fn rarest(text: &Text, most: usize, frequency: &Frequency) -> Vec<(usize, f32)> {
     let length = text.bytes.len();
     let size = length.min(WINDOW);
     let mut windows: Vec<(usize, f32)> =
@@ -93,7 +95,7 @@ fn rarest(text: &Text, frequency: &Frequency) -> Vec<(usize, f32)> {
         windows.retain(|&(at, _)| !same(at));
     }
     windows.sort_by(|one, other| one.1.total_cmp(&other.1).then(one.0.cmp(&other.0)));
-    windows.truncate(TRIED);
+    windows.truncate(most);
     windows
 }
 

@@ -176,7 +176,7 @@ impl Plan {
             strings: strings.len(),
             entries: strings.len(),
             // 32 KiB of bits stay in the first cache beside a packet; many more strings need more to tell anything.
-            bitmap_log2: log2(12, 32, 18).max(log2(12, 4, 26)),
+            bitmap_log2: log2(12, 32, 18).max(log2(12, 16, 26)),
             directory_log2: log2(6, 2, 26),
             flags,
             long_groups,
