@@ -11,6 +11,7 @@ mod chains;
 pub mod cisco;
 pub mod classbench;
 mod conditions;
+pub mod entries;
 mod error;
 pub mod iptables;
 mod keys;

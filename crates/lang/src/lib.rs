@@ -3,6 +3,7 @@
 pub mod ast;
 pub mod check;
 pub mod diagnostic;
+pub mod entries;
 pub mod explain;
 pub mod flow;
 pub mod format;

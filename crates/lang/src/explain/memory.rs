@@ -120,4 +120,12 @@ start stage all() { flood }
         fix: "Keep a part of the value or its hash, or use a table.",
         mend: ("ip6", "u64"),
     },
+    Entry {
+        code: "E0529",
+        headline: "An entry that comes from outside does not suit its table.",
+        cause: "Entries of files, packet tests and the control plane are written as in the program, with the keys and values that the table declares.",
+        example: "10.0.0.0/8 => 70000",
+        fix: "Compare it with the declaration of the table; here a port is wanted.",
+        mend: ("", ""),
+    },
 ];

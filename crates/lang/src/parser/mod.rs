@@ -14,7 +14,7 @@ mod statement;
 mod table;
 mod test;
 
-use crate::ast::{File, Name};
+use crate::ast::{Entry, File, Name};
 use crate::diagnostic::Diagnostic;
 use crate::lexer::lex;
 use crate::source::{FileId, Span};
@@ -40,6 +40,32 @@ pub fn parse(file: FileId, text: &str) -> (File, Vec<Diagnostic>) {
     let mut diagnostics = parser.diagnostics;
     diagnostics.sort_by_key(|fault| fault.primary.span.start);
     (tree, diagnostics)
+}
+
+/// Parses entries of a table, one after the other, as they stand behind `entries {`.
+pub fn parse_entries(file: FileId, text: &str) -> (Vec<Entry>, Vec<Diagnostic>) {
+    let (mut tokens, diagnostics) = lex(file, text);
+    tokens.retain(|token| token.kind != TokenKind::Comment);
+    let lexical = diagnostics.len();
+    let mut parser =
+        Parser { text, file, tokens, at: 0, diagnostics, lexical, depth: 0, height: 0, lost: false };
+    let mut entries = Vec::new();
+    while !parser.at_end() {
+        let before = parser.at;
+        match parser.entry() {
+            Ok(entry) => entries.push(entry),
+            Err(Fault) => {
+                parser.advance();
+                while !parser.at_end() && !parser.first_on_line() {
+                    parser.advance();
+                }
+            }
+        }
+        if parser.at == before {
+            parser.advance();
+        }
+    }
+    (entries, parser.diagnostics)
 }
 
 /// A construct could not be read; the diagnostic is already noted.

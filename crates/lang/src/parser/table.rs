@@ -148,7 +148,7 @@ impl Parser<'_> {
         })
     }
 
-    fn entry(&mut self) -> Parsed<Entry> {
+    pub(super) fn entry(&mut self) -> Parsed<Entry> {
         let start = self.span();
         let keys = if self.take(Sign::ParenOpen) {
             self.list(Sign::ParenClose, "behind the parts of a key", |parser| parser.entry_key())?

@@ -1,0 +1,263 @@
+//! Entries of a table as text: what the program's own `entries { … }` would hold, read for a table that is compiled already.
+//!
+//! Files named by `from "…"`, packet tests and the control plane write entries in this form: a key, perhaps `priority n`, and `=> value`;
+//! commas and line breaks between entries as in a program.
+
+use crate::ast::{self, EntryKey, ExprKind};
+use crate::diagnostic::{Diagnostic, Severity};
+use crate::ir::{BytePattern, Column, Entry, Kind, Match, Table, TableKind, prefix_mask};
+use crate::parser::parse_entries;
+use crate::source::{FileId, Span};
+
+/// Reads entries of a table.
+///
+/// # Errors
+/// Everything that is wrong with the text; nothing is kept then.
+pub fn read(text: &str, table: &Table) -> Result<Vec<Entry>, Vec<Diagnostic>> {
+    let (parsed, mut faults) = parse_entries(FileId::default(), text);
+    let mut entries = Vec::with_capacity(parsed.len());
+    for entry in &parsed {
+        match one(entry, table) {
+            Ok(entry) => entries.push(entry),
+            Err(fault) => faults.push(fault),
+        }
+    }
+    if faults.iter().any(|fault| fault.severity == Severity::Error) {
+        faults.sort_by_key(|fault| fault.primary.span.start);
+        return Err(faults);
+    }
+    Ok(entries)
+}
+
+fn wrong(span: Span, headline: String, label: impl Into<String>) -> Diagnostic {
+    Diagnostic::error("E0529", headline, span, label)
+}
+
+fn one(entry: &ast::Entry, table: &Table) -> Result<Entry, Diagnostic> {
+    let wants_priority = table.kind == TableKind::Rules { by_priority: true };
+    let priority = match &entry.priority {
+        Some(priority) if wants_priority => number(priority, 32)? as u32,
+        None if !wants_priority => 0,
+        _ => {
+            let label = if wants_priority { "`priority n` is missing" } else { "this table has no priorities" };
+            return Err(wrong(entry.span, format!("the entry does not suit `{}`", table.name), label));
+        }
+    };
+    Ok(Entry { key: key(entry, table)?, value: value(entry, table)?, priority })
+}
+
+fn key(entry: &ast::Entry, table: &Table) -> Result<Vec<Match>, Diagnostic> {
+    if let TableKind::Patterns(_) = table.kind {
+        let [EntryKey::Bytes { bytes, nocase, offset, depth, span }] = entry.keys.as_slice() else {
+            return Err(wrong(entry.span, format!("`{}` searches for bytes", table.name), "write a text or `hex \"…\"`"));
+        };
+        if bytes.is_empty() {
+            return Err(wrong(*span, "nothing is searched for".to_string(), "there are no bytes"));
+        }
+        let offset = offset.as_ref().map_or(Ok(0), |offset| number(offset, 32))? as u32;
+        let depth = match depth {
+            Some(depth) => Some(number(depth, 32)? as u32),
+            None => None,
+        };
+        return Ok(vec![Match::Bytes(Box::new(BytePattern { bytes: bytes.clone(), nocase: *nocase, offset, depth }))]);
+    }
+    if entry.keys.len() != table.keys.len() {
+        let label = format!("{} parts are wanted", table.keys.len());
+        return Err(wrong(entry.span, format!("this is no key of `{}`", table.name), label));
+    }
+    let mut key = Vec::with_capacity(table.keys.len());
+    for (index, (part, column)) in entry.keys.iter().zip(&table.keys).enumerate() {
+        let matched = match_of(part, column)?;
+        let last = index + 1 == table.keys.len();
+        let allowed = match (table.kind, &matched) {
+            (_, Match::Exact(_)) | (TableKind::Rules { .. }, _) => true,
+            (TableKind::Lpm, Match::Any | Match::Prefix { .. }) => last,
+            _ => false,
+        };
+        if !allowed || !matched.fits(column.width) {
+            let kind = table.kind.name();
+            return Err(wrong(part.span(), format!("this is no key of `{}`", table.name), format!("a table of {kind} cannot hold it")));
+        }
+        key.push(matched);
+    }
+    Ok(key)
+}
+
+fn match_of(part: &EntryKey, column: &Column) -> Result<Match, Diagnostic> {
+    let width = column.width;
+    Ok(match part {
+        EntryKey::Any(_) => Match::Any,
+        EntryKey::Value(value) => match (&value.kind, &column.kind) {
+            (ExprKind::Prefix4(address, length), Kind::Ip4) => prefix(u128::from(*address), *length),
+            (ExprKind::Prefix6(address, length), Kind::Ip6) => prefix(*address, *length),
+            (ExprKind::Binary(ast::BinaryOp::Div, value, length), _) => {
+                prefix(scalar(value, column)?, number(length, 8)? as u8)
+            }
+            _ => Match::Exact(scalar(value, column)?),
+        },
+        EntryKey::Range(low, high) => {
+            let low = scalar(low, column)?;
+            let high = match high {
+                Some(high) => scalar(high, column)?,
+                None => prefix_mask(width, width),
+            };
+            Match::Range { low, high }
+        }
+        EntryKey::Masked(value, mask) => Match::Masked { value: scalar(value, column)?, mask: scalar(mask, column)? },
+        EntryKey::Bytes { span, .. } => {
+            return Err(wrong(*span, "bytes cannot be matched here".to_string(), "a number or address is wanted"));
+        }
+    })
+}
+
+fn prefix(value: u128, length: u8) -> Match {
+    Match::Prefix { value, length }
+}
+
+fn value(entry: &ast::Entry, table: &Table) -> Result<Vec<u128>, Diagnostic> {
+    let columns = &table.values;
+    let Some(value) = &entry.value else {
+        if columns.is_empty() {
+            return Ok(Vec::new());
+        }
+        return Err(wrong(entry.span, format!("an entry of `{}` holds a value", table.name), "`=> …` is missing"));
+    };
+    columns_of(value, table)
+}
+
+/// The value columns that an expression stands for.
+fn columns_of(value: &ast::Expr, table: &Table) -> Result<Vec<u128>, Diagnostic> {
+    let columns = &table.values;
+    if let Some((first, variant)) = columns.first().zip(variant_of(value))
+        && first.name == "variant"
+        && let Kind::Names(names) = &first.kind
+    {
+        let (name, args) = variant;
+        let Some((number, _)) = names.iter().find(|(_, known)| known == name) else {
+            return Err(wrong(value.span, format!("`{}` has no variant `{name}`", table.name), "no such variant"));
+        };
+        let mut numbers = vec![0; columns.len()];
+        numbers[0] = *number;
+        let own: Vec<usize> = (1..columns.len())
+            .filter(|&index| columns[index].name.split_once('.').is_some_and(|(owner, _)| owner == name))
+            .collect();
+        if own.len() != args.len() {
+            return Err(wrong(value.span, format!("`{name}` takes {} values", own.len()), format!("{} given", args.len())));
+        }
+        for (index, arg) in own.into_iter().zip(args) {
+            numbers[index] = scalar(arg, &columns[index])?;
+        }
+        return Ok(numbers);
+    }
+    let parts: Vec<&ast::Expr> = match &value.kind {
+        ExprKind::Tuple(parts) => parts.iter().collect(),
+        _ => vec![value],
+    };
+    if parts.len() != columns.len() {
+        let label = format!("{} parts are wanted", columns.len());
+        return Err(wrong(value.span, format!("this is no value of `{}`", table.name), label));
+    }
+    parts.iter().zip(columns).map(|(part, column)| scalar(part, column)).collect()
+}
+
+/// Reads one value of a table, as behind `=>`.
+///
+/// # Errors
+/// What is wrong with it.
+pub fn read_value(text: &str, table: &Table) -> Result<Vec<u128>, Vec<Diagnostic>> {
+    let (parsed, faults) = parse_entries(FileId::default(), &format!("_ => {text}"));
+    match (parsed.as_slice(), faults.is_empty()) {
+        ([entry], true) => value(entry, table).map_err(|fault| vec![fault]),
+        _ if faults.is_empty() => Err(vec![wrong(Span::default(), "this is no value".to_string(), "one is wanted")]),
+        _ => Err(faults),
+    }
+}
+
+fn variant_of(value: &ast::Expr) -> Option<(&String, &[ast::Expr])> {
+    match &value.kind {
+        ExprKind::Word(name) => Some((name, &[])),
+        ExprKind::Call(name, args) => Some((&name.text, args)),
+        _ => None,
+    }
+}
+
+fn number(expr: &ast::Expr, width: u8) -> Result<u128, Diagnostic> {
+    match &expr.kind {
+        ExprKind::Int(number) if *number <= prefix_mask(width, width) => Ok(*number),
+        ExprKind::Int(_) => Err(wrong(expr.span, format!("this has more than {width} bits"), "too large")),
+        _ => Err(wrong(expr.span, "a number is wanted".to_string(), "this is none")),
+    }
+}
+
+/// A single value of a column.
+fn scalar(expr: &ast::Expr, column: &Column) -> Result<u128, Diagnostic> {
+    match (&expr.kind, &column.kind) {
+        (ExprKind::Ip4(address), Kind::Ip4) => Ok(u128::from(*address)),
+        (ExprKind::Ip6(address), Kind::Ip6) => Ok(*address),
+        (ExprKind::Mac(address), Kind::Mac) => Ok(u128::from(*address)),
+        (ExprKind::Bool(truth), Kind::Bool) => Ok(u128::from(*truth)),
+        (ExprKind::Duration(time), Kind::Time) => Ok(u128::from(*time)),
+        (ExprKind::Word(name), Kind::Names(names)) => member(name, names, expr.span),
+        (ExprKind::Field(_, name), Kind::Names(names)) => member(&name.text, names, expr.span),
+        (ExprKind::Int(_), Kind::Uint | Kind::Port | Kind::Time | Kind::Names(_)) => number(expr, column.width),
+        (_, kind) => {
+            let wanted = match kind {
+                Kind::Uint => "a number",
+                Kind::Bool => "`true` or `false`",
+                Kind::Ip4 => "an IPv4 address",
+                Kind::Ip6 => "an IPv6 address",
+                Kind::Mac => "a MAC address",
+                Kind::Port => "the number of a port",
+                Kind::Time => "a time such as `5s`",
+                Kind::Names(_) => "one of the names of its type",
+            };
+            Err(wrong(expr.span, format!("{wanted} is wanted here"), "this is something else"))
+        }
+    }
+}
+
+fn member(name: &str, names: &[(u128, String)], span: Span) -> Result<u128, Diagnostic> {
+    let found = names.iter().find(|(_, known)| known == name).map(|(number, _)| *number);
+    found.ok_or_else(|| wrong(span, format!("there is no `{name}` here"), "no member has this name"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::pipeline::{Options, compile};
+
+    fn table(text: &str) -> Table {
+        let text = format!("{text}\nstart stage all() {{ flood }}\n");
+        let mut program = compile("t.rav", &text, &|_| None, &Options::default()).program.expect("compiles");
+        program.tables.remove(0)
+    }
+
+    #[test]
+    fn entries_of_a_file_are_those_of_the_program() {
+        let declared = "table acl: rules(src: ip4, to: u16) -> { permit, via(out: port, mark: u8) } { capacity 9 entries { X } }";
+        let entries = "(10.0.0.0/8, 80..89) => permit\n(_, 1024..) => via(3, 7), (10.1.2.3, 0x02 mask 0x12) => via(1, 0)";
+        let there = table(&declared.replace('X', entries));
+        assert_eq!(read(entries, &there).expect("reads"), there.entries);
+        let declared = "table sigs: patterns(bytes) -> u16 { capacity 9 entries { X } }";
+        let entries = "\"cmd.exe\" nocase offset 3 depth 20 => 5\nhex \"90 90\" => 6";
+        let there = table(&declared.replace('X', entries));
+        assert_eq!(read(entries, &there).expect("reads"), there.entries);
+    }
+
+    #[test]
+    fn every_fault_is_told_with_its_place_and_nothing_is_kept() {
+        let there = table("table routes: lpm(ip4) -> port { capacity 9 }");
+        let faults = read("10.0.0.0/8 => 1\n10.0.0.0 => true\n_ => 70000\n(1, 2) => 3\n1..2 => 4\n", &there).expect_err("faulty");
+        let starts: Vec<u32> = faults.iter().map(|fault| fault.primary.span.start).collect();
+        assert_eq!(starts, [28, 38, 44, 56]);
+        assert!(read("10.0.0.0/8 =>", &there).is_err());
+    }
+
+    #[test]
+    fn a_value_alone_is_read() {
+        let there = table("table acl: rules(ip4) -> { permit, via(out: port) } { capacity 9 default => permit }");
+        assert_eq!(read_value("via(9)", &there).expect("reads"), [1, 9]);
+        assert!(read_value("9", &there).is_err());
+        assert!(read_value("permit permit", &there).is_err());
+    }
+}
