@@ -9,7 +9,7 @@ use lang::ir::Program;
 use lang::pipeline::{Compiled, Decode, Options};
 use lang::source::Sources;
 use std::fs;
-use std::io::ErrorKind;
+use std::io::{ErrorKind, Read};
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
@@ -49,7 +49,40 @@ pub(crate) fn read(path: &Path) -> Result<String, Failure> {
 /// Compiles the program at `path`; modules are looked for beside it.
 pub(crate) fn compile(path: &Path, decode: DecodeChoice) -> Result<Compiled, Failure> {
     let text = read(path)?;
-    Ok(compile_text(&path.display().to_string(), &text, path.parent(), decode))
+    let mut compiled = compile_text(&path.display().to_string(), &text, path.parent(), decode);
+    fill(compiled.program.as_mut(), path)?;
+    Ok(compiled)
+}
+
+/// Adds the entries of the files that tables are filled from, which lie beside the program at `path`.
+fn fill(program: Option<&mut Program>, path: &Path) -> Result<(), Failure> {
+    for table in program.into_iter().flat_map(|program| &mut program.tables) {
+        let Some(file) = &table.file else { continue };
+        let source = path.parent().unwrap_or(Path::new("")).join(&file.path);
+        let name = source.display();
+        let cannot = |error: std::io::Error| {
+            Failure::Usage(format!(
+                "cannot read {name}, which table `{}` is filled from: {error}",
+                table.name
+            ))
+        };
+        let mut bytes = Vec::new();
+        ports::capture_in::open(&name.to_string())
+            .map_err(cannot)?
+            .read_to_end(&mut bytes)
+            .map_err(cannot)?;
+        let entries = import::entries::read(&bytes, &file.format, table)
+            .map_err(|error| Failure::Finding(format!("{name}: {error}; nothing is loaded")))?;
+        let (all, room) = (table.entries.len() + entries.len(), table.capacity);
+        if all > room as usize {
+            let table = &table.name;
+            return Err(Failure::Finding(format!(
+                "{name}: table `{table}` would hold {all} entries and has room for {room}: raise its capacity"
+            )));
+        }
+        table.entries.extend(entries);
+    }
+    Ok(())
 }
 
 /// Compiles a text; modules are looked for in `directory`.
@@ -72,7 +105,8 @@ pub(crate) fn compile_text(
 pub(crate) fn ready(path: &Path, decode: DecodeChoice, json: bool) -> Result<Ready, Failure> {
     let text = read(path)?;
     let begin = Instant::now();
-    let compiled = compile_text(&path.display().to_string(), &text, path.parent(), decode);
+    let mut compiled = compile_text(&path.display().to_string(), &text, path.parent(), decode);
+    fill(compiled.program.as_mut(), path)?;
     accepted(path.display().to_string(), compiled, begin.elapsed(), json)
 }
 
@@ -112,10 +146,12 @@ pub(crate) fn traceable(path: &Path, json: bool) -> Result<(Ready, bool), Failur
     let text = read(path)?;
     let begin = Instant::now();
     let mut compiled = compile_text(&path.display().to_string(), &text, path.parent(), DecodeChoice::Lazy);
-    let Some(program) = compiled.refused.take() else {
+    let Some(mut program) = compiled.refused.take() else {
+        fill(compiled.program.as_mut(), path)?;
         return accepted(path.display().to_string(), compiled, begin.elapsed(), json)
             .map(|ready| (ready, false));
     };
+    fill(Some(&mut program), path)?;
     render::diagnostic::to_stderr(&compiled.sources, &compiled.diagnostics, DiagnosticFormat::Short);
     let name = path.display().to_string();
     Ok((Ready { name, sources: compiled.sources, program, compile: begin.elapsed() }, true))

@@ -29,9 +29,10 @@ pub fn read(bytes: &[u8], format: &str, table: &Table) -> Result<Vec<Entry>, Imp
             let sid = |pattern: &tables::patterns::Pattern| {
                 set.rules.get(pattern.value as usize).map_or(0, |rule| u128::from(rule.sid))
             };
-            let lines = set.contents.iter().map(|content| {
-                set.rules.get(content.rule as usize).map_or(0, |rule| rule.line)
-            });
+            let lines = set
+                .contents
+                .iter()
+                .map(|content| set.rules.get(content.rule as usize).map_or(0, |rule| rule.line));
             patterns_of(&set.patterns(), sid, lines, table)
         }
         "literals" => {
@@ -74,7 +75,14 @@ fn routes_of(routes: &routes::Routes, table: &Table) -> Result<Vec<Entry>, Impor
         return Err(unsuited(1, format!("{what}, which is no table of `lpm` over such addresses")));
     }
     let [column] = table.values.as_slice() else {
-        return Err(unsuited(1, format!("a route has one next hop, and an entry of `{}` has {} values", table.name, table.values.len())));
+        return Err(unsuited(
+            1,
+            format!(
+                "a route has one next hop, and an entry of `{}` has {} values",
+                table.name,
+                table.values.len()
+            ),
+        ));
     };
     let mut hops = Vec::with_capacity(routes.next_hops.len());
     for (index, hop) in routes.next_hops.iter().enumerate() {
@@ -119,11 +127,13 @@ fn rules_of(rules: &RuleSet, table: &Table) -> Result<Vec<Entry>, ImportError> {
     let mut places = Vec::with_capacity(table.keys.len());
     for (index, column) in table.keys.iter().enumerate() {
         let place = if column.name.is_empty() { Some(index) } else { rules.column(&column.name) };
-        let place = place.filter(|&place| rules.columns.get(place).is_some_and(|held| held.width == column.width));
+        let place =
+            place.filter(|&place| rules.columns.get(place).is_some_and(|held| held.width == column.width));
         let Some(place) = place else {
             let held: Vec<String> =
                 rules.columns.iter().map(|held| format!("{} ({} bits)", held.name, held.width)).collect();
-            let what = format!("the file has no column for part {} of the key of `{}`", index + 1, table.name);
+            let what =
+                format!("the file has no column for part {} of the key of `{}`", index + 1, table.name);
             return Err(unsuited(1, format!("{what}; it has {}", held.join(", "))));
         };
         places.push(place);
@@ -156,7 +166,12 @@ fn field_match(field: &Field) -> Match {
 }
 
 /// What an entry made of a rule holds: nothing, whether the packet may pass, a variant `permit` or `deny`, or the rule's number from 0.
-fn rule_value(number: usize, allow: Option<bool>, line: u32, table: &Table) -> Result<Vec<u128>, ImportError> {
+fn rule_value(
+    number: usize,
+    allow: Option<bool>,
+    line: u32,
+    table: &Table,
+) -> Result<Vec<u128>, ImportError> {
     let Some(first) = table.values.first() else { return Ok(Vec::new()) };
     let decided = || allow.ok_or_else(|| unsuited(line, "the line does not say whether a packet may pass"));
     let mut value = vec![0; table.values.len()];
@@ -209,7 +224,8 @@ mod tests {
 
     fn table(text: &str) -> Table {
         let text = format!("{text}\nstart stage all() {{ flood }}\n");
-        let compiled = lang::pipeline::compile("t.rav", &text, &|_| None, &lang::pipeline::Options::default());
+        let compiled =
+            lang::pipeline::compile("t.rav", &text, &|_| None, &lang::pipeline::Options::default());
         compiled.program.expect("compiles").tables.remove(0)
     }
 
@@ -220,9 +236,13 @@ mod tests {
         let entries = read(text, "routes", &by_address).expect("reads");
         assert_eq!(entries[1].key, [Match::Prefix { value: 10 << 24, length: 8 }]);
         assert_eq!(entries[1].value, [0x0aff_0002]);
-        assert_eq!((&entries[0].key[..], &entries[2].key[..]), (&[Match::Any][..], &[Match::Exact(0x0a01_0203)][..]));
+        assert_eq!(
+            (&entries[0].key[..], &entries[2].key[..]),
+            (&[Match::Any][..], &[Match::Exact(0x0a01_0203)][..])
+        );
         let by_number = table("table r: lpm(ip4) -> u1 { capacity 9 }");
-        let values: Vec<u128> = read(text, "routes", &by_number).expect("reads").iter().map(|entry| entry.value[0]).collect();
+        let values: Vec<u128> =
+            read(text, "routes", &by_number).expect("reads").iter().map(|entry| entry.value[0]).collect();
         assert_eq!(values, [0, 1, 0]);
         let six = table("table r: lpm(ip6) -> u8 { capacity 9 }");
         assert!(read(text, "routes", &six).is_err());
@@ -231,7 +251,8 @@ mod tests {
     #[test]
     fn rules_find_their_columns_by_name_and_refuse_what_has_no_column() {
         let text = b"@10.0.0.0/8\t0.0.0.0/0\t0 : 65535\t80 : 80\t0x06/0xFF\n@0.0.0.0/0\t0.0.0.0/0\t5 : 9\t0 : 65535\t0x00/0x00\n";
-        let whole = table("table a: rules(dport: u16, src: ip4, sport: u16, proto: u8) -> u16 { capacity 9 }");
+        let whole =
+            table("table a: rules(dport: u16, src: ip4, sport: u16, proto: u8) -> u16 { capacity 9 }");
         let entries = read(text, "classbench", &whole).expect("reads");
         assert_eq!(entries[0].key[0], Match::Exact(80));
         assert_eq!(entries[1].key[2], Match::Range { low: 5, high: 9 });
@@ -239,7 +260,9 @@ mod tests {
         let part = table("table a: rules(src: ip4, dport: u16, proto: u8) -> u16 { capacity 9 }");
         let fault = read(text, "classbench", &part).expect_err("sport is asked for");
         assert_eq!(fault.line, 2, "{fault}");
-        let passes = table("table a: rules(src: ip4, dst: ip4, sport: u16, dport: u16, proto: u8) -> bool { capacity 9 }");
+        let passes = table(
+            "table a: rules(src: ip4, dst: ip4, sport: u16, dport: u16, proto: u8) -> bool { capacity 9 }",
+        );
         assert!(read(text, "classbench", &passes).is_err(), "ClassBench does not say what passes");
     }
 

@@ -39,7 +39,8 @@ fn one(entry: &ast::Entry, table: &Table) -> Result<Entry, Diagnostic> {
         Some(priority) if wants_priority => number(priority, 32)? as u32,
         None if !wants_priority => 0,
         _ => {
-            let label = if wants_priority { "`priority n` is missing" } else { "this table has no priorities" };
+            let label =
+                if wants_priority { "`priority n` is missing" } else { "this table has no priorities" };
             return Err(wrong(entry.span, format!("the entry does not suit `{}`", table.name), label));
         }
     };
@@ -49,7 +50,11 @@ fn one(entry: &ast::Entry, table: &Table) -> Result<Entry, Diagnostic> {
 fn key(entry: &ast::Entry, table: &Table) -> Result<Vec<Match>, Diagnostic> {
     if let TableKind::Patterns(_) = table.kind {
         let [EntryKey::Bytes { bytes, nocase, offset, depth, span }] = entry.keys.as_slice() else {
-            return Err(wrong(entry.span, format!("`{}` searches for bytes", table.name), "write a text or `hex \"…\"`"));
+            return Err(wrong(
+                entry.span,
+                format!("`{}` searches for bytes", table.name),
+                "write a text or `hex \"…\"`",
+            ));
         };
         if bytes.is_empty() {
             return Err(wrong(*span, "nothing is searched for".to_string(), "there are no bytes"));
@@ -59,7 +64,12 @@ fn key(entry: &ast::Entry, table: &Table) -> Result<Vec<Match>, Diagnostic> {
             Some(depth) => Some(number(depth, 32)? as u32),
             None => None,
         };
-        return Ok(vec![Match::Bytes(Box::new(BytePattern { bytes: bytes.clone(), nocase: *nocase, offset, depth }))]);
+        return Ok(vec![Match::Bytes(Box::new(BytePattern {
+            bytes: bytes.clone(),
+            nocase: *nocase,
+            offset,
+            depth,
+        }))]);
     }
     if entry.keys.len() != table.keys.len() {
         let label = format!("{} parts are wanted", table.keys.len());
@@ -76,7 +86,11 @@ fn key(entry: &ast::Entry, table: &Table) -> Result<Vec<Match>, Diagnostic> {
         };
         if !allowed || !matched.fits(column.width) {
             let kind = table.kind.name();
-            return Err(wrong(part.span(), format!("this is no key of `{}`", table.name), format!("a table of {kind} cannot hold it")));
+            return Err(wrong(
+                part.span(),
+                format!("this is no key of `{}`", table.name),
+                format!("a table of {kind} cannot hold it"),
+            ));
         }
         key.push(matched);
     }
@@ -103,9 +117,15 @@ fn match_of(part: &EntryKey, column: &Column) -> Result<Match, Diagnostic> {
             };
             Match::Range { low, high }
         }
-        EntryKey::Masked(value, mask) => Match::Masked { value: scalar(value, column)?, mask: scalar(mask, column)? },
+        EntryKey::Masked(value, mask) => {
+            Match::Masked { value: scalar(value, column)?, mask: scalar(mask, column)? }
+        }
         EntryKey::Bytes { span, .. } => {
-            return Err(wrong(*span, "bytes cannot be matched here".to_string(), "a number or address is wanted"));
+            return Err(wrong(
+                *span,
+                "bytes cannot be matched here".to_string(),
+                "a number or address is wanted",
+            ));
         }
     })
 }
@@ -120,7 +140,11 @@ fn value(entry: &ast::Entry, table: &Table) -> Result<Vec<u128>, Diagnostic> {
         if columns.is_empty() {
             return Ok(Vec::new());
         }
-        return Err(wrong(entry.span, format!("an entry of `{}` holds a value", table.name), "`=> …` is missing"));
+        return Err(wrong(
+            entry.span,
+            format!("an entry of `{}` holds a value", table.name),
+            "`=> …` is missing",
+        ));
     };
     columns_of(value, table)
 }
@@ -134,7 +158,11 @@ fn columns_of(value: &ast::Expr, table: &Table) -> Result<Vec<u128>, Diagnostic>
     {
         let (name, args) = variant;
         let Some((number, _)) = names.iter().find(|(_, known)| known == name) else {
-            return Err(wrong(value.span, format!("`{}` has no variant `{name}`", table.name), "no such variant"));
+            return Err(wrong(
+                value.span,
+                format!("`{}` has no variant `{name}`", table.name),
+                "no such variant",
+            ));
         };
         let mut numbers = vec![0; columns.len()];
         numbers[0] = *number;
@@ -142,7 +170,11 @@ fn columns_of(value: &ast::Expr, table: &Table) -> Result<Vec<u128>, Diagnostic>
             .filter(|&index| columns[index].name.split_once('.').is_some_and(|(owner, _)| owner == name))
             .collect();
         if own.len() != args.len() {
-            return Err(wrong(value.span, format!("`{name}` takes {} values", own.len()), format!("{} given", args.len())));
+            return Err(wrong(
+                value.span,
+                format!("`{name}` takes {} values", own.len()),
+                format!("{} given", args.len()),
+            ));
         }
         for (index, arg) in own.into_iter().zip(args) {
             numbers[index] = scalar(arg, &columns[index])?;
@@ -168,7 +200,9 @@ pub fn read_value(text: &str, table: &Table) -> Result<Vec<u128>, Vec<Diagnostic
     let (parsed, faults) = parse_entries(FileId::default(), &format!("_ => {text}"));
     match (parsed.as_slice(), faults.is_empty()) {
         ([entry], true) => value(entry, table).map_err(|fault| vec![fault]),
-        _ if faults.is_empty() => Err(vec![wrong(Span::default(), "this is no value".to_string(), "one is wanted")]),
+        _ if faults.is_empty() => {
+            Err(vec![wrong(Span::default(), "this is no value".to_string(), "one is wanted")])
+        }
         _ => Err(faults),
     }
 }
@@ -199,7 +233,9 @@ fn scalar(expr: &ast::Expr, column: &Column) -> Result<u128, Diagnostic> {
         (ExprKind::Duration(time), Kind::Time) => Ok(u128::from(*time)),
         (ExprKind::Word(name), Kind::Names(names)) => member(name, names, expr.span),
         (ExprKind::Field(_, name), Kind::Names(names)) => member(&name.text, names, expr.span),
-        (ExprKind::Int(_), Kind::Uint | Kind::Port | Kind::Time | Kind::Names(_)) => number(expr, column.width),
+        (ExprKind::Int(_), Kind::Uint | Kind::Port | Kind::Time | Kind::Names(_)) => {
+            number(expr, column.width)
+        }
         (_, kind) => {
             let wanted = match kind {
                 Kind::Uint => "a number",
@@ -247,7 +283,8 @@ mod tests {
     #[test]
     fn every_fault_is_told_with_its_place_and_nothing_is_kept() {
         let there = table("table routes: lpm(ip4) -> port { capacity 9 }");
-        let faults = read("10.0.0.0/8 => 1\n10.0.0.0 => true\n_ => 70000\n(1, 2) => 3\n1..2 => 4\n", &there).expect_err("faulty");
+        let faults = read("10.0.0.0/8 => 1\n10.0.0.0 => true\n_ => 70000\n(1, 2) => 3\n1..2 => 4\n", &there)
+            .expect_err("faulty");
         let starts: Vec<u32> = faults.iter().map(|fault| fault.primary.span.start).collect();
         assert_eq!(starts, [28, 38, 44, 56]);
         assert!(read("10.0.0.0/8 =>", &there).is_err());
@@ -255,7 +292,8 @@ mod tests {
 
     #[test]
     fn a_value_alone_is_read() {
-        let there = table("table acl: rules(ip4) -> { permit, via(out: port) } { capacity 9 default => permit }");
+        let there =
+            table("table acl: rules(ip4) -> { permit, via(out: port) } { capacity 9 default => permit }");
         assert_eq!(read_value("via(9)", &there).expect("reads"), [1, 9]);
         assert!(read_value("9", &there).is_err());
         assert!(read_value("permit permit", &there).is_err());
