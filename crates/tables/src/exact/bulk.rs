@@ -87,8 +87,9 @@ impl<const K: usize> HashTable<K> {
     pub fn find_bulk(&mut self, keys: &[u64], now: u64, missing: u64, values: &mut [u64]) {
         let words = self.current.slots.key_words();
         let mut sights = Sights { slots: [ABSENT; GROUP] };
-        let (now, marks) = (self.advance(now), self.marks);
+        let marks = self.marks;
         for (keys, values) in keys.chunks(words * GROUP).zip(values.chunks_mut(GROUP)) {
+            let now = self.advance(now);
             self.current.sight(keys, &mut sights);
             let is_settled = self.older.is_empty();
             for ((key, sight), value) in keys.chunks_exact(words).zip(&sights.slots).zip(values) {

@@ -296,6 +296,18 @@ fn larger_tables_agree_too() {
 }
 
 #[test]
+fn a_bulk_find_of_nothing_lets_no_time_pass() {
+    let mut table = Table::new(spec(1, None, Some(10), Evict::Lru)).expect("a valid spec");
+    table.find_bulk(&[], 50, 0, &mut [0]);
+    table.find_bulk(&[1], 50, 0, &mut []);
+    assert_eq!(table.learn(&[1], &[1], 0), Learned::New);
+    assert_eq!(table.next_deadline(), 10);
+    table.find_bulk(&[1], 50, 0, &mut [0]);
+    assert_eq!(table.learn(&[1], &[1], 0), Learned::Confirmed);
+    assert_eq!(table.entries()[0].deadline, Some(60));
+}
+
+#[test]
 fn a_table_in_use_grows_and_shrinks_a_few_entries_at_a_time() {
     let spec = ExactSpec { value_words: 1, ..spec(20_000, Some(1 << 40), Some(1 << 41), Evict::Lru) };
     let mut table = Table::new(spec).expect("a valid spec");
