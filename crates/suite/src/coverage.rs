@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 /// Every construct that the program generator knows; a long enough run must see each of them.
-pub const CONSTRUCTS: [&str; 85] = [
+pub const CONSTRUCTS: [&str; 92] = [
     "layout",
     "sub-byte field",
     "wide field",
@@ -89,6 +89,13 @@ pub const CONSTRUCTS: [&str; 85] = [
     "if expression",
     "match expression",
     "comparison",
+    "checksum",
+    "checksum over payload",
+    "checksum over pseudo",
+    "pseudo",
+    "no checksum",
+    "valid",
+    "take",
 ];
 
 /// How often each construct occurred.

@@ -79,6 +79,14 @@ impl Writer {
                 format!("(({a}) {op} ({b}))")
             }
             3 => self.range(scope, inner),
+            4 if scope.packet => {
+                let own = self.checksums(scope, |covers| covers.starts_with("header"));
+                if own.is_empty() {
+                    return self.range(scope, inner);
+                }
+                self.saw("valid");
+                format!("valid({})", self.random.pick(&own))
+            }
             _ => {
                 self.saw("comparison");
                 let ty = Type::any(&mut self.random);

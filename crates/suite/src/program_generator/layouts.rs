@@ -10,11 +10,12 @@ impl Writer {
     /// Declares a layout; `others` is how many there will be.
     pub(super) fn layout(&mut self, index: usize, others: usize) {
         self.saw("layout");
-        let mut layout = Layout { name: format!("l{index}"), fields: Vec::new() };
+        let mut layout = Layout { name: format!("l{index}"), fields: Vec::new(), pseudo: None };
         // With a condition on `next`, whatever is decoded behind the header needs it to be certain.
         let conditional = self.random.one_in(6);
         let certain = conditional.then_some((0, 150));
         self.field(&mut layout, FieldKind::Scalar(Type::Uint(8), false), certain, None);
+        self.checksum(&mut layout);
         let runs = self.random.between(1, 3);
         for run in 0..runs {
             self.run(&mut layout);
@@ -24,6 +25,35 @@ impl Writer {
         }
         self.write_layout(&layout, others, conditional);
         self.layouts.push(layout);
+    }
+
+    /// In some layouts a checksum, and a field that a pseudo header may be made of.
+    fn checksum(&mut self, layout: &mut Layout) {
+        if self.random.one_in(3) {
+            self.field(layout, FieldKind::Scalar(Type::Uint(8), false), None, None);
+            let covers = *self.random.pick(&[
+                "header",
+                "header",
+                "header unless 0",
+                "(header + payload)",
+                "(pseudo + header + payload)",
+                "(pseudo + header + payload) unless 0",
+            ]);
+            self.saw(match covers {
+                "header" | "header unless 0" => "checksum",
+                "(header + payload)" => "checksum over payload",
+                _ => "checksum over pseudo",
+            });
+            self.field(layout, FieldKind::Scalar(Type::Uint(16), false), None, None);
+            if let Some(field) = layout.fields.last_mut() {
+                field.covers = Some(covers);
+            }
+        }
+        if self.random.one_in(3) {
+            layout.pseudo = Some(layout.fields.len());
+            let ty = self.random.pick(&[Type::Ip4, Type::Ip6, Type::Uint(16), Type::Uint(48)]).clone();
+            self.field(layout, FieldKind::Scalar(ty, false), None, None);
+        }
     }
 
     /// Fields that fill whole bytes.
@@ -140,14 +170,17 @@ impl Writer {
         when: Option<(usize, u128)>,
     ) {
         let name = format!("f{}", layout.fields.len());
-        layout.fields.push(Field { name, kind, constraint, when, shapes: false });
+        layout.fields.push(Field { name, kind, constraint, when, shapes: false, covers: None });
     }
 
     fn write_layout(&mut self, layout: &Layout, others: usize, conditional: bool) {
         self.open(&format!("layout {} {{", layout.name));
         for field in &layout.fields {
             let mut text = match &field.kind {
-                FieldKind::Scalar(ty, _) => format!("{}: {}", field.name, ty.text()),
+                FieldKind::Scalar(ty, _) => match field.covers {
+                    Some(covers) => format!("{}: inet16 over {covers}", field.name),
+                    None => format!("{}: {}", field.name, ty.text()),
+                },
                 FieldKind::Flags(names) => {
                     format!("{}: u{} {{ {} }}", field.name, names.len(), names.join(", "))
                 }
@@ -165,18 +198,18 @@ impl Writer {
                 None => {}
             }
             if matches!(field.kind, FieldKind::Scalar(_, true)) {
-                text += if self.random.one_in(2) {
-                    " length of (header + payload)"
-                } else {
-                    " length of (header)"
-                };
+                text += *self.random.pick(&[
+                    " length of (header + payload)",
+                    " length of (header)",
+                    " length of (payload)",
+                ]);
             }
             if let Some((on, over)) = field.when {
                 text += &format!(" when f{on} > {over}");
             }
             self.line(&text);
         }
-        if !conditional && !self.random.one_in(4) {
+        if !conditional && layout.pseudo.is_none() && !self.random.one_in(4) {
             return self.close("}");
         }
         self.saw("next");
@@ -186,7 +219,22 @@ impl Writer {
         } else {
             ""
         };
-        let target = self.random.below(others as u64);
-        self.close(&format!("}} next f0{condition} {{ 77 | 78 => l{target} }}"));
+        let (first, second) = (self.random.below(others as u64), self.random.below(others as u64));
+        // Packets announce by 1, 2, … which of a decoder's targets comes next.
+        let next = format!("next f0{condition} {{ 1 | 78 => l{first} 2 => l{second} }}");
+        let pseudo = match layout.pseudo {
+            None => String::new(),
+            Some(field) => {
+                self.saw("pseudo");
+                let rest = *self.random.pick(&[
+                    "",
+                    " + kind of payload",
+                    " + length of payload",
+                    " + kind of payload + length of payload",
+                ]);
+                format!(" pseudo (f{field}{rest})")
+            }
+        };
+        self.close(&format!("}} {next}{pseudo}"));
     }
 }

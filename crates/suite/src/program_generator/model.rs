@@ -88,6 +88,8 @@ pub struct Layout {
     pub name: String,
     /// Its fields; the first is eight bits wide and selects what follows.
     pub fields: Vec<Field>,
+    /// The field that a pseudo header is made of.
+    pub pseudo: Option<usize>,
 }
 
 /// A field of a layout.
@@ -103,6 +105,8 @@ pub struct Field {
     pub when: Option<(usize, u128)>,
     /// Sizes or conditions depend on it.
     pub shapes: bool,
+    /// What the checksum in it covers, as programs write it.
+    pub covers: Option<&'static str>,
 }
 
 /// What a field is.

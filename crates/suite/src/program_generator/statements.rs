@@ -71,9 +71,7 @@ impl Writer {
         let mut fields = Vec::new();
         for (header, layout) in &scope.headers {
             for field in &self.layouts[*layout].fields {
-                let free = !field.shapes
-                    && field.constraint.is_none()
-                    && !matches!(field.kind, FieldKind::Scalar(_, true));
+                let free = !field.shapes && field.constraint.is_none() && field.covers.is_none();
                 if let (Some(ty), true) = (field.plain(), free) {
                     fields.push((format!("{header}.{}", field.name), ty));
                 }
@@ -86,6 +84,25 @@ impl Writer {
         let (name, ty) = self.random.pick(&fields).clone();
         let value = self.value(scope, &ty);
         self.line(&format!("set {name} = {value}"));
+        if self.random.one_in(8) {
+            let absent = self.checksums(scope, |covers| covers.ends_with('0'));
+            if !absent.is_empty() {
+                self.saw("no checksum");
+                let name = self.random.pick(&absent).clone();
+                self.line(&format!("set {name} = 0"));
+            }
+        }
+    }
+
+    /// Checksums of the headers that are known, of which this holds.
+    pub(super) fn checksums(&self, scope: &Scope, which: impl Fn(&str) -> bool) -> Vec<String> {
+        let mut found = Vec::new();
+        for (header, layout) in &scope.headers {
+            let fields = self.layouts[*layout].fields.iter();
+            let checksums = fields.filter(|field| field.covers.is_some_and(&which));
+            found.extend(checksums.map(|field| format!("{header}.{}", field.name)));
+        }
+        found
     }
 
     fn branch(&mut self, scope: &Scope, depth: u32) {
@@ -239,7 +256,19 @@ impl Writer {
         }
         if scope.packet && self.random.one_in(2) {
             self.saw("emit payload");
-            parts.push("payload".to_string());
+            let mut tail = match self.random.below(4) {
+                0 => "packet".to_string(),
+                1 if !scope.headers.is_empty() => {
+                    format!("from {}", self.random.pick(&scope.headers).0)
+                }
+                _ => "payload".to_string(),
+            };
+            if self.random.one_in(3) {
+                self.saw("take");
+                let most = self.expression(scope, &Type::Uint(32), 0, true);
+                tail = format!("{tail} take ({most} & 63)");
+            }
+            parts.push(tail);
         }
         let port = self.port(scope);
         self.line(&format!("emit {} to {port}", parts.join(" / ")));
