@@ -1,5 +1,9 @@
 //! The command line: commands, options, their help and examples.
 
+pub(crate) mod export;
+pub(crate) mod generate;
+pub(crate) mod table;
+
 use clap::{Args, Parser, Subcommand, ValueEnum};
 use std::path::PathBuf;
 
@@ -43,8 +47,12 @@ pub(crate) enum Command {
     Trace(TraceArguments),
     /// Explain an error code
     Explain(ExplainArguments),
-    /// Make a capture of invented traffic
+    /// Make a capture of invented traffic, or what tables are filled with
     Generate(GenerateArguments),
+    /// Fill a table from a file and answer a file of queries
+    Table(table::TableArguments),
+    /// Write the rules of a program or of a file as nftables
+    Export(export::ExportArguments),
     /// Measure programs, decoding and single operations, and report it
     Lab(LabArguments),
     /// Run the firewall over the capture that ships with Ravelin
@@ -298,13 +306,20 @@ pub(crate) struct ExplainArguments {
 
 /// `ravelin generate`
 #[derive(Debug, Args)]
-#[command(after_help = "Examples:
+#[command(
+    args_conflicts_with_subcommands = true,
+    after_help = "Examples:
   ravelin generate --preset demo -o demo.pcapng
   ravelin generate --packets 1000000 --flows 5000 --mean-bytes 300 --zipf 1.1 --seed 7 -o big.pcapng
   ravelin generate --preset sample1 | ravelin run programs/firewall.rav --in -
+  ravelin generate routes --count 900000 -o rib.txt
 
-The same options always make the same capture, byte for byte.")]
+The same options always make the same capture, byte for byte."
+)]
 pub(crate) struct GenerateArguments {
+    /// What else to make than a capture
+    #[command(subcommand)]
+    pub(crate) kind: Option<generate::GenerateKind>,
     /// Start from this shape of traffic; the other options change it
     #[arg(long, value_enum, default_value_t)]
     pub(crate) preset: PresetChoice,

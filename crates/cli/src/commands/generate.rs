@@ -16,6 +16,9 @@ const SEED: u64 = 1;
 
 /// Runs the command.
 pub(crate) fn run(arguments: &GenerateArguments, json: bool) -> Result<(), Failure> {
+    if let Some(kind) = &arguments.kind {
+        return super::generate_table::run(kind, json);
+    }
     let to_standard_output = arguments.output == "-";
     if to_standard_output && json {
         return Err(Failure::Usage("--json and the capture both want standard output; add `-o FILE`".into()));

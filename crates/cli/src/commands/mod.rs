@@ -4,11 +4,14 @@ mod check;
 mod compile;
 mod demo;
 mod explain;
+mod export;
 mod fix;
 mod fmt;
 mod generate;
+mod generate_table;
 mod lab;
 mod run;
+mod table;
 mod test;
 mod trace;
 
@@ -27,6 +30,8 @@ pub(crate) fn run(line: &CommandLine) -> Result<(), Failure> {
         Command::Trace(arguments) => trace::run(arguments, line.json),
         Command::Explain(arguments) => explain::run(arguments, line.json),
         Command::Generate(arguments) => generate::run(arguments, line.json),
+        Command::Table(arguments) => table::run(arguments, line.json),
+        Command::Export(arguments) => export::run(arguments, line.json),
         Command::Lab(arguments) => lab::run(arguments, line.json),
         Command::Demo => demo::run(line.json),
     }

@@ -1,0 +1,56 @@
+//! `ravelin export`: its options, their help and examples.
+
+use super::table::RuleSource;
+use clap::{Args, Subcommand, ValueEnum};
+
+/// `ravelin export`
+#[derive(Debug, Args)]
+pub(crate) struct ExportArguments {
+    /// What to write.
+    #[command(subcommand)]
+    pub(crate) kind: ExportKind,
+}
+
+/// A format to write.
+#[derive(Debug, Subcommand)]
+pub(crate) enum ExportKind {
+    /// Rules as nftables
+    Nft(NftArguments),
+}
+
+/// `ravelin export nft`
+#[derive(Debug, Args)]
+#[command(after_help = "Examples:
+  ravelin export nft programs/router.rav --rules acl --default drop | nft -c -f -
+  ravelin export nft iptables.dump --chain FORWARD --as-json
+
+Of a program, a table of `rules` is written whose columns have the names src, dst, sport, dport, proto, icmp_type, icmp_code, tcp_flags, in_port, \
+out_port or src_mac, and whose value says permit, accept, pass or allow, or else deny, drop, reject or block.")]
+pub(crate) struct NftArguments {
+    /// A program (.rav), or a file of rules in any format that `ravelin table rules` reads
+    #[arg(value_name = "FILE")]
+    pub(crate) file: String,
+    /// Which table of the program; needed if there are several
+    #[arg(long, value_name = "NAME")]
+    pub(crate) rules: Option<String>,
+    #[command(flatten)]
+    pub(crate) source: RuleSource,
+    /// What happens to packets that no rule fits, where the file does not say
+    #[arg(long, value_enum)]
+    pub(crate) default: Option<Decision>,
+    /// What happens to packets that a rule fits, where the file does not say
+    #[arg(long, value_enum)]
+    pub(crate) decision: Option<Decision>,
+    /// Write JSON for `nft -j -f` instead of text for `nft -f`
+    #[arg(long)]
+    pub(crate) as_json: bool,
+}
+
+/// What happens to packets.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub(crate) enum Decision {
+    /// They may pass
+    Accept,
+    /// They may not
+    Drop,
+}

@@ -1,0 +1,126 @@
+//! `ravelin export`: the rules of a program, or of a file, in the words of others.
+
+use super::table::{import_failure, read, source};
+use crate::arguments::DecodeChoice;
+use crate::arguments::export::{Decision, ExportArguments, ExportKind, NftArguments};
+use crate::failure::Failure;
+use crate::program::ready;
+use crate::render;
+use import::address::Family;
+use import::nft::{Layout, write_json, write_text};
+use import::{Column, ImportedRule, RuleSet};
+use lang::ir::{self, Kind, Match, TableKind};
+use std::path::Path;
+use tables::rules::{Field, Rule};
+
+/// Runs the command.
+pub(crate) fn run(arguments: &ExportArguments, json: bool) -> Result<(), Failure> {
+    if json {
+        return Err(Failure::Usage("what is written is for nft; use --as-json instead of --json".into()));
+    }
+    let ExportKind::Nft(arguments) = &arguments.kind;
+    let mut rules = if arguments.file.ends_with(".rav") {
+        let program = ready(Path::new(&arguments.file), DecodeChoice::Lazy, json)?;
+        of_table(table(&program.program, arguments)?, arguments)?
+    } else {
+        source::load(&read(&arguments.file)?, &arguments.file, &arguments.source)?
+    };
+    let said = |decision: Decision| decision == Decision::Accept;
+    rules.default = rules.default.or(arguments.default.map(said));
+    for rule in &mut rules.rules {
+        rule.allow = rule.allow.or(arguments.decision.map(said));
+    }
+    let write = if arguments.as_json { write_json } else { write_text };
+    let text = write(&rules, &Layout::default()).map_err(|error| import_failure(&arguments.file, &error))?;
+    Ok(render::text(&text)?)
+}
+
+/// The wanted table of rules, or the only one.
+fn table<'a>(program: &'a ir::Program, arguments: &NftArguments) -> Result<&'a ir::Table, Failure> {
+    let is_rules = |table: &&ir::Table| matches!(table.kind, TableKind::Rules { .. });
+    let tables: Vec<&ir::Table> = program.tables.iter().filter(is_rules).collect();
+    let names: Vec<&str> = tables.iter().map(|table| table.name.as_str()).collect();
+    let wanted = match (&arguments.rules, &tables[..]) {
+        (Some(name), _) => tables.iter().copied().find(|table| table.name == *name),
+        (None, [only]) => Some(*only),
+        (None, _) => None,
+    };
+    let among = if names.is_empty() { "none".to_owned() } else { names.join(", ") };
+    let name = &arguments.file;
+    wanted.ok_or_else(|| {
+        Failure::Usage(format!("{name}: name one table with --rules; of the kind `rules` there are: {among}"))
+    })
+}
+
+/// The entries of a table as rules; an entry's line is its place in the table, from 1.
+fn of_table(table: &ir::Table, arguments: &NftArguments) -> Result<RuleSet, Failure> {
+    let refuse =
+        |what: String| Failure::Finding(format!("{}: table `{}`: {what}", arguments.file, table.name));
+    let is_wide = |column: &ir::Column| matches!(column.name.as_str(), "src" | "dst") && column.width == 128;
+    let family = if table.keys.iter().any(is_wide) { Family::V6 } else { Family::V4 };
+    let mut columns = Vec::new();
+    for name in Column::names() {
+        let key = table.keys.iter().position(|key| key.name == name);
+        if key.is_some() || columns.len() < 5 {
+            columns.extend(Column::named(name, family).map(|column| (column, key)));
+        }
+    }
+    for (index, key) in table.keys.iter().enumerate() {
+        if !columns.iter().any(|(column, own)| *own == Some(index) && column.width == key.width) {
+            let (place, names) = (index + 1, Column::names().collect::<Vec<&str>>().join(", "));
+            return Err(refuse(format!(
+                "column {place}, `{}` of {} bits, is none that nftables has; name columns {names}, each with its own width",
+                key.name, key.width
+            )));
+        }
+    }
+    let mut entries: Vec<(usize, &ir::Entry)> = table.entries.iter().enumerate().collect();
+    entries.sort_by_key(|(_, entry)| std::cmp::Reverse(entry.priority));
+    let mut rules = Vec::new();
+    for (index, entry) in entries {
+        let field = |key: &Option<usize>| match key.map(|key| &entry.key[key]) {
+            None | Some(Match::Any | Match::Bytes(_)) => Field::Any,
+            Some(Match::Exact(value)) => Field::Exact(*value),
+            Some(Match::Prefix { value, length }) => Field::Prefix { value: *value, length: *length },
+            Some(Match::Masked { value, mask }) => Field::Ternary { value: *value, mask: *mask },
+            Some(Match::Range { low, high }) => Field::Range { low: *low, high: *high },
+        };
+        let fields = columns.iter().map(|(_, key)| field(key)).collect();
+        let line = u32::try_from(index + 1).unwrap_or(u32::MAX);
+        let allow = decision(table, &entry.value).map_err(|name| {
+            refuse(format!("entry {line} answers `{name}`, which is neither to accept nor to drop"))
+        })?;
+        rules.push(ImportedRule { rule: Rule { fields }, allow, log: false, line, text: "".into() });
+    }
+    let default = match &table.default {
+        Some(value) => decision(table, value).map_err(|name| {
+            refuse(format!("the default answers `{name}`, which is neither to accept nor to drop"))
+        })?,
+        None => None,
+    };
+    let columns = columns.into_iter().map(|(column, _)| column).collect();
+    // Ports of the gateway have no names; their numbers name them.
+    let interfaces = (1..=MOST_PORTS).map(|port| format!("port{port}")).collect();
+    Ok(RuleSet { columns, rules, default, interfaces, refused: Vec::new() })
+}
+
+/// Ports that rules may name.
+const MOST_PORTS: u16 = 256;
+
+/// What a value decides, by its name; the name if that says nothing.
+fn decision(table: &ir::Table, value: &[u128]) -> Result<Option<bool>, String> {
+    let (Some(column), Some(value)) = (table.values.first(), value.first()) else { return Ok(None) };
+    let name = match &column.kind {
+        Kind::Bool => (if *value == 0 { "deny" } else { "permit" }).to_owned(),
+        Kind::Names(names) => {
+            let name = names.iter().find(|(own, _)| own == value).map(|(_, name)| name.clone());
+            name.unwrap_or_else(|| value.to_string())
+        }
+        _ => return Ok(None),
+    };
+    match name.as_str() {
+        "permit" | "accept" | "pass" | "allow" => Ok(Some(true)),
+        "deny" | "drop" | "reject" | "block" => Ok(Some(false)),
+        _ => Err(name),
+    }
+}

@@ -1,0 +1,91 @@
+//! Rules from a file in any of the formats that hold rules.
+
+use super::import_failure;
+use crate::arguments::table::{FamilyChoice, RuleFormat, RuleSource};
+use crate::failure::Failure;
+use import::address::Family;
+use import::{ImportError, RuleSet, cisco, classbench, iptables, nft};
+
+/// The rules of a file, and the lines that were left out told on standard error.
+pub(crate) fn load(file: &[u8], path: &str, source: &RuleSource) -> Result<RuleSet, Failure> {
+    let rules = match source.format.unwrap_or_else(|| recognise(file)) {
+        RuleFormat::Classbench => classbench::read(file, &classbench::Options::default()),
+        RuleFormat::Iptables => iptables::read(file, &dump_options(source)),
+        RuleFormat::Nft => nft::read(file, &ruleset_options(source)),
+        RuleFormat::Ios => access_list(file, source)?,
+    };
+    let rules = rules.map_err(|error| import_failure(path, &error))?;
+    for refused in &rules.refused {
+        anstream::eprintln!("left out: {refused}");
+    }
+    Ok(rules)
+}
+
+/// Which format a file is in, by how it starts.
+pub(crate) fn recognise(file: &[u8]) -> RuleFormat {
+    let text = String::from_utf8_lossy(file);
+    let starts = |line: &str| text.lines().any(|own| own.trim_start().starts_with(line));
+    match text.trim_start().as_bytes().first() {
+        Some(b'@') => RuleFormat::Classbench,
+        Some(b'{') => RuleFormat::Nft,
+        Some(b'*') => RuleFormat::Iptables,
+        _ if starts("*") => RuleFormat::Iptables,
+        _ if starts("access-list ") || starts("ip access-list ") => RuleFormat::Ios,
+        _ => RuleFormat::Classbench,
+    }
+}
+
+fn family(source: &RuleSource) -> Family {
+    match source.family {
+        FamilyChoice::V4 => Family::V4,
+        FamilyChoice::V6 => Family::V6,
+    }
+}
+
+fn dump_options(source: &RuleSource) -> iptables::Options {
+    let defaults = iptables::Options::default();
+    iptables::Options {
+        table: source.table.clone(),
+        chain: source.chain.clone().unwrap_or(defaults.chain),
+        family: family(source),
+        interfaces: source.interfaces.clone(),
+        first_packets: source.first_packets,
+        lenient: source.lenient,
+        limit: defaults.limit,
+    }
+}
+
+fn ruleset_options(source: &RuleSource) -> nft::Options {
+    let defaults = nft::Options::default();
+    nft::Options {
+        table: source.table.clone(),
+        chain: source.chain.clone().unwrap_or(defaults.chain),
+        family: family(source),
+        interfaces: source.interfaces.clone(),
+        first_packets: source.first_packets,
+        lenient: source.lenient,
+        limit: defaults.limit,
+    }
+}
+
+/// The wanted access list, or the only one.
+fn access_list(file: &[u8], source: &RuleSource) -> Result<Result<RuleSet, ImportError>, Failure> {
+    let options = cisco::Options { lenient: source.lenient };
+    let lists = match cisco::access_lists(file, &options) {
+        Ok(lists) => lists,
+        Err(error) => return Ok(Err(error)),
+    };
+    let names: Vec<&str> = lists.iter().map(|list| list.name.as_str()).collect();
+    let wanted = match (&source.chain, &names[..]) {
+        (Some(name), _) => names.iter().position(|own| own == name),
+        (None, [_]) => Some(0),
+        (None, _) => None,
+    };
+    let Some(wanted) = wanted else {
+        return Err(Failure::Usage(format!(
+            "name one access list with --chain; there are: {}",
+            names.join(", ")
+        )));
+    };
+    Ok(Ok(lists[wanted].rules.clone()))
+}

@@ -1,0 +1,224 @@
+//! `ravelin table` and the generators beside it, as their users call them.
+
+use assert_cmd::Command;
+use std::fs;
+use std::path::{Path, PathBuf};
+
+fn ravelin() -> Command {
+    Command::new(assert_cmd::cargo::cargo_bin!("ravelin"))
+}
+
+/// Runs to the expected exit code: standard output, standard error.
+fn run(arguments: &[&str], code: i32) -> (String, String) {
+    let output = ravelin().args(arguments).assert().code(code).get_output().clone();
+    (String::from_utf8(output.stdout).expect("text"), String::from_utf8(output.stderr).expect("text"))
+}
+
+/// A directory for the files of a test.
+struct Files(tempfile::TempDir);
+
+impl Files {
+    fn new() -> Self {
+        Self(tempfile::tempdir().expect("directory"))
+    }
+
+    fn path(&self, name: &str) -> String {
+        self.0.path().join(name).display().to_string()
+    }
+
+    fn write(&self, name: &str, contents: &str) -> String {
+        fs::write(self.path(name), contents).expect("a file can be written");
+        self.path(name)
+    }
+
+    /// A file that a generator made.
+    fn generated(&self, name: &str, arguments: &[&str]) -> String {
+        run(&[&["generate"], arguments, &["-o", &self.path(name)]].concat(), 0);
+        self.path(name)
+    }
+}
+
+#[test]
+fn all_ways_to_look_up_routes_answer_the_same() {
+    let files = Files::new();
+    for family in ["v4", "v6"] {
+        let shape = ["--family", family, "--count", "3000", "--next-hops", "9", "--seed", "5"];
+        let routes = files.generated("routes", &[&["routes"], &shape[..]].concat());
+        for traffic in ["uniform", "prefixes", "zipf"] {
+            let kind = ["addresses", "--addresses", "500", "--traffic", traffic];
+            let queries = files.generated("queries", &[&kind[..], &shape].concat());
+            let ask = ["table", "lpm", &routes, "--lookup", &queries];
+            let (slow, _) = run(&[&ask[..], &["--linear"]].concat(), 0);
+            assert_eq!(slow.lines().count(), 500);
+            let hits = slow.lines().filter(|line| line.split(' ').count() == 3).count();
+            assert!(traffic == "uniform" || hits == 500, "{traffic}: {hits}");
+            for way in [&[][..], &["--bulk"], &["--compact"], &["--compact", "--bulk", "--stats"]] {
+                assert_eq!(run(&[&ask[..], way].concat(), 0).0, slow, "{family} {traffic} {way:?}");
+            }
+        }
+    }
+}
+
+#[test]
+fn all_ways_to_look_up_rules_answer_what_the_trace_says() {
+    let files = Files::new();
+    for flavour in ["acl", "firewall", "chains"] {
+        let shape = ["--flavour", flavour, "--count", "300", "--seed", "3"];
+        let rules = files.generated("rules", &[&["rules"], &shape[..]].concat());
+        let trace = files.generated("trace", &[&["trace", "--headers", "700"], &shape[..]].concat());
+        let text = fs::read_to_string(&trace).expect("a trace is text");
+        let lines = text.lines().filter(|line| !line.starts_with('#'));
+        let wanted: String =
+            lines.map(|line| format!("{}\n", line.split_ascii_whitespace().last().expect("words"))).collect();
+        assert_eq!(wanted.lines().count(), 700);
+        for way in [&[][..], &["--bulk"], &["--linear"]] {
+            let ask = ["table", "rules", &rules, "--lookup", &trace];
+            assert_eq!(run(&[&ask[..], way].concat(), 0).0, wanted, "{flavour} {way:?}");
+        }
+    }
+}
+
+#[test]
+fn all_ways_to_search_find_the_same() {
+    let files = Files::new();
+    let shape = ["--count", "200", "--seed", "3"];
+    let patterns = files.generated("patterns", &[&["patterns"], &shape[..]].concat());
+    let capture = files.path("traffic.pcapng");
+    run(&["generate", "--packets", "300", "--seed", "7", "-o", &capture], 0);
+    let ask = ["table", "patterns", &patterns, "--lookup", &capture];
+    let (slow, _) = run(&[&ask[..], &["--linear"]].concat(), 0);
+    for way in [&[][..], &["--bloom"], &["--stats"]] {
+        assert_eq!(run(&[&ask[..], way].concat(), 0).0, slow, "{way:?}");
+    }
+    // A string that is in all frames with bytes from the generator's own payload.
+    let one = files.write("one", "0\t0\t1\t00\t1\n1\t1\t1\t41\t2\n");
+    let (found, _) = run(&["table", "patterns", &one, "--lookup", &capture], 0);
+    assert_eq!(found, run(&["table", "patterns", &one, "--lookup", &capture, "--linear"], 0).0);
+    assert!(found.lines().count() > 10, "{found}");
+    let payload =
+        fs::read(files.generated("payload", &[&["payload", "--bytes", "5000"], &shape[..]].concat()));
+    assert_eq!(payload.expect("bytes").len(), 5000);
+}
+
+#[test]
+fn rules_that_decide_say_their_line_and_decision() {
+    let files = Files::new();
+    let dump = files.write(
+        "dump",
+        "*filter\n:FORWARD DROP [0:0]\n-A FORWARD -i eth0 -p tcp --dport 80 -j ACCEPT\n-A FORWARD -p udp -j REJECT\nCOMMIT\n",
+    );
+    let queries = files.write("queries", "10.0.0.1 10.0.0.2 9 80 6 in_port=eth0\n1 2 9 80 6\n1 2 3 4 17\n");
+    let (answers, _) = run(&["table", "rules", &dump, "--lookup", &queries], 0);
+    assert_eq!(answers, "0\t3\tpass\n-1\t-\tdrop\n1\t4\tdrop\n");
+    let configuration = files.write("conf", "access-list 7 deny host 10.0.0.1\naccess-list 8 permit any\n");
+    let (answers, _) =
+        run(&["table", "rules", &configuration, "--chain", "8", "--lookup", &queries.clone()], 0);
+    assert_eq!(answers, "0\t2\tpass\n0\t2\tpass\n0\t2\tpass\n");
+    let (_, told) = run(&["table", "rules", &configuration, "--lookup", &queries], 2);
+    assert!(told.contains("there are: 7, 8"), "{told}");
+}
+
+#[test]
+fn a_line_that_cannot_be_kept_ends_the_command_with_its_place() {
+    let files = Files::new();
+    let routes = files.write("routes", "10.0.0.0/8 192.0.2.1\n10.0.0.0/8 192.0.2.2\n");
+    let good = files.write("good", "10.0.0.0/8 192.0.2.1\n");
+    let queries = files.write("queries", "10.1.1.1\n");
+    let wrong = files.write("wrong", "10.1.1.1\n::1\n");
+    let state =
+        files.write("dump", "*filter\n:FORWARD DROP\n-A FORWARD -m state --state NEW -j ACCEPT\nCOMMIT\n");
+    for (arguments, code, part) in [
+        (
+            &["lpm", &routes, "--lookup", &queries][..],
+            1,
+            "line 2, column 1: 10.0.0.0/8 goes to 192.0.2.2 here",
+        ),
+        (&["lpm", &good, "--lookup", &wrong], 1, "line 2, column 1: `::1` is no IPv4 address"),
+        (&["lpm", &good, "--lookup", "/nowhere"], 2, "cannot read /nowhere"),
+        (&["lpm", "-", "--lookup", "-"], 2, "only one file can be standard input"),
+        (&["lpm", &good, "--lookup", &queries, "--json"], 2, "leave out --json"),
+        (&["rules", &state, "--lookup", &queries], 1, "line 3, column 15: the match `state`"),
+        (&["rules", &state, "--lookup", &queries, "--lenient", "--chain", "x"], 1, "no chain `x`"),
+        (&["patterns", &good, "--lookup", &queries], 1, "line 1"),
+    ] {
+        let (printed, told) = run(&[&["table"], arguments].concat(), code);
+        assert!(told.contains(part), "{arguments:?}: {told}");
+        assert!(printed.is_empty(), "{arguments:?}: {printed}");
+    }
+    let packets = files.write("packets", "1 2 3 4 6\n");
+    let (printed, told) = run(&["table", "rules", &state, "--lookup", &packets, "--lenient"], 0);
+    assert!(told.contains("left out: line 3") && printed == "-1\t-\tdrop\n", "{told}{printed}");
+}
+
+/// The folder of files from outside; without it there is nothing to compare with.
+fn data() -> Option<PathBuf> {
+    let data = std::env::var_os("RAVELIN_DATA").map(PathBuf::from);
+    if data.is_none() {
+        println!("RAVELIN_DATA names no folder of files: nothing was compared");
+    }
+    data
+}
+
+fn unpacked(path: &Path) -> String {
+    use std::io::Read;
+    let mut stream = ports::capture_in::open(&path.display().to_string()).expect("the file is there");
+    let mut text = String::new();
+    stream.read_to_string(&mut text).expect("the file is text");
+    text
+}
+
+#[test]
+fn full_tables_answer_byte_for_byte() {
+    let Some(data) = data() else { return };
+    for name in ["rib4", "rib6"] {
+        let path = |file: &str| data.join(format!("routes/{name}-{file}.txt.gz")).display().to_string();
+        let (routes, queries) = (path("2022"), path("queries"));
+        let wanted = unpacked(Path::new(&queries));
+        for way in [&[][..], &["--bulk"], &["--linear"], &["--compact", "--bulk"]] {
+            let (answers, _) = run(&[&["table", "lpm", &routes, "--lookup", &queries], way].concat(), 0);
+            assert!(answers == wanted, "{name} {way:?}");
+        }
+    }
+}
+
+#[test]
+fn filters_answer_what_their_traces_say() {
+    let Some(data) = data() else { return };
+    let files = Files::new();
+    let stream = ports::capture_in::open(&data.join("acl/classbench.tar.zst").display().to_string());
+    tar::Archive::new(stream.expect("the archive is there"))
+        .unpack(files.0.path())
+        .expect("an archive is whole");
+    let mut sets = 0;
+    for entry in fs::read_dir(files.0.path().join("classbench")).expect("the archive has a folder") {
+        let rules = entry.expect("a file").path().display().to_string();
+        let Some(name) = rules.strip_suffix(".rules") else { continue };
+        let trace = format!("{name}.trace");
+        let text = fs::read_to_string(&trace).expect("a trace is text");
+        let lines = text.lines().filter(|line| !line.starts_with('#'));
+        let wanted: String =
+            lines.map(|line| format!("{}\n", line.rsplit('\t').next().expect("a word"))).collect();
+        for way in [&[][..], &["--bulk"]] {
+            let (answers, _) = run(&[&["table", "rules", &rules, "--lookup", &trace], way].concat(), 0);
+            assert!(answers == wanted, "{rules} {way:?}");
+        }
+        sets += 1;
+    }
+    assert_eq!(sets, 27);
+}
+
+#[test]
+fn payloads_hold_what_the_oracles_say() {
+    let Some(data) = data() else { return };
+    let capture = data.join("captures/s1like.pcap.zst").display().to_string();
+    for (patterns, oracle) in [("literals-snort-community", "snort"), ("literals-et-a", "et-a")] {
+        let patterns = data.join(format!("rules/{patterns}.tsv.gz")).display().to_string();
+        let oracle = unpacked(&data.join(format!("captures/s1like.dpi-{oracle}.tsv.gz")));
+        let wanted: String = oracle.split_inclusive('\n').filter(|line| !line.starts_with('#')).collect();
+        for way in [&[][..], &["--bloom"]] {
+            let (answers, _) =
+                run(&[&["table", "patterns", &patterns, "--lookup", &capture], way].concat(), 0);
+            assert!(answers == wanted, "{patterns} {way:?}");
+        }
+    }
+}
