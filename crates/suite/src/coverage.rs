@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 /// Every construct that the program generator knows; a long enough run must see each of them.
-pub const CONSTRUCTS: [&str; 92] = [
+pub const CONSTRUCTS: [&str; 97] = [
     "layout",
     "sub-byte field",
     "wide field",
@@ -61,6 +61,11 @@ pub const CONSTRUCTS: [&str; 92] = [
     "emit",
     "emit payload",
     "copy",
+    "push",
+    "pop",
+    "encapsulate",
+    "decapsulate",
+    "truncate",
     "send",
     "flood",
     "multicast",

@@ -155,9 +155,12 @@ fn note(edit: &Edit, span: Span, gone: &mut Gone) {
     }
 }
 
-/// Everything that the edits of a block may do.
+/// Everything that the edits of a block may have done where a packet leaves it at its end.
 fn taken_out(block: &Block) -> Gone {
     let mut gone = Gone::default();
+    if block.ends {
+        return gone;
+    }
     for statement in &block.statements {
         match &statement.kind {
             StmtKind::Edit(edit) => note(edit, statement.span, &mut gone),

@@ -1,5 +1,6 @@
 //! Random well-typed programs as text: a seed gives a program that uses any construct of the language.
 
+mod edits;
 mod entries;
 mod expressions;
 mod layouts;

@@ -19,7 +19,7 @@ impl Writer {
     }
 
     fn statement(&mut self, scope: &mut Scope, depth: u32) {
-        match self.random.below(29) {
+        match self.random.below(32) {
             26..=28 => self.assign(scope),
             0..=2 => self.declare(scope),
             3 => self.assign(scope),
@@ -42,6 +42,7 @@ impl Writer {
             }
             24 if depth > 0 && scope.packet => self.leave(scope),
             25 if depth > 0 && scope.packet => self.optional_field(scope, depth),
+            29..=31 if scope.packet && !scope.walk => self.edit(scope),
             _ => self.count(scope),
         }
     }
@@ -232,21 +233,7 @@ impl Writer {
         self.saw("emit");
         let mut parts = Vec::new();
         for _ in 0..self.random.between(1, 2) {
-            let layout = self.random.below(self.layouts.len() as u64) as usize;
-            let mut fields = Vec::new();
-            for field in self.layouts[layout].fields.clone() {
-                let free = !field.shapes
-                    && field.constraint.is_none()
-                    && !matches!(field.kind, FieldKind::Scalar(_, true));
-                if let (Some(ty), true) = (field.plain(), free && self.random.one_in(2)) {
-                    fields.push(format!("{} {}", field.name, self.value(scope, &ty)));
-                }
-            }
-            parts.push(if fields.is_empty() {
-                format!("l{layout}")
-            } else {
-                format!("l{layout}({})", fields.join(", "))
-            });
+            parts.push(self.written(scope));
         }
         match self.random.below(4) {
             0 => parts.push("\"text\"".to_string()),
