@@ -191,7 +191,15 @@ pub(crate) fn push(
     let Some(opened) = packet.push(at, template.bytes.len()) else { return false };
     opened.copy_from_slice(&template.bytes);
     fill_holes(opened, template, values);
-    template.finish(&mut packet.bytes_mut()[at..]);
+    let whole = packet.captured() >= packet.wire() as usize;
+    let made = &mut packet.bytes_mut()[at..];
+    template.finish(made);
+    // What was not captured cannot be summed up; where zero says that there is no checksum, that is the truth.
+    for sum in template.sums.iter().filter(|sum| !whole && sum.end.is_none() && sum.never_zero) {
+        if let Some(field) = made.get_mut(sum.at as usize..sum.at as usize + 2) {
+            field.fill(0);
+        }
+    }
     true
 }
 
