@@ -96,7 +96,7 @@ impl Body<'_, '_> {
     fn set_word(&mut self, results: &[Value], word: clif::Value) {
         if let Some(result) = results.first() {
             let narrow =
-                if self.function.width(*result) <= 8 { self.bx.ins().ireduce(types::I8, word) } else { word };
+                if self.function.width(*result) == 1 { self.bx.ins().ireduce(types::I8, word) } else { word };
             self.set(*result, narrow);
         }
     }
