@@ -335,7 +335,6 @@ impl<O: Observer> Run<'_, '_, O> {
     }
 
     fn table_op(&mut self, op: &Op) -> Vec<u128> {
-        let now = self.state.now;
         match op {
             Op::Lookup { table, key } => {
                 let columns = self.find(*table, key);
@@ -346,8 +345,7 @@ impl<O: Observer> Run<'_, '_, O> {
             Op::Learn { table, key, value } => {
                 let (key_words, key_length) = self.key(*table, key);
                 let (words, length) = self.packed(&self.state.tables.shapes[*table as usize].value, value);
-                let Some(held) = self.state.tables.exact_at(*table) else { return vec![0] };
-                let learned = held.learn(&key_words[..key_length], &words[..length], now);
+                let learned = self.state.learn_releasing(*table, &key_words[..key_length], &words[..length]);
                 let (key, value) = (self.all(key), self.all(value));
                 self.observer.learn(*table, &key, &value, learned);
                 vec![u128::from(learned != Learned::Refused)]
@@ -362,9 +360,7 @@ impl<O: Observer> Run<'_, '_, O> {
             }
             Op::Remove { table, key } => {
                 let (words, length) = self.key(*table, key);
-                if let Some(held) = self.state.tables.exact_at(*table) {
-                    held.remove(&words[..length]);
-                }
+                self.state.remove_releasing(*table, &words[..length]);
                 Vec::new()
             }
             Op::SetDefault { table, value } => {

@@ -20,7 +20,7 @@ use crate::processor::EntryError;
 use lang::ir::{Op, Program};
 use std::cmp::Reverse;
 use std::collections::{BinaryHeap, VecDeque};
-use tables::exact::Exact;
+use tables::exact::{Exact, Learned};
 
 /// Handlers run after a packet at most, and as many again before the next one. What is left stays due for the next time; a
 /// periodic handler that is behind then skips whole periods.
@@ -414,15 +414,54 @@ impl<F: Family> State<F> {
         self.next_wake = self.next_wake.min(self.now.saturating_add(lifetime));
     }
 
+    /// Learns in a table whose entries hold items of a pool: an item that is replaced goes back.
+    pub fn learn_releasing(&mut self, table: u32, key: &[u64], value: &[u64]) -> Learned {
+        let now = self.now;
+        let shape = &self.tables.shapes[table as usize];
+        let TablePlace::Exact(place) = self.tables.places[table as usize] else { return Learned::Refused };
+        let held = &mut self.tables.exact[place];
+        let mut before = [0; MAX_WORDS];
+        let words = shape.value.words;
+        if let Some(old) = held.peek(key) {
+            before[..words].copy_from_slice(old);
+        }
+        let learned = held.learn(key, value, now);
+        if let (Learned::Moved, Some(pool)) = (learned, shape.releases) {
+            self.memory.give_words(pool, &shape.value, &before[..words]);
+        }
+        learned
+    }
+
+    /// Removes an entry of an exact table; an item of a pool that it holds goes back.
+    pub fn remove_releasing(&mut self, table: u32, key: &[u64]) {
+        let shape = &self.tables.shapes[table as usize];
+        let TablePlace::Exact(place) = self.tables.places[table as usize] else { return };
+        let held = &mut self.tables.exact[place];
+        if let (Some(old), Some(pool)) = (held.peek(key), shape.releases) {
+            self.memory.give_words(pool, &shape.value, old);
+        }
+        held.remove(key);
+    }
+
     /// Takes out entries whose deadline has come.
     fn expire(&mut self) {
         if self.tables.next_deadline() > self.now {
             return;
         }
-        for table in &mut self.tables.exact {
-            if table.next_deadline() <= self.now {
-                table.expire(self.now);
+        let TableSet { exact, places, shapes, .. } = &mut self.tables;
+        for (place, shape) in places.iter().zip(shapes) {
+            let TablePlace::Exact(place) = *place else { continue };
+            let table = &mut exact[place];
+            if table.next_deadline() > self.now {
+                continue;
             }
+            match shape.releases {
+                None => table.expire(self.now),
+                Some(pool) => {
+                    let (memory, value) = (&mut self.memory, &shape.value);
+                    table.expire_telling(self.now, &mut |words| memory.give_words(pool, value, words))
+                }
+            };
         }
         self.tables.expire_others(self.now);
     }

@@ -195,6 +195,8 @@ pub trait Exact {
     fn remove(&mut self, key: &[u64]) -> bool;
     /// Takes out every entry whose deadline is at or before `now`; how many there were.
     fn expire(&mut self, now: u64) -> u64;
+    /// As [`expire`](Exact::expire), and tells the value of every entry that goes.
+    fn expire_telling(&mut self, now: u64, gone: &mut dyn FnMut(&[u64])) -> u64;
     /// A time before which nothing expires; `u64::MAX` if nothing ever will. After `expire(now)` it is later than `now`
     /// unless it is `u64::MAX`.
     fn next_deadline(&self) -> u64;

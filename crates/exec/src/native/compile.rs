@@ -83,7 +83,7 @@ fn entry(module: &JITModule) -> Signature {
 
 fn declare_host(module: &mut JITModule) -> Result<HashMap<&'static str, FuncId>, LoadError> {
     // Name, parameters and results, all of 64 bits.
-    let shapes: [(&'static str, usize, usize); 33] = [
+    let shapes: [(&'static str, usize, usize); 35] = [
         ("find2", 4, 1),
         ("find", 3, 1),
         ("learn", 4, 1),
@@ -101,6 +101,8 @@ fn declare_host(module: &mut JITModule) -> Result<HashMap<&'static str, FuncId>,
         ("multiply_saturating", 4, 2),
         ("divide", 4, 2),
         ("remainder", 4, 2),
+        ("learn_releasing", 4, 1),
+        ("remove_releasing", 3, 0),
         ("prefix32", 3, 1),
         ("prefix", 3, 1),
         ("rule", 3, 1),

@@ -49,6 +49,11 @@ impl Body<'_, '_> {
             Op::Lookup { table, key } => self.lookup(*table, key, results),
             Op::Learn { table, key, value } => self.learn(*table, key, value, results),
             Op::HasRoom(keys) => self.has_room(keys, results),
+            Op::Remove { table, key } if self.releases(*table) => {
+                let (number, key) = (self.iconst(u64::from(*table)), self.stored_key(*table, key));
+                let context = self.context;
+                self.host.call(&mut self.bx, "remove_releasing", &[context, number, key]);
+            }
             Op::Remove { table, key } => {
                 let (table_address, key) = (self.table(*table), self.stored_key(*table, key));
                 self.host.call(&mut self.bx, "remove", &[table_address, key]);
@@ -212,7 +217,14 @@ impl Body<'_, '_> {
     fn learn(&mut self, table: u32, key: &[Value], value: &[Value], results: &[Value]) {
         let (key_packing, value_packing) = &self.shared.packings[table as usize];
         let (address, now) = (self.table(table), self.fixed(offset_of!(Context<'_>, now)));
-        let accepted = if (key_packing.words, value_packing.words) == (1, 1) {
+        let accepted = if self.releases(table) {
+            let key = self.stored_key(table, key);
+            let packed = self.pack(value_packing, value);
+            let slot = slot(&mut self.bx, &mut self.scratch.value, MAX_WORDS);
+            let value = self.stored(slot, &packed);
+            let (context, number) = (self.context, self.iconst(u64::from(table)));
+            self.host.call(&mut self.bx, "learn_releasing", &[context, number, key, value])[0]
+        } else if (key_packing.words, value_packing.words) == (1, 1) {
             let (key, value) = (self.pack(key_packing, key), self.pack(value_packing, value));
             let name = LEARN11[self.marks(table)];
             self.host.call(&mut self.bx, name, &[address, key[0], value[0], now])[0]
@@ -311,6 +323,11 @@ impl Body<'_, '_> {
             self.bx.ins().store(flags, frame, context, offset_of!(Context<'_>, frame) as i32);
             self.bx.ins().store(flags, captured, context, offset_of!(Context<'_>, captured) as i32);
         }
+    }
+
+    /// Whether entries of a table hold items of a pool.
+    fn releases(&self, table: u32) -> bool {
+        self.shared.program.tables[table as usize].releases.is_some()
     }
 
     /// What hits and learns of a table write besides the value.

@@ -9,6 +9,7 @@ use crate::pack::MAX_WORDS;
 use crate::state::State;
 use crate::state::rows::Rows;
 use crate::state::table_set::Fast;
+use ::tables::exact::Learned;
 use lang::ir::{Entry, KeyPart, Match, Op, Program, prefix_mask};
 
 /// What a packet puts into a table of prefixes or rules, or takes out.
@@ -67,8 +68,10 @@ impl Placement {
 }
 
 /// Name and address of each.
-pub(super) fn symbols() -> [(&'static str, *const u8); 16] {
+pub(super) fn symbols() -> [(&'static str, *const u8); 18] {
     [
+        ("learn_releasing", learn_releasing as *const u8),
+        ("remove_releasing", remove_releasing as *const u8),
         ("prefix32", prefix32 as *const u8),
         ("prefix", prefix as *const u8),
         ("rule", rule as *const u8),
@@ -88,11 +91,41 @@ pub(super) fn symbols() -> [(&'static str, *const u8); 16] {
     ]
 }
 
+unsafe extern "C" fn learn_releasing(
+    context: *mut Context<'_>,
+    table: u64,
+    key: *const u64,
+    value: *const u64,
+) -> u64 {
+    // SAFETY: as for `prefix32`; key and value have as many words as the table's packings.
+    let (context, key, value) = unsafe {
+        let context = &mut *context;
+        let shape = &(&(*context.state).tables.shapes)[table as usize];
+        let key = std::slice::from_raw_parts(key, shape.key.words);
+        (context, key, std::slice::from_raw_parts(value, shape.value.words))
+    };
+    let now = context.now;
+    let state = context.state();
+    state.now = now;
+    u64::from(state.learn_releasing(table as u32, key, value) != Learned::Refused)
+}
+
+unsafe extern "C" fn remove_releasing(context: *mut Context<'_>, table: u64, key: *const u64) {
+    // SAFETY: as for `learn_releasing`.
+    let (context, key) = unsafe {
+        let context = &mut *context;
+        let words = (&(*context.state).tables.shapes)[table as usize].key.words;
+        (context, std::slice::from_raw_parts(key, words))
+    };
+    context.state().remove_releasing(table as u32, key);
+}
+
 unsafe extern "C" fn prefix32(context: *mut Context<'_>, place: u64, address: u64) -> *const u64 {
     // SAFETY: as for `raise`; nothing else refers to the state during this call.
     let (state, wire) = unsafe { (&mut *(*context).state, (*context).wire) };
     let prefixes = &mut state.tables.prefixes[place as usize];
-    let row = prefixes.find(u128::from(address));
+    let row = prefixes.search().find32(address as u32);
+    let row = (row != ::tables::lpm::NONE).then_some(row);
     row_of(prefixes.rows(), row, wire)
 }
 
@@ -116,7 +149,8 @@ unsafe extern "C" fn rule(context: *mut Context<'_>, place: u64, key: *const u64
         (state, (*context).wire, std::slice::from_raw_parts(key, words))
     };
     let rules = &mut state.tables.rules[place as usize];
-    let row = rules.find(key);
+    let row = rules.search().find_value(key);
+    let row = (row != ::tables::rules::NONE).then_some(row);
     row_of(rules.rows(), row, wire)
 }
 

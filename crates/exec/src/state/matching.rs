@@ -7,7 +7,7 @@ use super::rows::Rows;
 use crate::load::LoadError;
 use crate::pack::{MAX_WORDS, Packing};
 use crate::processor::{EntryCount, EntryError};
-use lang::ir::{self, Answer, Entry, Match, TableKind};
+use lang::ir::{self, Entry, Match, TableKind};
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use tables::lpm::{Lpm, Prefix};
 use tables::patterns::Pattern;
@@ -504,11 +504,6 @@ impl<S: Search> PatternSet<S> {
         };
         self.entries.iter().zip(&self.row_of).map(counted).collect()
     }
-}
-
-/// Whether a table answers by a set, whose bits are the values.
-pub(super) fn is_set(table: &ir::Table) -> bool {
-    table.kind == TableKind::Patterns(Answer::Set)
 }
 
 fn field(part: &Match) -> Field {

@@ -134,6 +134,16 @@ impl Memory {
         }
     }
 
+    /// Gives back the item that these words of a table's value are.
+    pub fn give_words(&mut self, pool: u32, packing: &Packing, words: &[u64]) {
+        let mut columns = [0; MAX_WORDS];
+        for (column, place) in columns.iter_mut().zip(&packing.places) {
+            *column = Packing::unpack_one(place, words);
+        }
+        let count = packing.places.len().min(MAX_WORDS);
+        self.give(pool, &columns[..count]);
+    }
+
     /// Free items of a pool.
     pub fn free(&self, pool: u32) -> u32 {
         self.pools[pool as usize].0.free()

@@ -118,6 +118,10 @@ impl Exact for Table {
         dispatch!(self, table => table.expire(now))
     }
 
+    fn expire_telling(&mut self, now: u64, gone: &mut dyn FnMut(&[u64])) -> u64 {
+        dispatch!(self, table => table.expire_telling(now, gone))
+    }
+
     #[inline]
     fn next_deadline(&self) -> u64 {
         dispatch!(self, table => table.next_deadline())

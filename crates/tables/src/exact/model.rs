@@ -174,10 +174,16 @@ impl Exact for Model {
     }
 
     fn expire(&mut self, now: u64) -> u64 {
+        self.expire_telling(now, &mut |_| {})
+    }
+
+    fn expire_telling(&mut self, now: u64, gone: &mut dyn FnMut(&[u64])) -> u64 {
         let now = self.advance(now);
         let mut expired = 0;
         while let Some((_, key)) = self.deadlines.first().filter(|(deadline, _)| *deadline <= now).cloned() {
-            self.take(&key);
+            if let Some(held) = self.take(&key) {
+                gone(&held.value);
+            }
             expired += 1;
         }
         self.statistics.expired += expired;

@@ -267,12 +267,13 @@ impl<const K: usize> HashTable<K> {
         true
     }
 
-    fn expire_due(&mut self, now: u64) -> u64 {
+    fn expire_due(&mut self, now: u64, mut gone: impl FnMut(&[u64])) -> u64 {
         let now = self.advance(now);
         let spec = self.spec;
         let mut expired = 0;
         for generation in self.generations() {
             while let Some(slot) = generation.due(&spec, now) {
+                gone(generation.slots.value(slot));
                 generation.vacate(slot);
                 expired += 1;
             }
@@ -336,7 +337,13 @@ impl<const K: usize> Exact for HashTable<K> {
     }
 
     fn expire(&mut self, now: u64) -> u64 {
-        let expired = self.expire_due(now);
+        let expired = self.expire_due(now, |_| {});
+        self.move_some();
+        expired
+    }
+
+    fn expire_telling(&mut self, now: u64, gone: &mut dyn FnMut(&[u64])) -> u64 {
+        let expired = self.expire_due(now, gone);
         self.move_some();
         expired
     }
