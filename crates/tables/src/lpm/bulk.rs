@@ -118,11 +118,8 @@ impl<const WIDE: bool> Walks<WIDE> {
         &self.high
     }
 
-    /// Only these walks, from the root again.
-    pub(super) fn some(&self, walks: &[usize]) -> Walks<WIDE> {
-        let mut some = Walks::new();
-        walks.iter().for_each(|walk| some.push(self.high[*walk], self.low[*walk]));
-        some
+    pub(super) fn low(&self) -> &[u64; TOGETHER] {
+        &self.low
     }
 
     /// Eats the bits that led to `cell` and asks for what its next step reads.

@@ -8,8 +8,11 @@ use super::lookup::{Cell, GRANULE, LINE_BITS, LINE_CELLS, LINE_COUNT, LINE_FIRST
 use super::nodes::{Exhausted, Nodes};
 use super::routes::{Interval, Region, extend};
 
-/// Intervals of the next 16 bits up to which a dense node eats 4, 8 or 12 bits; with more it eats 16.
-const FEW: [(usize, u32); 3] = [(80, 4), (1500, 8), (12_000, 12)];
+/// Intervals of the next 16 bits up to which a dense node eats so many bits; with more than the last it eats 16. A table of
+/// at most 32 bits spends at most about a hundred bytes an interval.
+const NARROW: [(usize, u32); 3] = [(80, 4), (1500, 8), (12_000, 12)];
+/// The same for wider tables, which have more steps to save and spend up to about three hundred.
+const WIDE: [(usize, u32); 3] = [(LINE_CELLS, 4), (60, 8), (1000, 12)];
 /// With more intervals than this, a root cell of a wide table gets a node that eats 16 bits at once.
 const MANY: usize = 300;
 
@@ -145,7 +148,8 @@ fn build(nodes: &mut Nodes, depth: u32, base: u128, intervals: &[Interval]) -> R
     }
     let layout = &nodes.snapshot.layout;
     let second = depth == u32::from(layout.root_bits) && layout.width > 32;
-    let few = FEW.iter().find(|(most, _)| parts.len() <= *most).map_or(16, |(_, stride)| *stride);
+    let strides = if layout.width > 32 { &WIDE } else { &NARROW };
+    let few = strides.iter().find(|(most, _)| parts.len() <= *most).map_or(16, |(_, stride)| *stride);
     let stride = if second && parts.len() > MANY { 16 } else { few };
     build_dense(nodes, depth, stride.min((128 - depth) / 4 * 4), base, intervals)
 }

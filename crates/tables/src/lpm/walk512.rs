@@ -2,22 +2,24 @@
 //!
 //! The idea: all addresses of a batch take their next step before any takes the one after it, and ask for the memory of
 //! that one as soon as they know where it is. Dense nodes need one gather for eight addresses; a line needs one comparison
-//! of its ten starts. After three steps, which are enough for nearly everything, the deep rest goes the portable way.
+//! of its ten starts. Whoever has arrived is passed over.
 
 use std::arch::x86_64::*;
 use std::hint::black_box;
 
+use super::NONE;
 use super::bulk::Walks;
 use super::lookup::{GRANULE, LINE_BITS, LINE_CELLS, LINE_FIRST, TOGETHER, View, is_dense, is_line};
 use super::routes::NO_CODE;
 use super::vector::prefetch;
 
-/// Steps from a root cell that surely stay within the first 64 bits.
-const STEPS: usize = 3;
+/// More steps than any sound image has.
+const STEPS: usize = 32;
 
 /// Where eight addresses are: their cells, the bits they have not eaten, and the words their next steps read.
 struct Front {
     high: [u64; TOGETHER],
+    low: [u64; TOGETHER],
     cell: [u32; TOGETHER],
     next: [u32; TOGETHER],
 }
@@ -27,10 +29,14 @@ struct Front {
 /// # Safety
 /// The view is of a sound image: root, palette, and every word that cells lead to lie in its words.
 #[target_feature(enable = "avx512f,avx512bw,avx512vl,avx512dq,avx2,bmi2,popcnt")]
-pub(super) unsafe fn walk<const WIDE: bool>(view: &View<'_>, walks: &mut Walks<WIDE>, out: &mut [u32]) {
+pub(super) unsafe fn walk<const WIDE: bool>(view: &View<'_>, walks: &Walks<WIDE>, out: &mut [u32]) {
     let count = walks.count().min(out.len());
     let root_bits = u32::from(view.layout.root_bits);
-    let mut front = Front { high: [0; TOGETHER], cell: [0; TOGETHER], next: [0; TOGETHER] };
+    let mut front =
+        Front { high: *walks.high(), low: [0; TOGETHER], cell: [0; TOGETHER], next: [0; TOGETHER] };
+    if WIDE {
+        front.low = *walks.low();
+    }
     // A mask made from itself would have every gather wait for the one before.
     let all = black_box(u8::MAX);
     let words = view.words.as_ptr();
@@ -38,7 +44,7 @@ pub(super) unsafe fn walk<const WIDE: bool>(view: &View<'_>, walks: &mut Walks<W
     for group in (0..groups).step_by(8) {
         // SAFETY: eight keys are read in the array; as many bits as choose a root cell choose one that the image has.
         unsafe {
-            let high = _mm512_loadu_si512(walks.high().as_ptr().add(group).cast());
+            let high = _mm512_loadu_si512(front.high.as_ptr().add(group).cast());
             let root = _mm512_srl_epi64(high, _mm_cvtsi32_si128(64 - root_bits as i32));
             let cell = _mm512_mask_i64gather_epi32::<4>(
                 _mm256_setzero_si256(),
@@ -46,30 +52,45 @@ pub(super) unsafe fn walk<const WIDE: bool>(view: &View<'_>, walks: &mut Walks<W
                 root,
                 words.add(view.layout.root).cast(),
             );
-            let high = _mm512_sll_epi64(high, _mm_cvtsi32_si128(root_bits as i32));
-            arrive(view, &mut front, group, cell, high);
+            let eaten = _mm512_set1_epi64(i64::from(root_bits));
+            arrive::<WIDE>(view, &mut front, group, cell, eaten);
         }
     }
     for _ in 0..STEPS {
         // SAFETY: as the caller promises.
-        if !unsafe { step(view, &mut front, groups) } {
+        if !unsafe { step::<WIDE>(view, &mut front, groups) } {
             break;
         }
     }
-    finish(view, walks, &front, &mut out[..count]);
+    finish(view, &front, &mut out[..count]);
 }
 
-/// Notes where eight addresses have come to and asks for what they read next.
+/// Notes where eight addresses have come to by eating some bits, and asks for what they read next.
 ///
 /// # Safety
 /// `group` is a multiple of eight below [`TOGETHER`].
 #[target_feature(enable = "avx512f,avx512bw,avx512vl,avx512dq,avx2,bmi2,popcnt")]
 #[inline]
-unsafe fn arrive(view: &View<'_>, front: &mut Front, group: usize, cell: __m256i, high: __m512i) {
-    let bits = _mm512_cvtepi64_epi32(_mm512_srlv_epi64(
-        high,
-        _mm512_sub_epi64(_mm512_set1_epi64(64), strides(cell)),
-    ));
+unsafe fn arrive<const WIDE: bool>(
+    view: &View<'_>,
+    front: &mut Front,
+    group: usize,
+    cell: __m256i,
+    eaten: __m512i,
+) {
+    let whole = _mm512_set1_epi64(64);
+    // SAFETY: eight places from `group` on lie in each array.
+    let high = unsafe {
+        let high = _mm512_loadu_si512(front.high.as_ptr().add(group).cast());
+        let mut high = _mm512_sllv_epi64(high, eaten);
+        if WIDE {
+            let low = _mm512_loadu_si512(front.low.as_ptr().add(group).cast());
+            high = _mm512_or_si512(high, _mm512_srlv_epi64(low, _mm512_sub_epi64(whole, eaten)));
+            _mm512_storeu_si512(front.low.as_mut_ptr().add(group).cast(), _mm512_sllv_epi64(low, eaten));
+        }
+        high
+    };
+    let bits = _mm512_cvtepi64_epi32(_mm512_srlv_epi64(high, _mm512_sub_epi64(whole, strides(cell))));
     let granule = _mm256_and_si256(cell, _mm256_set1_epi32((1 << 26) - 1));
     let node = _mm256_slli_epi32::<4>(granule);
     let next = _mm256_mask_add_epi32(node, dense(cell), node, bits);
@@ -107,7 +128,7 @@ fn dense(cell: __m256i) -> __mmask8 {
 /// # Safety
 /// As for [`walk`].
 #[target_feature(enable = "avx512f,avx512bw,avx512vl,avx512dq,avx2,bmi2,popcnt")]
-unsafe fn step(view: &View<'_>, front: &mut Front, groups: usize) -> bool {
+unsafe fn step<const WIDE: bool>(view: &View<'_>, front: &mut Front, groups: usize) -> bool {
     let words = view.words.as_ptr();
     let mut lines = [0u32; TOGETHER + 8];
     let mut line_count = 0;
@@ -131,10 +152,9 @@ unsafe fn step(view: &View<'_>, front: &mut Front, groups: usize) -> bool {
             line_count += line.count_ones() as usize;
             if dense != 0 {
                 let next = _mm256_loadu_si256(front.next.as_ptr().add(group).cast());
-                let high = _mm512_loadu_si512(front.high.as_ptr().add(group).cast());
                 let found = _mm256_mmask_i32gather_epi32::<4>(cell, dense, next, words.cast());
-                let high = _mm512_mask_sllv_epi64(high, dense, high, strides(cell));
-                arrive(view, front, group, found, high);
+                let eaten = _mm512_maskz_mov_epi64(dense, strides(cell));
+                arrive::<WIDE>(view, front, group, found, eaten);
             }
         }
     }
@@ -151,7 +171,11 @@ unsafe fn step(view: &View<'_>, front: &mut Front, groups: usize) -> bool {
         };
         front.cell[walk] = cell;
         if is_line(cell) || is_dense(cell) {
-            let high = high << LINE_BITS;
+            let mut high = high << LINE_BITS;
+            if WIDE {
+                high |= front.low[walk] >> (64 - LINE_BITS);
+                front.low[walk] <<= LINE_BITS;
+            }
             let next = view.next(cell, high);
             front.high[walk] = high;
             front.next[walk] = next as u32;
@@ -161,30 +185,14 @@ unsafe fn step(view: &View<'_>, front: &mut Front, groups: usize) -> bool {
     moved
 }
 
-/// Writes the values, and takes what has not arrived to its end.
+/// Writes the values.
 #[target_feature(enable = "avx512f,avx512bw,avx512vl,avx512dq,avx2,bmi2,popcnt")]
-fn finish<const WIDE: bool>(view: &View<'_>, walks: &Walks<WIDE>, front: &Front, out: &mut [u32]) {
-    let mut deep = 0;
+fn finish(view: &View<'_>, front: &Front, out: &mut [u32]) {
     if view.layout.indexed {
-        for (out, cell) in out.iter_mut().zip(&front.cell) {
-            deep |= cell >> 30;
-            *out = view.value(*cell);
-        }
+        out.iter_mut().zip(&front.cell).for_each(|(out, cell)| *out = view.value(*cell));
     } else {
-        for (out, cell) in out.iter_mut().zip(&front.cell) {
-            deep |= cell >> 30;
-            *out = if *cell == NO_CODE { super::NONE } else { *cell };
-        }
-    }
-    if deep == 0 {
-        return;
-    }
-    let left: Vec<usize> = (0..out.len()).filter(|walk| front.cell[*walk] >> 30 != 0).collect();
-    let mut rest = walks.some(&left);
-    let mut found = [0; TOGETHER];
-    rest.run(view, &mut found[..left.len()], |view, granule, bits| view.line(granule, bits));
-    for (walk, value) in left.into_iter().zip(found) {
-        out[walk] = value;
+        let value = |cell: u32| if cell == NO_CODE { NONE } else { cell };
+        out.iter_mut().zip(&front.cell).for_each(|(out, cell)| *out = value(*cell));
     }
 }
 
