@@ -116,6 +116,7 @@ impl Image {
         image.rules = words(rules).as_chunks().0.to_vec();
         image.checks = words(checks).as_chunks().0.to_vec();
         image.check()?;
+        image.ranked = (1..image.rules.len() as u32).all(|id| image.order(id - 1) < image.order(id));
         Ok(image)
     }
 

@@ -45,6 +45,8 @@ pub struct Image {
     pub(super) ids: Vec<u32>,
     pub(super) rules: Vec<[u32; 4]>,
     pub(super) checks: Vec<[u32; CHECK_WORDS]>,
+    /// Whether rules with larger numbers have larger orders.
+    pub(super) ranked: bool,
     #[cfg(target_arch = "x86_64")]
     wide: Option<Packing>,
 }
@@ -71,6 +73,7 @@ impl Image {
             ids: Vec::new(),
             rules: Vec::new(),
             checks: Vec::new(),
+            ranked: true,
         }
     }
 
@@ -200,6 +203,19 @@ impl Image {
         let node = &self.nodes[(entry & !NODE) as usize * self.node_words()..][..words + 1];
         let bits = (0..64 * words).filter(|bit| node[bit / 64] >> (bit % 64) & 1 == 1).collect();
         (bits, node[words] as usize)
+    }
+
+    /// Gives rule `id`, the next free number or one in use, its order, value and first check.
+    pub(super) fn set_rule(&mut self, id: u32, order: u64, value: u32, check: u32) {
+        let words = [order as u32, (order >> 32) as u32, value, check];
+        let at = id as usize;
+        if at == self.rules.len() {
+            self.rules.push(words);
+        } else {
+            self.rules[at] = words;
+        }
+        let follows = at == 0 || self.order(id - 1) < order;
+        self.ranked &= follows && (at + 1 == self.rules.len() || order < self.order(id + 1));
     }
 
     /// The order of rule `id`.

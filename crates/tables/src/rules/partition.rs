@@ -78,9 +78,9 @@ fn share(encoded: &Encoded, layout: &Layout, sharing: Sharing) -> Vec<Vec<(u32, 
     shares
 }
 
-/// Whether a rule fixes at least half of a column's bits.
+/// Whether a rule fixes at least a fifth of a column's bits.
 fn fixes(encoded: &Encoded, layout: &Layout, id: u32, column: usize) -> bool {
-    2 * fixed_bits(encoded, layout, id, column).0.count_ones() >= u32::from(layout.widths[column])
+    5 * fixed_bits(encoded, layout, id, column).0.count_ones() >= u32::from(layout.widths[column])
 }
 
 /// Which bits of a column a rule fixes and to what.

@@ -174,13 +174,11 @@ impl Table {
             first = self.image.checks.len() as u32;
             self.image.checks.extend(checks(&self.image.layout, &rule));
         }
-        let words = [order as u32, (order >> 32) as u32, value, first];
+        self.image.set_rule(id, order, value, first);
         if id as usize == self.rules.len() {
             self.rules.push(Some(rule));
-            self.image.rules.push(words);
         } else {
             self.rules[id as usize] = Some(rule);
-            self.image.rules[id as usize] = words;
         }
         self.orders.insert(order, id);
         id

@@ -176,6 +176,7 @@ pub(super) fn compacted(image: &Image) -> Image {
     let mut compact = Image::new(image.layout.clone());
     compact.rules.clone_from(&image.rules);
     compact.checks.clone_from(&image.checks);
+    compact.ranked = image.ranked;
     let mut leaves = HashMap::from([(0, 0)]);
     for &root in &image.roots {
         let root = copied(image, root, &mut compact, &mut leaves);

@@ -58,15 +58,20 @@ impl Packing {
         }
     }
 
-    /// The values of the first rules that fit each of `keys`, or [`NONE`].
+    /// The values of the first rules that fit each of `keys`, or [`NONE`], whose bits are all set.
     pub(super) fn find_bulk(&self, image: &Image, keys: &[u64], values: &mut [u32]) {
+        let alone = image.roots.len() == 1;
         // SAFETY: as above.
         unsafe {
-            match self.stride {
-                4 => find_bulk::<4, 1>(self, image, keys, values),
-                8 => find_bulk::<8, 2>(self, image, keys, values),
-                16 => find_bulk::<16, 4>(self, image, keys, values),
-                _ => find_bulk::<32, 8>(self, image, keys, values),
+            match (self.stride, alone) {
+                (4, true) => find_bulk::<4, 1, true>(self, image, keys, values),
+                (4, false) => find_bulk::<4, 1, false>(self, image, keys, values),
+                (8, true) => find_bulk::<8, 2, true>(self, image, keys, values),
+                (8, false) => find_bulk::<8, 2, false>(self, image, keys, values),
+                (16, true) => find_bulk::<16, 4, true>(self, image, keys, values),
+                (16, false) => find_bulk::<16, 4, false>(self, image, keys, values),
+                (_, true) => find_bulk::<32, 8, true>(self, image, keys, values),
+                (_, false) => find_bulk::<32, 8, false>(self, image, keys, values),
             }
         }
     }
@@ -116,10 +121,15 @@ fn child<const W: usize>(image: &Image, entry: u32, packed: &Packed<W>) -> u32 {
     image.children[place as usize]
 }
 
-/// The id in the first slot of `block` that fits and whether the leaf goes on.
+/// The id in the first slot of `block` that fits, and that in the first slot of all. With
+/// `LIKELY`, a hit is expected; otherwise nothing is, and what a wrong guess would cost is saved by masks.
 #[inline]
 #[target_feature(enable = "avx512f,avx512bw,avx512dq,avx512vl,bmi1,bmi2,popcnt")]
-fn compare<const E: usize, const W: usize>(image: &Image, block: u32, packed: &Packed<W>) -> (u32, bool) {
+fn compare<const E: usize, const W: usize, const LIKELY: bool>(
+    image: &Image,
+    block: u32,
+    packed: &Packed<W>,
+) -> (u32, u32) {
     let slots = LINE_ELEMENTS / E;
     let lines = &image.blocks[2 * block as usize..][..2];
     let ids = &image.ids[slots * block as usize..][..slots];
@@ -153,39 +163,74 @@ fn compare<const E: usize, const W: usize>(image: &Image, block: u32, packed: &P
         _ => 0x01,
     };
     let slot = (fits.trailing_zeros() as usize / (E / 4)) % slots;
-    let id = if fits == 0 { NO_RULE } else { ids[slot] & !MORE };
-    (id, ids[0] & MORE != 0)
+    if LIKELY {
+        return (if fits == 0 { NO_RULE } else { ids[slot] & !MORE }, ids[0]);
+    }
+    let missed = u32::from(fits == 0).wrapping_neg();
+    ((ids[slot] | missed) & !MORE, ids[0])
+}
+
+/// Whether an id that a comparison answers names no rule.
+#[inline]
+fn misses(id: u32) -> bool {
+    id & NO_RULE == NO_RULE
+}
+
+/// The words of the rule that `id` names; of any if it names none.
+#[inline]
+fn rule(image: &Image, id: u32) -> &[u32; 4] {
+    const NO_WORDS: &[u32; 4] = &[0; 4];
+    let place = if misses(id) { 0 } else { (id & NO_RULE) as usize };
+    image.rules.get(place).unwrap_or(NO_WORDS)
+}
+
+/// What two trees answer together.
+#[inline]
+fn earlier(image: &Image, one: u32, other: u32) -> u32 {
+    if image.ranked {
+        return one.min(other); // no rule is the largest number
+    }
+    let order = |id: u32| {
+        let rule = rule(image, id);
+        u64::from(rule[1]) << 32 | u64::from(rule[0])
+    };
+    let takes = !misses(other) & (misses(one) | (order(other) < order(one)));
+    one ^ ((one ^ other) & u32::from(takes).wrapping_neg())
+}
+
+/// Whether the leaf goes on behind a block that begins with `first`, with rules that could come before `best`.
+#[inline]
+fn goes_on(image: &Image, first: u32, best: u32) -> bool {
+    (first & MORE != 0) & (!image.ranked | (first & NO_RULE < best))
 }
 
 #[target_feature(enable = "avx512f,avx512bw,avx512dq,avx512vl,bmi1,bmi2,popcnt")]
 fn find<const E: usize, const W: usize>(packing: &Packing, image: &Image, key: &[u64]) -> u32 {
     let packed = pack::<W>(packing, key);
     let mut best = NO_RULE;
-    for &root in &image.roots {
+    for (tree, &root) in image.roots.iter().enumerate() {
         let mut entry = root;
         while entry & NODE != 0 {
             entry = child(image, entry, &packed);
         }
         let mut block = entry;
         let id = loop {
-            let (id, more) = compare::<E, W>(image, block, &packed);
-            if id & CHECKED != 0 && id & NO_RULE != NO_RULE {
+            let (id, first) = compare::<E, W, true>(image, block, &packed);
+            if id & CHECKED != 0 && !misses(id) {
                 break image.scan(entry, &packed);
             }
-            if id != NO_RULE || !more {
-                break id;
+            if !misses(id) || !goes_on(image, first, best) {
+                break id & NO_RULE;
             }
             block += 1;
         };
-        if best == NO_RULE || id != NO_RULE && image.order(id) < image.order(best) {
-            best = id;
-        }
+        best = if tree == 0 { id } else { earlier(image, best, id) };
     }
     best
 }
 
 #[target_feature(enable = "avx512f,avx512bw,avx512dq,avx512vl,bmi1,bmi2,popcnt")]
-fn find_bulk<const E: usize, const W: usize>(
+fn find_bulk<const E: usize, const W: usize, const ALONE: bool>(
     packing: &Packing,
     image: &Image,
     keys: &[u64],
@@ -228,35 +273,47 @@ fn find_bulk<const E: usize, const W: usize>(
             blocks[..count].copy_from_slice(&entries[..count]);
             let mut found = [NO_RULE; GROUP];
             for at in 0..count {
-                let (id, more) = compare::<E, W>(image, blocks[at], &packed[at]);
+                let (id, first) = compare::<E, W, ALONE>(image, blocks[at], &packed[at]);
                 found[at] = id;
                 waiting[open] = at as u8;
-                open += usize::from(id == NO_RULE && more);
+                open += usize::from(
+                    misses(id) & if ALONE { first & MORE != 0 } else { goes_on(image, first, best[at]) },
+                );
             }
             while open > 0 {
                 let level = std::mem::take(&mut open);
                 for place in 0..level {
                     let at = usize::from(waiting[place]) % GROUP;
                     blocks[at] += 1;
-                    let (id, more) = compare::<E, W>(image, blocks[at], &packed[at]);
+                    let (id, first) = compare::<E, W, ALONE>(image, blocks[at], &packed[at]);
                     found[at] = id;
                     waiting[open] = at as u8;
-                    open += usize::from(id == NO_RULE && more);
+                    open += usize::from(
+                        misses(id) & if ALONE { first & MORE != 0 } else { goes_on(image, first, best[at]) },
+                    );
                 }
             }
             for at in 0..count {
                 let mut id = found[at];
-                if id & CHECKED != 0 && id & NO_RULE != NO_RULE {
+                if id & CHECKED != 0 && !misses(id) {
                     id = image.scan(entries[at], &packed[at]);
                 }
-                let held = best[at];
-                if tree == 0 || held == NO_RULE || id != NO_RULE && image.order(id) < image.order(held) {
-                    best[at] = id;
+                found[at] = id & NO_RULE;
+            }
+            if tree == 0 {
+                best = found;
+            } else {
+                for (best, &id) in best[..count].iter_mut().zip(&found) {
+                    *best = earlier(image, *best, id);
                 }
             }
         }
         for (value, &id) in values.iter_mut().zip(&best) {
-            *value = image.rules.get(id as usize).map_or(NONE, |rule| rule[2]);
+            *value = if ALONE {
+                image.rules.get(id as usize).map_or(NONE, |rule| rule[2])
+            } else {
+                rule(image, id)[2] | u32::from(misses(id)).wrapping_neg()
+            };
         }
     }
 }
