@@ -66,7 +66,7 @@ impl View<'_> {
     /// The word of an address's direct cell, from the first cell.
     #[inline(always)]
     pub(super) fn cell_word(&self, address: u32) -> usize {
-        ((u64::from(address) >> 8) * u64::from(self.layout.cell_bits) >> 5) as usize
+        (((u64::from(address) >> 8) * u64::from(self.layout.cell_bits)) >> 5) as usize
     }
 }
 

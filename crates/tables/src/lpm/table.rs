@@ -64,10 +64,9 @@ impl Table {
 
     /// An empty table of a variant.
     pub fn with(spec: LpmSpec, variant: Variant) -> Result<Table, SpecError> {
-        Table::build(spec, variant, Vec::new()).map_err(|error| match error {
-            BuildError::Spec(error) => error,
-            BuildError::Insert(_) => SpecError::Memory { bytes: 0 },
-        })
+        spec.check()?;
+        let form = Form::choose(variant.direct(spec.width), std::iter::empty(), spec.capacity);
+        Table::assemble(spec, variant, Routes::new(spec.width), Codes::new(form))
     }
 
     /// A table of all `entries`, in any order, much faster than one at a time; a prefix may be there once.
@@ -97,9 +96,11 @@ impl Table {
             let Prefix { bits, length } = empty.prefix(twice[0].0);
             return Err(InsertError::Duplicate { bits, length }.into());
         }
-        let count = coded.len();
-        let routes = Routes::from_sorted(spec.width, coded);
-        let heap = (count.max(spec.capacity) * HEAP_FOR_PREFIX + LEAST_HEAP).min(MOST_HEAP);
+        Ok(Table::assemble(spec, variant, Routes::from_sorted(spec.width, coded), codes)?)
+    }
+
+    fn assemble(spec: LpmSpec, variant: Variant, routes: Routes, codes: Codes) -> Result<Table, SpecError> {
+        let heap = (spec.capacity * HEAP_FOR_PREFIX + LEAST_HEAP).min(MOST_HEAP);
         let grace = Arc::new(Grace::new());
         let made = make(spec, &routes, &codes, heap, &grace).map_err(|bytes| SpecError::Memory { bytes })?;
         let current = Arc::new(ArcSwap::new(Arc::clone(&made.nodes.snapshot)));

@@ -2,6 +2,7 @@
 
 mod concurrent;
 mod desk;
+mod edges;
 
 use proptest::prelude::*;
 
@@ -11,7 +12,7 @@ use super::{Image, Lpm, LpmSpec, Method, Model, NONE, Prefix, Table, Variant, le
 fn prefix(width: u8) -> impl Strategy<Value = Prefix> {
     (0..=width, any::<u128>(), 0u32..4, 0u32..40).prop_map(move |(length, random, few, depth)| {
         // Most of the bits above `depth` are taken from a handful of patterns.
-        let shared = u128::MAX / 3 >> few;
+        let shared = (u128::MAX / 3) >> few;
         let keep = leading((depth * 3).min(127) as u8, 128);
         let bits = (shared & keep | random & !keep) >> (128 - u32::from(width));
         Prefix { bits: bits & leading(length, width), length }

@@ -65,7 +65,7 @@ fn play(width: u8, variant: Variant, changes: usize) {
     let mut prefix = move || {
         let least = if width == 32 { 10 } else { 14 };
         let length = least + (random() % u64::from(width - least + 1)) as u8;
-        let length = if random() % 3 == 0 { length } else { length.min(least + 20) };
+        let length = if random().is_multiple_of(3) { length } else { length.min(least + 20) };
         let high = u128::from(0x2001u16 + (random() % 2) as u16) << 112;
         let low = u128::from(random() % 4) << 108 | u128::from(random() % 64) << 96 | u128::from(random());
         let bits = (high | low & (u128::MAX >> 20)) >> (128 - u32::from(width));

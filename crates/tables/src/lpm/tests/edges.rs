@@ -1,0 +1,157 @@
+//! What random play rarely reaches: every form of cells, growth, refusals, and broken images.
+
+use super::super::{
+    BuildError, Image, ImageError, InsertError, Lpm, LpmSpec, Method, Model, NONE, Prefix, SpecError, Table,
+    Variant,
+};
+use super::agree;
+
+/// The n-th of many prefixes of 32 bits, some longer than 24.
+fn scattered(number: u32) -> Prefix {
+    let length = 18 + (number % 15) as u8;
+    let bits = number.wrapping_mul(2_654_435_761) >> (32 - length) << (32 - length);
+    Prefix { bits: u128::from(bits), length }
+}
+
+/// Values that first fit a byte, then a palette of bytes, then two bytes, a palette of those, and four bytes.
+#[test]
+fn cells_widen_as_values_grow() {
+    let spec = LpmSpec { width: 32, capacity: 100_000 };
+    let mut table = Table::new(spec).unwrap();
+    let mut model = Model::new(spec).unwrap();
+    let mut reader = table.reader();
+    let mut sizes = vec![table.image_bytes()];
+    let value = |number: u32| match number {
+        0..200 => number % 254,
+        200..300 => 1_000_000 + number % 50,
+        300..2000 => number,
+        2000..3000 => u32::MAX - number,
+        _ => number << 9 | 1 << 31,
+    };
+    for number in 0..72_000 {
+        let prefix = scattered(number);
+        let expected = model.insert(prefix, value(number));
+        assert_eq!(table.insert(prefix, value(number)), expected);
+        assert_eq!(reader.find(prefix.bits), model.find(prefix.bits).unwrap_or(NONE));
+        if [199, 299, 1999, 2999, 71_999].contains(&number) {
+            let near: Vec<u128> = (0..=number).rev().take(500).map(|number| scattered(number).bits).collect();
+            agree(32, &table, &model, &near);
+            let image = Image::open(&table.image()).unwrap();
+            near.iter().for_each(|at| assert_eq!(Some(image.find(*at)), model.find(*at)));
+            sizes.push(table.image_bytes());
+        }
+    }
+    let mebibytes: Vec<usize> = sizes.iter().map(|size| size >> 20).collect();
+    assert_eq!(mebibytes[..5], [16, 16, 16, 32, 32]);
+    assert!(mebibytes[5] >= 64);
+}
+
+/// More dense nodes than the first heap has room for.
+#[test]
+fn a_full_heap_is_replaced_by_a_larger_one() {
+    let spec = LpmSpec { width: 128, capacity: 1300 };
+    let mut table = Table::new(spec).unwrap();
+    let mut model = Model::new(spec).unwrap();
+    let mut reader = table.reader();
+    let pinned = reader.pin();
+    let first = table.image_bytes();
+    for number in 0..1300u128 {
+        let bits = (0x2001 + number / 310) << 112 | (number % 310) << 100;
+        let prefix = Prefix { bits, length: 30 };
+        assert_eq!(table.insert(prefix, number as u32), model.insert(prefix, number as u32));
+    }
+    let last = table.entries()[1299].0.bits;
+    assert_eq!(pinned.find(0x2001 << 112), 0);
+    assert_eq!(pinned.find(last), NONE, "a batch that began before goes on in the image that it began in");
+    drop(pinned);
+    assert_eq!(reader.find(last), 1299);
+    assert!(table.image_bytes() > first + (4 << 18));
+    let all: Vec<u128> = model.entries().iter().map(|(prefix, _)| prefix.bits | 1).collect();
+    agree(128, &table, &model, &all);
+}
+
+/// Memory that changes leave behind is used again: the image does not grow with their number.
+#[test]
+fn churn_does_not_grow_the_image() {
+    let spec = LpmSpec { width: 64, capacity: 100 };
+    let mut table = Table::new(spec).unwrap();
+    let round = |table: &mut Table, round: u32| {
+        for number in 0..100u32 {
+            let bits = u128::from(number.wrapping_mul(2_654_435_761)) << 20;
+            table.insert(Prefix { bits, length: 44 }, round + number).unwrap();
+        }
+    };
+    round(&mut table, 0);
+    round(&mut table, 1);
+    let settled = table.image_bytes();
+    (2..50).for_each(|number| round(&mut table, number));
+    assert_eq!(table.image_bytes(), settled);
+}
+
+#[test]
+fn what_is_no_prefix_is_refused_and_changes_nothing() {
+    let spec = LpmSpec { width: 32, capacity: 1 };
+    let mut table = Table::new(spec).unwrap();
+    let whole = Prefix { bits: 0, length: 0 };
+    let long = Prefix { bits: 0, length: 33 };
+    assert_eq!(table.insert(long, 1), Err(InsertError::Length { length: 33, width: 32 }));
+    assert_eq!(table.remove(long), None);
+    let bent = Prefix { bits: 1, length: 31 };
+    assert_eq!(table.insert(bent, 1), Err(InsertError::Bits { bits: 1, length: 31 }));
+    let high = Prefix { bits: 1 << 40, length: 8 };
+    assert_eq!(table.insert(high, 1), Err(InsertError::Bits { bits: 1 << 40, length: 8 }));
+    assert_eq!(table.insert(whole, NONE), Err(InsertError::Value));
+    assert_eq!(table.insert(whole, 7), Ok(None));
+    let other = Prefix { bits: 0, length: 8 };
+    assert_eq!(table.insert(other, 1), Err(InsertError::Full { capacity: 1 }));
+    assert_eq!(table.insert(whole, 8), Ok(Some(7)));
+    assert_eq!(table.entries(), [(whole, 8)]);
+    assert_eq!(table.find32(12), 8);
+}
+
+#[test]
+fn impossible_shapes_and_sets_are_refused() {
+    let spec = |width, capacity| LpmSpec { width, capacity };
+    assert_eq!(Table::new(spec(0, 1)).err(), Some(SpecError::Width { width: 0 }));
+    assert_eq!(Table::new(spec(129, 1)).err(), Some(SpecError::Width { width: 129 }));
+    assert_eq!(Model::new(spec(8, 1 << 27)).err(), Some(SpecError::Capacity { capacity: 1 << 27 }));
+    let entry = (Prefix { bits: 16, length: 4 }, 3);
+    let twice = Table::build(spec(8, 9), Variant::Fast, vec![entry, entry]).err();
+    assert_eq!(twice, Some(BuildError::Insert(InsertError::Duplicate { bits: 16, length: 4 })));
+    let many = Table::build(spec(8, 1), Variant::Fast, vec![entry, entry]).err();
+    assert_eq!(many, Some(BuildError::Insert(InsertError::Full { capacity: 1 })));
+}
+
+/// An image with any word changed is refused, or still answers something for every address.
+#[test]
+fn broken_images_are_refused_or_harmless() {
+    let spec = LpmSpec { width: 32, capacity: 400 };
+    let entries = (0..400).map(|number| (scattered(number), number << 12)).collect();
+    let table = Table::build(spec, Variant::Compact, entries).unwrap();
+    let sound = table.image();
+    assert_eq!(Image::open(&sound[..60]).err(), Some(ImageError::Short { words: 15 }));
+    assert_eq!(Image::open(&sound[..sound.len() - 64]).err(), Some(ImageError::Header));
+    assert!(matches!(Image::open(&[0; 64]), Err(ImageError::Kind { .. })));
+    let addresses: Vec<u32> = (0..400).map(|number| scattered(number).bits as u32).collect();
+    let mut out = vec![0; addresses.len()];
+    let mut refused = 0;
+    let heap = sound.len() - 64 * 900;
+    for place in (0..12).map(|word| word * 4).chain((heap..sound.len()).step_by(388).map(|byte| byte / 4 * 4))
+    {
+        for wrong in [0u32, 1, 0x4000_0000, 0x8c00_0001, 0xffff_ffff] {
+            let mut bytes = sound.clone();
+            bytes[place..place + 4].copy_from_slice(&wrong.to_le_bytes());
+            match Image::open(&bytes) {
+                Ok(image) => image.find_bulk32(&addresses, &mut out),
+                Err(_) => refused += 1,
+            }
+        }
+    }
+    assert!(refused > 50, "{refused}");
+}
+
+#[test]
+fn the_portable_method_is_always_there_and_the_best_is_available() {
+    assert_eq!(Method::available()[0], Method::Portable);
+    assert_eq!(Method::available().last(), Some(&Method::best()));
+}
