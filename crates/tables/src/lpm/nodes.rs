@@ -1,6 +1,6 @@
 //! The heap of an image: nodes of four sizes, given out, cut off, and used again when no reader can see them.
 
-use std::collections::VecDeque;
+use std::collections::{HashMap, VecDeque};
 use std::sync::Arc;
 
 use super::grace::Grace;
@@ -21,12 +21,17 @@ pub(super) struct Nodes {
     free: [Vec<u32>; 4],
     /// Nodes cut off, with the number of the change that did it.
     cut: VecDeque<(u64, Cell)>,
+    /// Of the dense node at a granule: changes that went through it, and how many it bears before it is made anew.
+    worn: HashMap<u32, (u32, u32)>,
 }
+
+/// Changes that a new dense node bears.
+const BEARS: u32 = 64;
 
 impl Nodes {
     pub(super) fn new(snapshot: Arc<Snapshot>, grace: Arc<Grace>) -> Nodes {
         let fresh = (snapshot.layout.heap / GRANULE) as u32;
-        Nodes { snapshot, grace, fresh, free: Default::default(), cut: VecDeque::new() }
+        Nodes { snapshot, grace, fresh, free: Default::default(), cut: VecDeque::new(), worn: HashMap::new() }
     }
 
     pub(super) fn load(&self, word: usize) -> u32 {
@@ -61,8 +66,24 @@ impl Nodes {
         Ok(granule)
     }
 
-    /// Takes back a node that no reader has ever seen.
+    /// Counts a change that goes through the dense node at a granule; whether it has borne too many.
+    pub(super) fn outgrown(&mut self, granule: u32) -> bool {
+        let (changes, bears) = self.worn.entry(granule).or_insert((0, BEARS));
+        *changes += 1;
+        *changes > *bears
+    }
+
+    /// The new node at `granule` looks like the worn one that it replaces, so it bears twice as much.
+    pub(super) fn keep_longer(&mut self, granule: u32, worn: u32) {
+        let bears = self.worn.get(&worn).map_or(BEARS, |(_, bears)| *bears);
+        self.worn.insert(granule, (0, bears.saturating_mul(2)));
+    }
+
+    /// Takes back a node that no reader has ever seen, or none any more.
     pub(super) fn untake(&mut self, cell: Cell) {
+        if let Cell::Dense(granule, _) = cell {
+            self.worn.remove(&granule);
+        }
         match cell {
             Cell::Leaf(_) => {}
             Cell::Line(granule) => self.free[0].push(granule),

@@ -52,7 +52,12 @@ pub(super) fn change(
     region: Region,
     source: &dyn Fn(Region, &mut Vec<Interval>),
 ) -> Result<Change, Exhausted> {
-    let array = descend(nodes, region);
+    let mut path = descend(nodes, region);
+    // A node that many changes went through may by now deserve another shape, and is made anew by its parent.
+    let outgrown = (1..path.len()).find(|index| nodes.outgrown(path[*index].granule()));
+    let worn = outgrown.map(|index| path.swap_remove(index));
+    path.truncate(outgrown.unwrap_or(path.len()));
+    let Some(array) = path.pop() else { return Ok(Change::default()) };
     // Cells of the array that the region covers in part or in whole.
     let cells = array.depth + array.bits;
     let covered = region.shortened(cells as u8);
@@ -71,7 +76,14 @@ pub(super) fn change(
         rest = &rest[here - 1..];
         match built {
             Ok(cell) if cell.pack() == nodes.load(word) => {}
-            Ok(cell) => change.cells.push((word, cell)),
+            Ok(cell) => {
+                if let (Some(worn), Cell::Dense(granule, stride)) = (&worn, cell)
+                    && worn.bits == stride
+                {
+                    nodes.keep_longer(granule, worn.granule());
+                }
+                change.cells.push((word, cell));
+            }
             Err(exhausted) => {
                 change.discard(nodes);
                 return Err(exhausted);
@@ -90,20 +102,28 @@ struct Array {
     bits: u32,
 }
 
-/// The deepest array whose region holds all of `region`.
-fn descend(nodes: &Nodes, region: Region) -> Array {
+impl Array {
+    fn granule(&self) -> u32 {
+        (self.word / GRANULE) as u32
+    }
+}
+
+/// The arrays whose regions hold all of `region`, from the root to the deepest.
+fn descend(nodes: &Nodes, region: Region) -> Vec<Array> {
     let layout = &nodes.snapshot.layout;
-    let mut array = Array { word: layout.root, depth: 0, bits: u32::from(layout.root_bits) };
+    let root = Array { word: layout.root, depth: 0, bits: u32::from(layout.root_bits) };
     let length = u32::from(region.length);
     // Lines on the way are never stored to, but below them may be an array that is.
-    let (mut depth, mut cell) = (array.bits, array_cell(nodes, &array, region));
+    let (mut depth, mut cell) = (root.bits, array_cell(nodes, &root, region));
+    let mut path = vec![root];
     while depth < length {
         match cell {
             Cell::Leaf(_) => break,
             Cell::Dense(granule, bits) => {
-                array = Array { word: granule as usize * GRANULE, depth, bits };
+                let array = Array { word: granule as usize * GRANULE, depth, bits };
                 depth += bits;
                 cell = array_cell(nodes, &array, region);
+                path.push(array);
             }
             Cell::Line(_) if depth + LINE_BITS > length => break,
             Cell::Line(granule) => {
@@ -112,7 +132,7 @@ fn descend(nodes: &Nodes, region: Region) -> Array {
             }
         }
     }
-    array
+    path
 }
 
 fn array_cell(nodes: &Nodes, array: &Array, region: Region) -> Cell {
