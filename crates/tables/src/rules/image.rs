@@ -178,6 +178,38 @@ impl Image {
         }
     }
 
+    /// Takes rule `id` out of the leaf at `block`, if it is there, by moving those behind it up. What the others' slots hold
+    /// stays as it was written.
+    pub(super) fn remove_from_leaf(&mut self, block: u32, id: u32) {
+        let (slots, blocks) = (self.slots(), self.leaf_blocks(block));
+        let (start, end) = (block as usize * slots, (block as usize + blocks) * slots);
+        let Some(gone) = (start..end).find(|&slot| self.ids[slot] & NO_RULE == id) else { return };
+        let mut last = gone;
+        while last + 1 < end && self.ids[last + 1] & NO_RULE != NO_RULE {
+            self.ids[last] = self.ids[last] & MORE | self.ids[last + 1] & !MORE;
+            self.copy_slot(last + 1, last);
+            last += 1;
+        }
+        self.ids[last] = self.ids[last] & MORE | NO_RULE;
+        if last % slots == 0 && last > start {
+            self.ids[last - slots] &= !MORE;
+        }
+    }
+
+    /// Copies the elements of one slot, counted through all blocks, to another.
+    fn copy_slot(&mut self, from: usize, to: usize) {
+        let (slots, lines, stride) = (self.slots(), self.block_lines(), self.layout.stride);
+        let half = lines / 2;
+        let at = |slot: usize| (slot / slots * lines, slot % slots * stride);
+        let ((from_line, from_at), (to_line, to_at)) = (at(from), at(to));
+        let width = stride.min(LINE_ELEMENTS);
+        for line in (0..half).flat_map(|line| [line, line + half]) {
+            let source = self.blocks[from_line + line];
+            self.blocks[to_line + line].0[to_at..to_at + width]
+                .copy_from_slice(&source.0[from_at..from_at + width]);
+        }
+    }
+
     /// The blocks of the leaf that begins at `block`.
     pub(super) fn leaf_blocks(&self, block: u32) -> usize {
         let slots = self.slots();

@@ -10,8 +10,6 @@ use std::collections::BTreeMap;
 const BASE_LIMIT: usize = 8 << 20;
 /// What a table may have more for every rule of its capacity, bytes.
 const RULE_LIMIT: usize = 1024;
-/// A rule that meets more leaves than this is put into a tree of its own kind.
-const MOST_LEAVES: usize = 2048;
 
 /// A fast table of rules. Lookups run over its [`Image`]; [`super::Shared`] lets other threads look up while it is changed.
 ///
@@ -189,7 +187,7 @@ impl Table {
         let live = |id: u32| rules[id as usize].is_some();
         let mut update = Update::new(&self.encoded, &mut self.image, &live, id, growth(self.limit));
         if put {
-            update.put(MOST_LEAVES);
+            update.put();
         } else {
             update.take();
         }

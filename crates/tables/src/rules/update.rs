@@ -13,6 +13,13 @@ use std::collections::{HashMap, HashSet};
 /// A leaf is cut when it has grown to this many rules, and again at every doubling.
 const CUT_RULES: usize = 32;
 
+/// The most leaves that one change cuts, since cutting takes longest.
+const MOST_CUTS: usize = 32;
+/// A rule that meets so few leaves suits the tree.
+const FEW_LEAVES: usize = 32;
+/// A rule that meets this many leaves suits it not at all.
+const MOST_LEAVES: usize = 2048;
+
 /// Where an entry stands.
 #[derive(Clone, Copy)]
 enum Place {
@@ -37,9 +44,12 @@ pub(super) struct Update<'a> {
     id: u32,
     limit: usize,
     act: Act,
-    /// What became of leaves that were visited already.
+    /// What became of leaves that the rule was put into already.
     moved: HashMap<u32, u32>,
+    /// The blocks of leaves that it was taken from already.
+    visited: Vec<bool>,
     counted: usize,
+    cuts: usize,
     /// Blocks that no entry names any more, at least as far as this change knows.
     pub(super) garbage: usize,
 }
@@ -53,13 +63,29 @@ impl<'a> Update<'a> {
         limit: usize,
     ) -> Update<'a> {
         let act = Act::Count { most: 0 };
-        Update { encoded, image, live, id, limit, act, moved: HashMap::new(), counted: 0, garbage: 0 }
+        Update {
+            encoded,
+            image,
+            live,
+            id,
+            limit,
+            act,
+            moved: HashMap::new(),
+            visited: Vec::new(),
+            counted: 0,
+            cuts: 0,
+            garbage: 0,
+        }
     }
 
-    /// Puts the rule into the tree where it meets the fewest leaves; into a new one if that is more than `most` in all.
-    pub(super) fn put(&mut self, most: usize) {
-        let mut best = (most, self.image.roots.len());
+    /// Puts the rule into the first tree where it meets few leaves; if there is none, into that where it meets the fewest; and
+    /// into a new one if those are [`MOST_LEAVES`] or more.
+    pub(super) fn put(&mut self) {
+        let mut best = (MOST_LEAVES, self.image.roots.len());
         for tree in 0..self.image.roots.len() {
+            if best.0 <= FEW_LEAVES {
+                break;
+            }
             self.counted = 0;
             self.run(tree, Act::Count { most: best.0 });
             if self.counted < best.0 {
@@ -74,6 +100,7 @@ impl<'a> Update<'a> {
 
     /// Takes the rule out of all trees.
     pub(super) fn take(&mut self) {
+        self.visited = vec![false; self.image.ids.len() / self.image.slots()];
         for tree in 0..self.image.roots.len() {
             self.run(tree, Act::Take);
         }
@@ -133,7 +160,8 @@ impl<'a> Update<'a> {
         let mut list = self.current(entry);
         let place = list.partition_point(|&other| self.image.order(other) < self.image.order(self.id));
         list.insert(place, self.id);
-        if list.len() >= CUT_RULES && list.len().is_power_of_two() {
+        if list.len() >= CUT_RULES && list.len().is_power_of_two() && self.cuts < MOST_CUTS {
+            self.cuts += 1;
             // Grown for this region only, so other entries of the leaf are not led to it.
             let rules = list.into_iter().map(|id| (id, 1.0)).collect();
             return Grower::new(self.encoded, self.image, self.limit).grow(rules, region);
@@ -151,12 +179,9 @@ impl<'a> Update<'a> {
     }
 
     fn take_from(&mut self, entry: u32) {
-        if entry == 0 || self.moved.insert(entry, entry).is_some() {
-            return;
+        if !std::mem::replace(&mut self.visited[entry as usize], true) {
+            self.image.remove_from_leaf(entry, self.id);
         }
-        let mut list = self.current(entry);
-        list.retain(|&other| other != self.id);
-        self.image.write_leaf(self.encoded, entry, &list);
     }
 
     /// The rules of a leaf as they are now. A leaf may name rules that it had no part in any more when they were taken out, and
@@ -177,7 +202,8 @@ pub(super) fn compacted(image: &Image) -> Image {
     compact.rules.clone_from(&image.rules);
     compact.checks.clone_from(&image.checks);
     compact.ranked = image.ranked;
-    let mut leaves = HashMap::from([(0, 0)]);
+    // For each block where a leaf begins, where its copy does; 0 for those not copied yet, and for the empty leaf.
+    let mut leaves = vec![0; image.ids.len() / image.slots()];
     for &root in &image.roots {
         let root = copied(image, root, &mut compact, &mut leaves);
         compact.roots.push(root);
@@ -185,14 +211,13 @@ pub(super) fn compacted(image: &Image) -> Image {
     compact
 }
 
-fn copied(image: &Image, entry: u32, to: &mut Image, leaves: &mut HashMap<u32, u32>) -> u32 {
+fn copied(image: &Image, entry: u32, to: &mut Image, leaves: &mut [u32]) -> u32 {
     if entry & NODE == 0 {
-        if let Some(&copy) = leaves.get(&entry) {
-            return copy;
+        let copy = &mut leaves[entry as usize];
+        if *copy == 0 && entry != 0 {
+            *copy = to.push_copy(image, entry);
         }
-        let copy = to.push_copy(image, entry);
-        leaves.insert(entry, copy);
-        return copy;
+        return *copy;
     }
     let (bits, from) = image.node_bits(entry);
     let (words, size) = (image.layout.words(), image.node_words());
