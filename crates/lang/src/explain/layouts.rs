@@ -243,4 +243,21 @@ decoder packet(ip: ipv4) {
         fix: "Name the checksum.",
         mend: ("ip.ttl", "ip.check"),
     },
+    Entry {
+        code: "E0319",
+        headline: "The checksum of a pushed header may cover what changes.",
+        cause: "A header that is pushed has no name, so nothing follows its place; its checksum was computed over all that follows it.",
+        example: r#"import std.net.{ethernet, ipv4, udp}
+start decoder frame(eth: ethernet) {
+    match eth.type { 0x0800 => packet, else => flood }
+}
+decoder packet(ip: ipv4) {
+    encapsulate { ethernet / ipv4 / udp(dst 9) }
+    set ip.dst = 10.0.0.1
+    flood
+}
+"#,
+        fix: "Change it before the push, or push a header that says that it has no checksum.",
+        mend: ("udp(dst 9)", "udp(dst 9, check 0)"),
+    },
 ];

@@ -2,6 +2,7 @@
 
 use super::covered::is_sum;
 use super::env::{Env, Variable};
+use super::sealed::met;
 use super::{Exit, Lowering, to};
 use crate::check::types::Type;
 use crate::ir::{Block, BlockId, Instruction, Op, Target, Terminator, Value};
@@ -132,6 +133,7 @@ impl Lowering<'_> {
         for (_, other) in &exits[1..] {
             env = env.common(other);
         }
+        env.sealed = met(exits);
         let mut varying = Vec::new();
         let candidates: Vec<(Variable, Value)> =
             exits[0].1.values.iter().map(|(variable, value)| (*variable, *value)).collect();

@@ -36,8 +36,15 @@ impl Lowering<'_> {
             return;
         }
         match edit {
-            Edit::Push { made, place, announces } => self.push_bytes(made, *place, *announces, span),
+            Edit::Push { made, place, announces } => {
+                if *place != Place::Start {
+                    self.break_seal(None, span);
+                }
+                self.push_bytes(made, *place, *announces, span);
+                self.seal(made, *place, span);
+            }
             Edit::Pop(header) => {
+                self.break_seal(Some(*header), span);
                 let (from, end) = (self.begin_of(*header, span), self.end_of(*header, span));
                 let by = self.emit(32, Op::Binary(BinaryOp::Sub, end, from), span);
                 self.effect(Op::PopBytes { at: from, bytes: by }, span);

@@ -3,6 +3,7 @@
 use crate::check::hir::{HeaderId, LocalId};
 use crate::flow::collect::{Read, Subject};
 use crate::ir::Value;
+use crate::source::Span;
 use std::collections::{BTreeMap, BTreeSet};
 
 /// A variable of the lowering: its SSA value changes from point to point.
@@ -66,6 +67,17 @@ pub(crate) struct Env {
     pub(crate) unproven: BTreeSet<(HeaderId, usize)>,
     /// Headers that may have been taken out of the packet.
     pub(crate) removed: BTreeSet<HeaderId>,
+    /// A header was pushed whose checksum covers what follows.
+    pub(crate) sealed: Option<Sealed>,
+}
+
+/// A push of a header whose checksum covers what follows.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Sealed {
+    /// The statement.
+    pub(crate) span: Span,
+    /// A header that certainly lies before it.
+    pub(crate) before: Option<HeaderId>,
 }
 
 impl Env {
@@ -117,6 +129,7 @@ impl Env {
             overwritten: self.overwritten.union(&other.overwritten).copied().collect(),
             unproven: self.unproven.union(&other.unproven).copied().collect(),
             removed: self.removed.union(&other.removed).copied().collect(),
+            sealed: self.sealed.or(other.sealed),
         }
     }
 }

@@ -15,6 +15,7 @@ mod expressions;
 mod headers;
 mod matches;
 mod memory;
+mod sealed;
 mod statements;
 mod writes;
 
@@ -64,6 +65,8 @@ pub fn lower(
         stage_blocks: HashMap::new(),
         entry_ranges: HashMap::new(),
         entry_unsettled: HashMap::new(),
+        entry_sealed: HashMap::new(),
+        sealing: sealed::sealing(program),
         unsettled: BTreeSet::new(),
         stage: None,
         own: None,
@@ -112,6 +115,10 @@ pub(crate) struct Lowering<'p> {
     pub(crate) entry_ranges: HashMap<StageId, BTreeMap<Subject, Range>>,
     /// Headers that may have been decoded last when a stage lowered so far hands over, and behind which nothing may follow.
     pub(crate) entry_unsettled: HashMap<StageId, BTreeSet<HeaderId>>,
+    /// Pushes before transfers to a stage lowered so far, whose checksums cover what follows.
+    pub(crate) entry_sealed: HashMap<StageId, env::Sealed>,
+    /// Stages with such pushes.
+    pub(crate) sealing: Vec<StageId>,
     /// The same at the entry of the stage being lowered.
     pub(crate) unsettled: BTreeSet<HeaderId>,
     pub(crate) stage: Option<StageId>,
@@ -243,6 +250,7 @@ impl Lowering<'_> {
                 self.flow.last[id.0].iter().filter(conditional).copied().collect()
             }
         };
+        self.env.sealed = self.sealed_at_entry(id);
         self.current = Some(block);
         self.effect(ir::Op::EnterStage(id.0 as u32), stage.name_span);
         self.limit_rounds(id);

@@ -176,6 +176,7 @@ impl Lowering<'_> {
         (value, range): (crate::ir::Value, Range),
         span: Span,
     ) {
+        self.break_seal(Some(header), span);
         let sums = self.sums_of(header, field, span);
         if self.layout(header).checksum.is_some_and(|checksum| checksum.field == field) {
             self.write_checksums(span);
@@ -235,6 +236,7 @@ impl Lowering<'_> {
             ranges.push(range);
         }
         self.write_checksums(span);
+        self.carry_seal(stage);
         if self.source.stages[stage.0].header.is_some() {
             self.check_follows(self.source.stages[stage.0].name.clone(), span);
         } else {
@@ -464,7 +466,7 @@ fn written(block: &Block) -> Vec<(HeaderId, usize)> {
     found
 }
 
-fn each_statement(block: &Block, visit: &mut dyn FnMut(&StmtKind)) {
+pub(super) fn each_statement(block: &Block, visit: &mut dyn FnMut(&StmtKind)) {
     for statement in &block.statements {
         visit(&statement.kind);
         match &statement.kind {
