@@ -143,11 +143,75 @@ fn a_line_that_cannot_be_kept_ends_the_command_with_its_place() {
     ] {
         let (printed, told) = run(&[&["table"], arguments].concat(), code);
         assert!(told.contains(part), "{arguments:?}: {told}");
-        assert!(printed.is_empty(), "{arguments:?}: {printed}");
+        assert!(printed.is_empty() || arguments.contains(&"--json"), "{arguments:?}: {printed}");
     }
     let packets = files.write("packets", "1 2 3 4 6\n");
     let (printed, told) = run(&["table", "rules", &state, "--lookup", &packets, "--lenient"], 0);
     assert!(told.contains("left out: line 3") && printed == "-1\t-\tdrop\n", "{told}{printed}");
+}
+
+const PROGRAM: &str = "// Lets through what its rules permit.
+
+import std.net.{ethernet, ipv4, tcp}
+
+table acl: rules(src: ip4, dst: ip4, proto: u8, dport: u16) -> { permit, deny } {
+    capacity 16
+    choose priority
+    entries {
+        (10.0.0.0/8, _, 6, 22) priority 1 => deny
+        (_, 192.0.2.0/24, 6, 80..89) priority 2 => permit
+        (10.0.0.1 mask 255.0.0.255, _, _, _) priority 3 => deny
+    }
+    default => deny
+}
+
+start decoder frame(eth: ethernet) {
+    match eth.type { 0x0800 => packet else => drop other }
+}
+
+decoder packet(ip: ipv4) {
+    match ip.proto { 6 if ip.frag == 0 => segment else => drop other }
+}
+
+decoder segment(t: tcp) {
+    match acl[ip.src, ip.dst, ip.proto, t.dst] {
+        permit => flood
+        deny => drop denied
+        none => drop denied
+    }
+}
+";
+
+#[test]
+fn rules_of_programs_and_files_become_nftables() {
+    let files = Files::new();
+    let program = files.write("program.rav", PROGRAM);
+    let (text, _) = run(&["export", "nft", &program], 0);
+    let rules = "\t\tip saddr & 255.0.0.255 == 10.0.0.1 drop comment \"line 3\"
+\t\tip daddr 192.0.2.0/24 tcp dport 80-89 accept comment \"line 2\"
+\t\tip saddr 10.0.0.0/8 tcp dport 22 drop comment \"line 1\"\n";
+    assert!(text.contains("policy drop;\n") && text.contains(rules), "{text}");
+    let json = files.write("rules.json", &run(&["export", "nft", &program, "--as-json"], 0).0);
+    let queries = files.write(
+        "queries",
+        "10.0.0.1 192.0.2.1 9 80 6\n10.0.0.2 192.0.2.1 9 80 6\n10.0.0.2 1 9 22 6\n1 2 3 4 6\n",
+    );
+    let (answers, _) = run(&["table", "rules", &json, "--lookup", &queries], 0);
+    assert_eq!(
+        answers.lines().map(|line| line.rsplit('\t').next()).collect::<Vec<_>>(),
+        [Some("drop"), Some("pass"), Some("drop"), Some("drop")]
+    );
+    let filters =
+        files.write("filters", "@10.0.0.0/8\t0.0.0.0/0\t0 : 65535\t53 : 53\t0x11/0xFF\t0x0000/0x0000\n");
+    let (_, told) = run(&["export", "nft", &filters], 1);
+    assert!(told.contains("a packet that none fits"), "{told}");
+    let (text, _) = run(&["export", "nft", &filters, "--default", "drop", "--decision", "accept"], 0);
+    assert!(text.contains("ip saddr 10.0.0.0/8 udp dport 53 accept"), "{text}");
+    let renamed = files.write("renamed.rav", &PROGRAM.replace("dport: u16", "to: u16"));
+    let (_, told) = run(&["export", "nft", &renamed], 1);
+    assert!(told.contains("column 4, `to` of 16 bits, is none that nftables has"), "{told}");
+    let (_, told) = run(&["export", "nft", &program, "--rules", "nothing"], 2);
+    assert!(told.contains("there are: acl"), "{told}");
 }
 
 /// The folder of files from outside; without it there is nothing to compare with.
@@ -193,6 +257,10 @@ fn filters_answer_what_their_traces_say() {
     for entry in fs::read_dir(files.0.path().join("classbench")).expect("the archive has a folder") {
         let rules = entry.expect("a file").path().display().to_string();
         let Some(name) = rules.strip_suffix(".rules") else { continue };
+        // A build that is not optimised takes minutes for the large sets.
+        if cfg!(debug_assertions) && !name.ends_with("_1k") {
+            continue;
+        }
         let trace = format!("{name}.trace");
         let text = fs::read_to_string(&trace).expect("a trace is text");
         let lines = text.lines().filter(|line| !line.starts_with('#'));
@@ -204,7 +272,7 @@ fn filters_answer_what_their_traces_say() {
         }
         sets += 1;
     }
-    assert_eq!(sets, 27);
+    assert_eq!(sets, if cfg!(debug_assertions) { 12 } else { 27 });
 }
 
 #[test]

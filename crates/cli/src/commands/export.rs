@@ -67,7 +67,8 @@ fn of_table(table: &ir::Table, arguments: &NftArguments) -> Result<RuleSet, Fail
     }
     for (index, key) in table.keys.iter().enumerate() {
         if !columns.iter().any(|(column, own)| *own == Some(index) && column.width == key.width) {
-            let (place, names) = (index + 1, Column::names().collect::<Vec<&str>>().join(", "));
+            let names: Vec<&str> = Column::names().filter(|name| *name != "flags").collect();
+            let (place, names) = (index + 1, names.join(", "));
             return Err(refuse(format!(
                 "column {place}, `{}` of {} bits, is none that nftables has; name columns {names}, each with its own width",
                 key.name, key.width
