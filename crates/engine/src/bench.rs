@@ -92,6 +92,11 @@ impl<'a> Bench<'a> {
         self.processor.as_ref()
     }
 
+    /// The program's state, to be changed as a control plane would.
+    pub fn processor_mut(&mut self) -> &mut dyn Processor {
+        self.processor.as_mut()
+    }
+
     /// What the program sent and raised itself.
     fn outcome(&self) -> Outcome {
         let left = self

@@ -7,11 +7,16 @@
 //! expect PORT           any packet leaves by a port
 //! ports N               the gateway has N ports; otherwise as many as the file names
 //! wait                  nothing: every packet is done before the next line
+//! no_packet             nothing has left that was not expected
+//! add, remove, setdefault, check_counter: see [`control`]
 //! ```
 //!
 //! Packets of one port leave in the order of their `expect` lines. At the end, whatever left on a port that some line expects from must have been
 //! expected; copies on other ports (a flood reaches all of them) are not looked at.
 
+pub mod control;
+
+use self::control::Control;
 use crate::bench::Bench;
 use exec::{BackEnd, LoadError};
 use lang::ir::Program;
@@ -53,6 +58,10 @@ pub enum Action {
     Packet(PortNumber, Vec<u8>),
     /// A packet leaves.
     Expect(PortNumber, Pattern),
+    /// Nothing has left that was not expected.
+    NoPacket,
+    /// What a control plane does.
+    Control(Control),
 }
 
 /// What a packet has to look like.
@@ -77,8 +86,19 @@ impl Pattern {
     }
 }
 
+/// Why a file cannot be run.
+#[derive(Debug, thiserror::Error)]
+pub enum StfFault {
+    /// The program cannot be loaded.
+    #[error("it cannot be loaded: {0}")]
+    Load(#[from] LoadError),
+    /// A line does not suit the program's tables.
+    #[error(transparent)]
+    Line(#[from] StfError),
+}
+
 /// What did not hold.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct StfMismatch {
     /// The `expect` line, or the `packet` line whose packet left without being expected.
     pub line: usize,
@@ -92,6 +112,8 @@ pub struct StfMismatch {
     pub packet: Option<(PortNumber, Vec<u8>)>,
     /// Its verdict.
     pub verdict: Option<Verdict>,
+    /// A counter that is not as it must be, in words.
+    pub counter: Option<String>,
 }
 
 /// Reads an STF file.
@@ -121,14 +143,19 @@ pub fn read(text: &str) -> Result<Stf, StfError> {
                 let port = port(words.next()).map_err(wrong)?;
                 Action::Expect(port, pattern(&words.collect::<String>()).map_err(wrong)?)
             }
-            other => {
-                return Err(wrong(format!(
-                    "`{other}` is not understood; a line is `packet PORT HEX`, `expect PORT HEX`, `ports N` or `wait`"
-                )));
-            }
+            "no_packet" => Action::NoPacket,
+            other => match control::read(other, line.trim_start().strip_prefix(other).unwrap_or("")) {
+                Some(control) => Action::Control(control.map_err(wrong)?),
+                None => {
+                    return Err(wrong(format!(
+                        "`{other}` is not understood; a line is `packet PORT HEX`, `expect PORT HEX`, `ports N`, `wait`, `no_packet`, `add`, `remove`, `setdefault` or `check_counter`"
+                    )));
+                }
+            },
         };
         stf.ports = stf.ports.max(match &action {
             Action::Packet(port, _) | Action::Expect(port, _) => *port,
+            Action::NoPacket | Action::Control(_) => 0,
         });
         stf.steps.push(StfStep { line: line_number, action });
     }
@@ -139,8 +166,8 @@ pub fn read(text: &str) -> Result<Stf, StfError> {
 /// Runs a file to its first expectation that does not hold.
 ///
 /// # Errors
-/// If the back end cannot load the program.
-pub fn run(program: &Program, stf: &Stf, back_end: BackEnd) -> Result<Option<StfMismatch>, LoadError> {
+/// If the back end cannot load the program, or a line does not suit its tables.
+pub fn run(program: &Program, stf: &Stf, back_end: BackEnd) -> Result<Option<StfMismatch>, StfFault> {
     let mut bench = Bench::new(program, back_end, stf.ports, 0)?;
     let mut waiting: BTreeMap<PortNumber, VecDeque<(usize, Vec<u8>)>> = BTreeMap::new();
     let mut last = (None, None);
@@ -158,7 +185,23 @@ pub fn run(program: &Program, stf: &Stf, back_end: BackEnd) -> Result<Option<Stf
                 if !found.as_ref().is_some_and(|sent| wanted.fits(sent)) {
                     let (packet, verdict) = last;
                     let (line, port, expected) = (step.line, *port, Some(wanted.clone()));
-                    return Ok(Some(StfMismatch { line, port, expected, found, packet, verdict }));
+                    let counter = None;
+                    return Ok(Some(StfMismatch { line, port, expected, found, packet, verdict, counter }));
+                }
+            }
+            Action::NoPacket => {
+                let sent = waiting.iter_mut().find_map(|(port, sent)| Some((*port, sent.pop_front()?.1)));
+                if let Some((port, found)) = sent {
+                    let (packet, verdict) = last;
+                    let (line, found) = (step.line, Some(found));
+                    return Ok(Some(StfMismatch { line, port, found, packet, verdict, ..StfMismatch::default() }));
+                }
+            }
+            Action::Control(control) => {
+                let wrong = |cause: String| StfError { line: step.line, cause };
+                if let Some(counter) = controlled(&mut bench, program, control).map_err(wrong)? {
+                    let (line, counter) = (step.line, Some(counter));
+                    return Ok(Some(StfMismatch { line, counter, ..StfMismatch::default() }));
                 }
             }
         }
@@ -168,9 +211,57 @@ pub fn run(program: &Program, stf: &Stf, back_end: BackEnd) -> Result<Option<Stf
     };
     let too_many = waiting.into_iter().find_map(|(port, mut sent)| {
         let (line, sent) = sent.pop_front().filter(|_| looked_at(&port))?;
-        Some(StfMismatch { line, port, expected: None, found: Some(sent), packet: None, verdict: None })
+        Some(StfMismatch { line, port, found: Some(sent), ..StfMismatch::default() })
     });
     Ok(too_many)
+}
+
+/// Does what a control plane would; gives what does not hold of a counter, in words.
+fn controlled(bench: &mut Bench, program: &Program, control: &Control) -> Result<Option<String>, String> {
+    let processor = bench.processor_mut();
+    match control {
+        Control::Add(words) => {
+            let (index, table) = control::table(program, &words.table)?;
+            let entry = control::entry(table, words, true)?;
+            processor.insert(index, &entry).map_err(|cause| cause.to_string())?;
+        }
+        Control::Remove(words) => {
+            let (index, table) = control::table(program, &words.table)?;
+            let entry = control::entry(table, words, false)?;
+            if !processor.remove(index, &entry.key, entry.priority) {
+                return Err(format!("`{}` has no such entry", words.table));
+            }
+        }
+        Control::RemoveAll => {
+            for index in 0..program.tables.len() as u32 {
+                processor.replace(index, Vec::new()).map_err(|cause| cause.to_string())?;
+            }
+        }
+        Control::SetDefault(words) => {
+            let (index, table) = control::table(program, &words.table)?;
+            let action = words.rest.first().ok_or("an action is missing")?;
+            let value = control::value(table, action)?;
+            processor.set_default(index, Some(&value)).map_err(|cause| cause.to_string())?;
+        }
+        Control::Check(check) => {
+            let counter = (0..).zip(&program.counters).find(|(_, counter)| counter.name == check.name);
+            let found = match counter {
+                Some((index, _)) => processor.counter(index).get(check.index).copied(),
+                None => {
+                    let (index, _) = control::table(program, &check.name)
+                        .map_err(|_| format!("the program has no counter or table `{}`", check.name))?;
+                    processor.entries(index).get(check.index).map(|(_, count)| *count)
+                }
+            };
+            let (packets, bytes) = found.ok_or_else(|| format!("`{}` has no cell {}", check.name, check.index))?;
+            let (found, unit) = if check.bytes { (bytes, "bytes") } else { (packets, "packets") };
+            if !check.holds(found) {
+                let (name, comparison, number) = (&check.name, &check.comparison, check.number);
+                return Ok(Some(format!("{name}({}) counted {found} {unit}, not {comparison} {number}", check.index)));
+            }
+        }
+    }
+    Ok(None)
 }
 
 fn port(word: Option<&str>) -> Result<PortNumber, String> {
@@ -233,6 +324,12 @@ mod tests {
             ]
         );
         assert_eq!(read("ports 9\npacket 1 00").expect("stf").ports, 9);
+        let stf = read("add acl 0:1/8 permit( a : 1,\t2 ) # x\nremove all\ncheck_counter c(3) bytes >= 7").expect("stf");
+        let Action::Control(Control::Add(words)) = &stf.steps[0].action else { panic!("an add") };
+        assert_eq!((words.table.as_str(), &words.rest[..]), ("acl", &["0:1/8".to_string(), "permit(a:1,2)".to_string()][..]));
+        assert_eq!(stf.steps[1].action, Action::Control(Control::RemoveAll));
+        let Action::Control(Control::Check(check)) = &stf.steps[2].action else { panic!("a check") };
+        assert_eq!((check.index, check.bytes, check.holds(7), check.holds(6)), (3, true, true, false));
     }
 
     #[test]

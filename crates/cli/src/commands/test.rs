@@ -175,7 +175,7 @@ fn packet_test(
         let message = match stf::run(program, &test, back_end) {
             Ok(None) => None,
             Ok(Some(found)) => Some(mismatch::of_stf(program, &file, &found)),
-            Err(error) => Some(format!("{} cannot be loaded: {error}\n", tested.display())),
+            Err(error) => Some(format!("{}: {error}\n", tested.display())),
         };
         let passed = message.is_none();
         Outcome { file: file.clone(), name: name.clone(), back_end: back_end_name(back_end), passed, message }

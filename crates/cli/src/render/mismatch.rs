@@ -51,6 +51,9 @@ pub(crate) fn of_stf(program: &Program, file: &str, mismatch: &StfMismatch) -> S
         }
         (None, None) => {}
     }
+    if let Some(counter) = &mismatch.counter {
+        text.push_str(&format!("{counter}\n"));
+    }
     if let Some(found) = mismatch.verdict {
         text.push_str(&format!("  the verdict on the packet before was {}\n", verdict(program, found)));
     }
