@@ -84,4 +84,22 @@ decoder packet(ip: ipv4) { fragment ip to 60  send 1 }
         fix: "Fragment to at least 68 bytes, or test a computed value before.",
         mend: ("to 60", "to 68"),
     },
+    Entry {
+        code: "E0436",
+        headline: "A length or checksum around an edit could not be kept right.",
+        cause: "Headers around the place count what goes in or out. Where such a header is certain, its length is changed; where it is there on some paths only, where its checksum covers what follows it, or where every fragment would repeat it, nobody could say what to write.",
+        example: r#"import std.net.{ethernet, ipv4, udp, mpls}
+start decoder frame(eth: ethernet) { match eth.type { 0x0800 => packet, else => flood } }
+decoder packet(ip: ipv4) {
+    if ip.frag != 0 { drop fragment }
+    match ip.proto { 17 => datagram, else => flood }
+}
+decoder datagram(u: udp) {
+    push mpls after u
+    send 1
+}
+"#,
+        fix: "Take the outer headers out first, or put the packet into new ones.",
+        mend: ("    push mpls after u\n", "    encapsulate { mpls }\n"),
+    },
 ];

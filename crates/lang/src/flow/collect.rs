@@ -1,6 +1,7 @@
 //! What the body of a stage does that matters between stages: transfers, reads of headers, and under which conditions.
 
 use super::covering::{self, Place, Write};
+use super::enclosing::EditPlace;
 use super::removed::{Gone, Removal};
 use crate::ast::BinaryOp;
 use crate::check::hir::{
@@ -93,6 +94,8 @@ pub struct Facts {
     pub late_reads: Vec<(HeaderId, Span, Gone)>,
     /// Where the packet changes its size or starts again, and where it was fragmented before that.
     pub resizes: Vec<(Span, Option<Span>)>,
+    /// Edits whose places headers name.
+    pub places: Vec<EditPlace>,
     /// Headers may change their places.
     pub edits: bool,
 }
@@ -148,8 +151,8 @@ pub fn raises_at_once(block: &Block) -> Vec<(usize, Span)> {
 /// Notes what an edit does.
 fn note(edit: &Edit, span: Span, gone: &mut Gone) {
     match edit {
-        Edit::Pop(header) => drop(gone.removals.insert(Removal::Popped(*header), span)),
-        Edit::Decapsulate(header) => drop(gone.removals.insert(Removal::Before(*header), span)),
+        Edit::Pop(header) => gone.remove(Removal::Popped(*header), span),
+        Edit::Decapsulate(header) => gone.remove(Removal::Before(*header), span),
         Edit::Fragment(..) => gone.fragmented = Some(span),
         Edit::Push { .. } | Edit::Truncate(_) => {}
     }
@@ -215,15 +218,15 @@ impl Collector<'_> {
     /// Blocks of which one is done, each under its condition; behind them, what is gone on one of the ways on is gone.
     fn ways(&mut self, ways: Vec<(Condition, &Block)>, also_none: bool) {
         let before = self.gone.clone();
-        let mut after = if also_none { before.clone() } else { Gone::default() };
+        let mut after: Option<Gone> = also_none.then(|| before.clone());
         for (condition, block) in ways {
             self.gone = before.clone();
             self.under(condition, block);
             if !block.ends {
-                after = after.or(&self.gone);
+                after = Some(after.map_or_else(|| self.gone.clone(), |after| after.or(&self.gone)));
             }
         }
-        self.gone = after;
+        self.gone = after.unwrap_or_default();
     }
 
     /// Behind blocks that some packets leave for good and others do not, more holds than can be said here.
@@ -274,8 +277,10 @@ impl Collector<'_> {
             }
             StmtKind::For(_, _, _, body) => {
                 // A round comes behind what the rounds before took out.
-                self.gone = self.gone.or(&taken_out(body));
+                let certain = self.gone.certain.clone();
+                self.gone = Gone { certain: certain.clone(), ..self.gone.or(&taken_out(body)) };
                 self.under(Condition::Other, body);
+                self.gone.certain = certain;
                 self.passed(&[body]);
             }
             StmtKind::Walk(header, view, body) => {
@@ -379,6 +384,17 @@ impl Collector<'_> {
                 self.read(Read::Group(*header, 0), span);
             }
         }
+        let place = match edit {
+            Edit::Push { place: hir::Place::Before(header), .. } | Edit::Pop(header) => {
+                Some((*header, false, false))
+            }
+            Edit::Push { place: hir::Place::After(header), .. } => Some((*header, true, false)),
+            Edit::Fragment(header, _) => Some((*header, false, true)),
+            Edit::Push { place: hir::Place::Start, .. } | Edit::Decapsulate(_) | Edit::Truncate(_) => None,
+        };
+        let gone = self.gone.clone();
+        let place = place.map(|(header, behind, cut)| EditPlace { header, behind, cut, span, gone });
+        self.facts.places.extend(place);
         self.facts.edits = true;
         self.facts.resizes.push((span, self.gone.fragmented));
         note(edit, span, &mut self.gone);

@@ -7,6 +7,7 @@
 mod circles;
 pub mod collect;
 pub mod covering;
+pub mod enclosing;
 pub mod removed;
 pub mod witness;
 
@@ -37,6 +38,8 @@ pub struct Flow {
     pub last: Vec<BTreeSet<HeaderId>>,
     /// Checksums over payload.
     pub covering: Covering,
+    /// By edit, the headers whose lengths it changes.
+    pub enclosing: BTreeMap<Span, Vec<HeaderId>>,
 }
 
 /// Builds the graph and checks everything that depends on paths between stages.
@@ -61,18 +64,24 @@ pub fn analyse(program: &Program) -> (Flow, Vec<Diagnostic>) {
             );
         }
     }
-    let covering = Covering::of(program, &facts);
-    let decoded = available(program, &facts, start, &reached, &covering);
     let mut flow = Flow {
-        available: decoded.iter().map(|decoded| decoded.headers.clone()).collect(),
-        decoded,
-        covering,
+        available: Vec::new(),
+        decoded: Vec::new(),
+        covering: Covering::default(),
+        enclosing: BTreeMap::new(),
         cyclic: vec![false; program.stages.len()],
         needs: Vec::new(),
         last: last(program, &facts, &reached),
         order: Vec::new(),
         facts,
     };
+    if flow.facts.iter().any(|facts| !facts.places.is_empty()) {
+        flow.decoded = available(program, &flow.facts, start, &reached, &Covering::default());
+        enclosing::settle(program, &mut flow, &reached, &mut diagnostics);
+    }
+    flow.covering = Covering::of(program, &flow.facts);
+    flow.decoded = available(program, &flow.facts, start, &reached, &flow.covering);
+    flow.available = flow.decoded.iter().map(|decoded| decoded.headers.clone()).collect();
     check_cycles(program, &mut flow, &reached, &mut diagnostics);
     covering::add_reads(program, &mut flow, &reached);
     removed::check(program, &flow, &reached, &mut diagnostics);
@@ -111,6 +120,9 @@ fn available(
 ) -> Vec<Decoded> {
     // Only headers that some stage reads without decoding them matter, and few programs have many of those.
     let mut wanted: BTreeSet<HeaderId> = covering.headers().collect();
+    if facts.iter().any(|facts| !facts.places.is_empty()) {
+        wanted.extend((0..program.headers.len()).map(HeaderId));
+    }
     for &stage in reached {
         let described = &program.stages[stage.0];
         let reads = facts[stage.0].reads.iter().filter_map(|(read, _)| read.header());

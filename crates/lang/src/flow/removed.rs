@@ -23,8 +23,10 @@ pub enum Removal {
 /// What was done to the packet on some way to a point of a stage's body.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Gone {
-    /// What was taken out, and where.
+    /// What may have been taken out, and where.
     pub removals: BTreeMap<Removal, Span>,
+    /// What was taken out on every way.
+    pub certain: BTreeSet<Removal>,
     /// Where it was said that the packet leaves in fragments.
     pub fragmented: Option<Span>,
 }
@@ -35,10 +37,17 @@ impl Gone {
         *self == Gone::default()
     }
 
+    /// Takes something out.
+    pub fn remove(&mut self, removal: Removal, span: Span) {
+        self.removals.insert(removal, span);
+        self.certain.insert(removal);
+    }
+
     /// What was done on this way or on another.
     pub fn or(&self, other: &Gone) -> Gone {
         let mut both = other.clone();
         both.removals.extend(&self.removals);
+        both.certain.retain(|removal| self.certain.contains(removal));
         both.fragmented = self.fragmented.or(other.fragmented);
         both
     }

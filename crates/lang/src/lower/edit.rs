@@ -9,13 +9,16 @@ use super::{Lowering, to};
 use crate::check::hir::{Edit, Group, HeaderId, Made, Place};
 use crate::check::types::largest;
 use crate::diagnostic::Diagnostic;
-use crate::flow::collect::Read;
+use crate::flow::collect::{Read, Subject};
+use crate::flow::enclosing::counting;
 use crate::ir::{self, BinaryOp, CompareOp, Op, Terminator, Value};
 use crate::source::Span;
 use std::collections::BTreeMap;
 
 /// The longest IPv4 header and eight bytes: every link lets that through (RFC 791).
 const SMALLEST_MTU: u128 = 68;
+
+const TOO_LONG: &str = "the packet is too long for a header that counts its bytes";
 
 /// The change of positions behind an edit.
 #[derive(Clone, Copy)]
@@ -47,6 +50,7 @@ impl Lowering<'_> {
                 self.break_seal(Some(*header), span);
                 let (from, end) = (self.begin_of(*header, span), self.end_of(*header, span));
                 let by = self.emit(32, Op::Binary(BinaryOp::Sub, end, from), span);
+                self.change_lengths(false, by, span);
                 self.effect(Op::PopBytes { at: from, bytes: by }, span);
                 self.take_out(|other| other == *header);
                 self.shift(Shift { grows: false, from: end, by }, |_| None, span);
@@ -109,12 +113,7 @@ impl Lowering<'_> {
             let total = self.emit(32, Op::Binary(BinaryOp::AddSaturate, rest, constant), span);
             let limit = self.constant(largest(width.min(32)), 32, span);
             let fits = self.emit(1, Op::Compare(CompareOp::Le, total, limit), span);
-            self.demand(
-                fits,
-                "too_long",
-                "the packet is too long for a header that should go before it",
-                span,
-            );
+            self.demand(fits, "too_long", TOO_LONG, span);
             holes.push(ir::Hole { bit, width });
             values.push(self.resized(total, width, span));
         }
@@ -124,6 +123,8 @@ impl Lowering<'_> {
             self.change_field(header, field, (number, Range::one(value)), span);
             self.write_checksums(span);
         }
+        let by = self.constant(made.bytes.len() as u128, 32, span);
+        self.change_lengths(true, by, span);
         let template = self.program.templates.len() as u32;
         self.program.templates.push(ir::Template {
             bytes: made.bytes.clone(),
@@ -132,13 +133,39 @@ impl Lowering<'_> {
         });
         let done = self.emit(1, Op::PushBytes { at, template, values }, span);
         self.demand(done, "no_headroom", "the packet has no room for the headers that should go in", span);
-        let by = self.constant(made.bytes.len() as u128, 32, span);
         let certain = |header: HeaderId| match place {
             Place::Start => Some(true),
             Place::Before(other) => (header == other).then_some(true),
             Place::After(other) => (header == other).then_some(false),
         };
         self.shift(Shift { grows: true, from: at, by }, certain, span);
+    }
+
+    /// Changes the lengths of the headers around a place by what goes in or out there.
+    fn change_lengths(&mut self, grows: bool, by: Value, span: Span) {
+        for header in self.flow.enclosing.get(&span).cloned().unwrap_or_default() {
+            let fields: Vec<usize> = counting(self.layout(header)).collect();
+            for field in fields {
+                let (before, _) = self.load_field(header, field, span);
+                let width = self.function.width(before);
+                let length = self.resized(before, 32, span);
+                let op = if grows { BinaryOp::AddSaturate } else { BinaryOp::SubSaturate };
+                let length = self.emit(32, Op::Binary(op, length, by), span);
+                if grows && width < 32 {
+                    let limit = self.constant(largest(width), 32, span);
+                    let fits = self.emit(1, Op::Compare(CompareOp::Le, length, limit), span);
+                    self.demand(fits, "too_long", TOO_LONG, span);
+                }
+                let length = self.resized(length, width, span);
+                self.store_field(header, field, length, span);
+                self.env.forget(Subject::Field(header, field));
+                // What is behind the header keeps its own length: a pseudo header does not change.
+                let mut sums = self.sums_of(header, field, span);
+                sums.retain(|sum| matches!(sum, Variable::Sum(_)));
+                self.note_change(&sums, (header, field), (before, length), span);
+            }
+        }
+        self.write_checksums(span);
     }
 
     /// Lets the packet leave in fragments if it is too long; one that must not be cut is dropped.

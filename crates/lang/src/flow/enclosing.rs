@@ -1,0 +1,188 @@
+//! Headers around the place of an edit: their lengths count what goes in or out there.
+//!
+//! Where a header was certainly decoded before the place, its length is changed with the packet. Where it only may have been, or where its checksum covers
+//! what follows it, the program is refused: then nobody could say what to write. What may be decoded is a union over all ways, from which only what
+//! was certainly taken out is missing.
+
+use super::covering::{Place, Write};
+use super::removed::{Decoded, Gone, Removal};
+use super::{Facts, Flow, Read};
+use crate::ast::LengthOf;
+use crate::check::hir::{HeaderId, Layout, Program, StageId};
+use crate::diagnostic::Diagnostic;
+use crate::source::Span;
+use std::collections::{BTreeMap, BTreeSet};
+
+/// An edit whose place is named by a header.
+#[derive(Clone, Debug)]
+pub struct EditPlace {
+    /// The header.
+    pub header: HeaderId,
+    /// The place is behind it, so that it counts what changes.
+    pub behind: bool,
+    /// The packet is cut there when it leaves, and every piece gets all that stands before.
+    pub cut: bool,
+    /// The statement.
+    pub span: Span,
+    /// What was taken out before.
+    pub gone: Gone,
+}
+
+/// What may be decoded at the entry of a stage.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+struct Perhaps {
+    headers: BTreeSet<HeaderId>,
+    /// The second may have been decoded behind the first.
+    behind: BTreeSet<(HeaderId, HeaderId)>,
+    /// Headers that may be there a second time under a name that means the later one.
+    twice: BTreeSet<HeaderId>,
+}
+
+impl Perhaps {
+    fn decode(&mut self, header: HeaderId) {
+        self.behind.retain(|&(first, _)| first != header);
+        self.behind
+            .extend(self.headers.iter().filter(|other| **other != header).map(|&other| (other, header)));
+        if !self.headers.insert(header) {
+            self.twice.insert(header);
+        }
+    }
+
+    /// What may be left where this was certainly taken out.
+    fn without(&self, gone: &Gone) -> Perhaps {
+        let mut left = self.clone();
+        for removal in &gone.certain {
+            match *removal {
+                Removal::Popped(popped) => drop(left.headers.remove(&popped)),
+                Removal::Before(first) => {
+                    let stays =
+                        |header: &HeaderId| *header == first || self.behind.contains(&(first, *header));
+                    left.headers.retain(stays);
+                    left.twice.retain(|header| *header != first && stays(header));
+                }
+            }
+        }
+        left.behind.retain(|(a, b)| left.headers.contains(a) && left.headers.contains(b));
+        left
+    }
+
+    fn join(&mut self, other: &Perhaps) -> bool {
+        let size = |perhaps: &Perhaps| perhaps.headers.len() + perhaps.behind.len() + perhaps.twice.len();
+        let before = size(self);
+        self.headers.extend(&other.headers);
+        self.behind.extend(&other.behind);
+        self.twice.extend(&other.twice);
+        size(self) > before
+    }
+}
+
+/// Finds the headers whose lengths change with every edit, lets stages read them, and refuses what cannot be kept right.
+pub(super) fn settle(
+    program: &Program,
+    flow: &mut Flow,
+    reached: &BTreeSet<StageId>,
+    diagnostics: &mut Vec<Diagnostic>,
+) {
+    let perhaps = perhaps(program, &flow.facts, reached);
+    for &stage in reached {
+        let own = program.stages[stage.0].header;
+        let mut entry = perhaps[stage.0].clone();
+        let mut certain: Decoded = flow.decoded[stage.0].clone();
+        own.into_iter().for_each(|own| {
+            entry.decode(own);
+            certain.decode(own);
+        });
+        for edit in flow.facts[stage.0].places.clone() {
+            let there = entry.without(&edit.gone);
+            let known = certain.without(&edit.gone);
+            let mut around = Vec::new();
+            for &header in there.headers.iter().chain(&there.twice) {
+                let layout = layout(program, header);
+                let own_place = header == edit.header;
+                let surely = own_place && edit.behind || known.behind.contains(&(header, edit.header));
+                let maybe = surely || there.behind.contains(&(header, edit.header));
+                let twice = there.twice.contains(&header);
+                if !counts(layout) && !covers(layout) || !(maybe || twice) {
+                    continue;
+                }
+                if !surely || twice || edit.cut || covers(layout) {
+                    diagnostics.push(refused(program, header, &edit));
+                    break;
+                }
+                around.push(header);
+            }
+            for &header in &around {
+                let place = Place { within: Vec::new(), decoded: Some(header) };
+                let facts = &mut flow.facts[stage.0];
+                facts.writes.push(Write { header, place, span: edit.span });
+                let layout = layout(program, header);
+                for group in counting(layout).map(|field| layout.fields[field].group).chain([0]) {
+                    let read = Read::Group(header, group);
+                    if own != Some(header) && !facts.reads.iter().any(|(other, _)| *other == read) {
+                        facts.reads.push((read, edit.span));
+                    }
+                }
+            }
+            flow.enclosing.insert(edit.span, around);
+        }
+    }
+}
+
+/// Fields that count what follows the header.
+pub fn counting(layout: &Layout) -> impl Iterator<Item = usize> + '_ {
+    let counts = |of: &Option<LengthOf>| matches!(of, Some(LengthOf::Both | LengthOf::Payload));
+    (0..layout.fields.len())
+        .filter(move |&field| counts(&layout.fields[field].length_of) && !layout.fields[field].conditional)
+}
+
+fn counts(layout: &Layout) -> bool {
+    counting(layout).next().is_some()
+}
+
+fn covers(layout: &Layout) -> bool {
+    layout.checksum.is_some_and(|checksum| checksum.payload)
+}
+
+fn layout(program: &Program, header: HeaderId) -> &Layout {
+    &program.layouts[program.headers[header.0].layout.0]
+}
+
+fn refused(program: &Program, header: HeaderId, edit: &EditPlace) -> Diagnostic {
+    let name = &program.headers[header.0].name;
+    let what = if covers(layout(program, header)) { "checksum" } else { "length" };
+    let why = if edit.cut {
+        "every fragment would state that of the whole"
+    } else if what == "checksum" {
+        "it covers what follows the header"
+    } else {
+        "the header is not there on every path, or twice"
+    };
+    Diagnostic::error(
+        "E0436",
+        format!("the {what} of `{name}` could not be kept right"),
+        edit.span,
+        format!("this lies inside of what `{name}` carries"),
+    )
+    .place(layout(program, header).span, why)
+    .help("take the outer headers out first (`decapsulate to …`), or put the packet into new ones (`encapsulate { … }`)")
+}
+
+/// What may be decoded wherever a stage is entered.
+fn perhaps(program: &Program, facts: &[Facts], reached: &BTreeSet<StageId>) -> Vec<Perhaps> {
+    let mut entries = vec![Perhaps::default(); facts.len()];
+    let mut queue: Vec<StageId> = reached.iter().copied().collect();
+    while let Some(stage) = queue.pop() {
+        let mut out = entries[stage.0].clone();
+        program.stages[stage.0].header.into_iter().for_each(|own| out.decode(own));
+        let mut ways: BTreeMap<StageId, Perhaps> = BTreeMap::new();
+        for transfer in &facts[stage.0].transfers {
+            ways.entry(transfer.to).or_default().join(&out.without(&transfer.gone));
+        }
+        for (to, way) in ways {
+            if entries[to.0].join(&way) {
+                queue.push(to);
+            }
+        }
+    }
+    entries
+}
