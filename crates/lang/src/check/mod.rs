@@ -7,6 +7,7 @@ mod edit;
 pub mod entries;
 pub mod expressions;
 pub mod hir;
+mod hygiene;
 pub mod layouts;
 mod memory;
 pub mod operators;
@@ -44,6 +45,7 @@ pub fn check(
     checker.define_bodies(&items);
     if let Some(main) = files.first() {
         checker.unused_reasons(main);
+        checker.unreachable_entries();
     }
     checker.declare_test_layouts(test_layouts);
     let tests = match files.first() {

@@ -121,6 +121,19 @@ start stage all() { flood }
         mend: ("ip6", "u64"),
     },
     Entry {
+        code: "W0409",
+        headline: "An entry is never found.",
+        cause: "Entries before it, or longer prefixes, take everything that fits it, alone or together; or a pattern lies inside of another one and always ends before it.",
+        example: r#"table acl: rules(ip4, u16) -> u8 { capacity 8 entries { (10.0.0.0/8, _) => 1, (10.1.0.0/16, 22) => 2 } }
+start stage all() { flood }
+"#,
+        fix: "Move it before what takes its place, or remove it.",
+        mend: (
+            "(10.0.0.0/8, _) => 1, (10.1.0.0/16, 22) => 2",
+            "(10.1.0.0/16, 22) => 2, (10.0.0.0/8, _) => 1",
+        ),
+    },
+    Entry {
         code: "E0529",
         headline: "An entry that comes from outside does not suit its table.",
         cause: "Entries of files, packet tests and the control plane are written as in the program, with the keys and values that the table declares.",
