@@ -94,7 +94,11 @@ fn check(name: &str, rules: &[u8], trace: &[u8]) {
             );
         }
         for &hit in wanted.iter().filter(|&&hit| hit != NONE) {
-            assert_eq!(findings[hit as usize].kind, Kind::Reachable, "{name}: a header hits rule {hit}");
+            let kind = &findings[hit as usize].kind;
+            assert!(
+                matches!(kind, Kind::Reachable | Kind::Undecided),
+                "{name}: a header hits rule {hit}: {kind:?}"
+            );
         }
         println!(
             "{name:11} duplicate {} shadowed {} undecided {} in {:.1} ms",

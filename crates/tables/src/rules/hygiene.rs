@@ -12,6 +12,9 @@ use super::{BuildError, Rule, Rules, RulesSpec, Table};
 /// So many times a box is compared with a rule, for one rule, before that is left undecided.
 pub const MOST_WORK: usize = 1_000_000;
 
+/// So many keys of a rule's box are tried before rules are compared with it.
+const SAMPLES: usize = 200;
+
 /// What is known of one rule.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Kind {
@@ -143,6 +146,7 @@ fn finding(spec: &RulesSpec, boxes: &[Vec<Side>], table: Option<&Table>, rule: u
         && let Some(witness) = corners(spec, whole)
             .into_iter()
             .chain([lowest.clone()])
+            .chain(samples(spec, whole))
             .find(|key| table.find(key).is_some_and(|hit| hit.order == rule as u64))
     {
         return Finding { rule, kind: Kind::Reachable, witness };
@@ -188,6 +192,29 @@ fn corners(spec: &RulesSpec, sides: &[Side]) -> Vec<Vec<u64>> {
         keys.extend([spec.key(&one), spec.key(&other)]);
     }
     keys
+}
+
+/// Keys anywhere in a box, the same at every call.
+fn samples<'a>(spec: &'a RulesSpec, sides: &'a [Side]) -> impl Iterator<Item = Vec<u64>> + 'a {
+    let mut state = 0u64;
+    let mut next = move || {
+        state = state.wrapping_add(0x9e37_79b9_7f4a_7c15);
+        let mixed = (state ^ state >> 31).wrapping_mul(0xd6e8_feb8_6659_fd93);
+        u128::from(mixed ^ mixed >> 32)
+    };
+    (0..SAMPLES).map(move |_| {
+        let columns: Vec<u128> = sides
+            .iter()
+            .map(|side| {
+                let number = next() << 64 | next();
+                let start =
+                    side.low + (side.high - side.low).checked_add(1).map_or(number, |count| number % count);
+                let found = first_from(start, side.mask, side.bits).filter(|&found| found <= side.high);
+                found.or(side.first()).unwrap_or(side.low)
+            })
+            .collect();
+        spec.key(&columns)
+    })
 }
 
 enum Found {
