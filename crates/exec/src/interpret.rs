@@ -101,6 +101,14 @@ impl<O: Observer + Send> Processor for Interpreter<O> {
         self.state.tables.insert(table, entry, None)
     }
 
+    fn learned(&self, table: u32) -> Vec<Entry> {
+        self.state.tables.learned(table)
+    }
+
+    fn learn(&mut self, table: u32, entry: &Entry, now: u64) -> Result<(), EntryError> {
+        self.state.learn_entry(table, entry, now)
+    }
+
     fn remove(&mut self, table: u32, key: &[Match], priority: u32) -> bool {
         self.state.tables.remove(table, key, priority)
     }

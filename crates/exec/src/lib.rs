@@ -6,6 +6,7 @@ pub mod native;
 pub mod outputs;
 pub mod pack;
 pub mod processor;
+pub mod replace;
 pub mod state;
 
 pub use interpret::{Interpreter, Observer};

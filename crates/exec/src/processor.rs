@@ -87,6 +87,19 @@ pub trait Processor: Send {
         Err(EntryError::Fixed)
     }
 
+    /// Every entry that packets made, in the order of [`entries`](Processor::entries).
+    fn learned(&self, _table: u32) -> Vec<Entry> {
+        Vec::new()
+    }
+
+    /// Puts in an entry as if a packet had made it at `now` (ns): it goes when its time is up.
+    ///
+    /// # Errors
+    /// As for [`insert`](Processor::insert).
+    fn learn(&mut self, _table: u32, _entry: &Entry, _now: u64) -> Result<(), EntryError> {
+        Err(EntryError::Fixed)
+    }
+
     /// Takes out the entry with this key and priority; whether it was there.
     fn remove(&mut self, _table: u32, _key: &[Match], _priority: u32) -> bool {
         false

@@ -17,7 +17,7 @@ use crate::load::LoadError;
 use crate::outputs::{Output, Outputs, Raised};
 use crate::pack::MAX_WORDS;
 use crate::processor::EntryError;
-use lang::ir::{Op, Program};
+use lang::ir::{Entry, Op, Program};
 use std::cmp::Reverse;
 use std::collections::{BinaryHeap, VecDeque};
 use tables::exact::{Exact, Learned};
@@ -325,6 +325,14 @@ impl<F: Family> State<F> {
             TablePlace::Exact(place) => self.tables.exact[place].free(),
             _ => 0,
         }
+    }
+
+    /// Puts in an entry as if a packet had made it at `now`.
+    pub fn learn_entry(&mut self, table: u32, entry: &Entry, now: u64) -> Result<(), EntryError> {
+        self.now = self.now.max(now);
+        self.tables.insert(table, entry, Some(self.now))?;
+        self.wake_for(table);
+        Ok(())
     }
 
     /// Sets or removes a default entry from outside.

@@ -222,6 +222,17 @@ impl<L: Lpm> Prefixes<L> {
         self.search.len()
     }
 
+    /// Entries that packets made.
+    pub(super) fn learned(&self) -> Vec<Entry> {
+        let made = |(prefix, row): (Prefix, u32)| {
+            let value = self.value.unpack(self.rows.words(row));
+            self.expiry.of.contains_key(&prefix).then(|| Entry { key: self.key(prefix), value, priority: 0 })
+        };
+        let mut entries: Vec<Entry> = self.search.entries().into_iter().filter_map(made).collect();
+        entries.sort();
+        entries
+    }
+
     pub(super) fn entries(&self) -> Vec<(Entry, EntryCount)> {
         let mut entries: Vec<(Entry, EntryCount)> = (self.search.entries().into_iter())
             .map(|(prefix, row)| {
@@ -371,6 +382,16 @@ impl<R: Rules> RuleSet<R> {
 
     pub(super) fn len(&self) -> usize {
         self.search.len()
+    }
+
+    /// Rules that packets made, in the order in which they are tried.
+    pub(super) fn learned(&self) -> Vec<Entry> {
+        let made = |(order, _, row): (u64, Rule, u32)| {
+            let (key, priority) =
+                self.keys.get(&order).filter(|_| self.expiry.of.contains_key(&order))?.clone();
+            Some(Entry { key, value: self.value.unpack(self.rows.words(row)), priority })
+        };
+        self.search.entries().into_iter().filter_map(made).collect()
     }
 
     /// In the order in which they are tried.

@@ -5,7 +5,7 @@ use crate::load::LoadError;
 use crate::pack::{MAX_WORDS, Packing};
 use crate::processor::{EntryCount, EntryError, TableReport};
 use lang::ir::{self, Entry, Match, TableKind};
-use tables::exact::{Evict, Exact, ExactSpec, SpecError};
+use tables::exact::{Evict, Exact, ExactSpec, Learned, SpecError};
 use tables::lpm::{Lpm, LpmSpec};
 use tables::rules::{BuildError, Rule, Rules, RulesSpec};
 
@@ -248,7 +248,10 @@ impl<F: Family> TableSet<F> {
                 shape.key.pack(key, &mut words[..shape.key.words]);
                 shape.value.pack(entry.value.iter().copied(), &mut value[..shape.value.words]);
                 let (words, value) = (&words[..shape.key.words], &value[..shape.value.words]);
-                let taken = self.exact[place].insert_permanent(words, value);
+                let taken = match now {
+                    Some(now) => self.exact[place].learn(words, value, now) != Learned::Refused,
+                    None => self.exact[place].insert_permanent(words, value),
+                };
                 taken.then_some(()).ok_or(EntryError::Full { capacity: self.capacities[index] })
             }
             TablePlace::Prefixes(place) => self.prefixes[place].insert(entry, now),
@@ -346,6 +349,22 @@ impl<F: Family> TableSet<F> {
         };
         let Changes { inserts, expired, refused } = shape.changes;
         TableReport { name, entries: entries as u64, inserts, moves: 0, evictions: 0, expired, refused }
+    }
+
+    /// Every entry of a table that packets made.
+    pub fn learned(&self, table: u32) -> Vec<Entry> {
+        match self.places[table as usize] {
+            TablePlace::Exact(place) => {
+                let shape = &self.shapes[table as usize];
+                let entries = self.exact[place].entries();
+                let made = entries.iter().filter(|held| !held.permanent);
+                made.map(|held| Entry::exact(&shape.key.unpack(&held.key), &shape.value.unpack(&held.value)))
+                    .collect()
+            }
+            TablePlace::Prefixes(place) => self.prefixes[place].learned(),
+            TablePlace::Rules(place) => self.rules[place].learned(),
+            TablePlace::Patterns(_) => Vec::new(),
+        }
     }
 
     /// Every entry of a table with what it was found for: exact ones and prefixes sorted by key, rules in the order in which they are tried.

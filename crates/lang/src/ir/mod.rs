@@ -13,6 +13,7 @@ pub mod graph;
 mod memory;
 pub mod print;
 pub mod read;
+pub mod replace;
 mod table;
 pub mod verify;
 

@@ -1,0 +1,101 @@
+//! A program replaces another one: what its packets made goes over where the tables' shapes are the same, and nothing changes where not.
+
+use exec::replace::{ReplaceError, carry_over};
+use exec::{BackEnd, Processor, load};
+use lang::ir::{Entry, Match, Program};
+use lang::pipeline::{Options, compile};
+
+const OLD: &str = "
+    table hosts: exact(mac: u48) -> port { capacity 8 age 10s evict refuse entries { 1 => 1 } }
+    table nets: lpm(u16) -> port { capacity 8 age 10s }
+    table gone: exact(u8) { capacity 8 age 10s evict refuse }
+    start stage all() { flood }";
+
+fn program(text: &str) -> Program {
+    let compiled = compile("p.rav", text, &|_| None, &Options::default());
+    compiled.program.unwrap_or_else(|| panic!("{:#?}", compiled.diagnostics))
+}
+
+fn loaded(program: &Program, back_end: BackEnd) -> Box<dyn Processor> {
+    load(program, back_end, 4, 1).expect("loads")
+}
+
+fn filled(back_end: BackEnd) -> (Program, Box<dyn Processor>) {
+    let old = program(OLD);
+    let mut running = loaded(&old, back_end);
+    running.learn(0, &Entry::exact(&[7], &[2]), 1_000).expect("room");
+    running.insert(0, &Entry::exact(&[8], &[3])).expect("room");
+    let net = Entry { key: vec![Match::Prefix { value: 0x0a00, length: 8 }], value: vec![4], priority: 0 };
+    running.learn(1, &net, 1_000).expect("room");
+    running.learn(2, &Entry::exact(&[5], &[]), 1_000).expect("room");
+    (old, running)
+}
+
+#[test]
+fn what_packets_made_goes_over_and_goes_when_its_time_is_up() {
+    for back_end in [BackEnd::Interpreter, BackEnd::Native] {
+        let (old, running) = filled(back_end);
+        let text = OLD
+            .replace("mac: u48", "address: u48")
+            .replace("table gone", "table another")
+            .replace("1 => 1", "9 => 1");
+        let new = program(&text);
+        let mut next = loaded(&new, back_end);
+        let carried = carry_over((running.as_ref(), &old), (next.as_mut(), &new), &[], 2_000).expect("fits");
+        assert_eq!(carried.tables, [("hosts".to_string(), 1), ("nets".to_string(), 1)]);
+        let keys: Vec<Option<Vec<u128>>> =
+            next.entries(0).iter().map(|(entry, _)| entry.exact_key()).collect();
+        assert_eq!(keys, [Some(vec![7]), Some(vec![9])]);
+        assert_eq!(next.entries(1), running.entries(1));
+        assert!(next.entries(2).is_empty());
+        let mut outputs = exec::Outputs::default();
+        next.advance(10_000_001_999, &mut outputs);
+        assert_eq!((next.entries(0).len(), next.entries(1).len()), (2, 1));
+        next.advance(10_000_002_000, &mut outputs);
+        assert_eq!((next.entries(0).len(), next.entries(1).len()), (1, 0));
+    }
+}
+
+#[test]
+fn another_shape_is_refused_unless_its_entries_are_given_up() {
+    let (old, running) = filled(BackEnd::Native);
+    for (from, to) in [
+        ("mac: u48", "mac: u40"),
+        ("-> port { capacity 8 age 10s evict", "-> u16 { capacity 8 age 10s evict"),
+        ("exact(mac: u48)", "exact(mac: u48, u8)"),
+    ] {
+        let new = program(&OLD.replacen(from, to, 1).replace("entries { 1 => 1 }", ""));
+        let mut next = loaded(&new, BackEnd::Native);
+        let refused = carry_over((running.as_ref(), &old), (next.as_mut(), &new), &[], 2_000);
+        assert!(
+            matches!(&refused, Err(ReplaceError::Misfit { table, .. }) if table == "hosts"),
+            "{to}: {refused:?}"
+        );
+        assert!(next.entries(1).is_empty(), "nothing has gone over");
+        let given_up = ["hosts".to_string()];
+        let carried =
+            carry_over((running.as_ref(), &old), (next.as_mut(), &new), &given_up, 2_000).expect("given up");
+        assert_eq!(carried.tables.len(), 2, "{to}");
+    }
+}
+
+#[test]
+fn no_room_is_told() {
+    let (old, running) = filled(BackEnd::Native);
+    let new = program(&OLD.replacen(
+        "capacity 8 age 10s evict refuse entries { 1 => 1 }",
+        "capacity 1 age 10s evict refuse entries { 1 => 1 }",
+        1,
+    ));
+    let mut next = loaded(&new, BackEnd::Native);
+    let refused = carry_over((running.as_ref(), &old), (next.as_mut(), &new), &[], 2_000);
+    assert!(matches!(&refused, Err(ReplaceError::Entry { table, .. }) if table == "hosts"), "{refused:?}");
+}
+
+#[test]
+fn a_shape_is_known_by_its_number_on_every_machine() {
+    let old = program(OLD);
+    assert_eq!(old.tables[0].shape(), "exact key Uint:48 value Port:16");
+    assert_eq!(old.tables[0].shape_hash(), program(&OLD.replace("mac:", "x:")).tables[0].shape_hash());
+    assert_ne!(old.tables[0].shape_hash(), old.tables[1].shape_hash());
+}
