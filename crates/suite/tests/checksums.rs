@@ -111,6 +111,37 @@ const PAYLOAD: &str = "
         flood
     }";
 
+/// Headers that go in and out between writes.
+const SIZES: &str = "
+    import std.net.{ethernet, vlan, ipv4, ipv6, tcp, udp}
+    start decoder frame(eth: ethernet) { match eth.type { 0x8100 => tag, else => network(eth.type) } }
+    decoder tag(v: vlan) {
+        let kind = v.type
+        if in_port < 3 { pop v  set eth.type = kind }
+        goto network(kind)
+    }
+    stage network(kind: u16) { match kind { 0x0800 => packet, 0x86dd => packet6, else => flood } }
+    decoder packet(ip: ipv4) {
+        set ip.src = 192.0.2.1
+        push vlan(id 9) after eth
+        set ip.ttl = ip.ttl +% 3
+        if ip.frag != 0 || ip.proto != 17 { set ip.dst = 10.1.1.1  flood }
+        goto datagram
+    }
+    decoder datagram(u: udp) {
+        push vlan(id 8) after eth
+        set ip.dst = ip.src
+        set u.src = u.dst
+        flood
+    }
+    decoder packet6(ip6: ipv6) {
+        encapsulate { ethernet / vlan(id 5, type 0x86dd) }
+        decapsulate to ip6
+        encapsulate { ethernet(type 0x86dd) }
+        set ip6.dst = ip6.src
+        flood
+    }";
+
 /// A packet, and what is needed to see whether it is right.
 #[derive(Clone, Debug)]
 struct Case {
@@ -143,7 +174,7 @@ fn number(bytes: &[u8], at: usize) -> u16 {
 /// The checksums of a packet: its IPv4 header's, and the transport header's where that is here.
 fn checks(frame: &[u8], rest: &[u8]) -> (Option<Check>, Option<Check>) {
     let mut at = 12;
-    if number(frame, at) == 0x8100 {
+    while number(frame, at) == 0x8100 {
         at += 4;
     }
     let version4 = number(frame, at) == 0x0800;
@@ -327,7 +358,8 @@ fn rewritten_packets_have_the_checksums_of_a_full_recomputation() {
     for case in &cases {
         arrivals.push(&case.frame, case.frame.len() as u32, 1, case.port);
     }
-    for (name, text) in [("addresses", ADDRESSES), ("fields", FIELDS), ("payload", PAYLOAD)] {
+    for (name, text) in [("addresses", ADDRESSES), ("fields", FIELDS), ("payload", PAYLOAD), ("sizes", SIZES)]
+    {
         for decode in [Decode::Lazy, Decode::Full] {
             let program = compiled(text, decode);
             for back_end in [BackEnd::Interpreter, BackEnd::Native] {
