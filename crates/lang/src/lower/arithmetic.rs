@@ -96,6 +96,8 @@ impl Lowering<'_> {
                 (ir::BinaryOp::ShiftRight, Range::new(low, high))
             }
         };
+        // A distance may be of another type than what it shifts; being less than the width, it fits it.
+        let y = self.resized(y, width, span);
         scalar(self.emit(width, Op::Binary(operation, x, y), span), range)
     }
 
