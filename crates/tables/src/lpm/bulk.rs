@@ -18,8 +18,7 @@ impl View<'_> {
                 self.ask(addresses);
                 vector::direct(self, method, addresses, out);
             } else {
-                let mut walks = Walks::<false>::new();
-                addresses.iter().for_each(|address| walks.push(self.layout.aligned32(*address), 0));
+                let mut walks = Walks::<false>::new(addresses, |key| (self.layout.aligned32(*key), 0));
                 vector::walk(self, method, &mut walks, out);
             }
         }
@@ -37,21 +36,17 @@ impl View<'_> {
                 self.find_bulk32(method, &narrow[..count], out);
                 continue;
             }
-            let aligned = |address: &u128| self.layout.aligned(*address);
-            if self.layout.width <= 64 {
-                let mut walks = Walks::<false>::new();
-                addresses.iter().for_each(|address| walks.push((aligned(address) >> 64) as u64, 0));
-                vector::walk(self, method, &mut walks, out);
-                continue;
-            }
-            let mut walks = Walks::<true>::new();
+            let parts = |key: u128| ((key >> 64) as u64, key as u64);
             if self.layout.width == 128 {
-                addresses.iter().for_each(|key| walks.push((key >> 64) as u64, *key as u64));
+                let mut walks = Walks::<true>::new(addresses, |key| parts(*key));
+                vector::walk(self, method, &mut walks, out);
+            } else if self.layout.width > 64 {
+                let mut walks = Walks::<true>::new(addresses, |key| parts(self.layout.aligned(*key)));
+                vector::walk(self, method, &mut walks, out);
             } else {
-                let keys = addresses.iter().map(aligned);
-                keys.for_each(|key| walks.push((key >> 64) as u64, key as u64));
+                let mut walks = Walks::<false>::new(addresses, |key| parts(self.layout.aligned(*key)));
+                vector::walk(self, method, &mut walks, out);
             }
-            vector::walk(self, method, &mut walks, out);
         }
     }
 
@@ -72,12 +67,12 @@ impl View<'_> {
 
 /// Addresses on their way through the tree. With `WIDE` they have more than 64 bits.
 pub(super) struct Walks<const WIDE: bool> {
-    count: usize,
+    pub(super) count: usize,
     /// Bits not yet eaten, the next on the left.
-    high: [u64; TOGETHER],
-    low: [u64; TOGETHER],
+    pub(super) high: [u64; TOGETHER],
+    pub(super) low: [u64; TOGETHER],
     /// The cell each has come to.
-    cell: [u32; TOGETHER],
+    pub(super) cell: [u32; TOGETHER],
 }
 
 /// Numbers of walks.
@@ -96,30 +91,15 @@ impl List {
 }
 
 impl<const WIDE: bool> Walks<WIDE> {
+    /// Walks that are still at the root, of at most [`TOGETHER`] addresses; `key` tells an address's bits from the left.
     #[inline(always)]
-    fn new() -> Self {
-        Walks { count: 0, high: [0; TOGETHER], low: [0; TOGETHER], cell: [0; TOGETHER] }
-    }
-
-    /// One more, of at most [`TOGETHER`].
-    #[inline(always)]
-    fn push(&mut self, high: u64, low: u64) {
-        self.high[self.count] = high;
-        self.low[self.count] = low;
-        self.count += 1;
-    }
-
-    pub(super) fn count(&self) -> usize {
-        self.count
-    }
-
-    /// The bits that nothing has eaten before [`run`](Walks::run) begins.
-    pub(super) fn high(&self) -> &[u64; TOGETHER] {
-        &self.high
-    }
-
-    pub(super) fn low(&self) -> &[u64; TOGETHER] {
-        &self.low
+    fn new<A>(addresses: &[A], key: impl Fn(&A) -> (u64, u64)) -> Self {
+        let mut walks =
+            Walks { count: addresses.len(), high: [0; TOGETHER], low: [0; TOGETHER], cell: [0; TOGETHER] };
+        for ((high, low), address) in walks.high.iter_mut().zip(&mut walks.low).zip(addresses) {
+            (*high, *low) = key(address);
+        }
+        walks
     }
 
     /// Eats the bits that led to `cell` and asks for what its next step reads.

@@ -16,11 +16,9 @@ use super::vector::prefetch;
 /// More steps than any sound image has.
 const STEPS: usize = 32;
 
-/// Where eight addresses are: their cells, the bits they have not eaten, and the words their next steps read.
-struct Front {
-    high: [u64; TOGETHER],
-    low: [u64; TOGETHER],
-    cell: [u32; TOGETHER],
+/// Walks, and the words that their next steps read.
+struct Front<'a, const WIDE: bool> {
+    walks: &'a mut Walks<WIDE>,
     next: [u32; TOGETHER],
 }
 
@@ -29,14 +27,10 @@ struct Front {
 /// # Safety
 /// The view is of a sound image: root, palette, and every word that cells lead to lie in its words.
 #[target_feature(enable = "avx512f,avx512bw,avx512vl,avx512dq,avx2,bmi2,popcnt")]
-pub(super) unsafe fn walk<const WIDE: bool>(view: &View<'_>, walks: &Walks<WIDE>, out: &mut [u32]) {
-    let count = walks.count().min(out.len());
+pub(super) unsafe fn walk<const WIDE: bool>(view: &View<'_>, walks: &mut Walks<WIDE>, out: &mut [u32]) {
+    let count = walks.count.min(out.len());
     let root_bits = u32::from(view.layout.root_bits);
-    let mut front =
-        Front { high: *walks.high(), low: [0; TOGETHER], cell: [0; TOGETHER], next: [0; TOGETHER] };
-    if WIDE {
-        front.low = *walks.low();
-    }
+    let mut front = Front { walks, next: [0; TOGETHER] };
     // A mask made from itself would have every gather wait for the one before.
     let all = black_box(u8::MAX);
     let words = view.words.as_ptr();
@@ -44,7 +38,7 @@ pub(super) unsafe fn walk<const WIDE: bool>(view: &View<'_>, walks: &Walks<WIDE>
     for group in (0..groups).step_by(8) {
         // SAFETY: eight keys are read in the array; as many bits as choose a root cell choose one that the image has.
         unsafe {
-            let high = _mm512_loadu_si512(front.high.as_ptr().add(group).cast());
+            let high = _mm512_loadu_si512(front.walks.high.as_ptr().add(group).cast());
             let root = _mm512_srl_epi64(high, _mm_cvtsi32_si128(64 - root_bits as i32));
             let cell = _mm512_mask_i64gather_epi32::<4>(
                 _mm256_setzero_si256(),
@@ -53,16 +47,16 @@ pub(super) unsafe fn walk<const WIDE: bool>(view: &View<'_>, walks: &Walks<WIDE>
                 words.add(view.layout.root).cast(),
             );
             let eaten = _mm512_set1_epi64(i64::from(root_bits));
-            arrive::<WIDE>(view, &mut front, group, cell, eaten);
+            arrive(view, &mut front, group, cell, eaten);
         }
     }
     for _ in 0..STEPS {
         // SAFETY: as the caller promises.
-        if !unsafe { step::<WIDE>(view, &mut front, groups) } {
+        if !unsafe { step(view, &mut front, groups) } {
             break;
         }
     }
-    finish(view, &front, &mut out[..count]);
+    finish(view, front.walks, &mut out[..count]);
 }
 
 /// Notes where eight addresses have come to by eating some bits, and asks for what they read next.
@@ -73,7 +67,7 @@ pub(super) unsafe fn walk<const WIDE: bool>(view: &View<'_>, walks: &Walks<WIDE>
 #[inline]
 unsafe fn arrive<const WIDE: bool>(
     view: &View<'_>,
-    front: &mut Front,
+    front: &mut Front<'_, WIDE>,
     group: usize,
     cell: __m256i,
     eaten: __m512i,
@@ -81,12 +75,15 @@ unsafe fn arrive<const WIDE: bool>(
     let whole = _mm512_set1_epi64(64);
     // SAFETY: eight places from `group` on lie in each array.
     let high = unsafe {
-        let high = _mm512_loadu_si512(front.high.as_ptr().add(group).cast());
+        let high = _mm512_loadu_si512(front.walks.high.as_ptr().add(group).cast());
         let mut high = _mm512_sllv_epi64(high, eaten);
         if WIDE {
-            let low = _mm512_loadu_si512(front.low.as_ptr().add(group).cast());
+            let low = _mm512_loadu_si512(front.walks.low.as_ptr().add(group).cast());
             high = _mm512_or_si512(high, _mm512_srlv_epi64(low, _mm512_sub_epi64(whole, eaten)));
-            _mm512_storeu_si512(front.low.as_mut_ptr().add(group).cast(), _mm512_sllv_epi64(low, eaten));
+            _mm512_storeu_si512(
+                front.walks.low.as_mut_ptr().add(group).cast(),
+                _mm512_sllv_epi64(low, eaten),
+            );
         }
         high
     };
@@ -98,8 +95,8 @@ unsafe fn arrive<const WIDE: bool>(
     let next = _mm256_maskz_mov_epi32(inner, next);
     // SAFETY: eight places from `group` on lie in each array.
     unsafe {
-        _mm512_storeu_si512(front.high.as_mut_ptr().add(group).cast(), high);
-        _mm256_storeu_si256(front.cell.as_mut_ptr().add(group).cast(), cell);
+        _mm512_storeu_si512(front.walks.high.as_mut_ptr().add(group).cast(), high);
+        _mm256_storeu_si256(front.walks.cell.as_mut_ptr().add(group).cast(), cell);
         _mm256_storeu_si256(front.next.as_mut_ptr().add(group).cast(), next);
     }
     if inner != 0 {
@@ -128,7 +125,7 @@ fn dense(cell: __m256i) -> __mmask8 {
 /// # Safety
 /// As for [`walk`].
 #[target_feature(enable = "avx512f,avx512bw,avx512vl,avx512dq,avx2,bmi2,popcnt")]
-unsafe fn step<const WIDE: bool>(view: &View<'_>, front: &mut Front, groups: usize) -> bool {
+unsafe fn step<const WIDE: bool>(view: &View<'_>, front: &mut Front<'_, WIDE>, groups: usize) -> bool {
     let words = view.words.as_ptr();
     let mut lines = [0u32; TOGETHER + 8];
     let mut line_count = 0;
@@ -138,7 +135,7 @@ unsafe fn step<const WIDE: bool>(view: &View<'_>, front: &mut Front, groups: usi
         // SAFETY: eight places from `group` on lie in each array; fewer than TOGETHER lines were listed before these eight.
         // A gathered word is one that a cell of the image leads to.
         unsafe {
-            let cell = _mm256_loadu_si256(front.cell.as_ptr().add(group).cast());
+            let cell = _mm256_loadu_si256(front.walks.cell.as_ptr().add(group).cast());
             let dense = dense(cell);
             let inner = _mm256_test_epi32_mask(cell, _mm256_set1_epi32(3 << 30));
             if inner == 0 {
@@ -154,14 +151,14 @@ unsafe fn step<const WIDE: bool>(view: &View<'_>, front: &mut Front, groups: usi
                 let next = _mm256_loadu_si256(front.next.as_ptr().add(group).cast());
                 let found = _mm256_mmask_i32gather_epi32::<4>(cell, dense, next, words.cast());
                 let eaten = _mm512_maskz_mov_epi64(dense, strides(cell));
-                arrive::<WIDE>(view, front, group, found, eaten);
+                arrive(view, front, group, found, eaten);
             }
         }
     }
     for walk in &lines[..line_count] {
         let walk = *walk as usize & (TOGETHER - 1);
         let at = front.next[walk] as usize;
-        let high = front.high[walk];
+        let high = front.walks.high[walk];
         // SAFETY: a cell of the image led to the line at this word, and a line's rank is 1 to 10.
         let cell = unsafe {
             let starts = _mm256_loadu_si256(words.add(at).cast());
@@ -169,15 +166,15 @@ unsafe fn step<const WIDE: bool>(view: &View<'_>, front: &mut Front, groups: usi
             let rank = (u32::from(begun) & ((1 << LINE_CELLS) - 1)).count_ones() as usize;
             (*words.add(at + LINE_FIRST - 1 + rank)).load(std::sync::atomic::Ordering::Relaxed)
         };
-        front.cell[walk] = cell;
+        front.walks.cell[walk] = cell;
         if is_line(cell) || is_dense(cell) {
             let mut high = high << LINE_BITS;
             if WIDE {
-                high |= front.low[walk] >> (64 - LINE_BITS);
-                front.low[walk] <<= LINE_BITS;
+                high |= front.walks.low[walk] >> (64 - LINE_BITS);
+                front.walks.low[walk] <<= LINE_BITS;
             }
             let next = view.next(cell, high);
-            front.high[walk] = high;
+            front.walks.high[walk] = high;
             front.next[walk] = next as u32;
             prefetch(view.words, next);
         }
@@ -187,12 +184,12 @@ unsafe fn step<const WIDE: bool>(view: &View<'_>, front: &mut Front, groups: usi
 
 /// Writes the values.
 #[target_feature(enable = "avx512f,avx512bw,avx512vl,avx512dq,avx2,bmi2,popcnt")]
-fn finish(view: &View<'_>, front: &Front, out: &mut [u32]) {
+fn finish<const WIDE: bool>(view: &View<'_>, walks: &Walks<WIDE>, out: &mut [u32]) {
     if view.layout.indexed {
-        out.iter_mut().zip(&front.cell).for_each(|(out, cell)| *out = view.value(*cell));
+        out.iter_mut().zip(&walks.cell).for_each(|(out, cell)| *out = view.value(*cell));
     } else {
         let value = |cell: u32| if cell == NO_CODE { NONE } else { cell };
-        out.iter_mut().zip(&front.cell).for_each(|(out, cell)| *out = value(*cell));
+        out.iter_mut().zip(&walks.cell).for_each(|(out, cell)| *out = value(*cell));
     }
 }
 
