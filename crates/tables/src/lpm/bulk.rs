@@ -6,6 +6,7 @@
 
 use super::lookup::{LINE_BITS, Method, TOGETHER, View, granule, is_dense, is_line, stride};
 use super::vector;
+use super::vector::Keys;
 
 impl View<'_> {
     /// Looks up addresses of at most 32 bits by `method`, or by the portable one if the machine has not got it.
@@ -17,7 +18,9 @@ impl View<'_> {
             if self.layout.cell_bits != 0 {
                 self.ask(addresses);
                 vector::direct(self, method, addresses, out);
-            } else {
+                continue;
+            }
+            if !vector::walk512(self, method, Keys::Narrow(addresses), out) {
                 let mut walks = Walks::<false>::new(addresses, |key| (self.layout.aligned32(*key), 0));
                 vector::walk(self, method, &mut walks, out);
             }
@@ -34,6 +37,9 @@ impl View<'_> {
                 let mut narrow = [0; TOGETHER];
                 narrow.iter_mut().zip(addresses).for_each(|(narrow, address)| *narrow = *address as u32);
                 self.find_bulk32(method, &narrow[..count], out);
+                continue;
+            }
+            if vector::walk512(self, method, Keys::Wide(addresses), out) {
                 continue;
             }
             let parts = |key: u128| ((key >> 64) as u64, key as u64);
@@ -67,12 +73,12 @@ impl View<'_> {
 
 /// Addresses on their way through the tree. With `WIDE` they have more than 64 bits.
 pub(super) struct Walks<const WIDE: bool> {
-    pub(super) count: usize,
+    count: usize,
     /// Bits not yet eaten, the next on the left.
-    pub(super) high: [u64; TOGETHER],
-    pub(super) low: [u64; TOGETHER],
+    high: [u64; TOGETHER],
+    low: [u64; TOGETHER],
     /// The cell each has come to.
-    pub(super) cell: [u32; TOGETHER],
+    cell: [u32; TOGETHER],
 }
 
 /// Numbers of walks.

@@ -72,6 +72,27 @@ pub(super) fn direct(view: &View<'_>, method: Method, addresses: &[u32], out: &m
     portable(addresses, out);
 }
 
+/// Addresses of a batch.
+#[derive(Clone, Copy)]
+pub(super) enum Keys<'a> {
+    /// Of at most 32 bits.
+    Narrow(&'a [u32]),
+    /// Of any width.
+    Wide(&'a [u128]),
+}
+
+/// Takes a batch of addresses through the tree with AVX-512; false, and nothing done, where that is not the method.
+pub(super) fn walk512(view: &View<'_>, method: Method, keys: Keys<'_>, out: &mut [u32]) -> bool {
+    #[cfg(target_arch = "x86_64")]
+    if method == Method::Avx512 && has(method) && view.layout.root_bits == super::walk512::ROOT_BITS {
+        // SAFETY: the machine has the instructions, and views are of images that were made here or checked.
+        unsafe { super::walk512::walk(view, keys, out) };
+        return true;
+    }
+    let _ = (view, method, keys, out);
+    false
+}
+
 /// Takes all walks to their ends, by a method that the machine has.
 pub(super) fn walk<const WIDE: bool>(
     view: &View<'_>,
@@ -81,13 +102,8 @@ pub(super) fn walk<const WIDE: bool>(
 ) {
     #[cfg(target_arch = "x86_64")]
     if method != Method::Portable && has(method) {
-        // SAFETY: the machine has the instructions, and views are of images that were made here or checked.
-        unsafe {
-            match method {
-                Method::Avx512 => super::walk512::walk(view, walks, out),
-                _ => x86::walk256(view, walks, out),
-            }
-        }
+        // SAFETY: the machine has the instructions, which AVX-512 includes.
+        unsafe { x86::walk256(view, walks, out) };
         return;
     }
     let _ = method;
