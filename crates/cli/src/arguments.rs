@@ -63,7 +63,8 @@ pub(crate) enum Command {
 #[derive(Debug, Args)]
 #[command(after_help = "Examples:
   ravelin check programs/firewall.rav
-  ravelin check programs/*.rav --format short")]
+  ravelin check programs/*.rav --format short
+  ravelin check new.rav --replaces running.rav --discard hosts")]
 pub(crate) struct CheckArguments {
     /// Programs (.rav)
     #[arg(required = true, value_name = "PROGRAM")]
@@ -71,6 +72,12 @@ pub(crate) struct CheckArguments {
     /// How faults are shown
     #[arg(long, value_enum, default_value_t)]
     pub(crate) format: DiagnosticFormat,
+    /// Says what would go over from the tables of this program, and refuses what does not fit
+    #[arg(long, value_name = "PROGRAM")]
+    pub(crate) replaces: Option<PathBuf>,
+    /// Gives up the old entries of this table
+    #[arg(long, value_name = "TABLE", requires = "replaces")]
+    pub(crate) discard: Vec<String>,
 }
 
 /// How faults are shown.

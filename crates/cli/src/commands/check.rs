@@ -7,9 +7,11 @@ use crate::{program, render};
 use lang::diagnostic::Severity;
 use lang::ir::Program;
 use lang::ir::cost::cost;
+use lang::ir::replace::{Fate, replacement};
 use lang::pipeline::Compiled;
 use serde_json::{Value, json};
 use std::fmt::Write;
+use std::path::Path;
 
 /// Runs the command.
 pub(crate) fn run(arguments: &CheckArguments, json: bool) -> Result<(), Failure> {
@@ -26,11 +28,53 @@ pub(crate) fn run(arguments: &CheckArguments, json: bool) -> Result<(), Failure>
             render::diagnostic::to_stderr(&compiled.sources, &compiled.diagnostics, arguments.format);
             render::text(&summary(&name, &compiled, right))?;
         }
+        if let (Some(old), Some(program)) = (&arguments.replaces, compiled.program.as_ref().filter(|_| right))
+        {
+            wrong += usize::from(!replaces(old, program, arguments, json)?);
+        }
     }
     if json {
         render::json(&json!({ "programs": found, "wrong": wrong }))?;
     }
     if wrong > 0 { Err(Failure::Told) } else { Ok(()) }
+}
+
+/// Tells what goes over from the old program's tables; false if something does not fit.
+fn replaces(old: &Path, new: &Program, arguments: &CheckArguments, json: bool) -> Result<bool, Failure> {
+    let name = old.display();
+    let compiled = program::compile(old, DecodeChoice::Lazy)?;
+    let Some(running) = compiled.program else {
+        return Err(Failure::Finding(format!("{name} has faults; `ravelin check {name}` tells them")));
+    };
+    if let Some(unknown) =
+        arguments.discard.iter().find(|table| !running.tables.iter().any(|known| known.name == **table))
+    {
+        return Err(Failure::Usage(format!(
+            "{name} has no table `{unknown}` whose entries could be given up"
+        )));
+    }
+    let mut fits = true;
+    let mut text = format!("in place of {name}:\n");
+    for (table, fate) in replacement(&running, new, &arguments.discard) {
+        let words = match fate {
+            Fate::Kept { .. } => "what packets made goes over".to_string(),
+            Fate::New => "is new and begins with its own entries".to_string(),
+            Fate::Discarded => "its entries are given up".to_string(),
+            Fate::Misfit { old, new } => {
+                fits = false;
+                format!(
+                    "does not fit: it held {old}, it would hold {new}; keep its columns, or say --discard {table}"
+                )
+            }
+        };
+        let _ = writeln!(text, "  {table}: {words}");
+    }
+    if json {
+        anstream::eprint!("{text}");
+    } else {
+        render::text(&text)?;
+    }
+    Ok(fits)
 }
 
 /// Whether it can be run.
