@@ -2,7 +2,7 @@
 
 use super::Writer;
 use super::expressions::Scope;
-use super::model::{FieldKind, Type};
+use super::model::{FieldKind, Layout, Type};
 
 impl Writer {
     /// A change of size; the scope has a packet, and is no walk.
@@ -27,29 +27,25 @@ impl Writer {
     }
 
     fn push(&mut self, scope: &Scope) {
-        if scope.headers.is_empty() {
-            return;
-        }
+        let after = self.random.one_in(2);
+        let Some((header, _)) = self.edge(scope) else { return };
         self.saw("push");
-        let (header, _) = self.random.pick(&scope.headers).clone();
         let mut parts = vec![self.written(scope)];
         if self.random.one_in(4) {
             parts.push("hex \"de ad be\"".to_string());
         }
-        let side = if self.random.one_in(2) { "after" } else { "before" };
+        let side = if after { "after" } else { "before" };
         self.line(&format!("push {} {side} {header}", parts.join(" / ")));
     }
 
     /// Takes headers out under a condition; what is left may be read, and then comes an end.
     fn take_out(&mut self, scope: &Scope) {
-        if scope.headers.is_empty() {
-            return;
-        }
+        let popped = if self.random.one_in(2) { self.edge(scope) } else { None };
+        let Some((header, layout)) = popped.clone().or_else(|| scope.headers.last().cloned()) else { return };
         let condition = self.condition(scope, 1);
         self.open(&format!("if {condition} {{"));
-        let (header, layout) = self.random.pick(&scope.headers).clone();
         let mut left = Scope { targets: Vec::new(), ..scope.clone() };
-        if self.random.one_in(2) {
+        if popped.is_some() {
             self.saw("pop");
             self.line(&format!("pop {header}"));
             left.headers.retain(|(other, _)| *other != header);
@@ -62,6 +58,19 @@ impl Writer {
         self.statements(&mut left, count, 1);
         self.end(&left, 0);
         self.close("}");
+    }
+
+    /// A header beside which the size may change: nowhere in the program does a header count or sum up what is around it.
+    fn edge(&mut self, scope: &Scope) -> Option<(String, usize)> {
+        let minds = |layout: &Layout| {
+            layout.fields.iter().any(|field| {
+                let covers = field.covers.is_some_and(|covers| covers.contains("payload"));
+                covers || matches!(field.kind, FieldKind::Scalar(_, true))
+            })
+        };
+        let mut decoded = self.nodes.iter().filter_map(|node| node.header.as_ref());
+        let minded = decoded.any(|(_, layout)| minds(&self.layouts[*layout]));
+        (!minded && !scope.headers.is_empty()).then(|| self.random.pick(&scope.headers).clone())
     }
 
     /// A header with some of its fields.
