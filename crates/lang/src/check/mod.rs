@@ -17,6 +17,7 @@ pub mod statements;
 pub mod tables;
 pub mod test_cases;
 pub mod types;
+mod writes;
 
 use crate::ast;
 use crate::diagnostic::{Diagnostic, Severity};
