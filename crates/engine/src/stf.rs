@@ -194,7 +194,14 @@ pub fn run(program: &Program, stf: &Stf, back_end: BackEnd) -> Result<Option<Stf
                 if let Some((port, found)) = sent {
                     let (packet, verdict) = last;
                     let (line, found) = (step.line, Some(found));
-                    return Ok(Some(StfMismatch { line, port, found, packet, verdict, ..StfMismatch::default() }));
+                    return Ok(Some(StfMismatch {
+                        line,
+                        port,
+                        found,
+                        packet,
+                        verdict,
+                        ..StfMismatch::default()
+                    }));
                 }
             }
             Action::Control(control) => {
@@ -253,11 +260,15 @@ fn controlled(bench: &mut Bench, program: &Program, control: &Control) -> Result
                     processor.entries(index).get(check.index).map(|(_, count)| *count)
                 }
             };
-            let (packets, bytes) = found.ok_or_else(|| format!("`{}` has no cell {}", check.name, check.index))?;
+            let (packets, bytes) =
+                found.ok_or_else(|| format!("`{}` has no cell {}", check.name, check.index))?;
             let (found, unit) = if check.bytes { (bytes, "bytes") } else { (packets, "packets") };
             if !check.holds(found) {
                 let (name, comparison, number) = (&check.name, &check.comparison, check.number);
-                return Ok(Some(format!("{name}({}) counted {found} {unit}, not {comparison} {number}", check.index)));
+                return Ok(Some(format!(
+                    "{name}({}) counted {found} {unit}, not {comparison} {number}",
+                    check.index
+                )));
             }
         }
     }
@@ -324,9 +335,13 @@ mod tests {
             ]
         );
         assert_eq!(read("ports 9\npacket 1 00").expect("stf").ports, 9);
-        let stf = read("add acl 0:1/8 permit( a : 1,\t2 ) # x\nremove all\ncheck_counter c(3) bytes >= 7").expect("stf");
+        let stf = read("add acl 0:1/8 permit( a : 1,\t2 ) # x\nremove all\ncheck_counter c(3) bytes >= 7")
+            .expect("stf");
         let Action::Control(Control::Add(words)) = &stf.steps[0].action else { panic!("an add") };
-        assert_eq!((words.table.as_str(), &words.rest[..]), ("acl", &["0:1/8".to_string(), "permit(a:1,2)".to_string()][..]));
+        assert_eq!(
+            (words.table.as_str(), &words.rest[..]),
+            ("acl", &["0:1/8".to_string(), "permit(a:1,2)".to_string()][..])
+        );
         assert_eq!(stf.steps[1].action, Action::Control(Control::RemoveAll));
         let Action::Control(Control::Check(check)) = &stf.steps[2].action else { panic!("a check") };
         assert_eq!((check.index, check.bytes, check.holds(7), check.holds(6)), (3, true, true, false));

@@ -19,7 +19,7 @@ pub fn read(text: &str, table: &Table) -> Result<Vec<Entry>, Vec<Diagnostic>> {
     for entry in &parsed {
         match one(entry, table) {
             Ok(entry) => entries.push(entry),
-            Err(fault) => faults.push(fault),
+            Err(fault) => faults.push(*fault),
         }
     }
     if faults.iter().any(|fault| fault.severity == Severity::Error) {
@@ -29,11 +29,14 @@ pub fn read(text: &str, table: &Table) -> Result<Vec<Entry>, Vec<Diagnostic>> {
     Ok(entries)
 }
 
-fn wrong(span: Span, headline: String, label: impl Into<String>) -> Diagnostic {
-    Diagnostic::error("E0529", headline, span, label)
+/// What is wrong with an entry.
+type Fault = Box<Diagnostic>;
+
+fn wrong(span: Span, headline: String, label: impl Into<String>) -> Fault {
+    Box::new(Diagnostic::error("E0529", headline, span, label))
 }
 
-fn one(entry: &ast::Entry, table: &Table) -> Result<Entry, Diagnostic> {
+fn one(entry: &ast::Entry, table: &Table) -> Result<Entry, Fault> {
     let wants_priority = table.kind == TableKind::Rules { by_priority: true };
     let priority = match &entry.priority {
         Some(priority) if wants_priority => number(priority, 32)? as u32,
@@ -47,7 +50,7 @@ fn one(entry: &ast::Entry, table: &Table) -> Result<Entry, Diagnostic> {
     Ok(Entry { key: key(entry, table)?, value: value(entry, table)?, priority })
 }
 
-fn key(entry: &ast::Entry, table: &Table) -> Result<Vec<Match>, Diagnostic> {
+fn key(entry: &ast::Entry, table: &Table) -> Result<Vec<Match>, Fault> {
     if let TableKind::Patterns(_) = table.kind {
         let [EntryKey::Bytes { bytes, nocase, offset, depth, span }] = entry.keys.as_slice() else {
             return Err(wrong(
@@ -97,7 +100,7 @@ fn key(entry: &ast::Entry, table: &Table) -> Result<Vec<Match>, Diagnostic> {
     Ok(key)
 }
 
-fn match_of(part: &EntryKey, column: &Column) -> Result<Match, Diagnostic> {
+fn match_of(part: &EntryKey, column: &Column) -> Result<Match, Fault> {
     let width = column.width;
     Ok(match part {
         EntryKey::Any(_) => Match::Any,
@@ -134,7 +137,7 @@ fn prefix(value: u128, length: u8) -> Match {
     Match::Prefix { value, length }
 }
 
-fn value(entry: &ast::Entry, table: &Table) -> Result<Vec<u128>, Diagnostic> {
+fn value(entry: &ast::Entry, table: &Table) -> Result<Vec<u128>, Fault> {
     let columns = &table.values;
     let Some(value) = &entry.value else {
         if columns.is_empty() {
@@ -150,7 +153,7 @@ fn value(entry: &ast::Entry, table: &Table) -> Result<Vec<u128>, Diagnostic> {
 }
 
 /// The value columns that an expression stands for.
-fn columns_of(value: &ast::Expr, table: &Table) -> Result<Vec<u128>, Diagnostic> {
+fn columns_of(value: &ast::Expr, table: &Table) -> Result<Vec<u128>, Fault> {
     let columns = &table.values;
     if let Some((first, variant)) = columns.first().zip(variant_of(value))
         && first.name == "variant"
@@ -199,9 +202,9 @@ fn columns_of(value: &ast::Expr, table: &Table) -> Result<Vec<u128>, Diagnostic>
 pub fn read_value(text: &str, table: &Table) -> Result<Vec<u128>, Vec<Diagnostic>> {
     let (parsed, faults) = parse_entries(FileId::default(), &format!("_ => {text}"));
     match (parsed.as_slice(), faults.is_empty()) {
-        ([entry], true) => value(entry, table).map_err(|fault| vec![fault]),
+        ([entry], true) => value(entry, table).map_err(|fault| vec![*fault]),
         _ if faults.is_empty() => {
-            Err(vec![wrong(Span::default(), "this is no value".to_string(), "one is wanted")])
+            Err(vec![*wrong(Span::default(), "this is no value".to_string(), "one is wanted")])
         }
         _ => Err(faults),
     }
@@ -215,7 +218,7 @@ fn variant_of(value: &ast::Expr) -> Option<(&String, &[ast::Expr])> {
     }
 }
 
-fn number(expr: &ast::Expr, width: u8) -> Result<u128, Diagnostic> {
+fn number(expr: &ast::Expr, width: u8) -> Result<u128, Fault> {
     match &expr.kind {
         ExprKind::Int(number) if *number <= prefix_mask(width, width) => Ok(*number),
         ExprKind::Int(_) => Err(wrong(expr.span, format!("this has more than {width} bits"), "too large")),
@@ -224,7 +227,7 @@ fn number(expr: &ast::Expr, width: u8) -> Result<u128, Diagnostic> {
 }
 
 /// A single value of a column.
-fn scalar(expr: &ast::Expr, column: &Column) -> Result<u128, Diagnostic> {
+fn scalar(expr: &ast::Expr, column: &Column) -> Result<u128, Fault> {
     match (&expr.kind, &column.kind) {
         (ExprKind::Ip4(address), Kind::Ip4) => Ok(u128::from(*address)),
         (ExprKind::Ip6(address), Kind::Ip6) => Ok(*address),
@@ -252,7 +255,7 @@ fn scalar(expr: &ast::Expr, column: &Column) -> Result<u128, Diagnostic> {
     }
 }
 
-fn member(name: &str, names: &[(u128, String)], span: Span) -> Result<u128, Diagnostic> {
+fn member(name: &str, names: &[(u128, String)], span: Span) -> Result<u128, Fault> {
     let found = names.iter().find(|(_, known)| known == name).map(|(number, _)| *number);
     found.ok_or_else(|| wrong(span, format!("there is no `{name}` here"), "no member has this name"))
 }

@@ -14,6 +14,9 @@ pub type Sent = (u16, u32, Vec<u8>, u32, u64, bool);
 /// An event: number, time, delay, cause, arguments.
 pub type Raised = (u32, u64, u64, u32, Vec<u128>);
 
+/// A changed size: the number of the packet, its length on the wire before, and where and how it is cut.
+pub type ChangedSize = (u32, u32, Option<(u32, u32)>);
+
 /// Everything that can be seen of a run. Causes are packets counted from the first of all.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Sighting {
@@ -22,7 +25,7 @@ pub struct Sighting {
     /// Every packet as the program left it: bytes, and length on the wire.
     pub bytes: Vec<(Vec<u8>, u32)>,
     /// Packets that changed their length or are to be cut: number, length before, position and MTU.
-    pub resized: Vec<(u32, u32, Option<(u32, u32)>)>,
+    pub resized: Vec<ChangedSize>,
     /// What was sent besides.
     pub sent: Vec<Sent>,
     /// Events in order.

@@ -261,7 +261,7 @@ fn case(random: &mut Random) -> Case {
     }
     let headers = segment.len();
     segment.extend(&payload);
-    let cut = random.one_in(4).then(|| (headers + 7) / 8 * 8).filter(|cut| *cut < segment.len());
+    let cut = random.one_in(4).then(|| headers.div_ceil(8) * 8).filter(|cut| *cut < segment.len());
     let later = cut.is_some() && random.one_in(4);
     let mut rest = Vec::new();
     if version4 {

@@ -148,7 +148,8 @@ pub(super) fn entry(table: &Table, words: &Words, with_value: bool) -> Result<En
     let mut priority = 0;
     if table.kind == (TableKind::Rules { by_priority: true }) {
         let first = rest.first().and_then(|first| first.parse().ok());
-        priority = first.ok_or_else(|| format!("an entry of `{}` has a priority, before its fields", table.name))?;
+        priority =
+            first.ok_or_else(|| format!("an entry of `{}` has a priority, before its fields", table.name))?;
         rest = &rest[1..];
     }
     let action = rest.last().filter(|last| last.ends_with(')'));
@@ -165,13 +166,17 @@ pub(super) fn entry(table: &Table, words: &Words, with_value: bool) -> Result<En
             return Err(format!("`{field}` is given a second time"));
         }
     }
-    let missing = |part: Option<Match>| part.ok_or_else(|| format!("the key of `{}` has {} fields", table.name, table.keys.len()));
+    let missing = |part: Option<Match>| {
+        part.ok_or_else(|| format!("the key of `{}` has {} fields", table.name, table.keys.len()))
+    };
     let key = key.into_iter().map(missing).collect::<Result<Vec<Match>, String>>()?;
     let value = match (with_value, action) {
         (false, None) => Vec::new(),
         (false, Some(_)) => return Err("what is taken out has no action".to_string()),
         (true, None) if table.values.is_empty() => Vec::new(),
-        (true, None) => return Err(format!("an entry of `{}` has an action, `value(…)` or a variant", table.name)),
+        (true, None) => {
+            return Err(format!("an entry of `{}` has an action, `value(…)` or a variant", table.name));
+        }
         (true, Some(action)) => self::value(table, action)?,
     };
     Ok(Entry { key, value, priority })
@@ -189,7 +194,9 @@ pub(super) fn value(table: &Table, action: &str) -> Result<Vec<u128>, String> {
     let args: Vec<&str> = args.split(',').map(str::trim).filter(|arg| !arg.is_empty()).collect();
     let mut numbers = vec![0; table.values.len()];
     let mut places: Vec<usize> = (0..table.values.len()).collect();
-    if let Some(Column { kind: Kind::Names(names), .. }) = table.values.first().filter(|first| first.name == "variant") {
+    if let Some(Column { kind: Kind::Names(names), .. }) =
+        table.values.first().filter(|first| first.name == "variant")
+    {
         let number = names.iter().find(|(_, variant)| variant == name).map(|(number, _)| *number);
         numbers[0] = number.ok_or_else(|| format!("`{}` has no variant `{name}`", table.name))?;
         let own = |place: &usize| {
@@ -239,7 +246,11 @@ fn match_of(text: &str, column: &Column) -> Result<Match, String> {
     }
     if let Some((low, high)) = text.split_once("..") {
         let (low, high) = (number(low, column)?, number(high, column)?);
-        return if low <= high { Ok(Match::Range { low, high }) } else { Err(format!("the range {text} is empty")) };
+        return if low <= high {
+            Ok(Match::Range { low, high })
+        } else {
+            Err(format!("the range {text} is empty"))
+        };
     }
     if let Some((value, length)) = text.rsplit_once('/') {
         let length = length.parse().ok().filter(|length| *length <= width);
@@ -289,5 +300,7 @@ fn mac(text: &str) -> Option<u128> {
     if parts.len() != 6 {
         return None;
     }
-    parts.iter().try_fold(0, |address, part| Some(address << 8 | u128::from(u8::from_str_radix(part, 16).ok()?)))
+    parts
+        .iter()
+        .try_fold(0, |address, part| Some(address << 8 | u128::from(u8::from_str_radix(part, 16).ok()?)))
 }

@@ -280,7 +280,8 @@ unsafe extern "C" fn give(context: *mut Context<'_>, pool: u64, item: *const [u6
     // SAFETY: as for `raise`; compiled code passes one value a column.
     let (context, item) = unsafe {
         let context = &mut *context;
-        let columns = (&(*context.state).memory).item_columns(pool as u32);
+        let memory = &(*context.state).memory;
+        let columns = memory.item_columns(pool as u32);
         (context, std::slice::from_raw_parts(item, columns))
     };
     let mut columns = [0; MAX_WORDS];
@@ -300,7 +301,8 @@ unsafe extern "C" fn choose(context: *mut Context<'_>, group: u64, index: u64, h
 unsafe fn member<'a>(context: *mut Context<'_>, group: u64, member: *const [u64; 2]) -> &'a [[u64; 2]] {
     // SAFETY: as for `raise`; compiled code passes one value a column and waits.
     unsafe {
-        let columns = (&(*(*context).state).memory).packing(group as u32).places.len();
+        let memory = &(*(*context).state).memory;
+        let columns = memory.packing(group as u32).places.len();
         std::slice::from_raw_parts(member, columns)
     }
 }

@@ -28,7 +28,8 @@ impl Parser<'_> {
     /// A text or `hex "…"` as bytes, if one stands here.
     pub(super) fn bytes(&mut self) -> Parsed<Option<Vec<u8>>> {
         let is_text = matches!(self.kind(), TokenKind::Text(_));
-        if !is_text && !(self.word() == "hex" && matches!(self.kind_at(1), TokenKind::Text(_))) {
+        let is_hex = self.word() == "hex" && matches!(self.kind_at(1), TokenKind::Text(_));
+        if !is_text && !is_hex {
             return Ok(None);
         }
         Ok(match self.part()? {

@@ -61,8 +61,7 @@ fn cut(bytes: &[u8], at: usize, mtu: u32) -> Vec<Vec<u8>> {
 fn pieces_are_the_packet() {
     let mut random = Pcg64::seed_from_u64(7);
     let mut below = |end: usize| {
-        let number = rand_distr::Uniform::new(0, end).expect("not empty").sample(&mut random);
-        number
+        rand_distr::Uniform::new(0, end).expect("not empty").sample(&mut random)
     };
     let mut cut_up = 0;
     for _ in 0..5_000 {
