@@ -1,4 +1,4 @@
-//! The program `dpi`, judged without its tables: over made packets by a naive search, over a real capture by the answers of another search engine.
+//! The programs `dpi` and `ids`, judged without their tables: over made packets by a naive search, over a real capture by the answers of another search engine.
 //!
 //! `RAVELIN_DATA=DIRECTORY` names a folder with `captures/` and `rules/`; without it the capture is left out.
 
@@ -14,12 +14,17 @@ use std::path::{Path, PathBuf};
 use suite::corpus::{compile_file, root};
 use suite::random::Random;
 
-/// The program with these entries instead of its own.
-fn dpi(entries: impl FnOnce(&lang::ir::Table) -> Vec<Entry>) -> Program {
-    let compiled = compile_file(&root().join("programs/dpi.rav"), Decode::Lazy).expect("dpi can be read");
-    let mut program = compiled.program.expect("dpi compiles");
+/// A program with these entries in its first table instead of its own.
+fn filled(name: &str, entries: impl FnOnce(&lang::ir::Table) -> Vec<Entry>) -> Program {
+    let path = root().join("programs").join(name).with_extension("rav");
+    let compiled = compile_file(&path, Decode::Lazy).expect("the program can be read");
+    let mut program = compiled.program.expect("the program compiles");
     program.tables[0].entries = entries(&program.tables[0]);
     program
+}
+
+fn dpi(entries: impl FnOnce(&lang::ir::Table) -> Vec<Entry>) -> Program {
+    filled("dpi", entries)
 }
 
 fn literals(text: &str) -> Program {
@@ -209,4 +214,41 @@ fn counts_over_a_real_capture_are_those_of_another_search() {
         assert_eq!(counter("searched") + counter("unsearched"), packet);
         println!("{packet} packets, {} with a pattern", expected.len());
     }
+}
+
+#[test]
+fn the_monitor_gets_what_another_search_found() {
+    let Some(data) = std::env::var_os("RAVELIN_DATA").map(PathBuf::from) else {
+        println!("RAVELIN_DATA names no folder of captures: nothing was run");
+        return;
+    };
+    let expected = oracle(&data.join("captures/s1like.dpi-snort.tsv.gz"));
+    let list = unpacked(&data.join("rules/literals-snort-community.tsv.gz"));
+    let mut ids = filled("ids", |_| Vec::new());
+    let signatures = ids.tables.iter().position(|table| table.name == "signatures").expect("it is declared");
+    // The numbers of the list are no classes: all patterns are of the first.
+    let mut unvalued = ids.tables[signatures].clone();
+    unvalued.values.clear();
+    let mut entries = import::entries::read(&list, "literals", &unvalued).expect("the list is sound");
+    entries.iter_mut().for_each(|entry| entry.value = vec![0]);
+    ids.tables[signatures].entries = entries;
+    let mut bench = Bench::new(&ids, BackEnd::Native, 3, 0).expect("it loads");
+    let capture = unpacked(&data.join("captures/s1like.pcap.zst"));
+    let mut capture = Capture::open(&capture[..]).expect("it is a capture");
+    let (mut packet, mut alarms, mut copies) = (0, Vec::new(), 0);
+    while let Some(record) = capture.next().expect("the capture is whole") {
+        packet += 1;
+        let outcome = bench.packet(1, record.data, record.time_ns);
+        let mut left = outcome.left.clone();
+        left.sort();
+        assert_eq!(left[0], (2, record.data.to_vec()), "packet {packet} goes on as it was");
+        assert!(left[1..].iter().all(|copy| *copy == (3, record.data.to_vec())), "a copy is the packet");
+        copies += left.len() - 1;
+        if !outcome.raised.is_empty() {
+            assert_eq!(left.len(), 2, "packet {packet} alarms, so the monitor gets it");
+            alarms.push(packet);
+        }
+    }
+    assert_eq!(alarms, expected.keys().copied().collect::<Vec<u64>>());
+    println!("{} alarms, {copies} copies", alarms.len());
 }
