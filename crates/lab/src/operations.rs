@@ -304,7 +304,7 @@ decoder segment(t: tcp) requires ip, eth {{
 
 /// The first fields, in the order in which the experiments add them.
 const FIELDS: [&str; 8] =
-    ["ip.id", "ip.ttl", "ip.total", "ip.check", "t.seq", "t.ack", "t.window", "t.urgent"];
+    ["ip.id", "ip.ttl", "ip.total", "ip.dscp", "t.seq", "t.ack", "t.window", "t.urgent"];
 
 fn decodes(times: u64) -> String {
     let named = |header: &str| {
