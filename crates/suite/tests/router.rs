@@ -15,7 +15,7 @@ use std::path::PathBuf;
 use suite::corpus::{compile_file, files, root};
 use suite::packet_generator::Arrivals;
 use suite::random::Random;
-use suite::sighting::see;
+use suite::sighting::{Sent, see};
 
 const PORTS: u16 = 4;
 
@@ -433,7 +433,7 @@ fn compare(program: &Program, arrivals: &Arrivals, tally: &mut Tally) {
     assert_eq!(seen.verdicts.len(), arrivals.ports.len());
     let cuts: HashMap<u32, (u32, u32)> =
         seen.resized.iter().filter_map(|(packet, _, cut)| Some((*packet, (*cut)?))).collect();
-    let mut errors: HashMap<u32, &(u16, u32, Vec<u8>, u32, u64, bool)> = HashMap::new();
+    let mut errors: HashMap<u32, &Sent> = HashMap::new();
     for sent in &seen.sent {
         assert!(errors.insert(sent.1, sent).is_none(), "two errors about packet {}", sent.1);
     }
