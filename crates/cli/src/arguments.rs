@@ -380,6 +380,7 @@ pub(crate) enum PresetChoice {
   ravelin lab all --quick
   ravelin lab tables --peers --html tables.html
   ravelin lab tables --table lpm --routes rib4.txt.gz --peers
+  ravelin lab router --routes rib4.txt.gz --rules acl1_1k.rules --html router.html
   ravelin lab switch-apps --capture sample1=smallFlows.pcap --capture other.pcapng --json
 
 Without --capture, captures are made to the published shape of the thesis' samples and labelled as generated. `sample1=FILE` (or 2, 3) says that
@@ -412,10 +413,10 @@ pub(crate) struct LabArguments {
     /// Which tables the experiment `tables` measures; all unless named; may be given several times
     #[arg(long, value_enum, value_name = "KIND")]
     pub(crate) table: Vec<TableChoice>,
-    /// Routes for `tables` instead of made ones, `prefix next-hop` a line; may be given several times
+    /// Routes for `tables` and `router` instead of made ones, `prefix next-hop` a line; may be given several times, of which `router` takes the first
     #[arg(long, value_name = "FILE")]
     pub(crate) routes: Vec<PathBuf>,
-    /// ClassBench sets for `tables` instead of made ones: NAME.rules beside its NAME.trace, or a directory of them; may be given several times
+    /// ClassBench sets for `tables` and `router` instead of made ones: NAME.rules beside its NAME.trace, or a directory of them; may be given several times
     #[arg(long, value_name = "FILE|DIR")]
     pub(crate) rules: Vec<PathBuf>,
     /// Patterns for `tables` instead of made ones: number, nocase, length and bytes in hexadecimal a line
@@ -454,6 +455,8 @@ pub(crate) enum ExperimentChoice {
     Compile,
     /// Lookups a second in each kind of table, building, changing and memory; with --peers beside other libraries
     Tables,
+    /// A router and its kin over a whole Internet table and rules: packets a second, and what each stage costs
+    Router,
     /// Everything
     All,
 }

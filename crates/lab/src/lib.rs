@@ -14,6 +14,7 @@ mod page;
 mod plan;
 mod plot;
 mod programs;
+mod router;
 mod switch_apps;
 mod tables;
 mod traffic;

@@ -7,6 +7,7 @@
 
 use crate::counts::Counts;
 use crate::plan::{Length, Plan};
+use cpu_time::ThreadTime;
 use engine::{Clock, Ledger, Report, Setting, Times, Worker};
 use exec::{BackEnd, Processor};
 use lang::ir::Program;
@@ -24,6 +25,8 @@ pub(crate) struct Workload {
     order: Order,
     ports: u16,
     policy: Policy,
+    restore: bool,
+    own_time: bool,
 }
 
 /// One of several that are held against each other.
@@ -111,7 +114,7 @@ impl<'p> Contender<'p> {
 impl Workload {
     /// Packets that enter by `ports` ports in turn.
     pub(crate) fn new(frames: Frames, order: Order, ports: u16) -> Workload {
-        Workload { frames, order, ports, policy: Policy::RoundRobin }
+        Workload { frames, order, ports, policy: Policy::RoundRobin, restore: false, own_time: false }
     }
 
     /// How many packets there are in one repeat.
@@ -124,6 +127,16 @@ impl Workload {
         self.policy = Policy::Port(port);
     }
 
+    /// Gives programs copies of the packets, so that those that change packets find the same at every repeat. Copying counts as receiving.
+    pub(crate) fn restore(&mut self) {
+        self.restore = true;
+    }
+
+    /// Takes the time of this thread alone instead of the clock's, so that other programs on the machine count less.
+    pub(crate) fn take_own_time(&mut self) {
+        self.own_time = true;
+    }
+
     /// Lets packets enter by so many ports in turn.
     pub(crate) fn set_ports(&mut self, ports: u16) {
         self.ports = ports;
@@ -134,10 +147,12 @@ impl Workload {
         let mut ledger = Ledger::new(contender.program, self.ports);
         let ingress = Ingress::new(self.policy, self.ports);
         let frames = std::mem::take(&mut self.frames);
-        let mut source = MemorySource::new(frames, self.order, repeat, false, ingress);
+        let mut source = MemorySource::new(frames, self.order, repeat, self.restore, ingress);
         let processor = contender.processor.as_mut();
         let mut worker = Worker { processor, ledger: &mut ledger, transmitter: None };
+        let start = ThreadTime::now();
         let finished = worker.run(&mut source, Clock::Whole);
+        let own = start.elapsed().as_secs_f64();
         self.frames = source.into_frames();
         let times = Times { packets: finished.packets, ..Times::default() };
         let processor = contender.processor.as_ref();
@@ -150,7 +165,8 @@ impl Workload {
                 self.packets() * repeat
             ));
         }
-        Ok(Pass { seconds: report.seconds, counts: Counts::of(&report) })
+        let seconds = if self.own_time { own } else { report.seconds };
+        Ok(Pass { seconds, counts: Counts::of(&report) })
     }
 
     /// Runs fresh contenders and the interpreter over all packets and says in what they differ.

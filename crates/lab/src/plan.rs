@@ -4,7 +4,7 @@ use crate::experiment::Experiment;
 use crate::machine::Machine;
 use crate::tables::TablesPlan;
 use crate::traffic::{Capture, LabError};
-use crate::{compile, decode, learn, operations, switch_apps, tables};
+use crate::{compile, decode, learn, operations, router, switch_apps, tables};
 
 /// An experiment.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -21,12 +21,21 @@ pub enum Kind {
     Compile,
     /// Tables apart from programs, beside other libraries.
     Tables,
+    /// A router and its kin over whole tables, and what each stage of it costs.
+    Router,
 }
 
 impl Kind {
     /// All experiments in the order in which they are run.
-    pub const ALL: [Kind; 6] =
-        [Kind::SwitchApps, Kind::Decode, Kind::Operations, Kind::Learn, Kind::Compile, Kind::Tables];
+    pub const ALL: [Kind; 7] = [
+        Kind::SwitchApps,
+        Kind::Decode,
+        Kind::Operations,
+        Kind::Learn,
+        Kind::Compile,
+        Kind::Tables,
+        Kind::Router,
+    ];
 
     /// Its name on the command line.
     pub fn name(self) -> &'static str {
@@ -37,6 +46,7 @@ impl Kind {
             Kind::Learn => "learn",
             Kind::Compile => "compile",
             Kind::Tables => "tables",
+            Kind::Router => "router",
         }
     }
 }
@@ -102,6 +112,10 @@ pub fn run(
             Kind::Operations => operations::rows(plan, progress)?,
             Kind::Learn => learn::rows(plan, progress)?,
             Kind::Compile => compile::rows(plan, progress)?,
+            Kind::Router => {
+                mode = router::mode();
+                router::rows(plan, progress)?
+            }
             Kind::Tables => {
                 let (rows, roll) = tables::rows(plan, progress)?;
                 mode = format!("one thread, its own time, queries in memory; {roll}");

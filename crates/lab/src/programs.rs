@@ -4,7 +4,7 @@ use lang::ir::Program;
 use lang::pipeline::{Decode, Options};
 
 /// Every program that ships, with its text.
-pub const PROGRAMS: [(&str, &str); 10] = [
+pub const PROGRAMS: [(&str, &str); 19] = [
     ("wire", include_str!("../../../programs/wire.rav")),
     ("hub", include_str!("../../../programs/hub.rav")),
     ("mac_switch", include_str!("../../../programs/mac_switch.rav")),
@@ -15,6 +15,15 @@ pub const PROGRAMS: [(&str, &str); 10] = [
     ("vlan_switch", include_str!("../../../programs/vlan_switch.rav")),
     ("learning_log", include_str!("../../../programs/learning_log.rav")),
     ("arp_responder", include_str!("../../../programs/arp_responder.rav")),
+    ("lpm", include_str!("../../../programs/lpm.rav")),
+    ("firewall_rules", include_str!("../../../programs/firewall_rules.rav")),
+    ("both", include_str!("../../../programs/both.rav")),
+    ("dpi", include_str!("../../../programs/dpi.rav")),
+    ("router", include_str!("../../../programs/router.rav")),
+    ("nat44", include_str!("../../../programs/nat44.rav")),
+    ("load_balancer", include_str!("../../../programs/load_balancer.rav")),
+    ("vxlan_gateway", include_str!("../../../programs/vxlan_gateway.rav")),
+    ("ids", include_str!("../../../programs/ids.rav")),
 ];
 
 /// A program that does nothing with its packets: what is left is the cost of the harness.

@@ -140,6 +140,35 @@ fn learning_and_compiling() {
 }
 
 #[test]
+fn a_router_by_its_stages() {
+    let experiment = run(Kind::Router);
+    let rows = |case: &str| -> Vec<&lab::Row> {
+        experiment.rows.iter().filter(|row| row.case.ends_with(case)).collect()
+    };
+    for program in
+        ["lpm", "firewall_rules", "both", "router", "dpi", "ids", "nat44", "load_balancer", "vxlan_gateway"]
+    {
+        let rows = rows(&format!(", {program}"));
+        assert!(rows.iter().any(|row| row.what.starts_with("packet rate")), "{program}");
+        let left = rows.iter().filter(|row| row.what == "throughput").filter_map(|row| row.ours);
+        assert!(left.map(|left| left.low).all(|low| low > 0.0), "{program} forwards nothing");
+    }
+    let sum = rows("sum of the stages");
+    assert_eq!(sum.len(), 2, "for each set of rules");
+    for sum in sum {
+        let ours = sum.ours.expect("a sum").median;
+        let case = sum.case.trim_end_matches("sum of the stages");
+        let parts = experiment.rows.iter().filter(|row| row.case.starts_with(case) && row.case != sum.case);
+        let parts: Vec<f64> = parts.filter_map(|row| row.ours).map(|ours| ours.median).collect();
+        assert_eq!(parts.len(), 7, "{case}");
+        assert!((parts.iter().sum::<f64>() - ours).abs() < 1e-6, "{parts:?} {ours}");
+        assert!(
+            sum.other.as_ref().is_some_and(|whole| whole.name == "router as a whole" && whole.median > 0.0)
+        );
+    }
+}
+
+#[test]
 fn a_capture_that_cannot_be_read_is_an_error() {
     let captures = vec![Capture::parse("/nonexistent.pcap")];
     let error = lab::run(&Plan { captures, ..plan(Kind::Decode) }, &Machine::default(), &mut |_| ())

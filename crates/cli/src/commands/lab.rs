@@ -87,6 +87,7 @@ fn plan(arguments: &LabArguments) -> Plan {
             ExperimentChoice::Learn => vec![Kind::Learn],
             ExperimentChoice::Compile => vec![Kind::Compile],
             ExperimentChoice::Tables => vec![Kind::Tables],
+            ExperimentChoice::Router => vec![Kind::Router],
             ExperimentChoice::All => Kind::ALL.to_vec(),
         };
         kinds.extend(more);

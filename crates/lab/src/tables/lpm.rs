@@ -194,7 +194,8 @@ fn query(version: Version, address: u128) -> Vec<u8> {
     }
 }
 
-fn read(path: &Path) -> Result<Routes, String> {
+/// The routes of a file.
+pub(crate) fn read(path: &Path) -> Result<Routes, String> {
     let at = |why: &dyn std::fmt::Display| format!("{}: {why}", path.display());
     let read = import::routes::read(&contents(path)?).map_err(|error| at(&error))?;
     let version = match read.family {

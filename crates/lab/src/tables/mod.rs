@@ -6,11 +6,11 @@
 
 mod contest;
 mod exact;
-mod lpm;
+pub(crate) mod lpm;
 mod packets;
-mod patterns;
+pub(crate) mod patterns;
 mod peer;
-mod rules;
+pub(crate) mod rules;
 
 use crate::experiment::{Better, Figure, Other, Row};
 use crate::plan::{Length, Plan};
@@ -207,7 +207,7 @@ fn contents(path: &Path) -> Result<Vec<u8>, String> {
 }
 
 /// A file's name without its directories and all that follows the first dot.
-fn stem(path: &Path) -> String {
+pub(crate) fn stem(path: &Path) -> String {
     let name = path.file_name().unwrap_or_default().to_string_lossy();
     // Commas separate the parts of a case.
     name.split('.').next().unwrap_or_default().replace(',', "_")

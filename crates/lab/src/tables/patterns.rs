@@ -246,7 +246,8 @@ fn read(path: &Path) -> Result<Vec<Pattern>, String> {
     import::literals::read(&contents(path)?).map_err(|error| format!("{}: {error}", path.display()))
 }
 
-fn made(count: usize) -> Vec<Pattern> {
+/// So many patterns that are made.
+pub(crate) fn made(count: usize) -> Vec<Pattern> {
     let literals = Literals::new(&PatternsSpec { count, nocase: 60, seed: SEED }).literals;
     let pattern = |literal: Literal| Pattern { nocase: literal.nocase, ..Pattern::anywhere(literal.bytes) };
     literals.into_iter().map(pattern).collect()

@@ -22,11 +22,13 @@ const JUDGED: usize = 40_000_000;
 const LARGE: usize = 50_000;
 
 /// A set with headers to classify.
-struct Set {
-    name: String,
-    rules: Vec<Rule>,
+pub(crate) struct Set {
+    /// What it is called.
+    pub(crate) name: String,
+    /// The rules in order.
+    pub(crate) rules: Vec<Rule>,
     /// Headers in order, five words each.
-    trace: Vec<u64>,
+    pub(crate) trace: Vec<u64>,
     /// Of each header the first rule that fits, if the file says so.
     right: Vec<u32>,
 }
@@ -155,7 +157,8 @@ fn orders(headers: usize) -> Vec<(&'static str, Vec<usize>)> {
     ]
 }
 
-fn made(name: &str, flavour: Flavour, count: usize) -> Set {
+/// A set that is made, with its trace.
+pub(crate) fn made(name: &str, flavour: Flavour, count: usize) -> Set {
     let made = RuleSet::new(&RuleSetSpec { flavour, count, seed: SEED });
     let trace = Trace::new(&made, &TraceSpec { count: QUERIES, repeats: 1, random: 5, seed: SEED });
     let words = |header: &tables::generate::trace::Header| {
@@ -180,7 +183,7 @@ fn rule(from: &FlowRule) -> Rule {
 }
 
 /// The files of rules that paths name, those of directories in the order of their names.
-fn found(paths: &[PathBuf]) -> Result<Vec<PathBuf>, String> {
+pub(crate) fn found(paths: &[PathBuf]) -> Result<Vec<PathBuf>, String> {
     let mut files = Vec::new();
     for path in paths {
         if !path.is_dir() {
@@ -203,7 +206,7 @@ fn found(paths: &[PathBuf]) -> Result<Vec<PathBuf>, String> {
 }
 
 /// A ClassBench set and the trace beside it.
-fn read(path: &Path) -> Result<Set, String> {
+pub(crate) fn read(path: &Path) -> Result<Set, String> {
     let at = |path: &Path, error: import::ImportError| format!("{}: {error}", path.display());
     let set = import::classbench::read(&contents(path)?, &import::classbench::Options::default());
     let rules: Vec<Rule> =
