@@ -42,7 +42,7 @@ impl Data {
         let (whose, routes) = match plan.routes.first() {
             Some(path) => (crate::tables::stem(path), lpm::read(path)?),
             None => {
-                let count = if quick { 9000 } else { 900_000 };
+                let count = if quick { 2000 } else { 900_000 };
                 let spec = RoutesSpec { version: Version::V4, count, next_hops: NEXT_HOPS, seed: SEED };
                 ("generated".to_owned(), Routes::new(&spec))
             }
@@ -96,7 +96,7 @@ impl Classifier {
     /// The sets of rules that are measured, from small to large where they are made.
     pub(super) fn all(plan: &TablesPlan, quick: bool) -> Result<Vec<Classifier>, String> {
         let sets = if plan.rules.is_empty() {
-            let sizes: &[usize] = if quick { &[50, 200] } else { &[100, 1000, 10_000] };
+            let sizes: &[usize] = if quick { &[200] } else { &[100, 1000, 10_000] };
             sizes.iter().map(|size| rules::made("acl", Flavour::AccessList, *size)).collect()
         } else {
             let files = rules::found(&plan.rules)?;

@@ -1,6 +1,6 @@
 //! Programs that do the first part of a router's work on IPv4 and then send, each a stage more than the one before it.
 //!
-//! Each text is that of `router` up to a point. What one takes longer than the one before it is the cost of its stage.
+//! Each does what `router` does up to a point, but for groups, ICMP and fragments. What one takes longer than the one before it is the cost of its stage.
 
 use crate::programs::compile;
 use lang::ir::Program;
