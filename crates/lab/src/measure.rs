@@ -7,6 +7,7 @@
 
 use crate::counts::Counts;
 use crate::plan::{Length, Plan};
+use crate::traffic::first;
 use cpu_time::ThreadTime;
 use engine::{Clock, Ledger, Report, Setting, Times, Worker};
 use exec::{BackEnd, Processor};
@@ -27,6 +28,7 @@ pub(crate) struct Workload {
     policy: Policy,
     restore: bool,
     own_time: bool,
+    judged: usize,
 }
 
 /// One of several that are held against each other.
@@ -114,7 +116,15 @@ impl<'p> Contender<'p> {
 impl Workload {
     /// Packets that enter by `ports` ports in turn.
     pub(crate) fn new(frames: Frames, order: Order, ports: u16) -> Workload {
-        Workload { frames, order, ports, policy: Policy::RoundRobin, restore: false, own_time: false }
+        Workload {
+            frames,
+            order,
+            ports,
+            policy: Policy::RoundRobin,
+            restore: false,
+            own_time: false,
+            judged: usize::MAX,
+        }
     }
 
     /// How many packets there are in one repeat.
@@ -130,6 +140,11 @@ impl Workload {
     /// Gives programs copies of the packets, so that those that change packets find the same at every repeat. Copying counts as receiving.
     pub(crate) fn restore(&mut self) {
         self.restore = true;
+    }
+
+    /// Has the interpreter judge so many packets only, the first ones: its tables look at every rule and every pattern.
+    pub(crate) fn judge_first(&mut self, packets: usize) {
+        self.judged = packets;
     }
 
     /// Takes the time of this thread alone instead of the clock's, so that other programs on the machine count less.
@@ -175,6 +190,17 @@ impl Workload {
             Order::Replay => 1,
             Order::Each => 2,
         };
+        if self.judged >= self.frames.len() {
+            return self.check_all(group, repeat);
+        }
+        let few = first(&self.frames, self.judged);
+        let all = std::mem::replace(&mut self.frames, few);
+        let checked = self.check_all(group, repeat);
+        self.frames = all;
+        checked
+    }
+
+    fn check_all(&mut self, group: &mut Group<'_>, repeat: u64) -> Result<(), String> {
         let Some(first) = group.contenders.first() else { return Ok(()) };
         let mut judge = Contender::loaded(first.program, BackEnd::Interpreter, self.ports)?;
         let right = self.pass(&mut judge, repeat)?.counts;

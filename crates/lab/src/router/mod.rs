@@ -32,6 +32,9 @@ which is not in memory";
 const PACKETS: usize = 1 << 18;
 /// Payload is the same again behind so many packets, which are larger.
 const LARGE_PACKETS: usize = 1 << 14;
+/// Packets that the interpreter judges, and those of them with payload.
+const JUDGED: usize = 8192;
+const JUDGED_PAYLOAD: usize = 32;
 /// Flows through programs that keep flows.
 const FLOWS: u32 = 16_384;
 /// About so many rules there are where rates are wanted, and where stages are measured.
@@ -45,6 +48,8 @@ struct Contest<'a> {
     enter_by: Option<u16>,
     ports: u16,
     changes: bool,
+    /// Packets that the interpreter judges.
+    judged: usize,
     /// Names with programs.
     programs: &'a [(&'a str, Program)],
 }
@@ -82,6 +87,7 @@ pub(crate) fn rows(plan: &Plan, progress: &mut dyn FnMut(&str)) -> Result<Vec<Ro
             enter_by: Some(1),
             ports: PORTS,
             changes,
+            judged: JUDGED,
             programs,
         };
         let measured = contest(false, &programs).run(plan, progress);
@@ -122,6 +128,7 @@ pub(crate) fn rows(plan: &Plan, progress: &mut dyn FnMut(&str)) -> Result<Vec<Ro
                 enter_by: Some(1),
                 ports: PORTS,
                 changes: true,
+                judged: JUDGED_PAYLOAD,
                 programs: &programs,
             };
             rows.extend(rates(&case, &programs, contest.run(plan, progress), 0));
@@ -150,7 +157,8 @@ pub(crate) fn rows(plan: &Plan, progress: &mut dyn FnMut(&str)) -> Result<Vec<Ro
         ),
     ] {
         let programs = [(name, compiled(name, Decode::Lazy).map_err(LabError::Program)?)];
-        let contest = Contest { case, frames, enter_by, ports: 2, changes: true, programs: &programs };
+        let contest =
+            Contest { case, frames, enter_by, ports: 2, changes: true, judged: JUDGED, programs: &programs };
         let case = contest.case.clone();
         rows.extend(rates(&case, &programs, contest.run(plan, progress), 0));
     }
@@ -178,6 +186,7 @@ impl Contest<'_> {
         progress(&format!("router: {}", self.case));
         let mut workload = Workload::new(self.frames, Order::Replay, self.ports);
         workload.take_own_time();
+        workload.judge_first(self.judged);
         if let Some(port) = self.enter_by {
             workload.enter_by(port);
         }
