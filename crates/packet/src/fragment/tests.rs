@@ -60,9 +60,7 @@ fn cut(bytes: &[u8], at: usize, mtu: u32) -> Vec<Vec<u8>> {
 #[test]
 fn pieces_are_the_packet() {
     let mut random = Pcg64::seed_from_u64(7);
-    let mut below = |end: usize| {
-        rand_distr::Uniform::new(0, end).expect("not empty").sample(&mut random)
-    };
+    let mut below = |end: usize| rand_distr::Uniform::new(0, end).expect("not empty").sample(&mut random);
     let mut cut_up = 0;
     for _ in 0..5_000 {
         let before = below(40);
