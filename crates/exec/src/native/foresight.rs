@@ -1,7 +1,7 @@
 //! Which table slots a packet will touch, known before it is run, so that large tables are fetched in time.
 //!
 //! The idea: many keys are bytes at a fixed place of the packet, such as a source address. Where the IR shows that a lookup or learn has such a key,
-//! the place becomes a hint, and the batch loop computes the key of a packet some packets ahead and fetches its slot. A hint is only a guess: a
+//! the place becomes a hint, and the batch loop computes the key of a packet some packets ahead and fetches its slot, or its cell in a table of prefixes. A hint is only a guess: a
 //! packet that turns out to go another way has fetched a slot in vain, and its meaning does not change.
 
 use lang::ir::{BinaryOp, Function, Op, Program, Terminator, Value};
@@ -10,8 +10,10 @@ use std::collections::HashMap;
 /// A key that is made of bytes at a fixed place.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Hint {
-    /// The table.
+    /// The table: its place among those of its kind.
     pub(super) table: usize,
+    /// It is a table with longest prefixes, else an exact one.
+    pub(super) prefix: bool,
     /// The first of the eight bytes that hold the key.
     offset: usize,
     /// How far those eight bytes are moved down.
@@ -45,6 +47,7 @@ pub(super) fn hints(program: &Program) -> Vec<Hint> {
         let Some(piece) = origins.piece(*column, FARTHEST) else { continue };
         let hint = Hint {
             table: *table as usize,
+            prefix: false,
             offset: piece.offset as usize,
             shift: 64 - 8 * piece.bytes + piece.shift,
             mask: u64::MAX >> (64 - piece.width),

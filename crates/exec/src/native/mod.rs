@@ -65,10 +65,14 @@ impl Native {
         let templates = program.templates.clone();
         let mut hints = foresight::hints(program);
         let places = &state.tables.places;
-        // Hints name tables of the program; slots are fetched of exact ones.
+        // Hints name tables of the program; memory is fetched ahead for exact ones and for prefixes of IPv4.
         hints.retain_mut(|hint| match places[hint.table] {
             TablePlace::Exact(place) => {
                 hint.table = place;
+                true
+            }
+            TablePlace::Prefixes(place) => {
+                (hint.table, hint.prefix) = (place, true);
                 true
             }
             _ => false,
@@ -177,7 +181,11 @@ impl Compiled {
     /// Chooses the hints that are worth their while at the tables' present size.
     fn choose_hints(&mut self, state: &State<Fast>) {
         self.useful.clear();
-        let large = |hint: &&Hint| state.tables.exact[hint.table].statistics().entries >= MANY_ENTRIES;
+        let entries = |hint: &Hint| match hint.prefix {
+            true => state.tables.prefixes[hint.table].entries_held() as u64,
+            false => state.tables.exact[hint.table].statistics().entries,
+        };
+        let large = |hint: &&Hint| entries(hint) >= MANY_ENTRIES;
         self.useful.extend(self.hints.iter().filter(large));
     }
 
@@ -259,7 +267,11 @@ impl Compiled {
     fn fetch_slots(&self, context: &mut Context<'_>, memory: &[u8], batch: &Batch, i: usize) {
         for hint in &self.useful {
             if let Some(key) = frame_of(memory, batch, i).and_then(|frame| hint.key(frame)) {
-                context.state().tables.exact[hint.table].prefetch(&[key]);
+                let tables = &mut context.state().tables;
+                match hint.prefix {
+                    true => tables.prefixes[hint.table].search().prefetch32(key as u32),
+                    false => tables.exact[hint.table].prefetch(&[key]),
+                }
             }
         }
     }

@@ -218,7 +218,8 @@ impl<L: Lpm> Prefixes<L> {
         self.expiry.next()
     }
 
-    pub(super) fn len(&self) -> usize {
+    /// How many prefixes there are.
+    pub fn entries_held(&self) -> usize {
         self.search.len()
     }
 

@@ -343,7 +343,7 @@ impl<F: Family> TableSet<F> {
                     refused: statistics.refused,
                 };
             }
-            TablePlace::Prefixes(place) => self.prefixes[place].len(),
+            TablePlace::Prefixes(place) => self.prefixes[place].entries_held(),
             TablePlace::Rules(place) => self.rules[place].len(),
             TablePlace::Patterns(place) => self.patterns[place].len(),
         };

@@ -124,6 +124,12 @@ impl Table {
         self.nodes.snapshot.view().find32(address)
     }
 
+    /// Asks for the memory that [`find32`](Table::find32) of this address reads first, some time before it is called.
+    #[inline]
+    pub fn prefetch32(&self, address: u32) {
+        self.nodes.snapshot.view().prefetch32(address);
+    }
+
     /// The value of the longest prefix that contains `address`, or [`NONE`].
     #[inline]
     pub fn find128(&self, address: u128) -> u32 {
