@@ -98,7 +98,7 @@ impl<O: Observer + Send> Processor for Interpreter<O> {
     }
 
     fn insert(&mut self, table: u32, entry: &Entry) -> Result<(), EntryError> {
-        self.state.tables.insert(table, entry, None)
+        self.state.insert_entry(table, entry, None)
     }
 
     fn learned(&self, table: u32) -> Vec<Entry> {
@@ -106,15 +106,15 @@ impl<O: Observer + Send> Processor for Interpreter<O> {
     }
 
     fn learn(&mut self, table: u32, entry: &Entry, now: u64) -> Result<(), EntryError> {
-        self.state.learn_entry(table, entry, now)
+        self.state.insert_entry(table, entry, Some(now))
     }
 
     fn remove(&mut self, table: u32, key: &[Match], priority: u32) -> bool {
-        self.state.tables.remove(table, key, priority)
+        self.state.remove_entry(table, key, priority)
     }
 
     fn replace(&mut self, table: u32, entries: Vec<Entry>) -> Result<(), EntryError> {
-        self.state.tables.replace(&self.machine.program.tables[table as usize], table, entries)
+        self.state.replace_entries(table, entries)
     }
 
     fn set_default(&mut self, table: u32, value: Option<&[u128]>) -> Result<(), EntryError> {

@@ -17,7 +17,7 @@ use crate::load::LoadError;
 use crate::outputs::{Output, Outputs, Raised};
 use crate::pack::MAX_WORDS;
 use crate::processor::EntryError;
-use lang::ir::{Entry, Op, Program};
+use lang::ir::{Entry, Match, Op, Program};
 use std::cmp::Reverse;
 use std::collections::{BinaryHeap, VecDeque};
 use tables::exact::{Exact, Learned};
@@ -327,12 +327,49 @@ impl<F: Family> State<F> {
         }
     }
 
-    /// Puts in an entry as if a packet had made it at `now`.
-    pub fn learn_entry(&mut self, table: u32, entry: &Entry, now: u64) -> Result<(), EntryError> {
-        self.now = self.now.max(now);
-        self.tables.insert(table, entry, Some(self.now))?;
+    /// Puts in an entry from outside: for ever, or as if a packet had made it at `now`. An item of a pool that it replaces goes back.
+    pub fn insert_entry(&mut self, table: u32, entry: &Entry, now: Option<u64>) -> Result<(), EntryError> {
+        let before = self.held_items(table, |held| held.key == entry.key && held.value != entry.value);
+        if let Some(now) = now {
+            self.now = self.now.max(now);
+        }
+        self.tables.insert(table, entry, now.map(|_| self.now))?;
+        self.give_back(table, &before);
         self.wake_for(table);
         Ok(())
+    }
+
+    /// Takes out an entry from outside; an item of a pool that it holds goes back.
+    pub fn remove_entry(&mut self, table: u32, key: &[Match], priority: u32) -> bool {
+        let before = self.held_items(table, |held| held.key == key);
+        let removed = self.tables.remove(table, key, priority);
+        if removed {
+            self.give_back(table, &before);
+        }
+        removed
+    }
+
+    /// Exchanges all entries of a table; items of a pool that they hold go back.
+    pub fn replace_entries(&mut self, table: u32, entries: Vec<Entry>) -> Result<(), EntryError> {
+        let before = self.held_items(table, |_| true);
+        self.tables.replace(table, entries)?;
+        self.give_back(table, &before);
+        Ok(())
+    }
+
+    /// The items of a pool that these entries of a table hold; none where it holds no items.
+    fn held_items(&self, table: u32, which: impl Fn(&Entry) -> bool) -> Vec<Vec<u128>> {
+        if self.tables.shapes[table as usize].releases.is_none() {
+            return Vec::new();
+        }
+        let entries = self.tables.entries(table).into_iter().map(|(held, _)| held);
+        entries.filter(which).map(|held| held.value).collect()
+    }
+
+    fn give_back(&mut self, table: u32, items: &[Vec<u128>]) {
+        if let Some(pool) = self.tables.shapes[table as usize].releases {
+            items.iter().for_each(|item| self.memory.give(pool, item));
+        }
     }
 
     /// Sets or removes a default entry from outside.

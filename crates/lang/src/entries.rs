@@ -82,12 +82,7 @@ fn key(entry: &ast::Entry, table: &Table) -> Result<Vec<Match>, Fault> {
     for (index, (part, column)) in entry.keys.iter().zip(&table.keys).enumerate() {
         let matched = match_of(part, column)?;
         let last = index + 1 == table.keys.len();
-        let allowed = match (table.kind, &matched) {
-            (_, Match::Exact(_)) | (TableKind::Rules { .. }, _) => true,
-            (TableKind::Lpm, Match::Any | Match::Prefix { .. }) => last,
-            _ => false,
-        };
-        if !allowed || !matched.fits(column.width) {
+        if !table.kind.takes_part(&matched, last) || !matched.fits(column.width) {
             let kind = table.kind.name();
             return Err(wrong(
                 part.span(),

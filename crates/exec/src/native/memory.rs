@@ -64,7 +64,7 @@ impl Body<'_, '_> {
         value: &[Value],
     ) -> (clif::Value, clif::Value) {
         let wanted = (table, key, priority);
-        let known = super::tables::placements(self.shared.program);
+        let known = self.shared.placements;
         let number =
             known.iter().position(|known| (known.table, known.key.as_slice(), known.priority) == wanted);
         let number = self.iconst(number.unwrap_or(0) as u64);

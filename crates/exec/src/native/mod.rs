@@ -21,7 +21,7 @@ use ::tables::exact::Exact;
 pub use call::prefetch;
 use call::{Code, Context};
 use foresight::Hint;
-use lang::ir::{self, Entry, Match, Op, Program, Template};
+use lang::ir::{Entry, Match, Op, Program, Template};
 use packet::batch::Batch;
 use packet::verdict::Verdict;
 use translate::Shared;
@@ -41,8 +41,6 @@ pub struct Native {
 struct Compiled {
     code: Code,
     templates: Vec<Template>,
-    /// Tables as the program declares them.
-    declared: Vec<ir::Table>,
     /// What packets put into tables of prefixes and rules, by number.
     placements: Vec<tables::Placement>,
     args: Vec<[u64; 2]>,
@@ -61,7 +59,8 @@ impl Native {
     pub fn new(program: &Program, ports: u16, seed: u64) -> Result<Native, LoadError> {
         crate::load::verify(program)?;
         let state = State::new(program, seed)?;
-        let code = compiled(program, ports, &state, None)?;
+        let placements = tables::placements(program);
+        let code = compiled(program, ports, &state, &placements, None)?;
         let templates = program.templates.clone();
         let mut hints = foresight::hints(program);
         let places = &state.tables.places;
@@ -80,10 +79,8 @@ impl Native {
         let useful = Vec::with_capacity(hints.len());
         let plain = is_plain(program);
         let resizes = program.manifest.resizes_packet;
-        let placements = tables::placements(program);
-        let declared = program.tables.clone();
         let args = Vec::new();
-        let code = Compiled { code, templates, declared, placements, args, hints, useful, plain, resizes };
+        let code = Compiled { code, templates, placements, args, hints, useful, plain, resizes };
         Ok(Native { state, code })
     }
 }
@@ -92,7 +89,8 @@ impl Native {
 pub fn listing(program: &Program) -> Result<String, LoadError> {
     crate::load::verify(program)?;
     let mut text = String::new();
-    compiled(program, u16::MAX, &State::<Fast>::new(program, 0)?, Some(&mut text))?;
+    let (state, placements) = (State::<Fast>::new(program, 0)?, tables::placements(program));
+    compiled(program, u16::MAX, &state, &placements, Some(&mut text))?;
     Ok(text)
 }
 
@@ -133,7 +131,7 @@ impl Processor for Native {
     }
 
     fn insert(&mut self, table: u32, entry: &Entry) -> Result<(), EntryError> {
-        self.state.tables.insert(table, entry, None)
+        self.state.insert_entry(table, entry, None)
     }
 
     fn learned(&self, table: u32) -> Vec<Entry> {
@@ -141,15 +139,15 @@ impl Processor for Native {
     }
 
     fn learn(&mut self, table: u32, entry: &Entry, now: u64) -> Result<(), EntryError> {
-        self.state.learn_entry(table, entry, now)
+        self.state.insert_entry(table, entry, Some(now))
     }
 
     fn remove(&mut self, table: u32, key: &[Match], priority: u32) -> bool {
-        self.state.tables.remove(table, key, priority)
+        self.state.remove_entry(table, key, priority)
     }
 
     fn replace(&mut self, table: u32, entries: Vec<Entry>) -> Result<(), EntryError> {
-        self.state.tables.replace(&self.code.declared[table as usize], table, entries)
+        self.state.replace_entries(table, entries)
     }
 
     fn set_default(&mut self, table: u32, value: Option<&[u128]>) -> Result<(), EntryError> {
@@ -306,6 +304,7 @@ fn compiled(
     program: &Program,
     ports: u16,
     state: &State<Fast>,
+    placements: &[tables::Placement],
     listing: Option<&mut String>,
 ) -> Result<Code, LoadError> {
     let packings: Vec<(Packing, Packing)> =
@@ -319,6 +318,7 @@ fn compiled(
         first_cell: &state.first_cell,
         defaults: &state.may_default,
         places: &state.tables.places,
+        placements,
     };
     compile::compile(&shared, listing)
 }

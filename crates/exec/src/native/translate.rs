@@ -8,6 +8,7 @@ use super::arithmetic::{binary, compare, constant, resize, select, type_of, word
 use super::bytes::{self, Place};
 use super::call::Context;
 use super::effects::Scratch;
+use super::tables::Placement;
 use crate::pack::Packing;
 use crate::state::table_set::TablePlace;
 use cranelift_codegen::ir::{
@@ -35,6 +36,8 @@ pub(super) struct Shared<'a> {
     pub(super) defaults: &'a [bool],
     /// Where every table lies among those of its kind.
     pub(super) places: &'a [TablePlace],
+    /// What packets put into tables of prefixes and rules, or take out, by number.
+    pub(super) placements: &'a [Placement],
 }
 
 /// The host functions, as a function being compiled refers to them.

@@ -9,9 +9,9 @@ use crate::pack::{MAX_WORDS, Packing};
 use crate::processor::{EntryCount, EntryError};
 use lang::ir::{self, Entry, Match, TableKind};
 use std::collections::{BTreeMap, BTreeSet, HashMap};
-use tables::lpm::{Lpm, Prefix};
+use tables::lpm::{self, Lpm, Prefix};
 use tables::patterns::Pattern;
-use tables::rules::{Field, Rule, Rules};
+use tables::rules::{self, Rule, Rules};
 
 /// A search for patterns that the interpreter or compiled code runs.
 pub trait Search: Sized {
@@ -58,7 +58,6 @@ pub struct Prefixes<L> {
     rows: Rows,
     widths: Vec<u8>,
     value: Packing,
-    capacity: usize,
     expiry: Expiry<Prefix>,
 }
 
@@ -70,7 +69,6 @@ impl<L: Lpm> Prefixes<L> {
             rows: Rows::new(value.words, table.counted),
             widths: table.keys.iter().map(|column| column.width).collect(),
             value,
-            capacity: table.capacity as usize,
             expiry: Expiry::new(table.age),
         }
     }
@@ -109,12 +107,7 @@ impl<L: Lpm> Prefixes<L> {
     pub fn address_of(&self, words: &[u64]) -> u128 {
         let mut words = words.iter();
         let mut next = || words.next().copied().map_or(0, u128::from);
-        let mut address = 0;
-        for &width in &self.widths {
-            let column = if width > 64 { next() << 64 | next() } else { next() };
-            address = if width >= 128 { column } else { address << width | column };
-        }
-        address
+        self.address(self.widths.iter().map(|width| if *width > 64 { next() << 64 | next() } else { next() }))
     }
 
     fn prefix(&self, key: &[Match]) -> Option<Prefix> {
@@ -155,9 +148,6 @@ impl<L: Lpm> Prefixes<L> {
 
     pub(super) fn insert(&mut self, entry: &Entry, now: Option<u64>) -> Result<(), EntryError> {
         let prefix = self.prefix(&entry.key).ok_or(EntryError::Key)?;
-        if self.search.len() >= self.capacity && !self.holds(prefix) {
-            return Err(EntryError::Full { capacity: self.capacity });
-        }
         let mut words = [0; MAX_WORDS];
         self.value.pack(entry.value.iter().copied(), &mut words[..self.value.words]);
         let row = self.rows.hold(&words[..self.value.words]);
@@ -169,28 +159,11 @@ impl<L: Lpm> Prefixes<L> {
             }
             Err(cause) => {
                 self.rows.release(row);
-                Err(EntryError::Refused(cause.to_string()))
+                Err(match cause {
+                    lpm::InsertError::Full { capacity } => EntryError::Full { capacity },
+                    cause => EntryError::Refused(cause.to_string()),
+                })
             }
-        }
-    }
-
-    /// Whether there is an entry for exactly this prefix.
-    fn holds(&self, prefix: Prefix) -> bool {
-        let width: u32 = self.widths.iter().map(|width| u32::from(*width)).sum();
-        let last = if prefix.length as u32 == width {
-            0
-        } else {
-            u128::MAX >> (128 - width + u32::from(prefix.length))
-        };
-        // The longest entry for the first or the last address of the prefix may be longer; a longer one at both hides this one, so ask the
-        // list then.
-        let found =
-            self.search.find_entry(prefix.bits).or_else(|| self.search.find_entry(prefix.bits | last));
-        match found {
-            None => false,
-            Some((found, _)) if found == prefix => true,
-            Some((found, _)) if found.length < prefix.length => false,
-            Some(_) => self.search.entries().iter().any(|(other, _)| *other == prefix),
         }
     }
 
@@ -255,8 +228,8 @@ pub struct RuleSet<R> {
     rows: Rows,
     value: Packing,
     by_priority: bool,
-    /// Where a rule stands, by its key and priority.
-    places: HashMap<(Vec<Match>, u32), u64>,
+    /// Where the rules with a key and priority stand, in order; a file may list one several times.
+    places: HashMap<(Vec<Match>, u32), Vec<u64>>,
     /// The other way round.
     keys: BTreeMap<u64, (Vec<Match>, u32)>,
     next: u64,
@@ -309,10 +282,7 @@ impl<R: Rules> RuleSet<R> {
         let mut listed = Vec::with_capacity(entries.len());
         for entry in entries {
             let (order, rule, row) = self.place(entry);
-            // A later rule with the key and priority of an earlier one is never found.
-            let key = (entry.key.clone(), entry.priority);
-            self.places.entry(key.clone()).or_insert(order);
-            self.keys.insert(order, key);
+            self.note(entry, order);
             listed.push((order, rule, row));
         }
         listed.sort_by_key(|(order, ..)| *order);
@@ -327,46 +297,71 @@ impl<R: Rules> RuleSet<R> {
         let mut words = [0; MAX_WORDS];
         self.value.pack(entry.value.iter().copied(), &mut words[..self.value.words]);
         let row = self.rows.hold(&words[..self.value.words]);
-        (order, Rule { fields: entry.key.iter().map(field).collect() }, row)
+        (order, Rule { fields: entry.key.iter().map(Match::field).collect() }, row)
     }
 
     pub(super) fn insert(&mut self, entry: &Entry, now: Option<u64>) -> Result<(), EntryError> {
         if self.next > u64::from(u32::MAX) {
             return Err(EntryError::Refused("four billion rules have been inserted".into()));
         }
-        let key = (entry.key.clone(), entry.priority);
-        let known = self.places.get(&key).copied();
-        let (mut order, rule, row) = self.place(entry);
-        if let Some(known) = known {
-            // The rule keeps its place and gets another value.
-            order = known;
-            self.search.remove(known).into_iter().for_each(|row| self.rows.release(row));
-        }
+        let known =
+            self.places.get(&(entry.key.clone(), entry.priority)).and_then(|orders| orders.first().copied());
+        let (fresh, rule, row) = self.place(entry);
+        // A rule that is there keeps its place and gets another value.
+        let order = known.unwrap_or(fresh);
+        let before = known.and_then(|known| self.search.remove(known));
         if let Err(cause) = self.search.insert(order, &rule, row) {
             self.rows.release(row);
-            return Err(EntryError::Refused(cause.to_string()));
+            if let Some(before) = before
+                && self.search.insert(order, &rule, before).is_err()
+            {
+                self.rows.release(before);
+                self.forget(order);
+            }
+            return Err(match cause {
+                rules::InsertError::Full { capacity } => EntryError::Full { capacity },
+                cause => EntryError::Refused(cause.to_string()),
+            });
         }
+        before.into_iter().for_each(|before| self.rows.release(before));
         self.expiry.note(order, now);
-        self.places.insert(key.clone(), order);
-        self.keys.insert(order, key);
+        if known.is_none() {
+            self.note(entry, order);
+        }
         Ok(())
     }
 
+    /// Notes where a new rule stands; rules are noted in their order.
+    fn note(&mut self, entry: &Entry, order: u64) {
+        let key = (entry.key.clone(), entry.priority);
+        self.places.entry(key.clone()).or_default().push(order);
+        self.keys.insert(order, key);
+    }
+
     pub(super) fn remove(&mut self, key: &[Match], priority: u32) -> bool {
-        let Some(&order) = self.places.get(&(key.to_vec(), priority)) else { return false };
+        let orders = self.places.get(&(key.to_vec(), priority));
+        let Some(&order) = orders.and_then(|orders| orders.first()) else { return false };
         self.withdraw(order)
     }
 
     fn withdraw(&mut self, order: u64) -> bool {
         let removed = self.search.remove(order);
         removed.into_iter().for_each(|row| self.rows.release(row));
+        self.forget(order);
+        removed.is_some()
+    }
+
+    /// Nothing stands there any more.
+    fn forget(&mut self, order: u64) {
         self.expiry.forget(&order);
         if let Some(key) = self.keys.remove(&order)
-            && self.places.get(&key) == Some(&order)
+            && let Some(orders) = self.places.get_mut(&key)
         {
-            self.places.remove(&key);
+            orders.retain(|other| *other != order);
+            if orders.is_empty() {
+                self.places.remove(&key);
+            }
         }
-        removed.is_some()
     }
 
     pub(super) fn expire(&mut self, now: u64) -> u64 {
@@ -525,16 +520,6 @@ impl<S: Search> PatternSet<S> {
             (entry.clone(), (cell.packets, cell.bytes))
         };
         self.entries.iter().zip(&self.row_of).map(counted).collect()
-    }
-}
-
-fn field(part: &Match) -> Field {
-    match part {
-        Match::Exact(number) => Field::Exact(*number),
-        Match::Prefix { value, length } => Field::Prefix { value: *value, length: *length },
-        Match::Masked { value, mask } => Field::Ternary { value: *value, mask: *mask },
-        Match::Range { low, high } => Field::Range { low: *low, high: *high },
-        Match::Any | Match::Bytes(_) => Field::Any,
     }
 }
 

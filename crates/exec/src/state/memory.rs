@@ -144,11 +144,6 @@ impl Memory {
         self.give(pool, &columns[..count]);
     }
 
-    /// Free items of a pool.
-    pub fn free(&self, pool: u32) -> u32 {
-        self.pools[pool as usize].0.free()
-    }
-
     /// The words of the member that a hash belongs to.
     #[inline]
     pub fn choose(&self, group: u32, index: u32, hash: u32) -> Option<&[u64]> {

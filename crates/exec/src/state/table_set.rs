@@ -100,8 +100,6 @@ pub struct Shape {
     pub lifetime: u64,
     /// The pool that gets the value of an entry that goes.
     pub releases: Option<u32>,
-    /// Entries made, entries that got another value, entries refused; of other than exact tables.
-    pub changes: Changes,
 }
 
 /// What has happened to a table that is not exact.
@@ -125,8 +123,12 @@ impl Shape {
             refuses: table.evict == ir::Evict::Refuse,
             lifetime: table.idle.unwrap_or(u64::MAX).min(table.age.unwrap_or(u64::MAX)),
             releases: table.releases,
-            changes: Changes::default(),
         }
+    }
+
+    /// An entry of an exact table in columns.
+    fn entry(&self, held: &tables::exact::Entry) -> Entry {
+        Entry::exact(&self.key.unpack(&held.key), &self.value.unpack(&held.value))
     }
 }
 
@@ -144,8 +146,11 @@ pub struct TableSet<F: Family> {
     pub places: Vec<TablePlace>,
     /// What does not change about each table of the program.
     pub shapes: Vec<Shape>,
-    columns: Vec<Vec<u8>>,
-    capacities: Vec<usize>,
+    /// What has happened to each table of the program that is not exact.
+    changes: Vec<Changes>,
+    /// Each table of the program as it is declared, without entries.
+    declared: Vec<ir::Table>,
+    seed: u64,
 }
 
 impl<F: Family> TableSet<F> {
@@ -158,10 +163,11 @@ impl<F: Family> TableSet<F> {
             patterns: Vec::new(),
             places: Vec::new(),
             shapes: Vec::new(),
-            columns: Vec::new(),
-            capacities: Vec::new(),
+            changes: vec![Changes::default(); program.tables.len()],
+            declared: Vec::new(),
+            seed,
         };
-        for (index, table) in program.tables.iter().enumerate() {
+        for table in &program.tables {
             let shape = Shape::new(table);
             for (what, words) in [("key", shape.key.words), ("value", shape.value.words)] {
                 if words > MAX_WORDS {
@@ -172,18 +178,19 @@ impl<F: Family> TableSet<F> {
                 let capacity = table.capacity;
                 return Err(LoadError::TooManyEntries { table: table.name.clone(), capacity });
             }
-            set.columns.push(table.keys.iter().map(|column| column.width).collect());
-            set.capacities.push(table.capacity as usize);
-            set.make(table, &shape, seed.wrapping_add(index as u64))?;
+            set.make(table, &shape)?;
             set.shapes.push(shape);
+            let entries = Vec::new();
+            set.declared.push(ir::Table { entries, ..table.clone() });
         }
         Ok(set)
     }
 
-    fn make(&mut self, table: &ir::Table, shape: &Shape, seed: u64) -> Result<(), LoadError> {
+    fn make(&mut self, table: &ir::Table, shape: &Shape) -> Result<(), LoadError> {
         let refused = |cause: String| LoadError::Refused { table: table.name.clone(), cause };
         let place = match table.kind {
             TableKind::Exact => {
+                let seed = self.seed.wrapping_add(self.places.len() as u64);
                 self.exact.push(exact::<F>(table, shape, seed)?);
                 TablePlace::Exact(self.exact.len() - 1)
             }
@@ -199,7 +206,8 @@ impl<F: Family> TableSet<F> {
                 TablePlace::Prefixes(self.prefixes.len() - 1)
             }
             TableKind::Rules { .. } => {
-                let spec = self.rules_spec(self.places.len());
+                let widths = table.keys.iter().map(|column| column.width).collect();
+                let spec = RulesSpec { widths, capacity: table.capacity as usize };
                 let empty = F::rules(&spec, Vec::new()).map_err(|cause| refused(cause.to_string()))?;
                 let mut rules = RuleSet::new(table, empty);
                 rules
@@ -217,28 +225,11 @@ impl<F: Family> TableSet<F> {
         Ok(())
     }
 
-    fn rules_spec(&self, table: usize) -> RulesSpec {
-        RulesSpec { widths: self.columns[table].clone(), capacity: self.capacities[table] }
-    }
-
-    /// The exact table of this number in the program; the verifier admits no other kind where it is asked for.
-    pub fn exact_at(&mut self, table: u32) -> Option<&mut F::Exact> {
-        match self.places[table as usize] {
-            TablePlace::Exact(place) => self.exact.get_mut(place),
-            _ => None,
-        }
-    }
-
     /// Puts in an entry: of a packet at this time, or of the control plane for ever.
     pub fn insert(&mut self, table: u32, entry: &Entry, now: Option<u64>) -> Result<(), EntryError> {
         let index = table as usize;
-        let shape = &mut self.shapes[index];
-        let columns = &self.columns[index];
-        let patterns = matches!(self.places[index], TablePlace::Patterns(_));
-        let fits = patterns
-            || entry.key.len() == columns.len()
-                && entry.key.iter().zip(columns).all(|(part, width)| part.fits(*width));
-        if !fits || entry.value.len() != shape.value.places.len() {
+        let (shape, declared) = (&self.shapes[index], &self.declared[index]);
+        if !declared.kind.takes(&declared.keys, &entry.key) || entry.value.len() != declared.values.len() {
             return Err(EntryError::Key);
         }
         let result = match self.places[index] {
@@ -252,7 +243,7 @@ impl<F: Family> TableSet<F> {
                     Some(now) => self.exact[place].learn(words, value, now) != Learned::Refused,
                     None => self.exact[place].insert_permanent(words, value),
                 };
-                taken.then_some(()).ok_or(EntryError::Full { capacity: self.capacities[index] })
+                taken.then_some(()).ok_or(EntryError::Full { capacity: declared.capacity as usize })
             }
             TablePlace::Prefixes(place) => self.prefixes[place].insert(entry, now),
             TablePlace::Rules(place) => self.rules[place].insert(entry, now),
@@ -260,8 +251,8 @@ impl<F: Family> TableSet<F> {
         };
         if now.is_some() {
             match result {
-                Ok(()) => shape.changes.inserts += 1,
-                Err(_) => shape.changes.refused += 1,
+                Ok(()) => self.changes[index].inserts += 1,
+                Err(_) => self.changes[index].refused += 1,
             }
         }
         result
@@ -286,28 +277,36 @@ impl<F: Family> TableSet<F> {
     }
 
     /// Exchanges all entries for these. On an error nothing has changed.
-    pub fn replace(&mut self, table: &ir::Table, index: u32, entries: Vec<Entry>) -> Result<(), EntryError> {
-        let place = self.places[index as usize];
-        if let TablePlace::Patterns(place) = place {
-            return self.patterns[place].replace(entries);
+    pub fn replace(&mut self, table: u32, entries: Vec<Entry>) -> Result<(), EntryError> {
+        let index = table as usize;
+        let declared = &self.declared[index];
+        let suits = |entry: &Entry| {
+            declared.kind.takes(&declared.keys, &entry.key) && entry.value.len() == declared.values.len()
+        };
+        if !entries.iter().all(suits) {
+            return Err(EntryError::Key);
         }
-        let replaced = ir::Table { entries, ..table.clone() };
-        let program = ir::Program { tables: vec![replaced], ..ir::Program::default() };
+        if entries.len() > declared.capacity as usize {
+            return Err(EntryError::Full { capacity: declared.capacity as usize });
+        }
+        let program =
+            ir::Program { tables: vec![ir::Table { entries, ..declared.clone() }], ..ir::Program::default() };
+        let seed = self.seed.wrapping_add(index as u64);
         let mut fresh =
-            TableSet::<F>::new(&program, 0).map_err(|cause| EntryError::Refused(cause.to_string()))?;
-        match place {
+            TableSet::<F>::new(&program, seed).map_err(|cause| EntryError::Refused(cause.to_string()))?;
+        match self.places[index] {
             TablePlace::Exact(place) => self.exact[place] = fresh.exact.remove(0),
             TablePlace::Prefixes(place) => self.prefixes[place] = fresh.prefixes.remove(0),
             TablePlace::Rules(place) => self.rules[place] = fresh.rules.remove(0),
-            TablePlace::Patterns(_) => {}
+            TablePlace::Patterns(place) => self.patterns[place] = fresh.patterns.remove(0),
         }
         Ok(())
     }
 
     /// Takes out entries of tables other than exact ones whose time has come.
     pub fn expire_others(&mut self, now: u64) {
-        for (place, shape) in self.places.iter().zip(&mut self.shapes) {
-            shape.changes.expired += match *place {
+        for (place, changes) in self.places.iter().zip(&mut self.changes) {
+            changes.expired += match *place {
                 TablePlace::Prefixes(place) => self.prefixes[place].expire(now),
                 TablePlace::Rules(place) => self.rules[place].expire(now),
                 _ => 0,
@@ -325,12 +324,12 @@ impl<F: Family> TableSet<F> {
 
     /// A report on every table, in order of declaration.
     pub fn reports(&self) -> Vec<TableReport> {
-        self.places.iter().zip(&self.shapes).map(|(place, shape)| self.report(*place, shape)).collect()
+        (0..self.places.len()).map(|index| self.report(index)).collect()
     }
 
-    fn report(&self, place: TablePlace, shape: &Shape) -> TableReport {
-        let name = shape.name.clone();
-        let entries = match place {
+    fn report(&self, index: usize) -> TableReport {
+        let name = self.shapes[index].name.clone();
+        let entries = match self.places[index] {
             TablePlace::Exact(place) => {
                 let statistics = self.exact[place].statistics();
                 return TableReport {
@@ -347,7 +346,7 @@ impl<F: Family> TableSet<F> {
             TablePlace::Rules(place) => self.rules[place].len(),
             TablePlace::Patterns(place) => self.patterns[place].len(),
         };
-        let Changes { inserts, expired, refused } = shape.changes;
+        let Changes { inserts, expired, refused } = self.changes[index];
         TableReport { name, entries: entries as u64, inserts, moves: 0, evictions: 0, expired, refused }
     }
 
@@ -355,11 +354,9 @@ impl<F: Family> TableSet<F> {
     pub fn learned(&self, table: u32) -> Vec<Entry> {
         match self.places[table as usize] {
             TablePlace::Exact(place) => {
-                let shape = &self.shapes[table as usize];
                 let entries = self.exact[place].entries();
                 let made = entries.iter().filter(|held| !held.permanent);
-                made.map(|held| Entry::exact(&shape.key.unpack(&held.key), &shape.value.unpack(&held.value)))
-                    .collect()
+                made.map(|held| self.shapes[table as usize].entry(held)).collect()
             }
             TablePlace::Prefixes(place) => self.prefixes[place].learned(),
             TablePlace::Rules(place) => self.rules[place].learned(),
@@ -371,12 +368,8 @@ impl<F: Family> TableSet<F> {
     pub fn entries(&self, table: u32) -> Vec<(Entry, EntryCount)> {
         match self.places[table as usize] {
             TablePlace::Exact(place) => {
-                let shape = &self.shapes[table as usize];
                 let entries = self.exact[place].entries();
-                let entry = |held: &tables::exact::Entry| {
-                    (Entry::exact(&shape.key.unpack(&held.key), &shape.value.unpack(&held.value)), (0, 0))
-                };
-                entries.iter().map(entry).collect()
+                entries.iter().map(|held| (self.shapes[table as usize].entry(held), (0, 0))).collect()
             }
             TablePlace::Prefixes(place) => self.prefixes[place].entries(),
             TablePlace::Rules(place) => self.rules[place].entries(),

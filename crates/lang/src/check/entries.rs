@@ -2,12 +2,11 @@
 
 use super::constants::fold;
 use super::hir;
-use super::operators::prefix_mask;
 use super::types::{TableId, Type};
 use super::{Checker, counted};
 use crate::ast::{self, EntryKey};
 use crate::diagnostic::Diagnostic;
-use crate::ir::{Answer, BytePattern, Entry, EntryFile, Match, TableKind};
+use crate::ir::{Answer, BytePattern, Entry, EntryFile, Match, TableKind, prefix_mask};
 use crate::source::Span;
 use std::collections::HashMap;
 
@@ -220,12 +219,7 @@ impl Checker<'_> {
         for (index, (key, ty)) in keys.iter().zip(&types).enumerate() {
             let part = self.entry_key(key, ty)?;
             let last = index + 1 == types.len();
-            let allowed = match (table.kind, &part) {
-                (_, Match::Exact(_)) | (TableKind::Rules { .. }, _) => true,
-                (TableKind::Lpm, Match::Any | Match::Prefix { .. }) => last,
-                _ => false,
-            };
-            if !allowed {
+            if !table.kind.takes_part(&part, last) {
                 let what = match table.kind {
                     TableKind::Lpm if last => "a value or a prefix is wanted here",
                     _ => "one value is wanted here",

@@ -11,7 +11,7 @@ use crate::diagnostic::Diagnostic;
 use crate::ir::{Answer, BytePattern, Entry, Match, TableKind};
 use std::collections::BTreeSet;
 use std::net::{Ipv4Addr, Ipv6Addr};
-use tables::rules::{Field, Kind, Rule, RulesSpec, hygiene};
+use tables::rules::{Kind, Rule, RulesSpec, hygiene};
 
 /// So many findings of one table are told.
 const MOST_TOLD: usize = 20;
@@ -62,7 +62,7 @@ fn shadowed_rules(table: &Table) -> Vec<Finding> {
     let widths: Vec<u8> = table.keys.iter().map(|(_, ty)| ty.width().unwrap_or(1)).collect();
     let rules: Vec<Rule> = order
         .iter()
-        .map(|&index| Rule { fields: table.entries[index].key.iter().map(field).collect() })
+        .map(|&index| Rule { fields: table.entries[index].key.iter().map(Match::field).collect() })
         .collect();
     let spec = RulesSpec { widths: widths.clone(), capacity: rules.len() };
     let mut findings = Vec::new();
@@ -90,16 +90,6 @@ fn shadowed_rules(table: &Table) -> Vec<Finding> {
     }
     findings.sort_by_key(|finding| finding.entry);
     findings
-}
-
-fn field(part: &Match) -> Field {
-    match part {
-        Match::Exact(number) => Field::Exact(*number),
-        Match::Prefix { value, length } => Field::Prefix { value: *value, length: *length },
-        Match::Masked { value, mask } => Field::Ternary { value: *value, mask: *mask },
-        Match::Range { low, high } => Field::Range { low: *low, high: *high },
-        Match::Any | Match::Bytes(_) => Field::Any,
-    }
 }
 
 /// A value as a program writes it.

@@ -3,9 +3,10 @@
 use super::Checker;
 use super::expressions::error;
 use super::hir::{Expr, ExprKind};
-use super::types::{Type, largest};
+use super::types::Type;
 use crate::ast::{self, BinaryOp, CastMode};
 use crate::diagnostic::Diagnostic;
+use crate::ir::prefix_mask;
 use crate::source::Span;
 
 impl Checker<'_> {
@@ -212,12 +213,6 @@ impl Checker<'_> {
         let mask = prefix_mask(ty.width().unwrap_or(32), length);
         Expr { kind: ExprKind::Masked(Box::new(value), mask, bits & mask), ty: Type::Bool, span }
     }
-}
-
-/// The mask of a prefix.
-pub(crate) fn prefix_mask(width: u8, length: u8) -> u128 {
-    let length = length.min(width);
-    largest(width) & !(if length == width { 0 } else { largest(width - length) })
 }
 
 /// Are two conditions written alike?

@@ -4,11 +4,12 @@
 //! answer tells whether arms are missing; for an arm's own pattern whether it can ever match. It is found by splitting on the first part:
 //! variants one by one, numbers at the bounds of the ranges that occur.
 
+use super::Checker;
 use super::hir::{Arm, Pattern, TableValue};
 use super::types::{TableId, Type};
-use super::{Checker, operators::prefix_mask};
 use crate::ast::{self, PatternKind};
 use crate::diagnostic::Diagnostic;
+use crate::ir::prefix_mask;
 use crate::source::Span;
 
 /// So many steps are spent on one `match` before it counts as too entangled.

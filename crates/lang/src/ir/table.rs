@@ -1,6 +1,7 @@
 //! Tables as the intermediate representation declares them: kinds, columns, entries.
 
 use crate::source::Span;
+use tables::rules::Field;
 
 /// A table.
 #[derive(Clone, Debug, PartialEq)]
@@ -52,6 +53,30 @@ pub enum TableKind {
     },
     /// Entries are byte strings that are searched for.
     Patterns(Answer),
+}
+
+impl TableKind {
+    /// Whether a key of these matches goes with tables of this kind; `columns` are the key's.
+    pub fn takes(self, columns: &[Column], key: &[Match]) -> bool {
+        if let TableKind::Patterns(_) = self {
+            return matches!(key, [Match::Bytes(pattern)] if !pattern.bytes.is_empty());
+        }
+        key.len() == columns.len()
+            && key.iter().zip(columns).enumerate().all(|(index, (part, column))| {
+                self.takes_part(part, index + 1 == columns.len()) && part.fits(column.width)
+            })
+    }
+
+    /// Whether a part of a key may be matched so; `last` is the key's last part.
+    pub fn takes_part(self, part: &Match, last: bool) -> bool {
+        match (self, part) {
+            (TableKind::Patterns(_), part) => matches!(part, Match::Bytes(_)),
+            (_, Match::Bytes(_)) => false,
+            (_, Match::Exact(_)) | (TableKind::Rules { .. }, _) => true,
+            (TableKind::Lpm, Match::Any | Match::Prefix { .. }) => last,
+            _ => false,
+        }
+    }
 }
 
 /// What a search for patterns answers.
@@ -163,6 +188,17 @@ impl Match {
             Match::Masked { value, mask } => fits(*mask) && value & !mask == 0,
             Match::Range { low, high } => low <= high && fits(*high),
             Match::Bytes(_) => false,
+        }
+    }
+
+    /// The same as a field of a rule; bytes are no part of one and ask for nothing.
+    pub fn field(&self) -> Field {
+        match self {
+            Match::Exact(number) => Field::Exact(*number),
+            Match::Prefix { value, length } => Field::Prefix { value: *value, length: *length },
+            Match::Masked { value, mask } => Field::Ternary { value: *value, mask: *mask },
+            Match::Range { low, high } => Field::Range { low: *low, high: *high },
+            Match::Any | Match::Bytes(_) => Field::Any,
         }
     }
 

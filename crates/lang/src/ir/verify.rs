@@ -113,7 +113,7 @@ fn check_table(index: u32, table: &Table, report: &mut impl FnMut(Fault)) {
             && columns.iter().zip(numbers).all(|(column, &number)| fits(number, column.width))
     };
     for (place, entry) in table.entries.iter().enumerate() {
-        if !memory::key_fits(table, &entry.key) || !fits(&table.values, &entry.value) {
+        if !table.kind.takes(&table.keys, &entry.key) || !fits(&table.values, &entry.value) {
             report(Fault::Entry(index, place));
         }
     }

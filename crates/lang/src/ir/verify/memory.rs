@@ -85,26 +85,6 @@ pub(super) fn answer_fits(table: &Table) -> bool {
         || matches!(&table.values[..], [column] if column.width <= 7)
 }
 
-/// Whether the key of an entry goes with its table.
-pub(super) fn key_fits(table: &Table, key: &[Match]) -> bool {
-    if let TableKind::Patterns(_) = table.kind {
-        return matches!(key, [Match::Bytes(pattern)] if !pattern.bytes.is_empty());
-    }
-    key.len() == table.keys.len()
-        && key.iter().zip(&table.keys).enumerate().all(|(index, (part, column))| {
-            let last = index + 1 == table.keys.len();
-            let allowed = match table.kind {
-                TableKind::Exact => matches!(part, Match::Exact(_)),
-                TableKind::Lpm => {
-                    matches!(part, Match::Exact(_))
-                        || last && matches!(part, Match::Prefix { .. } | Match::Any)
-                }
-                _ => true,
-            };
-            allowed && part.fits(column.width)
-        })
-}
-
 impl Checker<'_> {
     /// Reports a table of a kind that this does not go with.
     pub(super) fn kind_is(&mut self, table: u32, good: impl Fn(TableKind) -> bool) {
