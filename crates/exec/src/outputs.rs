@@ -123,8 +123,8 @@ impl Outputs {
         self.bytes.extend_from_slice(&template.bytes);
         fill_holes(&mut self.bytes[start as usize..], template, values);
         self.bytes.extend_from_slice(tail);
-        template.finish(&mut self.bytes[start as usize..]);
         let wire = (template.bytes.len() as u32).saturating_add(cause.wire);
+        finish(&mut self.bytes[start as usize..], template, captured >= wire as usize);
         self.packets.push(Output {
             port,
             cause: cause.packet,
@@ -193,6 +193,12 @@ pub(crate) fn push(
     fill_holes(opened, template, values);
     let whole = packet.captured() >= packet.wire() as usize;
     let made = &mut packet.bytes_mut()[at..];
+    finish(made, template, whole);
+    true
+}
+
+/// Writes the checksums of a packet that was made from a template; `whole` says whether all its bytes are there.
+fn finish(made: &mut [u8], template: &Template, whole: bool) {
     template.finish(made);
     // What was not captured cannot be summed up; where zero says that there is no checksum, that is the truth.
     for sum in template.sums.iter().filter(|sum| !whole && sum.end.is_none() && sum.never_zero) {
@@ -200,7 +206,6 @@ pub(crate) fn push(
             field.fill(0);
         }
     }
-    true
 }
 
 fn fill_holes(made: &mut [u8], template: &Template, values: impl IntoIterator<Item = u128>) {

@@ -554,7 +554,7 @@ fn pieces(bytes: &[u8], wire: u32, mtu: u32) {
     assert_eq!(next - first, usize::from(whole.total_len()) - usize::from(whole.ihl()) * 4);
 }
 
-/// An error has the addresses of the way back, right checksums, and quotes what fits of the packet. Its header counts what was captured.
+/// An error has the addresses of the way back, right checksums, and quotes what fits of the packet. Its header counts what is on the wire.
 fn check_error(cause: &[u8], (error, wire): (&[u8], u32), own: &[u128], (kind, code, mtu): (u8, u8, u16)) {
     assert_eq!(error[..6], cause[6..12]);
     assert_eq!(error[6..12], (own[0] as u64).to_be_bytes()[2..]);
@@ -564,7 +564,7 @@ fn check_error(cause: &[u8], (error, wire): (&[u8], u32), own: &[u128], (kind, c
         assert_eq!(sum(ip.slice()), 0);
         assert_eq!(ip.destination(), cause[26..30]);
         assert_eq!(ip.source(), (own[1] as u32).to_be_bytes());
-        assert_eq!((ip.protocol().0, usize::from(ip.total_len())), (1, error.len() - 14));
+        assert_eq!((ip.protocol().0, usize::from(ip.total_len())), (1, wire as usize - 14));
         if error.len() == wire as usize {
             assert_eq!(sum(&error[34..]), 0, "the checksum of an error");
         }
@@ -573,7 +573,7 @@ fn check_error(cause: &[u8], (error, wire): (&[u8], u32), own: &[u128], (kind, c
         let ip = Ipv6HeaderSlice::from_slice(&error[14..]).expect("an error is a packet");
         assert_eq!(ip.destination(), cause[22..38]);
         assert_eq!(ip.source(), own[2].to_be_bytes());
-        assert_eq!((ip.next_header().0, usize::from(ip.payload_length())), (58, error.len() - 54));
+        assert_eq!((ip.next_header().0, usize::from(ip.payload_length())), (58, wire as usize - 54));
         if error.len() == wire as usize {
             let pseudo = Sum16BitWords::new()
                 .add_slice(&error[22..54])

@@ -65,7 +65,7 @@ impl Lowering<'_> {
                 TailFrom::Packet => self.constant(0, 32, span),
                 TailFrom::Header(header) => self.place(Read::Group(*header, 0)),
             };
-            let end = self.emit(32, Op::Captured, span);
+            let end = self.emit(32, Op::WireLength, span);
             let mut rest = self.emit(32, Op::Binary(ir::BinaryOp::SubSaturate, end, start), span);
             if let Some(limit) = limit {
                 let fits = self.emit(1, Op::Compare(ir::CompareOp::Le, rest, limit), span);
