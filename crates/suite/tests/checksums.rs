@@ -433,7 +433,11 @@ fn made_packets_have_right_lengths_and_checksums() {
             assert_eq!(&bytes[header..], tail, "{bytes:02x?}");
             let whole = tail.len() == received.len() || matches!(port, 2) || port == 1 && !version4;
             if whole {
-                assert_eq!(*wire as usize, bytes.len() + lost(*cause as usize), "what was not captured is still on the wire");
+                assert_eq!(
+                    *wire as usize,
+                    bytes.len() + lost(*cause as usize),
+                    "what was not captured is still on the wire"
+                );
             }
             let (ip, transport) = checks(bytes, &[]);
             let transport = transport.expect("there is one");
