@@ -40,6 +40,12 @@ pub struct Pieces {
 const OFFSET: u16 = 0x1fff;
 /// More fragments follow.
 const MORE: u16 = 0x2000;
+/// The option that ends the list, and fills it up.
+const END: u8 = 0;
+/// The option that says nothing.
+const NOTHING: u8 = 1;
+/// The bit of an option's kind that lets every fragment carry it.
+const COPIED: u8 = 0x80;
 
 impl Pieces {
     /// How a packet of these captured bytes and this length on the wire is cut; `None` if it fits as it is or if no IPv4 header that could be repeated
@@ -57,7 +63,8 @@ impl Pieces {
         if total <= mtu || total <= header {
             return None;
         }
-        let later = 20 + copied_options(&ip[20..header], &mut Vec::new());
+        let copied: usize = copied_options(&ip[20..header]).map(<[u8]>::len).sum();
+        let later = 20 + copied.next_multiple_of(4);
         let pieces = Pieces {
             at,
             headers: [header, later],
@@ -93,7 +100,10 @@ impl Pieces {
             piece.extend_from_slice(ip.get(..header).unwrap_or_default());
         } else {
             piece.extend_from_slice(ip.get(..20).unwrap_or_default());
-            copied_options(ip.get(20..self.headers[0]).unwrap_or_default(), piece);
+            for option in copied_options(ip.get(20..self.headers[0]).unwrap_or_default()) {
+                piece.extend_from_slice(option);
+            }
+            piece.resize(self.at + header, END);
         }
         if let Some(written) = piece.get_mut(self.at..self.at + header) {
             written[0] = 4 << 4 | (header / 4) as u8;
@@ -102,7 +112,7 @@ impl Pieces {
             let offset = (self.offset & OFFSET) + (from / 8) as u16;
             written[6..8].copy_from_slice(&(self.offset & !OFFSET | more | offset).to_be_bytes());
             written[10..12].fill(0);
-            let check = checksum(written);
+            let check = with_error(!sum(written), sum(ip.get(..self.headers[0]).unwrap_or_default()));
             written[10..12].copy_from_slice(&check.to_be_bytes());
         }
         let data = ip.get(self.headers[0]..).unwrap_or_default();
@@ -120,40 +130,39 @@ impl Pieces {
     }
 }
 
-/// Appends the options that every fragment carries, those whose first bit is set, filled up to four bytes; gives their length. Options that make no
-/// sense end the list.
-fn copied_options(options: &[u8], out: &mut Vec<u8>) -> usize {
-    const END: u8 = 0;
-    const NOTHING: u8 = 1;
-    let before = out.len();
+/// The options that every fragment carries: those whose first bit is set. Options that make no sense end the list.
+fn copied_options(options: &[u8]) -> impl Iterator<Item = &[u8]> {
     let mut left = options;
-    while let Some(&kind) = left.first() {
-        if kind == END {
-            break;
-        }
-        let length = if kind == NOTHING { 1 } else { left.get(1).map_or(0, |length| usize::from(*length)) };
-        if length == 0 || (kind != NOTHING && length < 2) || length > left.len() {
-            break;
-        }
-        if kind & 0x80 != 0 {
-            out.extend_from_slice(&left[..length]);
-        }
-        left = &left[length..];
-    }
-    let length = (out.len() - before).next_multiple_of(4);
-    out.resize(before + length, END);
-    length
+    let all = std::iter::from_fn(move || {
+        let length = match *left.first()? {
+            END => return None,
+            NOTHING => 1,
+            _ => left.get(1).copied().filter(|length| *length >= 2)?.into(),
+        };
+        let (option, rest) = left.split_at_checked(length)?;
+        left = rest;
+        Some(option)
+    });
+    all.filter(|option| option[0] & COPIED != 0)
 }
 
 fn word(bytes: &[u8], at: usize) -> u16 {
     u16::from_be_bytes([bytes[at], bytes[at + 1]])
 }
 
-/// The Internet checksum of a header (RFC 1071), whose length is even and whose own checksum is zero.
-fn checksum(header: &[u8]) -> u16 {
-    let sum: u32 = header.chunks_exact(2).map(|pair| u32::from(word(pair, 0))).sum();
-    let folded = (sum & 0xffff) + (sum >> 16);
-    !((folded & 0xffff) + (folded >> 16)) as u16
+/// The sum of a header's 16-bit numbers (RFC 1071): 0xffff where its checksum is right. Its length is even.
+fn sum(header: &[u8]) -> u16 {
+    folded(header.chunks_exact(2).map(|pair| u32::from(word(pair, 0))).sum())
+}
+
+/// A right checksum, made as wrong as that of a header with this sum: what damaged the packet on its way shows in every piece.
+fn with_error(check: u16, sum: u16) -> u16 {
+    if sum == 0xffff { check } else { folded(u32::from(check) + u32::from(sum)) }
+}
+
+fn folded(sum: u32) -> u16 {
+    let once = (sum & 0xffff) + (sum >> 16);
+    ((once & 0xffff) + (once >> 16)) as u16
 }
 
 #[cfg(test)]

@@ -14,8 +14,15 @@ fn packet(before: usize, options: &[u8], data: usize, flags: u16) -> Vec<u8> {
     bytes.extend(flags.to_be_bytes());
     bytes.extend([9, 17, 0, 0, 10, 0, 0, 1, 10, 0, 0, 2]);
     bytes.extend(options);
+    set_checksum(&mut bytes[before..]);
     bytes.extend((0..data).map(|index| (index * 7 + index / 256) as u8));
     bytes
+}
+
+fn set_checksum(header: &mut [u8]) {
+    header[10..12].fill(0);
+    let check = !sum(header);
+    header[10..12].copy_from_slice(&check.to_be_bytes());
 }
 
 /// Puts pieces together: the data by offset, and whether the last said that more follows.
@@ -26,7 +33,7 @@ fn together(pieces: &[Vec<u8>], before: usize) -> (Vec<u8>, bool) {
         let ip = &piece[before..];
         let header = usize::from(ip[0] & 15) * 4;
         assert_eq!(usize::from(word(ip, 2)), ip.len(), "the total length is that of the piece");
-        assert_eq!(checksum(&ip[..header]), 0, "the header's checksum is right");
+        assert_eq!(sum(&ip[..header]), 0xffff, "the header's checksum is right");
         assert_eq!((word(ip, 4), ip[8], ip[9]), (0xabcd, 9, 17));
         let at = usize::from(word(ip, 6) & OFFSET) * 8;
         assert_eq!(at, data.len(), "pieces come in order, without gaps");
@@ -107,6 +114,22 @@ fn offsets_count_from_the_fragment_that_is_cut() {
 }
 
 #[test]
+fn a_wrong_checksum_is_wrong_in_every_piece_by_as_much() {
+    for bit in 0..160 {
+        let mut damaged = packet(0, &[], 100, 0);
+        damaged[bit / 8] ^= 1 << (bit % 8);
+        let header = |ip: &[u8]| sum(&ip[..usize::from(ip[0] & 15) * 4]);
+        let found = header(&damaged);
+        let pieces = cut(&damaged, 0, 68);
+        // The version, the header's length and a shorter total length leave nothing that could be cut.
+        assert!(pieces.len() >= 2 || bit < 8 || (16..32).contains(&bit), "bit {bit}");
+        for piece in pieces {
+            assert_eq!(header(&piece), found, "bit {bit}");
+        }
+    }
+}
+
+#[test]
 fn padding_goes_with_no_piece_and_a_false_length_is_not_believed() {
     let mut padded = packet(14, &[], 80, 0);
     padded.extend([0x77; 30]);
@@ -114,6 +137,7 @@ fn padding_goes_with_no_piece_and_a_false_length_is_not_believed() {
     assert_eq!(together(&pieces, 14).0, packet(14, &[], 80, 0)[34..]);
     let mut long = packet(14, &[], 80, 0);
     long[16..18].copy_from_slice(&60_000_u16.to_be_bytes());
+    set_checksum(&mut long[14..34]);
     assert_eq!(together(&cut(&long, 14, 68), 14).0.len(), 80);
 }
 
