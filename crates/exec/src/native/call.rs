@@ -1,7 +1,7 @@
 //! The border between Rust and compiled code: the calls into it and the host functions it calls. All `unsafe` of this
-//! crate is here.
+//! crate is here and in [`super::tables`], which adds the host functions for tables.
 //!
-//! Callable code gets a [`Context`] and the packet. It follows the context's pointers only: tables, default entries and
+//! Compiled code gets a [`Context`] and the packet. It follows the context's pointers only: tables, default entries and
 //! counter cells by the index that the program's IR names, which the IR verifier has shown to exist; packet bytes behind a
 //! length check, likewise verified; and zeros.
 
@@ -44,7 +44,6 @@ pub(super) struct Context<'a> {
     outputs: *mut Outputs,
     templates: &'a [Template],
     pub(super) placements: &'a [Placement],
-    /// Hole values or event arguments on their way.
     borrows: PhantomData<(&'a mut State<Fast>, &'a mut Outputs)>,
 }
 
@@ -198,7 +197,7 @@ impl<'a> Context<'a> {
 
     /// The captured bytes of the packet that is being run (none in a handler), the outputs, and what caused them.
     fn sending(&mut self) -> (&[u8], &mut Outputs, Cause) {
-        // SAFETY: as above; outputs and frame are different objects. Callable code stores the frame and length it was
+        // SAFETY: as above; outputs and frame are different objects. Compiled code stores the frame and length it was
         // called with just before it calls a function that reads them, and waits for that function.
         let (packet, state, outputs) = unsafe {
             let packet = if self.frame.is_null() {

@@ -223,16 +223,12 @@ impl Compiled {
             }
             if !PLAIN && self.resizes {
                 self.run_resizing(&mut context, memory, batch, i);
-                i += 1;
-                if context.state().has_queued() {
-                    break;
-                }
-                continue;
+            } else {
+                let start = batch.frame[i] as usize;
+                let frame = memory.get_mut(start..start.saturating_add(batch.captured[i] as usize));
+                let verdict = self.code.run_packet(&mut context, frame.unwrap_or_default(), batch.port[i]);
+                batch.verdict[i] = Verdict::from_bits(verdict as u32);
             }
-            let start = batch.frame[i] as usize;
-            let frame = memory.get_mut(start..start.saturating_add(batch.captured[i] as usize));
-            let verdict = self.code.run_packet(&mut context, frame.unwrap_or_default(), batch.port[i]);
-            batch.verdict[i] = Verdict::from_bits(verdict as u32);
             i += 1;
             if !PLAIN && context.state().has_queued() {
                 break;
