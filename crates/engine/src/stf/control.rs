@@ -79,7 +79,7 @@ impl Check {
 /// # Errors
 /// What is wrong with the rest of the line.
 pub(super) fn read(word: &str, rest: &str) -> Option<Result<Control, String>> {
-    // Blanks inside of parentheses and behind colons do not part words.
+    // Blanks inside of parentheses do not part words.
     let mut text = String::new();
     let mut depth = 0_usize;
     for letter in rest.chars() {
@@ -92,18 +92,19 @@ pub(super) fn read(word: &str, rest: &str) -> Option<Result<Control, String>> {
         text.push(letter);
     }
     let mut words = text.split_whitespace().map(str::to_string);
-    let named = |mut words: Box<dyn Iterator<Item = String> + '_>| match words.next() {
-        Some(table) => Ok(Words { table, rest: words.collect() }),
-        None => Err("the name of a table is missing".to_string()),
-    };
     Some(match word {
-        "add" => named(Box::new(words)).map(Control::Add),
+        "add" => named_table(words).map(Control::Add),
         "remove" if text.trim() == "all" => Ok(Control::RemoveAll),
-        "remove" => named(Box::new(words)).map(Control::Remove),
-        "setdefault" => named(Box::new(words)).map(Control::SetDefault),
+        "remove" => named_table(words).map(Control::Remove),
+        "setdefault" => named_table(words).map(Control::SetDefault),
         "check_counter" => check(&mut words).map(Control::Check),
         _ => return None,
     })
+}
+
+fn named_table(mut words: impl Iterator<Item = String>) -> Result<Words, String> {
+    let table = words.next().ok_or("the name of a table is missing")?;
+    Ok(Words { table, rest: words.collect() })
 }
 
 fn check(words: &mut dyn Iterator<Item = String>) -> Result<Check, String> {
