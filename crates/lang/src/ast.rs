@@ -452,8 +452,8 @@ pub enum StmtKind {
     LearnTogether(Vec<TableWrite>, Option<Block>),
     /// `insert t[default] = v`
     SetDefault(Name, Expr),
-    /// `remove t[k]`
-    Remove(Name, Vec<Expr>),
+    /// `remove t[k]`; in rules chosen by priority, `remove t[k] priority 5`
+    Remove(Name, Vec<Expr>, Option<Expr>),
     /// `remove t[default]`
     ClearDefault(Name),
     /// `count c` or `count c[i]`
@@ -482,7 +482,7 @@ pub enum StmtKind {
     Recirculate(Expr),
 }
 
-/// `t[k, l] = v`; the value is absent where the table is a set.
+/// `t[k, l] = v`; the value is absent where the table is a set. In rules chosen by priority, `t[k, l] = v priority 5`.
 #[derive(Clone, Debug, PartialEq)]
 pub struct TableWrite {
     /// The table.
@@ -491,6 +491,8 @@ pub struct TableWrite {
     pub keys: Vec<Expr>,
     /// The value.
     pub value: Option<Expr>,
+    /// The priority.
+    pub priority: Option<Expr>,
     /// The whole of it.
     pub span: Span,
 }

@@ -186,13 +186,11 @@ impl Listing {
                             for entry in entries {
                                 let value =
                                     entry.value.as_ref().map(|value| format!(" => {}", words::expr(value)));
-                                let priority = entry.priority.as_ref();
-                                let priority =
-                                    priority.map(|priority| format!(" priority {}", words::expr(priority)));
+                                let priority = words::priority(entry.priority.as_ref());
                                 list.line(format!(
                                     "{}{}{}",
                                     words::entry_keys(&entry.keys),
-                                    priority.unwrap_or_default(),
+                                    priority,
                                     value.unwrap_or_default()
                                 ));
                             }

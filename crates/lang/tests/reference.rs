@@ -23,6 +23,7 @@ const AROUND_STATEMENTS: &str = "
 reason refused \"for the examples\"
 table hosts: exact(ip4) -> port { capacity 64k age 300s evict lru }
 table members: exact(ip4) { capacity 1k idle 60s evict refuse }
+table blocked: rules(ip4) -> u8 { capacity 1k age 60s choose priority }
 counter packets
 counter by_class[8]
 event seen(who: ip4, at: port) { count packets }

@@ -177,11 +177,12 @@ stage remove_net(sum: u32) {{
     goto out(sum)
 }}
 stage insert_rule(sum: u32) {{
-    insert acl[p.a, p.b / 3, 7] = p.size else {{ drop full }}
+    insert acl[p.a / 2, p.b / 3, p.c / 0] = p.size {low} else {{ drop full }}
+    insert acl[p.a, p.b / 3, 7] = p.size {high} else {{ drop full }}
     goto out(sum)
 }}
 stage remove_rule(sum: u32) {{
-    remove acl[p.a, p.b / 3, 7]
+    if p.size < 6 {{ remove acl[p.a, p.b / 3, 7] {high} }} else {{ remove acl[p.a, p.b / 3, 7] {low} }}
     goto out(sum)
 }}
 stage taken(sum: u32) {{
@@ -213,7 +214,9 @@ stage out(sum: u32) {{
     }}
 }}
 ",
-        ranked = if ranked { "choose priority" } else { "" }
+        ranked = if ranked { "choose priority" } else { "" },
+        high = if ranked { "priority 3" } else { "" },
+        low = if ranked { "priority 1" } else { "" }
     )
 }
 

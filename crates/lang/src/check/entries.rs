@@ -135,7 +135,7 @@ impl Checker<'_> {
         let mut seen: HashMap<(Vec<Match>, u32), Span> = HashMap::new();
         for entry in entries {
             let key = self.entry_keys(table, &entry.keys, entry.span);
-            let priority = self.priority(table, entry);
+            let priority = self.priority(table.kind, &table.name, entry.priority.as_ref(), entry.span);
             let values = self.value_columns(id, entry.value.as_ref(), entry.span);
             let (Some(key), Some(value)) = (key, self.constant_columns(&values)) else { continue };
             // Equal rules are found among the rules that are never reached.
@@ -157,29 +157,39 @@ impl Checker<'_> {
         }
     }
 
-    fn priority(&mut self, table: &hir::Table, entry: &ast::Entry) -> u32 {
-        let wanted = table.kind == TableKind::Rules { by_priority: true };
-        match &entry.priority {
-            Some(priority) if wanted => self.constant(priority, &Type::Uint(32)).unwrap_or(0) as u32,
-            Some(priority) => {
-                self.error(
-                    "E0523",
-                    format!("entries of `{}` have no priority", table.name),
-                    priority.span,
-                    "only rules with `choose priority` have one",
-                );
-                0
-            }
-            None if wanted => {
-                self.error(
-                    "E0523",
-                    format!("an entry of `{}` has a priority", table.name),
-                    entry.span,
-                    "it is missing: `priority 10`",
-                );
-                0
-            }
-            None => 0,
+    /// The priority of an entry, which stands exactly where the table chooses by priority; `span` is the whole entry.
+    pub(super) fn priority(
+        &mut self,
+        kind: TableKind,
+        table: &str,
+        priority: Option<&ast::Expr>,
+        span: Span,
+    ) -> u32 {
+        if kind != (TableKind::Rules { by_priority: true }) {
+            self.no_priority(table, priority);
+            return 0;
+        }
+        let Some(priority) = priority else {
+            self.error(
+                "E0523",
+                format!("an entry of `{table}` has a priority"),
+                span,
+                "it is missing: `priority 10`",
+            );
+            return 0;
+        };
+        self.constant(priority, &Type::Uint(32)).unwrap_or(0) as u32
+    }
+
+    /// Reports a priority where none belongs.
+    pub(super) fn no_priority(&mut self, table: &str, priority: Option<&ast::Expr>) {
+        if let Some(priority) = priority {
+            self.error(
+                "E0523",
+                format!("entries of `{table}` have no priority"),
+                priority.span,
+                "only rules with `choose priority` have one",
+            );
         }
     }
 

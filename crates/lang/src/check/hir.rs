@@ -466,6 +466,8 @@ pub enum Placement {
         table: TableId,
         /// One part a key column.
         key: Vec<KeyPart>,
+        /// Its priority; zero unless priorities decide.
+        priority: u32,
         /// Value columns.
         value: Vec<Expr>,
     },

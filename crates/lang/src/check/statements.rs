@@ -140,15 +140,17 @@ impl<'a> Checker<'a> {
                 (checked.map(|write| StmtKind::Learn(vec![write], otherwise)), false)
             }
             Ast::Insert(write, otherwise) if self.is_placed(&write.table.text) => {
-                let placement = self.placement(&write.table, &write.keys, Some(write), span);
+                let placement =
+                    self.placement(&write.table, &write.keys, write.priority.as_ref(), Some(write), span);
                 if otherwise.is_none() {
                     self.refusal_unsaid(&write.table, write.span);
                 }
                 let otherwise = self.optional_block(otherwise);
                 (placement.map(|placement| StmtKind::Place(placement, otherwise)), false)
             }
-            Ast::Remove(table, keys) if self.is_placed(&table.text) => {
-                (self.placement(table, keys, None, span).map(StmtKind::Displace), false)
+            Ast::Remove(table, keys, priority) if self.is_placed(&table.text) => {
+                let placement = self.placement(table, keys, priority.as_ref(), None, span);
+                (placement.map(StmtKind::Displace), false)
             }
             Ast::Insert(write, otherwise) => {
                 let checked = self.write(write);
@@ -171,8 +173,9 @@ impl<'a> Checker<'a> {
                 let columns = self.value_columns(id, Some(value), value.span);
                 (Some(StmtKind::SetDefault(id, columns)), false)
             }
-            Ast::Remove(table, keys) => {
+            Ast::Remove(table, keys, priority) => {
                 let Some(id) = self.table_named(table) else { return (None, false) };
+                self.no_priority(&table.text, priority.as_ref());
                 let keys = self.keys(id, keys, span);
                 (Some(StmtKind::Remove(id, keys)), false)
             }

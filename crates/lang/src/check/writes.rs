@@ -72,6 +72,7 @@ impl<'a> Checker<'a> {
         &mut self,
         name: &ast::Name,
         keys: &'a [ast::Expr],
+        priority: Option<&ast::Expr>,
         write: Option<&'a ast::TableWrite>,
         span: Span,
     ) -> Option<Placement> {
@@ -84,16 +85,20 @@ impl<'a> Checker<'a> {
                     "no value belongs here",
                 );
             }
+            self.no_priority(&name.text, priority);
             return self.group_member(group, &name.text, keys, span);
         }
         let table = self.table_named(name)?;
+        let entry = write.map_or(span, |write| write.span);
+        let kind = self.program.tables[table.0].kind;
+        let priority = self.priority(kind, &name.text, priority, entry);
         let key = self.key_parts(table, keys, span);
         let mut value = Vec::new();
         if let Some(write) = write {
             value = self.value_columns(table, write.value.as_ref(), write.span);
             self.check_bounded(table, name);
         }
-        Some(Placement::Entry { table, key: key?, value })
+        Some(Placement::Entry { table, key: key?, priority, value })
     }
 
     /// Reports an insert that may be refused and does not say what happens then.
@@ -126,6 +131,7 @@ impl<'a> Checker<'a> {
             );
             return None;
         }
+        self.no_priority(&write.table.text, write.priority.as_ref());
         let key = self.keys(table, &write.keys, write.span);
         let value = self.value_columns(table, write.value.as_ref(), write.span);
         self.check_bounded(table, &write.table);

@@ -57,11 +57,11 @@ start stage all() { flood }
     Entry {
         code: "E0523",
         headline: "A priority is missing, or stands where none belongs.",
-        cause: "In a table of rules with `choose priority` every entry has one; elsewhere the order or the longest prefix decides.",
+        cause: "In a table of rules with `choose priority` every entry has one, also where `insert` and `remove` name it; elsewhere the order or the longest prefix decides.",
         example: r#"table acl: rules(ip4) -> u8 { choose priority entries { 10.0.0.0/8 => 1 } }
 start stage all() { flood }
 "#,
-        fix: "Write the priority behind the key, or leave `choose priority` out.",
+        fix: "Write the priority behind the key, in an `insert` behind the value, or leave `choose priority` out.",
         mend: ("10.0.0.0/8 =>", "10.0.0.0/8 priority 5 =>"),
     },
     Entry {

@@ -191,9 +191,9 @@ impl Lowering<'_> {
     /// An entry or member is put in place; where it is refused the block is done.
     pub(super) fn place_in(&mut self, placement: &Placement, otherwise: Option<&Block>, span: Span) {
         let op = match placement {
-            Placement::Entry { table, key, value } => {
+            Placement::Entry { table, key, priority, value } => {
                 let (key, value) = (self.key_parts(key), self.values(value));
-                Op::Insert { table: table.0 as u32, key, priority: 0, value }
+                Op::Insert { table: table.0 as u32, key, priority: *priority, value }
             }
             Placement::Member { group, index, member } => {
                 let index = self.group_index(index.as_ref());
@@ -214,8 +214,8 @@ impl Lowering<'_> {
 
     pub(super) fn displace(&mut self, placement: &Placement, span: Span) {
         let op = match placement {
-            Placement::Entry { table, key, .. } => {
-                Op::Withdraw { table: table.0 as u32, key: self.key_parts(key), priority: 0 }
+            Placement::Entry { table, key, priority, .. } => {
+                Op::Withdraw { table: table.0 as u32, key: self.key_parts(key), priority: *priority }
             }
             Placement::Member { group, index, member } => {
                 let index = self.group_index(index.as_ref());

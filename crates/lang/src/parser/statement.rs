@@ -61,24 +61,8 @@ impl Parser<'_> {
                 Ok(StmtKind::LearnTogether(writes, self.else_block()?))
             }
             "learn" => Ok(StmtKind::Learn(self.write()?, self.else_block()?)),
-            "insert" => {
-                if self.default_key(1) {
-                    let table = self.name("The name of a table", "behind `insert`")?;
-                    (0..3).for_each(|_| self.advance());
-                    self.expect(Sign::Assign, "before the value of the default entry")?;
-                    return Ok(StmtKind::SetDefault(table, self.expression()?));
-                }
-                Ok(StmtKind::Insert(self.write()?, self.else_block()?))
-            }
-            "remove" => {
-                let table = self.name("The name of a table", "behind `remove`")?;
-                if self.default_key(0) {
-                    (0..3).for_each(|_| self.advance());
-                    return Ok(StmtKind::ClearDefault(table));
-                }
-                self.expect(Sign::BracketOpen, "before the key, as in `remove hosts[ip.src]`")?;
-                Ok(StmtKind::Remove(table, self.arguments(Sign::BracketClose)?))
-            }
+            "insert" => self.insert(),
+            "remove" => self.remove(),
             "give" => {
                 let pool = self.name("The name of a pool", "behind `give`")?;
                 self.expect(Sign::BracketOpen, "before the item, as in `give outside[address, number]`")?;
@@ -348,13 +332,43 @@ impl Parser<'_> {
             && (self.word_at(2) != "if" || self.token_at(2).first_on_line)
     }
 
+    fn insert(&mut self) -> Parsed<StmtKind> {
+        if self.default_key(1) {
+            let table = self.name("The name of a table", "behind `insert`")?;
+            (0..3).for_each(|_| self.advance());
+            self.expect(Sign::Assign, "before the value of the default entry")?;
+            return Ok(StmtKind::SetDefault(table, self.expression()?));
+        }
+        Ok(StmtKind::Insert(self.write()?, self.else_block()?))
+    }
+
+    fn remove(&mut self) -> Parsed<StmtKind> {
+        let table = self.name("The name of a table", "behind `remove`")?;
+        if self.default_key(0) {
+            (0..3).for_each(|_| self.advance());
+            return Ok(StmtKind::ClearDefault(table));
+        }
+        self.expect(Sign::BracketOpen, "before the key, as in `remove hosts[ip.src]`")?;
+        let keys = self.arguments(Sign::BracketClose)?;
+        Ok(StmtKind::Remove(table, keys, self.priority()?))
+    }
+
     fn write(&mut self) -> Parsed<TableWrite> {
         let start = self.span();
         let table = self.name("The name of a table", "here")?;
         self.expect(Sign::BracketOpen, "before the key, as in `learn hosts[ip.src] = in_port`")?;
         let keys = self.arguments(Sign::BracketClose)?;
         let value = if self.take(Sign::Assign) { Some(self.expression()?) } else { None };
-        Ok(TableWrite { table, keys, value, span: self.since(start) })
+        let priority = self.priority()?;
+        Ok(TableWrite { table, keys, value, priority, span: self.since(start) })
+    }
+
+    /// `priority n`, on the line where what it belongs to ends: at the begin of a line it is the name of a local.
+    fn priority(&mut self) -> Parsed<Option<Expr>> {
+        if self.first_on_line() || !self.take_word("priority") {
+            return Ok(None);
+        }
+        self.expression().map(Some)
     }
 
     /// `[default]` stands `ahead` tokens further on.

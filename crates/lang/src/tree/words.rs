@@ -192,7 +192,11 @@ pub(super) fn types(types: &[Type]) -> String {
 
 pub(super) fn write(write: &TableWrite) -> String {
     let value = write.value.as_ref().map(|value| format!(" = {}", expr(value))).unwrap_or_default();
-    format!("{}[{}]{value}", write.table.text, exprs(&write.keys))
+    format!("{}[{}]{value}{}", write.table.text, exprs(&write.keys), priority(write.priority.as_ref()))
+}
+
+pub(super) fn priority(priority: Option<&Expr>) -> String {
+    priority.map(|priority| format!(" priority {}", expr(priority))).unwrap_or_default()
 }
 
 pub(super) fn packet(packet: &PacketExpr) -> String {
@@ -242,7 +246,9 @@ pub(super) fn simple_statement(kind: &StmtKind) -> String {
         StmtKind::Extract(fields) if fields.is_empty() => "extract all".to_string(),
         StmtKind::Extract(fields) => format!("extract {}", names(fields)),
         StmtKind::SetDefault(table, value) => format!("insert {}[default] = {}", table.text, expr(value)),
-        StmtKind::Remove(table, keys) => format!("remove {}[{}]", table.text, exprs(keys)),
+        StmtKind::Remove(table, keys, rank) => {
+            format!("remove {}[{}]{}", table.text, exprs(keys), priority(rank.as_ref()))
+        }
         StmtKind::ClearDefault(table) => format!("remove {}[default]", table.text),
         StmtKind::Count(counter, cell) => format!("count {}{}", counter.text, indexed(cell)),
         StmtKind::Raise(delay, event, values) => {
