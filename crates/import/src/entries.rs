@@ -4,8 +4,10 @@
 //! values by their type. A table that has no place for something that a line means refuses the line.
 
 use crate::address::Family;
+use crate::text::{parse_number, place, utf8};
 use crate::{ImportError, RuleSet, classbench, iptables, literals, mrt, nft, routes, snort};
 use lang::ir::{BytePattern, Column, Entry, Kind, Match, Table, TableKind};
+use lang::lexer::LONGEST_TEXT;
 use tables::lpm::Prefix;
 use tables::rules::Field;
 
@@ -49,17 +51,20 @@ fn unsuited(line: u32, what: impl Into<String>) -> ImportError {
 }
 
 fn own(bytes: &[u8], table: &Table) -> Result<Vec<Entry>, ImportError> {
-    let text = std::str::from_utf8(bytes).map_err(|error| {
-        let line = bytes[..error.valid_up_to()].iter().filter(|byte| **byte == b'\n').count() as u32 + 1;
-        ImportError::new(line, 1, "this is not text", "entries are written as in a program, in UTF-8")
-    })?;
+    if bytes.len() > LONGEST_TEXT {
+        let what = format!(
+            "entries as in a program are read up to {LONGEST_TEXT} bytes, and these take {}",
+            bytes.len()
+        );
+        let advice = "take a format without that limit, such as `as routes`, or insert the rest while the program runs";
+        return Err(ImportError::new(1, 1, what, advice));
+    }
+    let text = utf8(bytes)?;
     lang::entries::read(text, table).map_err(|faults| {
         let Some(fault) = faults.first() else { return unsuited(1, "the entries are faulty") };
-        let before = text.get(..fault.primary.span.start as usize).unwrap_or(text);
-        let line = before.matches('\n').count() as u32 + 1;
-        let column = before.len() - before.rfind('\n').map_or(0, |at| at + 1) + 1;
+        let (line, column) = place(bytes, fault.primary.span.start as usize);
         let advice = fault.help.clone().unwrap_or_else(|| fault.primary.text.clone());
-        ImportError::new(line, column as u32, fault.headline.clone(), advice)
+        ImportError::new(line, column, fault.headline.clone(), advice)
     })
 }
 
@@ -75,40 +80,76 @@ fn routes_of(routes: &routes::Routes, table: &Table) -> Result<Vec<Entry>, Impor
         return Err(unsuited(1, format!("{what}, which is no table of `lpm` over such addresses")));
     }
     let [column] = table.values.as_slice() else {
-        return Err(unsuited(
+        let (name, values) = (&table.name, table.values.len());
+        return Err(ImportError::new(
             1,
-            format!(
-                "a route has one next hop, and an entry of `{}` has {} values",
-                table.name,
-                table.values.len()
-            ),
+            1,
+            format!("a route has one next hop, and an entry of `{name}` has {values} values"),
+            "write the entries as in a program, and leave out `as routes`",
         ));
     };
-    let mut hops = Vec::with_capacity(routes.next_hops.len());
-    for (index, hop) in routes.next_hops.iter().enumerate() {
-        hops.push(next_hop(hop, index, column));
-    }
+    let hops: Vec<NextHop> = routes.next_hops.iter().map(|text| NextHop::of(text)).collect();
     let mut entries = Vec::with_capacity(routes.entries.len());
     for ((prefix, hop), line) in routes.entries.iter().zip(&routes.lines) {
-        let Some(value) = hops[*hop as usize] else {
-            let text = &routes.next_hops[*hop as usize];
-            return Err(unsuited(*line, format!("the next hop {text} is no value of `{}`", table.name)));
-        };
+        let index = *hop as usize;
+        let value = hops[index].value(index, hops[0], column).map_err(|fault| {
+            let (text, name) = (&routes.next_hops[index], &table.name);
+            ImportError::new(
+                *line,
+                1,
+                format!("the next hop {text} is no value of `{name}`: {fault}"),
+                ROUTES,
+            )
+        })?;
         entries.push(Entry { key: vec![prefix_match(*prefix, width)], value: vec![value], priority: 0 });
     }
     Ok(entries)
 }
 
-/// A next hop as a value: an address as it is, a number as it is, and anything else by its place among the next hops of the file.
-fn next_hop(text: &str, index: usize, column: &Column) -> Option<u128> {
-    let value = match column.kind {
-        Kind::Ip4 | Kind::Ip6 => {
-            let (family, address) = crate::address::parse(text.as_bytes())?;
-            (family.width() == column.width).then_some(address)?
+const ROUTES: &str = "a next hop is an address where the table's value is one, otherwise a number as it is, or an \
+                      address, which counts by its place among the file's next hops, from 0";
+
+/// A next hop, as a routing table writes it.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum NextHop {
+    Address(Family, u128),
+    Number(u128),
+    /// The name of an interface or the like.
+    Name,
+}
+
+impl NextHop {
+    fn of(text: &str) -> Self {
+        match crate::address::parse(text.as_bytes()) {
+            Some((family, address)) => Self::Address(family, address),
+            None => parse_number(text).map_or(Self::Name, |number| Self::Number(number.into())),
         }
-        _ => text.parse().unwrap_or(index as u128),
-    };
-    (column.width >= 128 || value >> column.width == 0).then_some(value)
+    }
+
+    /// The next hop as a value of a column: an address or a number as it is, and where the column holds no address, an
+    /// address or a name by its place among the next hops of the file. `first` is the next hop of the first route.
+    fn value(self, place: usize, first: Self, column: &Column) -> Result<u128, String> {
+        let value = match (&column.kind, self) {
+            (Kind::Ip4, Self::Address(Family::V4, address))
+            | (Kind::Ip6, Self::Address(Family::V6, address)) => address,
+            (Kind::Ip4, _) => return Err("it is no IPv4 address".into()),
+            (Kind::Ip6, _) => return Err("it is no IPv6 address".into()),
+            (_, own) if matches!(own, Self::Number(_)) != matches!(first, Self::Number(_)) => {
+                return Err("some next hops of the file are numbers, and others are not".into());
+            }
+            (_, Self::Number(number)) => number,
+            (_, Self::Address(..) | Self::Name) => place as u128,
+        };
+        match &column.kind {
+            Kind::Names(names) if !names.iter().any(|(number, _)| *number == value) => {
+                Err(format!("no name has the number {value}"))
+            }
+            _ if column.width < 128 && value >> column.width != 0 => {
+                Err(format!("{value} is more than its {} bits hold", column.width))
+            }
+            _ => Ok(value),
+        }
+    }
 }
 
 fn prefix_match(prefix: Prefix, width: u8) -> Match {
@@ -244,6 +285,19 @@ mod tests {
         let values: Vec<u128> =
             read(text, "routes", &by_number).expect("reads").iter().map(|entry| entry.value[0]).collect();
         assert_eq!(values, [0, 1, 0]);
+        let numbered = b"10.0.0.0/8 7\n11.0.0.0/8 0x0A\n";
+        let by_port = table("table r: lpm(ip4) -> port { capacity 9 }");
+        let values: Vec<u128> =
+            read(numbered, "routes", &by_port).expect("reads").iter().map(|entry| entry.value[0]).collect();
+        assert_eq!(values, [7, 10]);
+        for (text, table, wanted) in [
+            (&b"10.0.0.0/8 1\n11.0.0.0/8 2\n"[..], &by_number, "2 is more than its 1 bits hold"),
+            (b"10.0.0.0/8 192.0.2.1\n11.0.0.0/8 2\n", &by_port, "some next hops of the file are numbers"),
+            (b"10.0.0.0/8 192.0.2.1\n11.0.0.0/8 2\n", &by_address, "it is no IPv4 address"),
+        ] {
+            let fault = read(text, "routes", table).expect_err("no value");
+            assert!(fault.line == 2 && fault.what.contains(wanted), "{fault}");
+        }
         let six = table("table r: lpm(ip6) -> u8 { capacity 9 }");
         assert!(read(text, "routes", &six).is_err());
     }
@@ -272,5 +326,9 @@ mod tests {
         assert_eq!(read(b"10.0.0.0/8 => 7\n", "", &routes).expect("reads").len(), 1);
         let fault = read(b"10.0.0.0/8 => 7\n10.1.0.0/16 => x\n", "", &routes).expect_err("no port");
         assert_eq!((fault.line, fault.column), (2, 16), "{fault}");
+        let fault = read(b"10.0.0.0/8 => 7\n\xff", "", &routes).expect_err("no text");
+        assert_eq!((fault.line, fault.column), (2, 1), "{fault}");
+        let fault = read(&vec![b'\n'; LONGEST_TEXT + 1], "", &routes).expect_err("too long");
+        assert!(fault.what.contains("16777216 bytes, and these take 16777217"), "{fault}");
     }
 }

@@ -5,7 +5,7 @@
 //! change  time  a|w  prefix  next-hop [anything]   1418774413 a 206.152.15.0/24 195.66.226.74
 //! ```
 //!
-//! Addresses are IPv4 or IPv6, one family a file; `#` starts a comment. A full table has a million lines, so
+//! Prefixes are IPv4 or IPv6, one family a file; a next hop is an address of either, or a number; `#` starts a comment. A full table has a million lines, so
 //! they are read as bytes, and nothing is allocated for a line.
 
 #[cfg(test)]
@@ -13,7 +13,7 @@ mod tests;
 
 use crate::ImportError;
 use crate::address::{self, Family, PrefixFault};
-use crate::text::{number, shown};
+use crate::text::{number, parse_number, shown};
 use std::collections::HashMap;
 use tables::lpm::Prefix;
 
@@ -274,35 +274,39 @@ impl<'a> Reader<'a> {
 
     fn next_hop(&mut self, hops: &mut NextHops<'a>) -> Result<u32, ImportError> {
         let (start, word) = self.word();
-        // One that was seen before is an address.
+        // One that was seen before is good.
         if let Some(index) = hops.known(word) {
             return Ok(index);
         }
-        self.address(start, word)?;
+        self.address_or_number(start, word)?;
         Ok(hops.index(word))
     }
 
-    /// What stands in the next hop's place where a route is withdrawn: an address, which means nothing.
+    /// What stands in the next hop's place where a route is withdrawn: a next hop, which means nothing.
     fn no_next_hop(&mut self) -> Result<Option<u32>, ImportError> {
         let (start, word) = self.word();
-        self.address(start, word).map(|()| None)
+        self.address_or_number(start, word).map(|()| None)
     }
 
-    fn address(&self, start: usize, word: &[u8]) -> Result<(), ImportError> {
-        if address::parse(word).is_some() {
+    fn address_or_number(&self, start: usize, word: &[u8]) -> Result<(), ImportError> {
+        let text = String::from_utf8_lossy(word);
+        if address::parse(word).is_some() || parse_number(&text).is_some() {
             return Ok(());
         }
-        let shown = shown(&String::from_utf8_lossy(word));
         Err(match word {
             [] => self.error(start, "the next hop is missing", SHAPE),
-            _ => self.error(start, format!("the next hop `{shown}` is no address"), SHAPE),
+            _ => self.error(
+                start,
+                format!("the next hop `{}` is neither an address nor a number", shown(&text)),
+                SHAPE,
+            ),
         })
     }
 
     fn time(&mut self, before: u64) -> Result<u64, ImportError> {
         let (start, word) = self.word();
         let text = String::from_utf8_lossy(word);
-        let time = crate::text::parse_number(&text).ok_or_else(|| {
+        let time = parse_number(&text).ok_or_else(|| {
             self.error(start, format!("`{}` is no time in seconds", shown(&text)), UPDATE_SHAPE)
         })?;
         if time < before {

@@ -182,24 +182,12 @@ impl RuleSet {
     pub fn first(&self, key: &[u128]) -> Option<usize> {
         self.rules.iter().position(|rule| {
             let columns = rule.rule.fields.iter().zip(&self.columns);
-            columns.zip(key).all(|((field, column), value)| fits(*field, column.width, *value))
+            columns.zip(key).all(|((field, column), value)| field.fits(column.width, *value))
         })
     }
 
     /// Whether a packet may pass.
     pub fn allows(&self, key: &[u128]) -> Option<bool> {
         self.first(key).map_or(self.default, |index| self.rules[index].allow)
-    }
-}
-
-fn fits(field: Field, width: u8, value: u128) -> bool {
-    match field {
-        Field::Any => true,
-        Field::Exact(wanted) => value == wanted,
-        Field::Prefix { value: prefix, length } => {
-            (value ^ prefix) & !crate::address::host_mask(width, length) == 0
-        }
-        Field::Ternary { value: wanted, mask } => (value ^ wanted) & mask == 0,
-        Field::Range { low, high } => (low..=high).contains(&value),
     }
 }

@@ -22,6 +22,8 @@ fn routes_keep_their_order_lines_and_next_hops() {
     );
     assert_eq!(routes.lines, [2, 4, 5]);
     assert_eq!(routes.next_hops, ["192.0.2.1", "192.0.2.2"]);
+    let numbered = read(b"10.0.0.0/8 7\n11.0.0.0/8 0x10\n").unwrap();
+    assert_eq!(numbered.next_hops, ["7", "0x10"]);
 }
 
 #[test]
@@ -29,7 +31,9 @@ fn the_exact_place_is_named() {
     for (text, line, column, part) in [
         ("10.0.0.0/8 192.0.2.1\n10.0.0.0/33 192.0.2.1\n", 2, 1, "length"),
         ("10.0.0.0/8\n", 1, 11, "next hop is missing"),
-        ("10.0.0.0/8  drop\n", 1, 13, "`drop` is no address"),
+        ("10.0.0.0/8  drop\n", 1, 13, "`drop` is neither an address nor a number"),
+        ("10.0.0.0/8 -1\n", 1, 12, "`-1` is neither"),
+        ("10.0.0.0/8 18446744073709551616\n", 1, 12, "neither"),
         ("10.0.0.0/8 # 192.0.2.1\n", 1, 12, "next hop is missing"),
         ("10.0.0.1/8 192.0.2.1\n", 1, 1, "behind its length"),
         ("10.0.0.0/8 192.0.2.1\n\n::/0 fd00::1\n", 3, 1, "IPv6"),
