@@ -1,9 +1,12 @@
 //! DPDK's rte_acl over five fields of IPv4, by every way to classify that the machine has.
 
-#include "dpdk.h"
+#include <stdint.h>
+
+typedef uint32_t found;
+
+#include "lookup.h"
 
 #include <rte_acl.h>
-#include <rte_byteorder.h>
 
 // A rule as it is read from a file; earlier ones come first.
 struct rule {
@@ -12,12 +15,7 @@ struct rule {
 	uint32_t protocol, protocol_mask;
 };
 
-// A query as it is read from a file.
-struct query {
-	uint32_t source, destination, source_port, destination_port, protocol;
-};
-
-// What rte_acl looks at, in the byte order of the wire.
+// A query: what rte_acl looks at, in the byte order of the wire.
 struct key {
 	uint8_t protocol, padding[3];
 	uint32_t source, destination;
@@ -42,46 +40,21 @@ static unsigned singly;
 static const char *const names[] = {
 	"rte_acl scalar", "rte_acl sse", "rte_acl avx2", "rte_acl avx512x16", "rte_acl avx512x32", "rte_acl single", NULL};
 
-static struct key *keys;
-static size_t key_count;
-
-static size_t take_queries(struct bytes bytes)
-{
-	const struct query *queries = (const struct query *)bytes.data;
-	key_count = bytes.length / sizeof(*queries);
-	free(keys);
-	keys = calloc(key_count + 1, sizeof(*keys));
-	for (size_t i = 0; i < key_count; i++) {
-		keys[i].protocol = (uint8_t)queries[i].protocol;
-		keys[i].source = rte_cpu_to_be_32(queries[i].source);
-		keys[i].destination = rte_cpu_to_be_32(queries[i].destination);
-		keys[i].source_port = rte_cpu_to_be_16((uint16_t)queries[i].source_port);
-		keys[i].destination_port = rte_cpu_to_be_16((uint16_t)queries[i].destination_port);
-	}
-	free(bytes.data);
-	return key_count;
-}
-
-static const char *take_method(const char *name)
+static const char *take_method(unsigned method)
 {
 	static const enum rte_acl_classify_alg algorithms[] = {
 		RTE_ACL_CLASSIFY_SCALAR, RTE_ACL_CLASSIFY_SSE, RTE_ACL_CLASSIFY_AVX2,
 		RTE_ACL_CLASSIFY_AVX512X16, RTE_ACL_CLASSIFY_AVX512X32, RTE_ACL_CLASSIFY_SCALAR};
-	unsigned number = 0;
-	while (names[number] && strcmp(names[number], name))
-		number++;
-	if (!names[number])
-		return "no such method";
-	singly = number == 5;
-	algorithm = algorithms[number];
+	singly = method == 5;
+	algorithm = algorithms[method];
 	return rte_acl_set_ctx_classify(acl, algorithm) ? "this machine or build lacks it" : NULL;
 }
 
-static inline void look(const struct key *from, uint32_t *results, unsigned count)
+static inline void look(const unsigned char *from, uint32_t *results, unsigned count)
 {
 	const uint8_t *data[BATCH_MAX];
 	for (unsigned i = 0; i < count; i++)
-		data[i] = (const uint8_t *)(from + i);
+		data[i] = from + i * sizeof(struct key);
 	if (singly)
 		for (unsigned i = 0; i < count; i++)
 			rte_acl_classify_alg(acl, data + i, results + i, 1, 1, algorithm);
@@ -95,39 +68,10 @@ static inline uint32_t answer(uint32_t result)
 	return result - 1;
 }
 
-static uint64_t pass(unsigned batch)
+static void build(struct bytes data)
 {
-	static uint32_t results[BATCH_MAX] __rte_cache_aligned;
-	uint64_t sum = 0;
-	for (size_t first = 0; first < key_count; first += batch) {
-		unsigned count = key_count - first < batch ? (unsigned)(key_count - first) : batch;
-		look(keys + first, results, count);
-		sum += (uint64_t)answer(results[0]) + answer(results[count - 1]);
-	}
-	return sum;
-}
-
-static void answers(FILE *to)
-{
-	for (size_t first = 0; first < key_count; first++) {
-		uint32_t result;
-		look(keys + first, &result, 1);
-		write_answer(to, answer(result));
-	}
-}
-
-int main(int count, char **arguments)
-{
-	if (count != 3)
-		fail("usage", "acl PAGES RULES");
-	struct bytes bytes = whole_file(arguments[2]);
-	const struct rule *rules = (const struct rule *)bytes.data;
-	size_t rule_count = bytes.length / sizeof(*rules);
-	dpdk_start(arguments[1]);
-	struct peer peer = {
-		.version = rte_version(), .methods = names, .select = take_method, .queries = take_queries,
-		.pass = pass, .answers = answers};
-	uint64_t heap = dpdk_heap(), start = thread_ns();
+	const struct rule *rules = (const struct rule *)data.data;
+	size_t rule_count = data.length / sizeof(*rules);
 	struct rte_acl_param parameters = {
 		.name = "acl", .socket_id = (int)rte_socket_id(), .rule_size = RTE_ACL_RULE_SZ(FIELDS),
 		.max_rule_num = (uint32_t)rule_count + 1};
@@ -157,7 +101,12 @@ int main(int count, char **arguments)
 	int code = rte_acl_build(acl, &config);
 	if (code)
 		fail("rte_acl_build", strerror(-code));
-	peer.build_ns = thread_ns() - start;
-	peer.bytes = dpdk_heap() - heap;
+}
+
+int main(int count, char **arguments)
+{
+	struct bytes rules = dpdk_start(count, arguments, 3, "acl PAGES RULES");
+	width = sizeof(struct key);
+	struct peer peer = built(rules, build, names, take_method, NULL);
 	return peer_serve(&peer);
 }

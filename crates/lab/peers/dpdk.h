@@ -3,7 +3,6 @@
 #ifndef RAVELIN_DPDK_H
 #define RAVELIN_DPDK_H
 
-#define _GNU_SOURCE
 #include <sched.h>
 
 #include <rte_common.h>
@@ -14,16 +13,20 @@
 
 #include "peer.h"
 
-// Starts DPDK with `huge` (2 MiB) or `small` (4 KiB) pages, and with vectors as wide as the machine has them.
-static inline void dpdk_start(const char *pages)
+// Starts DPDK with `huge` (2 MiB) or `small` (4 KiB) pages, which the first argument names, and with vectors as wide as the machine has
+// them; gives the file that the second one names.
+static inline struct bytes dpdk_start(int given, char **words, int wanted, const char *usage)
 {
+	if (given != wanted)
+		fail("usage", usage);
+	struct bytes data = whole_file(words[2]);
 	static char core[16];
 	static char *arguments[] = {
 		"peer", "--no-pci", "--no-telemetry", "--log-level=error",
 		"--force-max-simd-bitwidth=512", "-l", core, NULL, NULL, NULL, NULL};
 	int count = 7;
 	snprintf(core, sizeof(core), "%d", sched_getcpu());
-	if (!strcmp(pages, "small")) {
+	if (!strcmp(words[1], "small")) {
 		arguments[count++] = "--no-huge";
 		arguments[count++] = "--no-shconf";
 		arguments[count++] = "-m";
@@ -33,6 +36,7 @@ static inline void dpdk_start(const char *pages)
 	}
 	if (rte_eal_init(count, arguments) < 0)
 		fail("rte_eal_init", rte_strerror(rte_errno));
+	return data;
 }
 
 // Bytes that DPDK's heap has given out.

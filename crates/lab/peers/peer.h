@@ -37,7 +37,7 @@ struct peer {
 	const char *version;
 	const char *const *methods;                    // ends with a null pointer
 	uint64_t build_ns, bytes;
-	const char *(*select)(const char *method);     // null if it can be had here, or why not
+	const char *(*select)(unsigned method);        // by its place; null if it can be had here, or why not
 	size_t (*queries)(struct bytes queries);       // how many there are
 	uint64_t (*pass)(unsigned batch);              // the sum
 	void (*answers)(FILE *to);
@@ -95,7 +95,10 @@ static inline int peer_serve(const struct peer *peer)
 		if (!strcmp(line, "queries")) {
 			printf("ok %zu\n", peer->queries(whole_file(argument)));
 		} else if (!strcmp(line, "select")) {
-			const char *why = peer->select(argument);
+			unsigned method = 0;
+			while (peer->methods[method] && strcmp(peer->methods[method], argument))
+				method++;
+			const char *why = peer->methods[method] ? peer->select(method) : "no such method";
 			printf(why ? "absent %s\n" : "ok\n", why);
 		} else if (!strcmp(line, "answers")) {
 			FILE *to = fopen(argument, "wb");

@@ -1,35 +1,46 @@
-//! A route to an IPv4 network as the peers read it from a file.
+//! A route as the peers read it from a file, and routes that come and go.
+//
+// Before it is included, `address` is the type of an address. A peer defines `change`.
 
 #ifndef RAVELIN_ROUTE_H
 #define RAVELIN_ROUTE_H
 
-#include <stdint.h>
-#include <stdlib.h>
+#include "peer.h"
 
-// In a file of changes, a next hop of all ones withdraws the route.
+// A next hop of all ones withdraws the route.
 struct route {
-	uint32_t address, length, hop;
+	address address;
+	uint32_t length, hop;
 };
 
-static inline int by_number(const void *a, const void *b)
+struct routes {
+	const struct route *list;
+	size_t count;
+};
+
+// Adds or withdraws a route; other than zero, a negative error number.
+static inline int change(const struct route *route);
+
+static inline struct routes routes_of(struct bytes bytes)
 {
-	uint32_t x = *(const uint32_t *)a, y = *(const uint32_t *)b;
-	return (x > y) - (x < y);
+	return (struct routes){(const struct route *)bytes.data, bytes.length / sizeof(struct route)};
 }
 
-// How many groups of 256 a DIR-24-8 table needs behind its first level, with room for routes that come later.
-static inline uint32_t tables_of_8(const struct route *routes, size_t count)
+// For how many routes a table has room, so that more can come later.
+static inline size_t room_for(struct routes routes)
 {
-	uint32_t *seen = malloc((count + 1) * sizeof(*seen)), distinct = 0;
-	size_t longer = 0;
-	for (size_t i = 0; i < count; i++)
-		if (routes[i].length > 24)
-			seen[longer++] = routes[i].address >> 8;
-	qsort(seen, longer, sizeof(*seen), by_number);
-	for (size_t i = 0; i < longer; i++)
-		distinct += i == 0 || seen[i] != seen[i - 1];
-	free(seen);
-	return distinct + distinct / 4 + 256;
+	return routes.count + routes.count / 4 + 1024;
+}
+
+static size_t update(struct bytes bytes)
+{
+	struct routes changes = routes_of(bytes);
+	for (size_t i = 0; i < changes.count; i++) {
+		int code = change(&changes.list[i]);
+		if (code)
+			fail("a route", strerror(-code));
+	}
+	return changes.count;
 }
 
 #endif

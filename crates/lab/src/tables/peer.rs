@@ -8,11 +8,13 @@ use std::path::{Path, PathBuf};
 use std::process::{Child, ChildStdin, ChildStdout, Command, Stdio};
 use std::rc::Rc;
 
-/// What all programs include.
-const HEADERS: [(&str, &str); 3] = [
+/// What programs include.
+const HEADERS: [(&str, &str); 5] = [
     ("peer.h", include_str!("../../peers/peer.h")),
     ("dpdk.h", include_str!("../../peers/dpdk.h")),
+    ("lookup.h", include_str!("../../peers/lookup.h")),
     ("route.h", include_str!("../../peers/route.h")),
+    ("dir24_8.h", include_str!("../../peers/dir24_8.h")),
 ];
 
 /// A library in the form that it is measured in.
@@ -183,7 +185,7 @@ impl Workshop {
         let source = self.write(&format!("{}.c", library.program()), library.source().as_bytes())?;
         let compiler = std::env::var("CC").unwrap_or_else(|_| "cc".to_owned());
         let output = Command::new(&compiler)
-            .args(["-O3", "-march=native", "-std=gnu11", "-o"])
+            .args(["-O3", "-march=native", "-std=gnu11", "-D_GNU_SOURCE", "-o"])
             .arg(&program)
             .arg(&source)
             .args(flags.split_whitespace())

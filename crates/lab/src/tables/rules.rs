@@ -99,7 +99,7 @@ fn one(bench: &mut Bench, set: &Set, progress: &mut dyn FnMut(&str)) -> Result<V
         });
         let mut entries = vec![Entry::ours(Way::Bulk, bulk), Entry::ours(Way::Single, single)];
         if let Some(peer) = &peer {
-            let data: Vec<u8> = queries.iter().flat_map(|word| (*word as u32).to_le_bytes()).collect();
+            let data: Vec<u8> = queries.as_chunks().0.iter().flat_map(query).collect();
             let path = bench.workshop.write("queries", &data)?;
             peer.borrow_mut().queries(&path)?;
             for method in Method::all(peer, &bench.workshop) {
@@ -247,4 +247,15 @@ fn record(rule: &Rule) -> Vec<u8> {
     let fields = &rule.fields;
     let pairs = [network(fields[0]), network(fields[1]), ports(fields[2]), ports(fields[3]), protocol];
     pairs.iter().flatten().flat_map(|word| word.to_le_bytes()).collect()
+}
+
+/// A header as rte_acl looks at it: the protocol, three bytes of nothing, and addresses and ports in the order of the wire.
+fn query(header: &[u64; 5]) -> [u8; 16] {
+    let [source, destination, source_port, destination_port, protocol] = *header;
+    let number = u128::from(protocol) << 120
+        | u128::from(source) << 64
+        | u128::from(destination) << 32
+        | u128::from(source_port) << 16
+        | u128::from(destination_port);
+    number.to_be_bytes()
 }
