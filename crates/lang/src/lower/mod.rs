@@ -12,6 +12,7 @@ mod covered;
 mod edit;
 mod env;
 mod expressions;
+mod follows;
 mod headers;
 mod matches;
 mod memory;
@@ -27,7 +28,8 @@ use crate::flow::collect::{Read, Subject};
 use crate::ir::{self, BlockId, Value};
 use crate::source::Sources;
 use env::{Env, Range, Variable};
-use std::collections::{BTreeMap, BTreeSet, HashMap};
+use follows::Follows;
+use std::collections::{BTreeMap, HashMap};
 
 /// When fields are decoded; it changes the generated code, never the meaning.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -64,10 +66,9 @@ pub fn lower(
         env: Env::default(),
         stage_blocks: HashMap::new(),
         entry_ranges: HashMap::new(),
-        entry_unsettled: HashMap::new(),
+        follows: Follows::default(),
         entry_sealed: HashMap::new(),
         sealing: sealed::sealing(program),
-        unsettled: BTreeSet::new(),
         stage: None,
         own: None,
         walks: Vec::new(),
@@ -79,6 +80,7 @@ pub fn lower(
     };
     lowering.reason("no_such_port", "the program sends to a port that does not exist");
     lowering.packet_function();
+    lowering.report_unsettled();
     lowering.handlers();
     let mut program = lowering.program;
     program.manifest = ir::verify::derive_manifest(&program);
@@ -113,14 +115,11 @@ pub(crate) struct Lowering<'p> {
     pub(crate) stage_blocks: HashMap<StageId, BlockId>,
     /// Ranges known at every transfer to a stage lowered so far.
     pub(crate) entry_ranges: HashMap<StageId, BTreeMap<Subject, Range>>,
-    /// Headers that may have been decoded last when a stage lowered so far hands over, and behind which nothing may follow.
-    pub(crate) entry_unsettled: HashMap<StageId, BTreeSet<HeaderId>>,
+    pub(crate) follows: Follows,
     /// Pushes before transfers to a stage lowered so far, whose checksums cover what follows.
     pub(crate) entry_sealed: HashMap<StageId, env::Sealed>,
     /// Stages with such pushes.
     pub(crate) sealing: Vec<StageId>,
-    /// The same at the entry of the stage being lowered.
-    pub(crate) unsettled: BTreeSet<HeaderId>,
     pub(crate) stage: Option<StageId>,
     /// The header whose fields [`hir::ExprKind::Own`] means.
     pub(crate) own: Option<HeaderId>,
@@ -240,16 +239,6 @@ impl Lowering<'_> {
         {
             self.env.ranges = ranges;
         }
-        // On a cycle not every way in has been lowered yet, so every header that may come last counts.
-        self.unsettled = match (self.flow.cyclic[id.0], self.entry_unsettled.remove(&id)) {
-            (false, known) => known.unwrap_or_default(),
-            (true, _) => {
-                let conditional = |header: &&HeaderId| {
-                    self.layout(**header).next.as_ref().is_some_and(|next| next.when.is_some())
-                };
-                self.flow.last[id.0].iter().filter(conditional).copied().collect()
-            }
-        };
         self.env.sealed = self.sealed_at_entry(id);
         self.current = Some(block);
         self.effect(ir::Op::EnterStage(id.0 as u32), stage.name_span);

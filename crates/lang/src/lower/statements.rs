@@ -1,16 +1,13 @@
 //! Statements: control flow, verdicts, transfers and walks.
 
-use super::conditions::followed;
 use super::env::{Range, Variable};
 use super::expressions::Shape;
 use super::{Exit, Lowering, Walk, to};
-use crate::check::hir::{Block, Expr, ExprKind, HeaderId, StageId, Stmt, StmtKind};
-use crate::diagnostic::{Diagnostic, PacketWitness};
-use crate::flow::collect::{Condition, Read, Subject, children, holds, walked_header};
-use crate::flow::{self, witness::packet_where};
+use crate::check::hir::{Block, Expr, HeaderId, StageId, Stmt, StmtKind};
+use crate::diagnostic::Diagnostic;
+use crate::flow::collect::{Read, Subject, walked_header};
 use crate::ir::{BlockId, CompareOp, Op, Target, Terminator};
 use crate::source::Span;
-use std::collections::BTreeSet;
 
 impl Lowering<'_> {
     pub(crate) fn block(&mut self, block: &Block) {
@@ -240,8 +237,7 @@ impl Lowering<'_> {
         if self.source.stages[stage.0].header.is_some() {
             self.check_follows(self.source.stages[stage.0].name.clone(), span);
         } else {
-            let unsettled = self.unsettled_here();
-            self.entry_unsettled.entry(stage).or_default().extend(unsettled);
+            self.pass_on_unsettled(stage);
         }
         let mut known: std::collections::BTreeMap<Subject, Range> = self
             .env
@@ -265,61 +261,6 @@ impl Lowering<'_> {
             }
         }
         self.transfer(stage, &values, span);
-    }
-
-    /// Headers that may have been decoded last and whose `next` has a condition that is not known to hold here.
-    fn unsettled_here(&self) -> Vec<HeaderId> {
-        let own = self.stage.and_then(|stage| self.source.stages[stage.0].header);
-        let last: Vec<HeaderId> = match own {
-            Some(header) => vec![header],
-            None => self.unsettled.iter().copied().collect(),
-        };
-        let open = |header: &HeaderId| match self
-            .layout(*header)
-            .next
-            .as_ref()
-            .and_then(|next| next.when.as_ref())
-        {
-            Some(when) => !self.certainly(when, *header),
-            None => false,
-        };
-        last.into_iter().filter(open).collect()
-    }
-
-    /// Behind a header whose `next` has a condition, something may be decoded only where the condition is known to hold.
-    fn check_follows(&mut self, what: String, span: Span) {
-        for header in self.unsettled_here() {
-            let layout = self.layout(header);
-            let Some(next) = &layout.next else { continue };
-            let Some(when) = &next.when else { continue };
-            let condition = self.sources.text(when.span).to_string();
-            let name = self.source.headers[header.0].name.clone();
-            let diagnostic = Diagnostic::error(
-                "E0413",
-                format!("`{what}` may be reached although nothing follows the {} header", layout.name),
-                span,
-                format!("{condition} of `{name}` is not certain here"),
-            )
-            .place(next.span, "what follows depends on this")
-            .help(if followed(when) {
-                format!("go on only where it holds: `if {} {{ … }}`", qualified(&condition, when, &name))
-            } else {
-                "only comparisons of whole fields with numbers can be shown to hold: let the layout say it so"
-                    .to_string()
-            });
-            let witness = self.unsettled_packet(header, when, span);
-            self.report(Diagnostic { witness, ..diagnostic });
-        }
-    }
-
-    /// A packet that comes to a transfer of this stage although the condition of a header's `next` does not hold.
-    fn unsettled_packet(&self, header: HeaderId, when: &Expr, span: Span) -> Option<PacketWitness> {
-        let (stage, start) = (self.stage?, self.source.start?);
-        let Condition::Within(Subject::Own(field), ranges) = holds(when, false) else { return None };
-        let mut steps =
-            if stage == start { Vec::new() } else { flow::path(&self.flow.facts, start, stage, |_| true)? };
-        steps.extend(self.flow.facts[stage.0].transfers.iter().find(|step| step.span == span).cloned());
-        packet_where(self.source, self.flow, start, &steps, &[((header, field), ranges)])
     }
 
     fn recirculate(&mut self, budget: u32, span: Span) {
@@ -418,27 +359,6 @@ impl Lowering<'_> {
             }
         }
     }
-}
-
-/// The condition with the header's name before its fields, for advice.
-fn qualified(condition: &str, when: &Expr, header: &str) -> String {
-    fn fields(expr: &Expr, found: &mut BTreeSet<u32>) {
-        if let ExprKind::Own(_) = expr.kind {
-            found.insert(expr.span.start);
-        }
-        children(expr, &mut |child| fields(child, found));
-    }
-    let mut places = BTreeSet::new();
-    fields(when, &mut places);
-    let mut text = condition.to_string();
-    // From the last to the first, so that places before stay where they are.
-    for place in places.into_iter().rev() {
-        let at = place.saturating_sub(when.span.start) as usize;
-        if text.is_char_boundary(at) {
-            text.insert_str(at, &format!("{header}."));
-        }
-    }
-    text
 }
 
 /// Mutable locals that a block assigns.
