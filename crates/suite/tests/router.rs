@@ -293,44 +293,28 @@ fn transport(frame: &[u8], at: usize, end: usize, proto: u8, question: &mut Ques
 
 /// Walks the extension headers of IPv6; false if something is malformed.
 fn chain(frame: &[u8], end: usize, question: &mut Question) -> bool {
-    let (mut at, mut behind_fragment) = (54, false);
+    let mut at = 54;
     let mut left = end.saturating_sub(at);
     loop {
         let rest = frame.get(at..).unwrap_or_default();
-        match question.proto {
-            0 | 43 | 60 if !behind_fragment || question.proto == 60 => {
-                if rest.len() < 8 || rest.len() < 8 + usize::from(rest[1]) * 8 {
-                    return false;
-                }
-                let size = 8 + usize::from(rest[1]) * 8;
-                (question.proto, at, left) = (rest[0], at + size, left.saturating_sub(size));
-                if behind_fragment {
-                    break;
-                }
-            }
-            44 if !behind_fragment => {
-                if rest.len() < 8 {
-                    return false;
-                }
-                question.proto = rest[0];
-                if u16::from_be_bytes([rest[2], rest[3]]) >> 3 != 0 {
-                    question.answered = question.proto != 58;
-                    return true;
-                }
-                (at, left, behind_fragment) = (at + 8, left.saturating_sub(8), true);
-                if question.proto != 60 {
-                    break;
-                }
-            }
+        let size = match question.proto {
+            0 | 43 | 60 => 8 + usize::from(rest.get(1).copied().unwrap_or(0)) * 8,
+            44 => 8,
             _ => break,
+        };
+        if rest.len() < size {
+            return false;
         }
+        let later = question.proto == 44 && u16::from_be_bytes([rest[2], rest[3]]) >> 3 != 0;
+        question.proto = rest[0];
+        if later {
+            question.answered = question.proto != 58;
+            return true;
+        }
+        (at, left) = (at + size, left.saturating_sub(size));
     }
     match question.proto {
         6 | 17 | 58 => transport(frame, at, at + left, question.proto, question),
-        0 | 43 | 44 | 60 => {
-            question.answered = false;
-            true
-        }
         _ => true,
     }
 }
