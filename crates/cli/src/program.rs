@@ -5,9 +5,10 @@ use crate::failure::Failure;
 use crate::render;
 use exec::{BackEnd, Processor};
 use lang::diagnostic::Severity;
-use lang::ir::Program;
+use lang::ir::{Match, Program, TableKind};
 use lang::pipeline::{Compiled, Decode, Options};
 use lang::source::Sources;
+use std::collections::HashSet;
 use std::fs;
 use std::io::{ErrorKind, Read};
 use std::path::{Path, PathBuf};
@@ -78,6 +79,18 @@ fn fill(program: Option<&mut Program>, path: &Path) -> Result<(), Failure> {
             let table = &table.name;
             return Err(Failure::Finding(format!(
                 "{name}: table `{table}` would hold {all} entries and has room for {room}: raise its capacity"
+            )));
+        }
+        let own: HashSet<&[Match]> = match table.kind {
+            // Equal rules are no contradiction, and a text may be searched for under several numbers.
+            TableKind::Rules { .. } | TableKind::Patterns(_) => HashSet::new(),
+            _ => table.entries.iter().map(|entry| entry.key.as_slice()).collect(),
+        };
+        if let Some(twice) = entries.iter().position(|entry| own.contains(entry.key.as_slice())) {
+            return Err(Failure::Finding(format!(
+                "{name}: entry {} has a key for which the program has an entry of table `{}` as well: remove one of the two; nothing is loaded",
+                twice + 1,
+                table.name
             )));
         }
         table.entries.extend(entries);

@@ -4,7 +4,7 @@
 //! values by their type. A table that has no place for something that a line means refuses the line.
 
 use crate::address::Family;
-use crate::text::{parse_number, place, utf8};
+use crate::text::{parse_number, place, refuse_cut, utf8};
 use crate::{ImportError, RuleSet, classbench, iptables, literals, mrt, nft, routes, snort};
 use lang::ir::{BytePattern, Column, Entry, Kind, Match, Table, TableKind};
 use lang::lexer::LONGEST_TEXT;
@@ -59,12 +59,14 @@ fn own(bytes: &[u8], table: &Table) -> Result<Vec<Entry>, ImportError> {
         let advice = "take a format without that limit, such as `as routes`, or insert the rest while the program runs";
         return Err(ImportError::new(1, 1, what, advice));
     }
+    refuse_cut(bytes)?;
     let text = utf8(bytes)?;
     lang::entries::read(text, table).map_err(|faults| {
         let Some(fault) = faults.first() else { return unsuited(1, "the entries are faulty") };
         let (line, column) = place(bytes, fault.primary.span.start as usize);
         let advice = fault.help.clone().unwrap_or_else(|| fault.primary.text.clone());
-        ImportError::new(line, column, fault.headline.clone(), advice)
+        // What the language says in whole sentences becomes a part of one here.
+        ImportError::new(line, column, fault.headline.trim_end_matches('.'), advice.trim_end_matches('.'))
     })
 }
 
@@ -326,7 +328,9 @@ mod tests {
         assert_eq!(read(b"10.0.0.0/8 => 7\n", "", &routes).expect("reads").len(), 1);
         let fault = read(b"10.0.0.0/8 => 7\n10.1.0.0/16 => x\n", "", &routes).expect_err("no port");
         assert_eq!((fault.line, fault.column), (2, 16), "{fault}");
-        let fault = read(b"10.0.0.0/8 => 7\n\xff", "", &routes).expect_err("no text");
+        let fault = read(b"10.0.0.0/8 => 7\n10.1.0.0/16 => 1", "", &routes).expect_err("cut, perhaps");
+        assert_eq!((fault.line, fault.column), (2, 17), "{fault}");
+        let fault = read(b"10.0.0.0/8 => 7\n\xff\n", "", &routes).expect_err("no text");
         assert_eq!((fault.line, fault.column), (2, 1), "{fault}");
         let fault = read(&vec![b'\n'; LONGEST_TEXT + 1], "", &routes).expect_err("too long");
         assert!(fault.what.contains("16777216 bytes, and these take 16777217"), "{fault}");

@@ -18,7 +18,7 @@ use crate::ImportError;
 use crate::address::Family;
 use crate::chains::{Chain, Step, Unrolling, unroll};
 use crate::ruleset::RuleSet;
-use crate::text::{Line, lines, shown};
+use crate::text::{Line, lines, one_of, shown};
 use rule::Context;
 use std::collections::HashMap;
 
@@ -69,15 +69,15 @@ pub fn read(text: &[u8], options: &Options) -> Result<RuleSet, ImportError> {
             1,
             1,
             format!("there is no table `{}`", shown(&options.table)),
-            "name one that the dump holds",
+            one_of(tables.iter().map(|table| table.name)),
         ));
     };
     let Some(start) = table.number(&options.chain) else {
         return Err(ImportError::new(
             table.line,
             1,
-            format!("the table `{}` has no chain `{}`", table.name, shown(&options.chain)),
-            "name one that the dump holds",
+            format!("the table `{}` has no chain `{}`", shown(table.name), shown(&options.chain)),
+            one_of(table.chains.iter().map(|(chain, _)| *chain)),
         ));
     };
     let mut context = Context::new(options);

@@ -153,6 +153,19 @@ pub(crate) fn shown(text: &str) -> String {
     shown
 }
 
+/// The advice to name one of the first few of these.
+pub(crate) fn one_of<'a>(names: impl Iterator<Item = &'a str>) -> String {
+    const MOST: usize = 20;
+    let mut names: Vec<String> = names.take(MOST + 1).map(shown).collect();
+    if names.is_empty() {
+        return "the file holds none".to_owned();
+    }
+    if names.len() > MOST {
+        names[MOST] = "…".to_owned();
+    }
+    format!("name one that the file holds: {}", names.join(", "))
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

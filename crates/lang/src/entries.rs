@@ -8,6 +8,7 @@ use crate::diagnostic::{Diagnostic, Severity};
 use crate::ir::{BytePattern, Column, Entry, Kind, Match, Table, TableKind, prefix_mask};
 use crate::parser::parse_entries;
 use crate::source::{FileId, Span};
+use std::collections::HashSet;
 
 /// Reads entries of a table.
 ///
@@ -16,8 +17,15 @@ use crate::source::{FileId, Span};
 pub fn read(text: &str, table: &Table) -> Result<Vec<Entry>, Vec<Diagnostic>> {
     let (parsed, mut faults) = parse_entries(FileId::default(), text);
     let mut entries = Vec::with_capacity(parsed.len());
-    for entry in &parsed {
-        match one(entry, table) {
+    let mut seen = HashSet::new();
+    // Equal rules are no contradiction: the first of them, or the one that goes before by priority, is found.
+    let rules = matches!(table.kind, TableKind::Rules { .. });
+    for parsed in &parsed {
+        match one(parsed, table) {
+            Ok(entry) if !rules && !seen.insert(entry.key.clone()) => {
+                let headline = format!("`{}` has two entries for one key", table.name);
+                faults.push(*wrong(parsed.span, headline, "this key stands above already"));
+            }
             Ok(entry) => entries.push(entry),
             Err(fault) => faults.push(*fault),
         }
@@ -286,6 +294,10 @@ mod tests {
         let starts: Vec<u32> = faults.iter().map(|fault| fault.primary.span.start).collect();
         assert_eq!(starts, [28, 38, 44, 56]);
         assert!(read("10.0.0.0/8 =>", &there).is_err());
+        let faults = read("10.0.0.0/8 => 1\n11.0.0.0/8 => 1\n10.0.0.0/8 => 2\n", &there).expect_err("twice");
+        assert_eq!((faults.len(), faults[0].primary.span.start), (1, 32));
+        let rules = table("table acl: rules(ip4) -> port { capacity 9 }");
+        assert_eq!(read("10.0.0.0/8 => 1\n10.0.0.0/8 => 2\n", &rules).expect("reads").len(), 2);
     }
 
     #[test]

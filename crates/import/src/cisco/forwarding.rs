@@ -14,7 +14,7 @@
 use crate::ImportError;
 use crate::address::{self, Family};
 use crate::routes::{Routes, refuse_duplicates};
-use crate::text::{Line, Word, lines, shown};
+use crate::text::{Line, Word, lines, refuse_cut, shown};
 use std::collections::HashMap;
 use tables::lpm::Prefix;
 
@@ -23,7 +23,8 @@ const SHAPE: &str = "a line is written `PREFIX NEXT-HOP [INTERFACE]`";
 /// Reads a forwarding table.
 ///
 /// # Errors
-/// A first line that is not the heading; the first line that is no route, and a prefix that is there twice.
+/// A first line that is not the heading; the first line that is no route, and a prefix that is there twice; a last line without an
+/// end, as the file may be cut there.
 pub fn forwarding_table(text: &[u8]) -> Result<Routes, ImportError> {
     let mut lines = lines(text)?;
     let heading = lines.next().unwrap_or(Line { number: 1, text: "" });
@@ -31,6 +32,7 @@ pub fn forwarding_table(text: &[u8]) -> Result<Routes, ImportError> {
         let advice = "a forwarding table starts with `Prefix  Next Hop  Interface`";
         return Err(ImportError::new(heading.number, 1, "the heading is missing", advice));
     }
+    refuse_cut(text)?;
     let mut routes = Routes { family: Family::V4, ..Routes::default() };
     let mut ways: Vec<String> = Vec::new();
     for line in lines {

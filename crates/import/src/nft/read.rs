@@ -7,7 +7,7 @@ use crate::address::Family;
 use crate::chains::{Chain, Step, Target, Unrolling, unroll};
 use crate::region::Region;
 use crate::ruleset::RuleSet;
-use crate::text::{place, shown, utf8};
+use crate::text::{one_of, place, shown, utf8};
 use serde::Deserialize;
 use serde_json::Value;
 use serde_json::value::RawValue;
@@ -207,7 +207,7 @@ impl<'a> Objects<'a> {
             let (table, chain) = (shown(&options.table), shown(&options.chain));
             let what =
                 format!("there is no chain `{chain}` in a table `{table}` of {}", options.family.name());
-            ImportError::new(1, 1, what, "name one that the ruleset holds")
+            ImportError::new(1, 1, what, one_of(self.chains.iter().map(|(chain, _)| chain.name.as_str())))
         })
     }
 }
