@@ -228,11 +228,23 @@ fn controlled(bench: &mut Bench, program: &Program, control: &Control) -> Result
     let processor = bench.processor_mut();
     match control {
         Control::Add(words) => {
+            if let Some(named) = control::group(program, &words.table) {
+                let (at, member) = control::member(named.1, words)?;
+                return processor
+                    .join(named.0, at, &member)
+                    .map(|()| None)
+                    .map_err(|cause| cause.to_string());
+            }
             let (index, table) = control::table(program, &words.table)?;
             let entry = control::entry(table, words, true)?;
             processor.insert(index, &entry).map_err(|cause| cause.to_string())?;
         }
         Control::Remove(words) => {
+            if let Some(named) = control::group(program, &words.table) {
+                let (at, member) = control::member(named.1, words)?;
+                let left = processor.leave(named.0, at, &member);
+                return left.then_some(None).ok_or_else(|| format!("`{}` has no such member", words.table));
+            }
             let (index, table) = control::table(program, &words.table)?;
             let entry = control::entry(table, words, false)?;
             if !processor.remove(index, &entry.key, entry.priority) {

@@ -42,7 +42,7 @@ impl<O: Observer> Interpreter<O> {
         crate::load::verify(program)?;
         let slots = vec![0; program.slots as usize];
         Ok(Interpreter {
-            state: State::new(program, seed)?,
+            state: State::new(program, ports, seed)?,
             machine: Machine { program: program.clone(), ports, observer, slots, values: Vec::new() },
         })
     }
@@ -99,6 +99,15 @@ impl<O: Observer + Send> Processor for Interpreter<O> {
 
     fn insert(&mut self, table: u32, entry: &Entry) -> Result<(), EntryError> {
         self.state.insert_entry(table, entry, None)
+    }
+
+    fn join(&mut self, group: u32, index: u32, member: &[u128]) -> Result<(), EntryError> {
+        self.state.memory.take_in(group, index, member)
+    }
+
+    fn leave(&mut self, group: u32, index: u32, member: &[u128]) -> bool {
+        self.state.memory.has_shape(group, member)
+            && self.state.memory.leave(group, index, member.iter().copied())
     }
 
     fn learned(&self, table: u32) -> Vec<Entry> {
@@ -337,6 +346,7 @@ impl<O: Observer> Run<'_, '_, O> {
             | Op::Take { .. }
             | Op::Give { .. }
             | Op::Choose { .. }
+            | Op::Member { .. }
             | Op::Join { .. }
             | Op::Leave { .. } => self.memory_op(&instruction.op),
         }

@@ -113,6 +113,19 @@ pub trait Processor: Send {
         Err(EntryError::Fixed)
     }
 
+    /// Takes a member, one value a column, into a group (`index` is 0 where it is the only one), as a packet would; one that is there stays.
+    ///
+    /// # Errors
+    /// There is no such group, it is full, or the member does not suit it: a multicast group takes only ports that exist.
+    fn join(&mut self, _group: u32, _index: u32, _member: &[u128]) -> Result<(), EntryError> {
+        Err(EntryError::Fixed)
+    }
+
+    /// Takes a member out of a group; whether it was there.
+    fn leave(&mut self, _group: u32, _index: u32, _member: &[u128]) -> bool {
+        false
+    }
+
     /// Sets the entry that is found where no key fits, or with `None` removes it.
     ///
     /// # Errors

@@ -122,7 +122,7 @@ pub trait RunHandler<F: Family> {
 
 impl<F: Family> State<F> {
     /// The state a program starts with. `seed` chooses the tables' hash functions.
-    pub fn new(program: &Program, seed: u64) -> Result<State<F>, LoadError> {
+    pub fn new(program: &Program, ports: u16, seed: u64) -> Result<State<F>, LoadError> {
         let tables = TableSet::<F>::new(program, seed)?;
         let mut defaults = Vec::with_capacity(program.tables.len());
         for (table, shape) in program.tables.iter().zip(&tables.shapes) {
@@ -160,7 +160,7 @@ impl<F: Family> State<F> {
             .collect();
         Ok(State {
             tables,
-            memory: Memory::new(program)?,
+            memory: Memory::new(program, ports)?,
             defaults,
             may_default: may_default(program),
             cells: vec![Cell::default(); cells],

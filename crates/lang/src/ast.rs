@@ -474,6 +474,8 @@ pub enum StmtKind {
     Flood,
     /// `multicast {1, 2}`
     Multicast(Vec<Expr>),
+    /// `multicast listeners` or `multicast listeners[i]`: to all members of a group
+    MulticastGroup(Name, Option<Expr>),
     /// `drop reason`
     Drop(Name),
     /// `punt reason`

@@ -183,7 +183,7 @@ impl Maker {
 
     fn op(&mut self) -> Op {
         let (table, base) = (self.word(), self.value());
-        match self.below(39) {
+        match self.below(40) {
             0 => Op::Const(self.number()),
             1 => Op::Binary(BinaryOp::NAMES[self.below(13) as usize].0, base, self.value()),
             2 => Op::Compare(CompareOp::NAMES[self.below(4) as usize].0, base, self.value()),
@@ -234,14 +234,15 @@ impl Maker {
             33 => Op::Choose { group: table, index: self.maybe(Self::value), hash: base },
             34 => Op::Join { group: table, index: self.maybe(Self::value), member: self.values() },
             35 => Op::Leave { group: table, index: self.maybe(Self::value), member: self.values() },
-            36 => {
+            36 => Op::Member { group: table, index: self.maybe(Self::value), place: self.word() },
+            37 => {
                 if self.coin() {
                     Op::Keep(base)
                 } else {
                     Op::EnterStage(table)
                 }
             }
-            37 => Op::Checksum { base, bytes: self.word(), more: self.maybe(Self::value) },
+            38 => Op::Checksum { base, bytes: self.word(), more: self.maybe(Self::value) },
             _ => Op::Header { layout: table, base, name: self.name() },
         }
     }
@@ -321,6 +322,7 @@ impl Maker {
                 size: make.word(),
                 buckets: make.word(),
                 capacity: make.word(),
+                multicast: make.coin(),
                 columns: make.many(Self::column),
                 members: make.many(|make| (make.word(), make.many(Self::number), make.word())),
             }),

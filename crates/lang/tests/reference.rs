@@ -24,6 +24,7 @@ reason refused \"for the examples\"
 table hosts: exact(ip4) -> port { capacity 64k age 300s evict lru }
 table members: exact(ip4) { capacity 1k idle 60s evict refuse }
 table blocked: rules(ip4) -> u8 { capacity 1k age 60s choose priority }
+group listeners[256]: port { buckets 8 capacity 8 }
 counter packets
 counter by_class[8]
 event seen(who: ip4, at: port) { count packets }

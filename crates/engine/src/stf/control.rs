@@ -3,6 +3,8 @@
 //! ```text
 //! add TABLE [PRIORITY] [FIELD:]VALUE… [ACTION(ARG, …)]    an entry; without an action where the table is a set
 //! remove TABLE [PRIORITY] [FIELD:]VALUE…                  takes it out
+//! add GROUP [INDEX] VALUE…                                a member; the index where there are several groups
+//! remove GROUP [INDEX] VALUE…                             takes it out
 //! remove all                                              takes out all entries of all tables
 //! setdefault TABLE ACTION(ARG, …)                         what is found where no key fits
 //! check_counter NAME[(INDEX)] [packets|bytes] OP NUMBER   a counter, or the entry of that place in a table that counts
@@ -18,7 +20,7 @@
 //!
 //! Fields and arguments are found by name where they are given one, else by their order.
 
-use lang::ir::{Column, Entry, Kind, Match, Program, Table, TableKind, prefix_mask};
+use lang::ir::{Column, Entry, Group, Kind, Match, Program, Table, TableKind, prefix_mask};
 use std::net::{Ipv4Addr, Ipv6Addr};
 
 /// What a control plane does, as it is written.
@@ -138,6 +140,31 @@ pub(super) fn table<'p>(program: &'p Program, name: &str) -> Result<(u32, &'p Ta
         let names: Vec<&str> = program.tables.iter().map(|table| table.name.as_str()).collect();
         format!("the program has no table `{name}`; it has {}", names.join(", "))
     })
+}
+
+/// The index of a group's declaration and the declared group; none of this name is a table's.
+pub(super) fn group<'p>(program: &'p Program, name: &str) -> Option<(u32, &'p Group)> {
+    (0..).zip(&program.groups).find(|(_, group)| group.name == name)
+}
+
+/// The number of a group and the member that these words are.
+///
+/// # Errors
+/// What does not suit the group.
+pub(super) fn member(group: &Group, words: &Words) -> Result<(u32, Vec<u128>), String> {
+    let indexed = usize::from(group.size > 1);
+    if words.rest.len() != indexed + group.columns.len() {
+        let index = if indexed == 1 { "the number of its group and " } else { "" };
+        return Err(format!("a member of `{}` has {index}{} values", group.name, group.columns.len()));
+    }
+    let (index, values) = words.rest.split_at(indexed);
+    let index = match index.first() {
+        Some(index) => index.parse().map_err(|_| format!("`{index}` is no number of a group"))?,
+        None => 0,
+    };
+    let values: Result<Vec<u128>, String> =
+        values.iter().zip(&group.columns).map(|(text, column)| number(text, column)).collect();
+    Ok((index, values?))
 }
 
 /// The entry that these words are, with a value or, for a removal, without.

@@ -142,6 +142,11 @@ impl<O: Observer> Run<'_, '_, O> {
                     self.state.memory.choose(*group, index, hash).map(|words| packing.unpack(words));
                 self.optional(columns, packing.places.len())
             }
+            Op::Member { group, index, place } => {
+                let packing = self.state.memory.packing(*group);
+                let member = self.state.memory.member(*group, self.cell(*index), *place);
+                self.optional(member.map(|words| packing.unpack(words)), packing.places.len())
+            }
             Op::Join { group, index, member } => {
                 let (index, member) = (self.cell(*index), self.all(member));
                 vec![u128::from(self.state.memory.join(*group, index, member))]

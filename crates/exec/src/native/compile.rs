@@ -83,7 +83,7 @@ fn entry(module: &JITModule) -> Signature {
 
 fn declare_host(module: &mut JITModule) -> Result<HashMap<&'static str, FuncId>, LoadError> {
     // Name, parameters and results, all of 64 bits.
-    let shapes: [(&'static str, usize, usize); 35] = [
+    let shapes: [(&'static str, usize, usize); 36] = [
         ("find2", 4, 1),
         ("find", 3, 1),
         ("learn", 4, 1),
@@ -117,6 +117,7 @@ fn declare_host(module: &mut JITModule) -> Result<HashMap<&'static str, FuncId>,
         ("take", 3, 1),
         ("give", 3, 0),
         ("choose", 4, 1),
+        ("member", 4, 1),
         ("join", 4, 1),
         ("leave", 4, 0),
     ];

@@ -152,6 +152,13 @@ impl Body<'_, '_> {
                 let member = self.host.call(&mut self.bx, "choose", &[context, group, cell, hash])[0];
                 self.optional(member, &packing, results);
             }
+            Op::Member { group, index, place } => {
+                let cell = self.cell(*index);
+                let packing = Packing::new(&self.shared.program.groups[*group as usize].columns);
+                let (group, place) = (self.iconst(u64::from(*group)), self.iconst(u64::from(*place)));
+                let member = self.host.call(&mut self.bx, "member", &[context, group, cell, place])[0];
+                self.optional(member, &packing, results);
+            }
             Op::Join { group, index, member } => {
                 let (cell, member) = (self.cell(*index), self.stored_list(member));
                 let group = self.iconst(u64::from(*group));

@@ -58,7 +58,7 @@ impl Native {
     /// Compiles a program; see [`crate::load()`] for the arguments.
     pub fn new(program: &Program, ports: u16, seed: u64) -> Result<Native, LoadError> {
         crate::load::verify(program)?;
-        let state = State::new(program, seed)?;
+        let state = State::new(program, ports, seed)?;
         let placements = tables::placements(program);
         let code = compiled(program, ports, &state, &placements, None)?;
         let templates = program.templates.clone();
@@ -89,7 +89,7 @@ impl Native {
 pub fn listing(program: &Program) -> Result<String, LoadError> {
     crate::load::verify(program)?;
     let mut text = String::new();
-    let (state, placements) = (State::<Fast>::new(program, 0)?, tables::placements(program));
+    let (state, placements) = (State::<Fast>::new(program, u16::MAX, 0)?, tables::placements(program));
     compiled(program, u16::MAX, &state, &placements, Some(&mut text))?;
     Ok(text)
 }
@@ -132,6 +132,15 @@ impl Processor for Native {
 
     fn insert(&mut self, table: u32, entry: &Entry) -> Result<(), EntryError> {
         self.state.insert_entry(table, entry, None)
+    }
+
+    fn join(&mut self, group: u32, index: u32, member: &[u128]) -> Result<(), EntryError> {
+        self.state.memory.take_in(group, index, member)
+    }
+
+    fn leave(&mut self, group: u32, index: u32, member: &[u128]) -> bool {
+        self.state.memory.has_shape(group, member)
+            && self.state.memory.leave(group, index, member.iter().copied())
     }
 
     fn learned(&self, table: u32) -> Vec<Entry> {

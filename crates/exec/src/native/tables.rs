@@ -68,7 +68,7 @@ impl Placement {
 }
 
 /// Name and address of each.
-pub(super) fn symbols() -> [(&'static str, *const u8); 18] {
+pub(super) fn symbols() -> [(&'static str, *const u8); 19] {
     [
         ("learn_releasing", learn_releasing as *const u8),
         ("remove_releasing", remove_releasing as *const u8),
@@ -86,6 +86,7 @@ pub(super) fn symbols() -> [(&'static str, *const u8); 18] {
         ("take", take as *const u8),
         ("give", give as *const u8),
         ("choose", choose as *const u8),
+        ("member", member as *const u8),
         ("join", join as *const u8),
         ("leave", leave as *const u8),
     ]
@@ -297,8 +298,13 @@ unsafe extern "C" fn choose(context: *mut Context<'_>, group: u64, index: u64, h
     found(unsafe { &mut *context }.state().memory.choose(group as u32, index as u32, hash as u32))
 }
 
+unsafe extern "C" fn member(context: *mut Context<'_>, group: u64, index: u64, place: u64) -> *const u64 {
+    // SAFETY: as for `raise`.
+    found(unsafe { &mut *context }.state().memory.member(group as u32, index as u32, place as u32))
+}
+
 /// The member that compiled code passes.
-unsafe fn member<'a>(context: *mut Context<'_>, group: u64, member: *const [u64; 2]) -> &'a [[u64; 2]] {
+unsafe fn passed<'a>(context: *mut Context<'_>, group: u64, member: *const [u64; 2]) -> &'a [[u64; 2]] {
     // SAFETY: as for `raise`; compiled code passes one value a column and waits.
     unsafe {
         let memory = &(*(*context).state).memory;
@@ -308,13 +314,13 @@ unsafe fn member<'a>(context: *mut Context<'_>, group: u64, member: *const [u64;
 }
 
 unsafe extern "C" fn join(context: *mut Context<'_>, group: u64, index: u64, values: *const [u64; 2]) -> u64 {
-    // SAFETY: as for `member`.
-    let (values, context) = unsafe { (member(context, group, values), &mut *context) };
+    // SAFETY: as for `passed`.
+    let (values, context) = unsafe { (passed(context, group, values), &mut *context) };
     context.state().memory.join(group as u32, index as u32, values.iter().map(whole)).into()
 }
 
 unsafe extern "C" fn leave(context: *mut Context<'_>, group: u64, index: u64, values: *const [u64; 2]) {
-    // SAFETY: as for `member`.
-    let (values, context) = unsafe { (member(context, group, values), &mut *context) };
+    // SAFETY: as for `passed`.
+    let (values, context) = unsafe { (passed(context, group, values), &mut *context) };
     context.state().memory.leave(group as u32, index as u32, values.iter().map(whole));
 }

@@ -2,6 +2,7 @@
 
 use crate::load::LoadError;
 use crate::pack::{MAX_WORDS, Packing};
+use crate::processor::EntryError;
 use lang::ir::{self, Program};
 use tables::group::Group;
 use tables::meter::{Colour, Meter, MeterSpec, Rates, Unit};
@@ -24,11 +25,17 @@ struct Groups {
     /// The words of every member of every group; a member's number in its group is its place here.
     words: Vec<u64>,
     free: Vec<u32>,
+    /// Where packets go to all members: those of every group, ascending.
+    multicast: Option<Vec<Vec<u64>>>,
+    /// How many ports there are.
+    ports: u16,
+    /// Of every column of a member.
+    widths: Vec<u8>,
 }
 
 impl Memory {
-    /// As the program begins.
-    pub fn new(program: &Program) -> Result<Memory, LoadError> {
+    /// As the program begins, on a gateway with so many ports.
+    pub fn new(program: &Program, ports: u16) -> Result<Memory, LoadError> {
         let refused = |name: &str, cause: &dyn std::fmt::Display| LoadError::Memory {
             name: name.to_string(),
             cause: cause.to_string(),
@@ -57,6 +64,9 @@ impl Memory {
                 capacity: group.capacity as usize,
                 words: Vec::new(),
                 free: Vec::new(),
+                multicast: group.multicast.then(|| vec![Vec::new(); group.size as usize]),
+                ports,
+                widths: group.columns.iter().map(|column| column.width).collect(),
             };
             if groups.packing.words > MAX_WORDS {
                 let cause =
@@ -68,6 +78,12 @@ impl Memory {
                 groups.groups.push(Group::new(group.buckets).map_err(|cause| refused(&group.name, &cause))?);
             }
             for (index, member, weight) in &group.members {
+                if let [port] = member[..]
+                    && !groups.may_join(port as u64)
+                {
+                    let cause = format!("its member {port} is no port: there are {ports}, numbered from 1");
+                    return Err(refused(&group.name, &cause));
+                }
                 if !groups.join(*index, member.iter().copied(), *weight) {
                     return Err(refused(&group.name, &"its members have no room"));
                 }
@@ -157,14 +173,54 @@ impl Memory {
         &self.groups[group as usize].packing
     }
 
+    /// The word of a multicast group's member by place in ascending order.
+    #[inline]
+    pub fn member(&self, group: u32, index: u32, place: u32) -> Option<&[u64]> {
+        let members = self.groups[group as usize].multicast.as_ref()?.get(index as usize)?;
+        members.get(place as usize..)?.get(..1)
+    }
+
     /// A member joins with weight 1; whether there was room or it was there already.
     pub fn join(&mut self, group: u32, index: u32, member: impl IntoIterator<Item = u128>) -> bool {
         self.groups[group as usize].join(index, member, 1)
     }
 
-    /// A member leaves.
-    pub fn leave(&mut self, group: u32, index: u32, member: impl IntoIterator<Item = u128>) {
-        self.groups[group as usize].leave(index, member);
+    /// A member from outside joins.
+    ///
+    /// # Errors
+    /// As for [`Processor::join`](crate::Processor::join).
+    pub fn take_in(&mut self, group: u32, index: u32, member: &[u128]) -> Result<(), EntryError> {
+        if !self.has_shape(group, member) {
+            return Err(EntryError::Key);
+        }
+        let groups = &self.groups[group as usize];
+        let (capacity, ports) = (groups.capacity, groups.ports);
+        if let [port] = member
+            && !groups.may_join(*port as u64)
+        {
+            return Err(EntryError::Refused(format!(
+                "{port} is no port: there are {ports}, numbered from 1"
+            )));
+        }
+        if index as usize >= groups.groups.len() {
+            let count = groups.groups.len();
+            return Err(EntryError::Refused(format!(
+                "there is no group {index}: there are {count}, numbered from 0"
+            )));
+        }
+        self.join(group, index, member.iter().copied()).then_some(()).ok_or(EntryError::Full { capacity })
+    }
+
+    /// Whether a member from outside has the columns of a group.
+    pub fn has_shape(&self, group: u32, member: &[u128]) -> bool {
+        let Some(groups) = self.groups.get(group as usize) else { return false };
+        let fits = |(number, width): (&u128, &u8)| *width == 128 || number >> width == 0;
+        groups.widths.len() == member.len() && member.iter().zip(&groups.widths).all(fits)
+    }
+
+    /// A member leaves; whether it was there.
+    pub fn leave(&mut self, group: u32, index: u32, member: impl IntoIterator<Item = u128>) -> bool {
+        self.groups[group as usize].leave(index, member)
     }
 }
 
@@ -191,6 +247,9 @@ impl Groups {
         if self.number(index, words).is_some() {
             return true;
         }
+        if !self.may_join(words[0]) {
+            return false;
+        }
         let Some(group) = self.groups.get_mut(index as usize) else { return false };
         if group.members().count() >= self.capacity {
             return false;
@@ -205,16 +264,28 @@ impl Groups {
         let joined = group.add(number, weight).is_ok();
         if !joined {
             self.free.push(number);
+        } else if let Some(ports) = &mut self.multicast {
+            let ports = &mut ports[index as usize];
+            let place = ports.partition_point(|port| *port < words[0]);
+            ports.insert(place, words[0]);
         }
         joined
     }
 
-    fn leave(&mut self, index: u32, member: impl IntoIterator<Item = u128>) {
+    /// A multicast group has no members but ports that exist.
+    fn may_join(&self, port: u64) -> bool {
+        self.multicast.is_none() || (1..=u64::from(self.ports)).contains(&port)
+    }
+
+    fn leave(&mut self, index: u32, member: impl IntoIterator<Item = u128>) -> bool {
         let words = self.packed(member);
-        if let Some(number) = self.number(index, &words[..self.packing.words]) {
-            self.groups[index as usize].remove(number);
-            self.free.push(number);
+        let Some(number) = self.number(index, &words[..self.packing.words]) else { return false };
+        self.groups[index as usize].remove(number);
+        self.free.push(number);
+        if let Some(ports) = &mut self.multicast {
+            ports[index as usize].retain(|port| *port != words[0]);
         }
+        true
     }
 }
 

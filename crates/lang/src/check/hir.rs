@@ -392,6 +392,8 @@ pub enum StmtKind {
     Flood,
     /// `multicast`: sorted ports.
     Multicast(Vec<u16>),
+    /// `multicast` to the members of a group.
+    MulticastGroup(u32, Option<Expr>),
     /// `drop`
     Drop(String),
     /// `punt`

@@ -236,7 +236,15 @@ impl<'a> Checker<'a> {
         let columns = types.iter().map(|ty| self.column(ty)).collect();
         self.group_names.insert(item.name.text.clone(), self.program.groups.len() as u32);
         let (buckets, capacity) = (buckets as u32, capacity as u32);
-        let group = ir::Group { name: item.name.text.clone(), size, buckets, capacity, columns, members };
+        let group = ir::Group {
+            name: item.name.text.clone(),
+            size,
+            buckets,
+            capacity,
+            multicast: false,
+            columns,
+            members,
+        };
         self.program.groups.push((group, types));
     }
 
@@ -499,6 +507,40 @@ impl<'a> Checker<'a> {
             checked.push(part);
         }
         checked
+    }
+
+    /// A packet to all members of a group.
+    pub(super) fn multicast_group(
+        &mut self,
+        name: &ast::Name,
+        index: Option<&ast::Expr>,
+        span: Span,
+    ) -> Option<StmtKind> {
+        let Some(&group) = self.group_names.get(&name.text) else {
+            let known: Vec<String> = self.group_names.keys().cloned().collect();
+            self.unknown("group", &name.text, name.span, known.iter().map(String::as_str));
+            return None;
+        };
+        let (declared, types) = &mut self.program.groups[group as usize];
+        let (cells, capacity) = (usize::from(declared.size > 1), declared.capacity);
+        let fault = if types.as_slice() != [Type::Port] {
+            Some("its members are no ports: declare `group … : port`".to_string())
+        } else if capacity > ir::MOST_COPIES {
+            Some(format!("at most {} copies, and it has room for {capacity} members", ir::MOST_COPIES))
+        } else {
+            declared.multicast = true;
+            None
+        };
+        if let Some(fault) = fault {
+            self.error("E0418", format!("`{}` is no multicast group", name.text), name.span, fault);
+            return None;
+        }
+        let given: Vec<ast::Expr> = index.cloned().into_iter().collect();
+        if !self.parts(&name.text, &given, cells..=cells, span) {
+            return None;
+        }
+        let index = index.map(|index| self.cell(index));
+        Some(StmtKind::MulticastGroup(group, index))
     }
 
     /// A member of a group, as `insert` and `remove` name it.

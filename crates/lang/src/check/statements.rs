@@ -225,6 +225,10 @@ impl<'a> Checker<'a> {
                 numbers.dedup();
                 (Some(StmtKind::Multicast(numbers)), true)
             }
+            Ast::MulticastGroup(name, index) => {
+                self.needs_packet("multicast", span);
+                (self.multicast_group(name, index.as_ref(), span), true)
+            }
             Ast::Drop(reason) => {
                 self.needs_packet("drop", span);
                 self.reason_named(reason);

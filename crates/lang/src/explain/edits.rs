@@ -47,8 +47,8 @@ decoder packet(ip: ipv6) { fragment ip to 1280  send 1 }
     },
     Entry {
         code: "E0433",
-        headline: "A packet that leaves in fragments can no longer change its size or start again.",
-        cause: "Fragments are cut when the packet leaves. Headers that were put around it before would then state the length of the whole.",
+        headline: "A packet that leaves in fragments can no longer change its size, start again or go to a group.",
+        cause: "Fragments are cut when the packet leaves. Headers that were put around it before would then state the length of the whole, and copies are not cut.",
         example: r#"import std.net.{ethernet, vlan, ipv4}
 start decoder frame(eth: ethernet) { match eth.type { 0x0800 => packet, else => flood } }
 decoder packet(ip: ipv4) {

@@ -183,7 +183,7 @@ start stage all() {
     Entry {
         code: "E0418",
         headline: "The ports of a multicast are wrong.",
-        cause: "A multicast names at least one port, and every port gets one copy.",
+        cause: "A multicast names at least one port, and every port gets one copy; or it names a group of ports with a capacity of at most 64.",
         example: r#"start stage all() {
     multicast { 1, 2, 1 }
 }

@@ -350,6 +350,10 @@ impl Collector<'_> {
                 });
             }
             StmtKind::Edit(edit) => self.edit(edit, span),
+            StmtKind::MulticastGroup(_, index) => {
+                index.iter().for_each(|index| self.expr(index));
+                self.facts.resizes.push((span, self.gone.fragmented));
+            }
             StmtKind::Recirculate(_) => self.facts.resizes.push((span, self.gone.fragmented)),
             StmtKind::ClearDefault(_)
             | StmtKind::Count(_, None)

@@ -124,7 +124,7 @@ pub(super) fn check(
                 diagnostics.push(
                     Diagnostic::error(
                         "E0433",
-                        "a packet that leaves in fragments can no longer change its size or start again",
+                        "a packet that leaves in fragments can no longer change its size, start again or go to a group",
                         span,
                         "too late for this",
                     )

@@ -194,7 +194,9 @@ fn block_cost(program: &Program, block: &Block) -> Bound {
                 let more = if more.is_some() { LONGEST_SUM } else { 0 };
                 step.bytes_touched = u64::from(*bytes) + more;
             }
-            Op::Lookup { .. } | Op::Scan { .. } | Op::Choose { .. } | Op::Take { .. } => step.lookups = 1,
+            Op::Lookup { .. } | Op::Scan { .. } | Op::Choose { .. } | Op::Member { .. } | Op::Take { .. } => {
+                step.lookups = 1
+            }
             Op::HasRoom(keys) => step.lookups = keys.len() as u64,
             Op::Insert { .. }
             | Op::Withdraw { .. }

@@ -96,6 +96,9 @@ impl Pool {
     }
 }
 
+/// A packet goes to at most so many members of a group: a group of more is none for multicast.
+pub const MOST_COPIES: u32 = 64;
+
 /// Members among which flows are shared out by a hash, so that a member that comes or goes moves as few flows as possible.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Group {
@@ -107,6 +110,8 @@ pub struct Group {
     pub buckets: u32,
     /// The most members of each.
     pub capacity: u32,
+    /// Packets go to all members, which are ports that exist.
+    pub multicast: bool,
     /// What a member is.
     pub columns: Vec<Column>,
     /// Members to begin with: the group's index, columns and weight.

@@ -17,7 +17,7 @@ pub mod replace;
 mod table;
 pub mod verify;
 
-pub use memory::{Group, KeyPart, Meter, Pool, Rates, Register};
+pub use memory::{Group, KeyPart, MOST_COPIES, Meter, Pool, Rates, Register};
 pub use table::{
     Answer, BytePattern, Column, Entry, EntryFile, Evict, Kind, Match, Table, TableKind, prefix_mask,
 };
@@ -397,6 +397,15 @@ pub enum Op {
         index: Option<Value>,
         /// The hash.
         hash: Value,
+    },
+    /// → one bit (there is such a member), then the port that is the `place`th member of a multicast group by ascending number, from 0.
+    Member {
+        /// Index of the group's declaration.
+        group: u32,
+        /// Which of them (32 bits); none for the only one. There is no member behind the last.
+        index: Option<Value>,
+        /// Which member.
+        place: u32,
     },
     /// → one bit: accepted. A member joins a group with this weight, or gets it.
     Join {

@@ -155,6 +155,10 @@ impl Display for Op {
                 write!(out, "choose u{group}, {hash}")?;
                 option(out, " at ", index)
             }
+            Op::Member { group, index, place } => {
+                write!(out, "member u{group}, {place}")?;
+                option(out, " at ", index)
+            }
             Op::Join { group, index, member } => {
                 write!(out, "join u{group}({})", list(member))?;
                 option(out, " at ", index)

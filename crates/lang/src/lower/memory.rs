@@ -6,7 +6,7 @@ use super::expressions::{Shape, scalar};
 use crate::check::hir::{self, Block, Expr, Placement};
 use crate::check::types::{TableId, Type};
 use crate::diagnostic::Diagnostic;
-use crate::ir::{self, Answer, BinaryOp, Op, TableKind, Value};
+use crate::ir::{self, Answer, BinaryOp, Op, TableKind, Terminator, Value};
 use crate::source::Span;
 
 /// The multiplier of `hash`: two to the 64 divided by the golden ratio, odd (Knuth, The Art of Computer Programming 3, 6.4).
@@ -117,6 +117,34 @@ impl Lowering<'_> {
         let (declared, types) = &self.source.groups[group as usize];
         let (name, types) = (format!("{} member", declared.name), types.clone());
         self.optional(&types, &name, Op::Choose { group, index, hash }, span)
+    }
+
+    /// A packet to all members of a group, by ascending port: a copy to each but the last, and the verdict is to send it to that one.
+    pub(super) fn send_to_members(&mut self, group: u32, index: Option<&Expr>, span: Span) {
+        let index = self.group_index(index);
+        self.write_checksums(span);
+        let (name, capacity) = {
+            let declared = &self.source.groups[group as usize].0;
+            (declared.name.clone(), declared.capacity)
+        };
+        let reason = self.reason(&format!("no_member({name})"), "the group has no member to send to");
+        let mut before = None;
+        for place in 0..capacity {
+            let (present, port) = (self.new_value(1), self.new_value(16));
+            self.push(vec![present, port], Op::Member { group, index, place }, span);
+            self.name_value(port, &format!("{name} member"), &Type::Port);
+            let (yes, no) = self.fork(present, span);
+            if let Some(exit) = no {
+                self.resume(exit);
+                self.terminate(before.map_or(Terminator::Drop(reason), Terminator::Send), span);
+            }
+            let Some(exit) = yes else { return };
+            self.resume(exit);
+            if let Some(before) = before.replace(port) {
+                self.effect(Op::Copy(before), span);
+            }
+        }
+        self.terminate(before.map_or(Terminator::Drop(reason), Terminator::Send), span);
     }
 
     /// The hash of values: every value is cut into words of 64 bits, the more significant first, and mixed in by exclusive or, a

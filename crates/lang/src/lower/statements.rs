@@ -132,6 +132,7 @@ impl Lowering<'_> {
                 };
                 self.terminate(Terminator::Multicast(number as u32), span);
             }
+            StmtKind::MulticastGroup(group, index) => self.send_to_members(*group, index.as_ref(), span),
             StmtKind::Drop(name) => {
                 let reason = self.named_reason(name, span);
                 self.terminate(Terminator::Drop(reason), span);

@@ -100,6 +100,9 @@ impl Parser<'_> {
             "send" => Ok(StmtKind::Send(self.expression()?)),
             "flood" => Ok(StmtKind::Flood),
             "multicast" => {
+                if matches!(self.kind(), TokenKind::Word) {
+                    return self.multicast_group();
+                }
                 self.expect(Sign::BraceOpen, "before the ports of `multicast`, as in `multicast {1, 2}`")?;
                 Ok(StmtKind::Multicast(self.arguments(Sign::BraceClose)?))
             }
@@ -330,6 +333,16 @@ impl Parser<'_> {
         *self.kind_at(1) == TokenKind::Word
             && !pattern
             && (self.word_at(2) != "if" || self.token_at(2).first_on_line)
+    }
+
+    fn multicast_group(&mut self) -> Parsed<StmtKind> {
+        let group = self.name("The name of a group", "behind `multicast`")?;
+        if self.first_on_line() || !self.take(Sign::BracketOpen) {
+            return Ok(StmtKind::MulticastGroup(group, None));
+        }
+        let index = self.expression()?;
+        self.expect(Sign::BracketClose, "behind the number of a group, as in `multicast listeners[3]`")?;
+        Ok(StmtKind::MulticastGroup(group, Some(index)))
     }
 
     fn insert(&mut self) -> Parsed<StmtKind> {

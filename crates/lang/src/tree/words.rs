@@ -262,6 +262,10 @@ pub(super) fn simple_statement(kind: &StmtKind) -> String {
         StmtKind::Goto(stage, values) => format!("goto {}({})", stage.text, exprs(values)),
         StmtKind::Send(port) => format!("send {}", expr(port)),
         StmtKind::Flood => "flood".to_string(),
+        StmtKind::MulticastGroup(group, index) => {
+            let index = index.as_ref().map(|index| format!("[{}]", expr(index))).unwrap_or_default();
+            format!("multicast {}{index}", group.text)
+        }
         StmtKind::Multicast(ports) => format!("multicast {{{}}}", exprs(ports)),
         StmtKind::Drop(reason) => format!("drop {}", reason.text),
         StmtKind::Punt(reason) => format!("punt {}", reason.text),

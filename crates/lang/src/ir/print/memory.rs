@@ -26,8 +26,11 @@ pub(super) fn write_memory(out: &mut Formatter<'_>, program: &Program) -> fmt::R
         writeln!(out, "pool q{index} {} ({}) ({})", Quoted(name), list(columns), list(ranges))?;
     }
     for (index, group) in program.groups.iter().enumerate() {
-        let Group { name, size, buckets, capacity, columns, members } = group;
+        let Group { name, size, buckets, capacity, multicast, columns, members } = group;
         write!(out, "group u{index} {} size {size} buckets {buckets} capacity {capacity} ", Quoted(name))?;
+        if *multicast {
+            write!(out, "multicast ")?;
+        }
         let member = |(index, columns, weight): &(u32, Vec<u128>, u32)| {
             format!("{index} ({}) {weight}", list(columns.iter().map(|&number| Number(number))))
         };

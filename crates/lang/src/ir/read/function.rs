@@ -134,6 +134,7 @@ fn op(tokens: &mut Tokens<'_>) -> Result<Op, ReadError> {
         "take",
         "give",
         "choose",
+        "member",
         "join",
         "leave",
         "learn",
@@ -234,6 +235,12 @@ fn op(tokens: &mut Tokens<'_>) -> Result<Op, ReadError> {
             tokens.symbol(",")?;
             let hash = value(tokens)?;
             Op::Choose { group, index: optional(tokens, "at")?, hash }
+        }
+        "member" => {
+            let group = tokens.index('u')?;
+            tokens.symbol(",")?;
+            let place = tokens.number()?;
+            Op::Member { group, index: optional(tokens, "at")?, place }
         }
         "join" => {
             let (group, member) = (tokens.index('u')?, values(tokens, "(", ")")?);

@@ -58,12 +58,13 @@ fn group(tokens: &mut Tokens<'_>) -> Result<Group, ReadError> {
     let buckets = tokens.number()?;
     tokens.word("capacity")?;
     let capacity = tokens.number()?;
+    let multicast = tokens.accept_word("multicast");
     let columns = tokens.list("(", ")", column)?;
     let members = tokens.list("(", ")", |tokens| {
         let index = tokens.number()?;
         Ok((index, tokens.list("(", ")", Tokens::number)?, tokens.number()?))
     })?;
-    Ok(Group { name, size, buckets, capacity, columns, members })
+    Ok(Group { name, size, buckets, capacity, multicast, columns, members })
 }
 
 pub(super) fn answer(tokens: &mut Tokens<'_>) -> Result<Answer, ReadError> {

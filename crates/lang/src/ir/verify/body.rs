@@ -216,6 +216,7 @@ impl Checker<'_> {
             | Op::Take { .. }
             | Op::Give { .. }
             | Op::Choose { .. }
+            | Op::Member { .. }
             | Op::Join { .. }
             | Op::Leave { .. } => self.memory(&instruction.op, results),
             Op::Learn { table, key, value } => {

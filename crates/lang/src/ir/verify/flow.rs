@@ -306,6 +306,7 @@ fn operands(op: &Op, visit: &mut impl FnMut(Value)) {
         Op::Take { hint, .. } => visit(*hint),
         Op::Give { item, .. } => item.iter().copied().for_each(visit),
         Op::Choose { index, hash, .. } => index.iter().chain([hash]).copied().for_each(visit),
+        Op::Member { index, .. } => index.iter().copied().for_each(visit),
         Op::Join { index, member, .. } | Op::Leave { index, member, .. } => {
             index.iter().chain(member).copied().for_each(visit);
         }

@@ -14,6 +14,10 @@ const MOST_COLUMNS: usize = 8;
 /// The most items of a pool.
 const MOST_ITEMS: u64 = 1 << 26;
 
+fn is_port(columns: &[Column]) -> bool {
+    matches!(columns, [Column { kind: Kind::Port, width: 16, .. }])
+}
+
 /// Checks the declarations.
 pub(super) fn check(program: &Program, report: &mut impl FnMut(Fault)) {
     let good = |columns: &[Column]| columns.iter().all(|column| (1..=128).contains(&column.width));
@@ -63,6 +67,7 @@ pub(super) fn check(program: &Program, report: &mut impl FnMut(Fault)) {
             || !group.buckets.is_power_of_two()
             || !(group.capacity..=MOST_BUCKETS).contains(&group.buckets)
             || !group.members.iter().all(member)
+            || (group.multicast && (group.capacity > MOST_COPIES || !is_port(&group.columns)))
         {
             report(Fault::Memory("group", index as u32));
         }
@@ -193,6 +198,15 @@ impl Checker<'_> {
                 if let Some(mut due) = self.group(*group, *index) {
                     due.insert(0, 1);
                     self.results(results, &due);
+                }
+            }
+            Op::Member { group, index, .. } => {
+                if let Some(mut due) = self.group(*group, *index) {
+                    due.insert(0, 1);
+                    self.results(results, &due);
+                    if !self.program.groups[*group as usize].multicast {
+                        self.report(Fault::Memory("group", *group));
+                    }
                 }
             }
             Op::Join { group, index, member } => {
