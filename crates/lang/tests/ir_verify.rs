@@ -734,3 +734,21 @@ fn accepted_programs_keep_their_promises() {
         "{accepted} accepted, {loads} loads, {broken} broken"
     );
 }
+
+#[test]
+fn a_multicast_group_is_of_ports_and_bounded() {
+    let group = |capacity, kind, width| Group {
+        name: "listeners".into(),
+        size: 1,
+        buckets: 128,
+        capacity,
+        multicast: true,
+        columns: vec![Column { name: String::new(), kind, width }],
+        members: Vec::new(),
+    };
+    let mut program = program_of("b0: flood");
+    program.groups.push(group(64, Kind::Port, 16));
+    assert_eq!(faults(&program), []);
+    fails_when(|program| program.groups.push(group(65, Kind::Port, 16)), Fault::Memory("group", 0));
+    fails_when(|program| program.groups.push(group(64, Kind::Mac, 48)), Fault::Memory("group", 0));
+}
