@@ -47,14 +47,38 @@ pub(crate) enum Target {
     Goto(usize),
 }
 
-/// How to unroll.
-#[derive(Clone, Copy, Debug)]
-pub(crate) struct Unrolling {
-    pub(crate) family: Family,
-    /// Lines that cannot be kept are left out and reported, instead of an end of all.
-    pub(crate) lenient: bool,
+/// What to read of a file of chains, and how strictly.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Options {
+    /// The table.
+    pub table: String,
+    /// The chain whose decisions are wanted; `None` for the one that forwarded packets go through.
+    pub chain: Option<String>,
+    /// The family of the packets.
+    pub family: Family,
+    /// The names of all interfaces, for names that end in `+` or `*`. Without them such a name is refused.
+    pub interfaces: Vec<String>,
+    /// Whether the rules are read for the first packet of a connection: then it is known whether a match on the
+    /// state of a connection fits. Without that such a match is refused.
+    pub first_packets: bool,
+    /// Lines that cannot be kept are left out and reported, instead of an error for all.
+    pub lenient: bool,
     /// The most rules that may come out.
-    pub(crate) limit: usize,
+    pub limit: usize,
+}
+
+impl Default for Options {
+    fn default() -> Self {
+        Self {
+            table: "filter".to_owned(),
+            chain: None,
+            family: Family::V4,
+            interfaces: Vec::new(),
+            first_packets: false,
+            lenient: false,
+            limit: 1_000_000,
+        }
+    }
 }
 
 /// The rules of a chain and of those that it leads to, and the lines that were left out.
@@ -70,15 +94,15 @@ const WORK: usize = 256;
 ///
 /// # Errors
 /// The first line that cannot be kept, unless they are left out; jumps in a circle; more rules than the limit.
-pub(crate) fn unroll(chains: &[Chain], start: usize, how: Unrolling) -> Result<Unrolled, ImportError> {
+pub(crate) fn unroll(chains: &[Chain], start: usize, options: &Options) -> Result<Unrolled, ImportError> {
     let refused = refused(chains, start);
-    if let (false, Some(first)) = (how.lenient, refused.first()) {
+    if let (false, Some(first)) = (options.lenient, refused.first()) {
         return Err(first.clone());
     }
-    let work = how.limit.saturating_mul(WORK);
-    let mut walk = Walk { chains, how, work, way: Vec::new(), decisions: Vec::new() };
+    let work = options.limit.saturating_mul(WORK);
+    let mut walk = Walk { chains, options, work, way: Vec::new(), decisions: Vec::new() };
     let policy = chains[start].policy;
-    walk.chain(start, &Region::any(how.family), &[], policy)?;
+    walk.chain(start, &Region::any(options.family), &[], policy)?;
     Ok((walk.decisions, refused))
 }
 
@@ -103,7 +127,7 @@ fn refused(chains: &[Chain], start: usize) -> Vec<ImportError> {
 
 struct Walk<'a> {
     chains: &'a [Chain],
-    how: Unrolling,
+    options: &'a Options,
     /// How many boxes may still be compared.
     work: usize,
     /// The chains on the way here.
@@ -231,7 +255,7 @@ impl Walk<'_> {
     }
 
     fn room(&self, step: &Step, more: usize) -> Result<(), ImportError> {
-        if self.decisions.len() + more > self.how.limit { Err(self.too_many(step)) } else { Ok(()) }
+        if self.decisions.len() + more > self.options.limit { Err(self.too_many(step)) } else { Ok(()) }
     }
 
     fn spend(&mut self, step: &Step, boxes: usize) -> Result<(), ImportError> {
@@ -240,8 +264,8 @@ impl Walk<'_> {
     }
 
     fn too_many(&self, step: &Step) -> ImportError {
-        let what = format!("unrolling the chains up to here makes more than {} rules", self.how.limit);
-        ImportError::new(step.line, step.column, what, "raise the limit, or jump and return less")
+        let what = format!("unrolling the chains up to here makes more than {} rules", self.options.limit);
+        ImportError::new(step.line, step.column, what, "jump and return less")
     }
 }
 

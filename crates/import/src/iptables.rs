@@ -14,49 +14,16 @@ mod rule;
 #[cfg(test)]
 mod tests;
 
+pub use crate::chains::Options;
+
 use crate::ImportError;
-use crate::address::Family;
-use crate::chains::{Chain, Step, Unrolling, unroll};
+use crate::chains::{Chain, Step, unroll};
 use crate::ruleset::RuleSet;
 use crate::text::{Line, lines, one_of, shown};
 use rule::Context;
 use std::collections::HashMap;
 
-/// What to read of a dump, and how strictly.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Options {
-    /// The table.
-    pub table: String,
-    /// The chain whose decisions are wanted.
-    pub chain: String,
-    /// The family: `iptables-save` writes IPv4, `ip6tables-save` IPv6.
-    pub family: Family,
-    /// The names of all interfaces, for names that end in `+`. Without them such a name is refused.
-    pub interfaces: Vec<String>,
-    /// Whether the rules are read for the first packet of a connection: then it is known whether a match on the
-    /// state of a connection fits. Without that such a match is refused.
-    pub first_packets: bool,
-    /// Lines that cannot be kept are left out and reported, instead of an error for all.
-    pub lenient: bool,
-    /// The most rules that may come out.
-    pub limit: usize,
-}
-
-impl Default for Options {
-    fn default() -> Self {
-        Self {
-            table: "filter".to_owned(),
-            chain: "FORWARD".to_owned(),
-            family: Family::V4,
-            interfaces: Vec::new(),
-            first_packets: false,
-            lenient: false,
-            limit: 1_000_000,
-        }
-    }
-}
-
-/// Reads one chain.
+/// Reads one chain: `FORWARD`, if none is asked for.
 ///
 /// # Errors
 /// The first line of the dump that is none; a table without its `COMMIT`, as the dump may be cut; the first line
@@ -72,11 +39,12 @@ pub fn read(text: &[u8], options: &Options) -> Result<RuleSet, ImportError> {
             one_of(tables.iter().map(|table| table.name)),
         ));
     };
-    let Some(start) = table.number(&options.chain) else {
+    let wanted = options.chain.as_deref().unwrap_or("FORWARD");
+    let Some(start) = table.number(wanted) else {
         return Err(ImportError::new(
             table.line,
             1,
-            format!("the table `{}` has no chain `{}`", shown(table.name), shown(&options.chain)),
+            format!("the table `{}` has no chain `{}`", shown(table.name), shown(wanted)),
             one_of(table.chains.iter().map(|(chain, _)| *chain)),
         ));
     };
@@ -89,8 +57,7 @@ pub fn read(text: &[u8], options: &Options) -> Result<RuleSet, ImportError> {
         let (chain, step) = step(*line, table, &mut context)?;
         chains[chain].steps.push(step);
     }
-    let how = Unrolling { family: options.family, lenient: options.lenient, limit: options.limit };
-    let (decisions, refused) = unroll(&chains, start, how)?;
+    let (decisions, refused) = unroll(&chains, start, options)?;
     let mut rules = RuleSet::of(options.family, decisions, chains[start].policy);
     rules.interfaces = context.into_interfaces();
     rules.refused = refused;

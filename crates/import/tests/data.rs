@@ -112,8 +112,12 @@ fn dumps_are_kept_or_refused_line_by_line() {
         for first_packets in [false, true] {
             let (mut rules, mut kept, mut refused) = (0, BTreeSet::new(), BTreeMap::new());
             for (table, chain) in iptables::chains(&text).unwrap_or_else(|error| panic!("{name}: {error}")) {
-                let strict =
-                    iptables::Options { table, chain, first_packets, ..iptables::Options::default() };
+                let strict = iptables::Options {
+                    table,
+                    chain: Some(chain),
+                    first_packets,
+                    ..iptables::Options::default()
+                };
                 let lenient = iptables::Options { lenient: true, ..strict.clone() };
                 let set = iptables::read(&text, &lenient).unwrap_or_else(|error| panic!("{name}: {error}"));
                 match iptables::read(&text, &strict) {

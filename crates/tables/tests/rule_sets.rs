@@ -150,7 +150,7 @@ fn every_chain_of_the_firewalls_is_as_linear_search() {
             for first_packets in [false, true] {
                 let options = import::iptables::Options {
                     table: table.clone(),
-                    chain: chain.clone(),
+                    chain: Some(chain.clone()),
                     first_packets,
                     lenient: true,
                     ..Default::default()

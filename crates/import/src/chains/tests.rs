@@ -83,8 +83,8 @@ fn walk(chains: &[Chain], index: usize, packet: [u128; 2]) -> Option<bool> {
     None
 }
 
-fn how(lenient: bool, limit: usize) -> Unrolling {
-    Unrolling { family: Family::V4, lenient, limit }
+fn how(lenient: bool, limit: usize) -> Options {
+    Options { lenient, limit, ..Options::default() }
 }
 
 proptest! {
@@ -92,7 +92,7 @@ proptest! {
     #[test]
     fn the_list_decides_as_the_chains_do(chains in chains()) {
         let policy = chains[0].policy;
-        let (decisions, _) = unroll(&chains, 0, how(false, 100_000)).unwrap();
+        let (decisions, _) = unroll(&chains, 0, &how(false, 100_000)).unwrap();
         let mut region = Region::any(Family::V4);
         // Both columns are there even if no rule uses them.
         region = region.with(Part::TcpFlags, Set::exact(300)).with(Part::Protocol, Set::exact(300));
@@ -121,7 +121,7 @@ fn chain(name: &str, steps: Vec<(u32, Result<Target, ImportError>)>) -> Chain {
 #[test]
 fn a_circle_is_refused_at_the_jump_that_closes_it() {
     let chains = [chain("a", vec![(1, Ok(Target::Jump(1)))]), chain("b", vec![(2, Ok(Target::Jump(0)))])];
-    let error = unroll(&chains, 0, how(true, 100)).unwrap_err();
+    let error = unroll(&chains, 0, &how(true, 100)).unwrap_err();
     assert_eq!((error.line, error.column), (2, 3));
     assert!(error.what.contains("the jump to a leads in a circle"), "{error}");
 }
@@ -134,8 +134,8 @@ fn only_what_the_chain_leads_to_is_refused() {
         chain("b", vec![(2, refused(2))]),
         chain("c", vec![(1, refused(1))]),
     ];
-    assert_eq!(unroll(&chains, 0, how(false, 100)).unwrap_err().line, 2);
-    let (_, left_out) = unroll(&chains, 0, how(true, 100)).unwrap();
+    assert_eq!(unroll(&chains, 0, &how(false, 100)).unwrap_err().line, 2);
+    let (_, left_out) = unroll(&chains, 0, &how(true, 100)).unwrap();
     assert_eq!(left_out.iter().map(|error| error.line).collect::<Vec<u32>>(), [2, 6]);
 }
 
@@ -149,11 +149,11 @@ fn what_grows_too_large_ends_with_its_line() {
         })
         .collect();
     chains.push(chain("z", vec![]));
-    assert!(unroll(&chains, 0, how(false, 1000)).unwrap_err().what.contains("more than 1000 rules"));
+    assert!(unroll(&chains, 0, &how(false, 1000)).unwrap_err().what.contains("more than 1000 rules"));
     let deep: Vec<Chain> =
         (1..=DEEPEST + 1).map(|next| chain("a", vec![(next as u32, Ok(Target::Jump(next)))])).collect();
     let deep: Vec<Chain> = deep.into_iter().chain([chain("z", vec![])]).collect();
-    let error = unroll(&deep, 0, how(false, 1000)).unwrap_err();
+    let error = unroll(&deep, 0, &how(false, 1000)).unwrap_err();
     assert!(error.what.contains("deeper than 64"), "{error}");
     assert_eq!(error.line as usize, DEEPEST);
 }

@@ -138,7 +138,7 @@ impl<'a> Context<'a> {
             }
             Fault::TooMany => {
                 let what = format!("the line makes more than {} rules", self.options.limit);
-                ImportError::new(line.number, 1, what, "raise the limit, or split the line")
+                ImportError::new(line.number, 1, what, "split the line")
             }
         })?;
         Ok((regions, target))

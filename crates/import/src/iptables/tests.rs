@@ -1,6 +1,7 @@
 //! Dumps are kept whole for the chain that is wanted, or refused by line and column.
 
 use super::*;
+use crate::address::Family;
 use proptest::prelude::*;
 use tables::rules::Field;
 

@@ -71,7 +71,7 @@ impl<'a> Matcher<'a> {
             }
             Fault::TooMany => {
                 let what = format!("the rule makes more than {} rules", self.options.limit);
-                self.source.error(rule, what, "raise the limit, or split the rule")
+                self.source.error(rule, what, "split the rule")
             }
         })
     }

@@ -4,7 +4,7 @@ use super::Options;
 use super::matches::{Matcher, Sets};
 use crate::ImportError;
 use crate::address::Family;
-use crate::chains::{Chain, Step, Target, Unrolling, unroll};
+use crate::chains::{Chain, Step, Target, unroll};
 use crate::region::Region;
 use crate::ruleset::RuleSet;
 use crate::text::{one_of, place, shown, utf8};
@@ -77,7 +77,7 @@ fn reason(error: &serde_json::Error) -> String {
     text.split(" at line ").next().unwrap_or_default().to_owned()
 }
 
-/// Reads one chain of what `nft -j list ruleset` prints.
+/// Reads one chain of what `nft -j list ruleset` prints: `forward`, if none is asked for.
 ///
 /// # Errors
 /// The first place that is no JSON or no ruleset; the first rule of the wanted chain, or of one that it leads to,
@@ -113,8 +113,7 @@ pub fn read(text: &[u8], options: &Options) -> Result<RuleSet, ImportError> {
         let ImportError { line, column, .. } = source.error(raw, "", "");
         chains[chain].steps.push(Step { line, column, text: raw.get().into(), log, rule: decided });
     }
-    let how = Unrolling { family: options.family, lenient: options.lenient, limit: options.limit };
-    let (decisions, refused) = unroll(&chains, start, how)?;
+    let (decisions, refused) = unroll(&chains, start, options)?;
     let mut rules = RuleSet::of(options.family, decisions, chains[start].policy);
     rules.interfaces = matcher.into_interfaces();
     rules.refused = refused;
@@ -203,8 +202,9 @@ impl<'a> Objects<'a> {
     }
 
     fn start(&self, options: &Options) -> Result<usize, ImportError> {
-        self.number(&options.chain).ok_or_else(|| {
-            let (table, chain) = (shown(&options.table), shown(&options.chain));
+        let wanted = options.chain.as_deref().unwrap_or("forward");
+        self.number(wanted).ok_or_else(|| {
+            let (table, chain) = (shown(&options.table), shown(wanted));
             let what =
                 format!("there is no chain `{chain}` in a table `{table}` of {}", options.family.name());
             ImportError::new(1, 1, what, one_of(self.chains.iter().map(|(chain, _)| chain.name.as_str())))

@@ -1,6 +1,7 @@
 //! Rulesets are kept whole for the chain that is wanted, or refused by place; what is written is read again.
 
 use super::*;
+use crate::address::Family;
 use crate::region::{Region, Set};
 use crate::ruleset::{Decision, Part, RuleSet};
 use crate::{ImportError, address};

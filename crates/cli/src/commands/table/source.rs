@@ -10,8 +10,8 @@ use import::{ImportError, RuleSet, cisco, classbench, iptables, nft};
 pub(crate) fn load(file: &[u8], path: &str, source: &RuleSource) -> Result<RuleSet, Failure> {
     let rules = match source.format.unwrap_or_else(|| recognise(file)) {
         RuleFormat::Classbench => classbench::read(file, &classbench::Options::default()),
-        RuleFormat::Iptables => iptables::read(file, &dump_options(source)),
-        RuleFormat::Nft => nft::read(file, &ruleset_options(source)),
+        RuleFormat::Iptables => iptables::read(file, &chain_options(source)),
+        RuleFormat::Nft => nft::read(file, &chain_options(source)),
         RuleFormat::Ios => access_list(file, source)?,
     };
     let rules = rules.map_err(|error| import_failure(path, &error))?;
@@ -35,36 +35,18 @@ pub(crate) fn recognise(file: &[u8]) -> RuleFormat {
     }
 }
 
-fn family(source: &RuleSource) -> Family {
-    match source.family {
-        FamilyChoice::V4 => Family::V4,
-        FamilyChoice::V6 => Family::V6,
-    }
-}
-
-fn dump_options(source: &RuleSource) -> iptables::Options {
-    let defaults = iptables::Options::default();
+fn chain_options(source: &RuleSource) -> iptables::Options {
     iptables::Options {
         table: source.table.clone(),
-        chain: source.chain.clone().unwrap_or(defaults.chain),
-        family: family(source),
+        chain: source.chain.clone(),
+        family: match source.family {
+            FamilyChoice::V4 => Family::V4,
+            FamilyChoice::V6 => Family::V6,
+        },
         interfaces: source.interfaces.clone(),
         first_packets: source.first_packets,
         lenient: source.lenient,
-        limit: defaults.limit,
-    }
-}
-
-fn ruleset_options(source: &RuleSource) -> nft::Options {
-    let defaults = nft::Options::default();
-    nft::Options {
-        table: source.table.clone(),
-        chain: source.chain.clone().unwrap_or(defaults.chain),
-        family: family(source),
-        interfaces: source.interfaces.clone(),
-        first_packets: source.first_packets,
-        lenient: source.lenient,
-        limit: defaults.limit,
+        ..iptables::Options::default()
     }
 }
 
