@@ -223,6 +223,40 @@ fn data() -> Option<PathBuf> {
     data
 }
 
+#[test]
+fn what_rules_ask_beyond_strings_is_told_or_refused() {
+    let files = Files::new();
+    let rules = files.write(
+        "rules",
+        "alert tcp any any -> any 80 (content:\"abc\"; sid:1;)\nalert tcp any any -> any 80 (content:\"abc\"; pcre:\"/x/\"; sid:2;)\n",
+    );
+    let capture = files.path("empty.pcap");
+    fs::write(
+        &capture,
+        [0xd4, 0xc3, 0xb2, 0xa1, 2, 0, 4, 0, 0, 0, 0, 0, 0, 0, 0, 0, 255, 255, 0, 0, 1, 0, 0, 0],
+    )
+    .expect("a file can be written");
+    let ask = ["table", "patterns", &rules, "--lookup", &capture];
+    let (_, told) = run(&ask, 0);
+    assert!(told.contains("left out: 1 conditions") && told.contains("line 2, column"), "{told}");
+    let (_, refused) = run(&[&ask[..], &["--strict"]].concat(), 1);
+    assert!(refused.contains("line 2, column") && refused.contains("pcre"), "{refused}");
+}
+
+#[test]
+fn entries_of_a_file_and_of_the_program_are_for_different_keys() {
+    let files = Files::new();
+    let program = files.write(
+        "p.rav",
+        "table t: lpm(ip4) -> port { capacity 9 entries { 10.0.0.0/8 => 1 } from \"routes\" as routes }\nstart stage all() { flood }\n",
+    );
+    files.write("routes", "11.0.0.0/8 2\n");
+    run(&["check", &program], 0);
+    files.write("routes", "11.0.0.0/8 2\n10.0.0.0/8 3\n");
+    let (_, told) = run(&["check", &program], 1);
+    assert!(told.contains("entry 2 has a key for which the program has an entry of table `t`"), "{told}");
+}
+
 fn unpacked(path: &Path) -> String {
     use std::io::Read;
     let mut stream = ports::capture_in::open(&path.display().to_string()).expect("the file is there");

@@ -158,6 +158,9 @@ pub(crate) struct PatternsArguments {
     /// The format of the patterns; recognised by their start if not given
     #[arg(long, value_enum)]
     pub(crate) format: Option<PatternFormat>,
+    /// Refuse rules that ask for more than a search for strings can mean
+    #[arg(long)]
+    pub(crate) strict: bool,
     /// Search for one pattern after the other
     #[arg(long)]
     pub(crate) linear: bool,

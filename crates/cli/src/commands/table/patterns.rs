@@ -25,9 +25,8 @@ pub(super) fn run(arguments: &PatternsArguments) -> Result<(), Failure> {
     let file = read(&arguments.lookup.file)?;
     let mut figures = Figures::new(&arguments.lookup);
     let path = &arguments.lookup.file;
-    let patterns = figures
-        .time("read", || load(&file, arguments.format))
-        .map_err(|error| import_failure(path, &error))?;
+    let patterns =
+        figures.time("read", || load(&file, arguments)).map_err(|error| import_failure(path, &error))?;
     figures.note("patterns", patterns.len());
     let payloads = payloads(&arguments.lookup.lookup)?;
     figures.note("payloads", format!("{} of {}", payloads.ends.len(), bytes(payloads.bytes.len() as u64)));
@@ -54,16 +53,30 @@ pub(super) fn run(arguments: &PatternsArguments) -> Result<(), Failure> {
     Ok(())
 }
 
-fn load(file: &[u8], format: Option<PatternFormat>) -> Result<Vec<Pattern>, ImportError> {
+/// The patterns of a file, and on standard error what of its rules they do not say.
+fn load(file: &[u8], arguments: &PatternsArguments) -> Result<Vec<Pattern>, ImportError> {
     let is_list = |line: &str| line.bytes().next().is_some_and(|first| first.is_ascii_digit());
     let recognised = || {
         let text = String::from_utf8_lossy(file);
         let first = text.lines().find(|line| !line.is_empty() && !line.starts_with('#'));
         if first.is_none_or(is_list) { PatternFormat::Literals } else { PatternFormat::Snort }
     };
-    match format.unwrap_or_else(recognised) {
+    match arguments.format.unwrap_or_else(recognised) {
         PatternFormat::Literals => literals::read(file),
-        PatternFormat::Snort => snort::read(file).map(|rules| rules.patterns()),
+        PatternFormat::Snort if arguments.strict => snort::read_strictly(file).map(|rules| rules.patterns()),
+        PatternFormat::Snort => {
+            let rules = snort::read(file)?;
+            if let Some(first) = rules.unmeant.first() {
+                anstream::eprintln!(
+                    "left out: {} conditions that a search for strings cannot mean, so that more is found than the rules ask for; the first is on line {}, column {}: {}; --strict refuses it",
+                    rules.unmeant.len(),
+                    first.line,
+                    first.column,
+                    first.what
+                );
+            }
+            Ok(rules.patterns())
+        }
     }
 }
 
