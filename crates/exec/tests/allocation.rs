@@ -2,36 +2,11 @@
 
 mod program;
 
+use allocation_counter::measure;
 use exec::{BackEnd, Outputs, load};
 use lang::ir::*;
 use packet::{Batch, Frames};
 use program::*;
-use std::alloc::{GlobalAlloc, Layout, System};
-use std::cell::Cell;
-
-/// Counts what this thread asks for.
-struct Counting;
-
-thread_local! {
-    static ASKED: Cell<u64> = const { Cell::new(0) };
-}
-
-// SAFETY: every call is handed on to the system's allocator as it came.
-unsafe impl GlobalAlloc for Counting {
-    unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
-        ASKED.with(|asked| asked.set(asked.get() + 1));
-        // SAFETY: the caller keeps the contract of `GlobalAlloc`.
-        unsafe { System.alloc(layout) }
-    }
-
-    unsafe fn dealloc(&self, address: *mut u8, layout: Layout) {
-        // SAFETY: as above.
-        unsafe { System.dealloc(address, layout) }
-    }
-}
-
-#[global_allocator]
-static ALLOCATOR: Counting = Counting;
 
 #[test]
 fn no_packet_allocates_after_warm_up() {
@@ -82,12 +57,15 @@ fn no_packet_allocates_after_warm_up() {
         processor.run(frames.memory_mut(), &mut batch, &mut outputs);
         outputs.packets.len()
     };
-    (0..20).for_each(|round| {
-        run(round);
+    let warming = measure(|| {
+        (0..20).for_each(|round| {
+            run(round);
+        });
     });
-    let before = ASKED.with(Cell::get);
-    let sent: usize = (20..60).map(&mut run).sum();
-    assert_eq!(ASKED.with(Cell::get) - before, 0);
+    assert!(warming.count_total > 0, "the counter counts");
+    let mut sent = 0;
+    let warm = measure(|| sent = (20..60).map(&mut run).sum());
+    assert_eq!(warm.count_total, 0);
     assert_eq!(
         sent,
         40 * 256 * 4,

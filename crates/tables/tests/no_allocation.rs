@@ -1,32 +1,15 @@
-//! An exact table allocates when it is made and never after: not when it fills, evicts, expires or is changed.
+//! What allocates only when it is made: an exact table never does when it fills, evicts, expires or is changed; a search for patterns
+//! does not once a thread has searched before.
 
-use std::alloc::{GlobalAlloc, Layout, System};
-use std::sync::atomic::{AtomicU64, Ordering};
-
+use allocation_counter::measure;
 use tables::exact::{Evict, Exact, ExactSpec, Learned, Table};
+use tables::patterns::{Pattern, Scanner};
 
-struct Counting;
-
-static ALLOCATIONS: AtomicU64 = AtomicU64::new(0);
-
-// SAFETY: every request is handed to the system's allocator unchanged.
-unsafe impl GlobalAlloc for Counting {
-    unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
-        ALLOCATIONS.fetch_add(1, Ordering::Relaxed);
-        // SAFETY: the caller's promise about the layout is passed on.
-        unsafe { System.alloc(layout) }
-    }
-
-    unsafe fn dealloc(&self, pointer: *mut u8, layout: Layout) {
-        // SAFETY: the caller's promise about pointer and layout is passed on.
-        unsafe { System.dealloc(pointer, layout) }
-    }
+#[test]
+fn the_counter_counts() {
+    assert!(measure(|| drop(std::hint::black_box(vec![1]))).count_total > 0);
 }
 
-#[global_allocator]
-static ALLOCATOR: Counting = Counting;
-
-/// The only test of this binary, so that no other thread allocates meanwhile.
 #[test]
 fn nothing_allocates_after_the_table_is_made() {
     for key_words in [1, 2, 3] {
@@ -40,30 +23,51 @@ fn nothing_allocates_after_the_table_is_made() {
             seed: 9,
         };
         let mut table = Table::new(spec).expect("a valid spec");
-        let before = ALLOCATIONS.load(Ordering::Relaxed);
-        assert!(before > 0, "the counter counts");
         let mut key = [0; 3];
-        for now in 0..200_000u64 {
-            if now >= table.next_deadline() {
-                table.expire(now);
+        let allocated = measure(|| {
+            for now in 0..200_000u64 {
+                if now >= table.next_deadline() {
+                    table.expire(now);
+                }
+                key[0] = now * 7919 % 1511;
+                if table.learn(&key[..key_words], &[now / 1511], now) == Learned::Refused {
+                    panic!("an lru table without permanent entries never refuses");
+                }
+                key[0] = now * 104_729 % 1511;
+                table.find(&key[..key_words], now);
+                key[0] = now * 31 % 1511;
+                if now % 5 == 0 {
+                    table.remove(&key[..key_words]);
+                }
+                if now % 50_000 == 0 {
+                    table.expire(now + 20_000);
+                }
             }
-            key[0] = now * 7919 % 1511;
-            if table.learn(&key[..key_words], &[now / 1511], now) == Learned::Refused {
-                panic!("an lru table without permanent entries never refuses");
-            }
-            key[0] = now * 104_729 % 1511;
-            table.find(&key[..key_words], now);
-            key[0] = now * 31 % 1511;
-            if now % 5 == 0 {
-                table.remove(&key[..key_words]);
-            }
-            if now % 50_000 == 0 {
-                table.expire(now + 20_000);
-            }
-        }
-        let after = ALLOCATIONS.load(Ordering::Relaxed);
+        });
         let counts = table.statistics();
         assert!(counts.evictions > 0 && counts.expired > 0 && counts.removed > 0, "{counts:?}");
-        assert_eq!(after, before, "{key_words} key words");
+        assert_eq!(allocated.count_total, 0, "{key_words} key words");
     }
+}
+
+#[test]
+fn nothing_allocates_in_a_warm_search() {
+    let words =
+        ["GET /", "\0\0\0\0", "\0\0\0\0\0\0", "a", "ab", "abc", "a long string that ends in abc", "Host: "];
+    let scanner = Scanner::build(&words.map(Pattern::anywhere)).expect("patterns with bytes");
+    let mut packet = b"GET /abcabcabc\0\0\0\0\0\0\0\0\0a long string that ends in abc".repeat(24);
+    let mut set = Vec::with_capacity(words.len() * 600);
+    let mut occurrences = 0u64;
+    for (round, image) in [scanner.open(), scanner.open().portable()].into_iter().cycle().take(20).enumerate()
+    {
+        let allocated = measure(|| {
+            image.each(&packet, &mut |_| occurrences += 1);
+            occurrences += image.count(&packet) + u64::from(image.first(&packet).is_some());
+            image.set(&packet, &mut set);
+            set.clear();
+        });
+        assert!(round == 0 || allocated.count_total == 0, "round {round}: {allocated:?}");
+        packet.truncate(packet.len() - 8);
+    }
+    assert!(occurrences > 1000, "{occurrences}");
 }
