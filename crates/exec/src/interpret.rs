@@ -7,10 +7,11 @@ mod observe;
 pub use arithmetic::{binary, compare};
 pub use observe::{Observer, Silent};
 
+use crate::execution::{Engine, Execution};
 use crate::load::LoadError;
 use crate::outputs::{self, Cause, Now, Output, Outputs, appended};
 use crate::pack::{MAX_WORDS, Packing};
-use crate::processor::{BackEnd, EntryCount, EntryError, Processor, TableReport};
+use crate::processor::BackEnd;
 use crate::state::table_set::{Reference, TablePlace};
 use crate::state::{RunHandler, State};
 use lang::ir::{
@@ -24,10 +25,7 @@ use packet::verdict::Verdict;
 use tables::exact::{Exact, Learned};
 
 /// A program run step by step.
-pub struct Interpreter<O = Silent> {
-    state: State<Reference>,
-    machine: Machine<O>,
-}
+pub type Interpreter<O = Silent> = Execution<Reference, Machine<O>>;
 
 impl Interpreter {
     /// An interpreter nobody watches; see [`crate::load()`] for the arguments.
@@ -43,33 +41,40 @@ impl<O: Observer> Interpreter<O> {
         let slots = vec![0; program.slots as usize];
         Ok(Interpreter {
             state: State::new(program, ports, seed)?,
-            machine: Machine { program: program.clone(), ports, observer, slots, values: Vec::new() },
+            engine: Machine { program: program.clone(), ports, observer, slots, values: Vec::new() },
         })
     }
 
     /// Who watches.
     pub fn observer(&mut self) -> &mut O {
-        &mut self.machine.observer
+        &mut self.engine.observer
     }
 }
 
-impl<O: Observer + Send> Processor for Interpreter<O> {
-    fn run(&mut self, memory: &mut [u8], batch: &mut Batch, outputs: &mut Outputs) {
-        let Interpreter { state, machine } = self;
+impl<O: Observer + Send> Engine<Reference> for Machine<O> {
+    const BACK_END: BackEnd = BackEnd::Interpreter;
+
+    fn run(
+        &mut self,
+        state: &mut State<Reference>,
+        memory: &mut [u8],
+        batch: &mut Batch,
+        outputs: &mut Outputs,
+    ) {
         for i in 0..batch.len {
             let time = batch.time[i].max(state.now);
             if time >= state.next_wake {
-                state.settle(time, machine, outputs);
+                state.settle(time, self, outputs);
             }
             state.now = time;
             state.cause = i as u32;
-            machine.observer.packet(i, time);
+            self.observer.packet(i, time);
             let (first, room) = outputs::room_before(batch, i);
             let frame = memory.get_mut(first..);
             let frame = frame.and_then(|rest| rest.get_mut(..room + batch.captured[i] as usize));
             let bytes = Resizable::new(frame.unwrap_or_default(), room, batch.wire[i]);
             let mut packet = Packet { bytes, in_port: batch.port[i] };
-            batch.verdict[i] = machine.call(state, 0, &[], Some(&mut packet), outputs);
+            batch.verdict[i] = self.call(state, 0, &[], Some(&mut packet), outputs);
             let Packet { bytes, .. } = packet;
             let now = Now {
                 frame: first + bytes.start(),
@@ -79,80 +84,15 @@ impl<O: Observer + Send> Processor for Interpreter<O> {
             };
             outputs.write_back(batch, i, now);
             if state.has_queued() {
-                state.handle_queued(machine, outputs);
+                state.handle_queued(self, outputs);
             }
         }
         state.cause = Output::BETWEEN;
     }
-
-    fn advance(&mut self, now: u64, outputs: &mut Outputs) {
-        self.state.settle(now, &mut self.machine, outputs);
-    }
-
-    fn tables(&self) -> Vec<TableReport> {
-        self.state.tables.reports()
-    }
-
-    fn entries(&self, table: u32) -> Vec<(Entry, EntryCount)> {
-        self.state.tables.entries(table)
-    }
-
-    fn insert(&mut self, table: u32, entry: &Entry) -> Result<(), EntryError> {
-        self.state.insert_entry(table, entry, None)
-    }
-
-    fn join(&mut self, group: u32, index: u32, member: &[u128]) -> Result<(), EntryError> {
-        self.state.memory.take_in(group, index, member)
-    }
-
-    fn leave(&mut self, group: u32, index: u32, member: &[u128]) -> bool {
-        self.state.memory.has_shape(group, member)
-            && self.state.memory.leave(group, index, member.iter().copied())
-    }
-
-    fn learned(&self, table: u32) -> Vec<Entry> {
-        self.state.tables.learned(table)
-    }
-
-    fn learn(&mut self, table: u32, entry: &Entry, now: u64) -> Result<(), EntryError> {
-        self.state.insert_entry(table, entry, Some(now))
-    }
-
-    fn remove(&mut self, table: u32, key: &[Match], priority: u32) -> bool {
-        self.state.remove_entry(table, key, priority)
-    }
-
-    fn replace(&mut self, table: u32, entries: Vec<Entry>) -> Result<(), EntryError> {
-        self.state.replace_entries(table, entries)
-    }
-
-    fn set_default(&mut self, table: u32, value: Option<&[u128]>) -> Result<(), EntryError> {
-        self.state.replace_default(table, value)
-    }
-
-    fn register(&self, register: u32) -> Vec<u64> {
-        self.state.memory.cells(register).to_vec()
-    }
-
-    fn counter(&self, counter: u32) -> Vec<(u64, u64)> {
-        self.state.counter(counter)
-    }
-
-    fn events(&self) -> Vec<u64> {
-        self.state.events()
-    }
-
-    fn lost_events(&self) -> u64 {
-        self.state.lost_events()
-    }
-
-    fn back_end(&self) -> BackEnd {
-        BackEnd::Interpreter
-    }
 }
 
 /// What runs functions, apart from the state they change.
-struct Machine<O> {
+pub struct Machine<O> {
     program: Program,
     ports: u16,
     observer: O,

@@ -1,5 +1,6 @@
 //! From IR to something that runs a batch: the interpreter, which is the judge, and native code.
 
+pub mod execution;
 pub mod interpret;
 mod load;
 pub mod native;

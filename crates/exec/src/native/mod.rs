@@ -11,17 +11,18 @@ mod memory;
 mod tables;
 mod translate;
 
+use crate::execution::{Engine, Execution};
 use crate::load::LoadError;
 use crate::outputs::{self, Now, Output, Outputs};
 use crate::pack::Packing;
-use crate::processor::{BackEnd, EntryCount, EntryError, Processor, TableReport};
+use crate::processor::BackEnd;
 use crate::state::table_set::{Fast, TablePlace};
 use crate::state::{RunHandler, State};
 use ::tables::exact::Exact;
 pub use call::prefetch;
 use call::{Code, Context};
 use foresight::Hint;
-use lang::ir::{Entry, Match, Op, Program, Template};
+use lang::ir::{Op, Program, Template};
 use packet::batch::Batch;
 use packet::verdict::Verdict;
 use translate::Shared;
@@ -32,13 +33,10 @@ pub const AHEAD: usize = 12;
 const MANY_ENTRIES: u64 = 4096;
 
 /// A program as machine code.
-pub struct Native {
-    state: State<Fast>,
-    code: Compiled,
-}
+pub type Native = Execution<Fast, Compiled>;
 
 /// The code with what it refers to.
-struct Compiled {
+pub struct Compiled {
     code: Code,
     templates: Vec<Template>,
     /// What packets put into tables of prefixes and rules, by number.
@@ -80,8 +78,8 @@ impl Native {
         let plain = is_plain(program);
         let resizes = program.manifest.resizes_packet;
         let args = Vec::new();
-        let code = Compiled { code, templates, placements, args, hints, useful, plain, resizes };
-        Ok(Native { state, code })
+        let engine = Compiled { code, templates, placements, args, hints, useful, plain, resizes };
+        Ok(Native { state, engine })
     }
 }
 
@@ -94,93 +92,30 @@ pub fn listing(program: &Program) -> Result<String, LoadError> {
     Ok(text)
 }
 
-impl Processor for Native {
-    fn run(&mut self, memory: &mut [u8], batch: &mut Batch, outputs: &mut Outputs) {
+impl Engine<Fast> for Compiled {
+    const BACK_END: BackEnd = BackEnd::Native;
+
+    fn run(&mut self, state: &mut State<Fast>, memory: &mut [u8], batch: &mut Batch, outputs: &mut Outputs) {
         for i in 0..AHEAD.min(batch.len) {
             prefetch(memory, batch, i);
         }
-        self.code.choose_hints(&self.state);
+        self.choose_hints(state);
         let mut next = 0;
         while next < batch.len {
             let time = batch.time[next];
-            if time.max(self.state.now) >= self.state.next_wake {
-                self.state.settle(time, &mut self.code, outputs);
+            if time.max(state.now) >= state.next_wake {
+                state.settle(time, self, outputs);
             }
-            next = if self.code.plain && self.code.useful.is_empty() {
-                self.code.stretch::<true>(&mut self.state, memory, batch, next, outputs)
+            next = if self.plain && self.useful.is_empty() {
+                self.stretch::<true>(state, memory, batch, next, outputs)
             } else {
-                self.code.stretch::<false>(&mut self.state, memory, batch, next, outputs)
+                self.stretch::<false>(state, memory, batch, next, outputs)
             };
-            if self.state.has_queued() {
-                self.state.handle_queued(&mut self.code, outputs);
+            if state.has_queued() {
+                state.handle_queued(self, outputs);
             }
         }
-        self.state.cause = Output::BETWEEN;
-    }
-
-    fn advance(&mut self, now: u64, outputs: &mut Outputs) {
-        self.state.settle(now, &mut self.code, outputs);
-    }
-
-    fn tables(&self) -> Vec<TableReport> {
-        self.state.tables.reports()
-    }
-
-    fn entries(&self, table: u32) -> Vec<(Entry, EntryCount)> {
-        self.state.tables.entries(table)
-    }
-
-    fn insert(&mut self, table: u32, entry: &Entry) -> Result<(), EntryError> {
-        self.state.insert_entry(table, entry, None)
-    }
-
-    fn join(&mut self, group: u32, index: u32, member: &[u128]) -> Result<(), EntryError> {
-        self.state.memory.take_in(group, index, member)
-    }
-
-    fn leave(&mut self, group: u32, index: u32, member: &[u128]) -> bool {
-        self.state.memory.has_shape(group, member)
-            && self.state.memory.leave(group, index, member.iter().copied())
-    }
-
-    fn learned(&self, table: u32) -> Vec<Entry> {
-        self.state.tables.learned(table)
-    }
-
-    fn learn(&mut self, table: u32, entry: &Entry, now: u64) -> Result<(), EntryError> {
-        self.state.insert_entry(table, entry, Some(now))
-    }
-
-    fn remove(&mut self, table: u32, key: &[Match], priority: u32) -> bool {
-        self.state.remove_entry(table, key, priority)
-    }
-
-    fn replace(&mut self, table: u32, entries: Vec<Entry>) -> Result<(), EntryError> {
-        self.state.replace_entries(table, entries)
-    }
-
-    fn set_default(&mut self, table: u32, value: Option<&[u128]>) -> Result<(), EntryError> {
-        self.state.replace_default(table, value)
-    }
-
-    fn register(&self, register: u32) -> Vec<u64> {
-        self.state.memory.cells(register).to_vec()
-    }
-
-    fn counter(&self, counter: u32) -> Vec<(u64, u64)> {
-        self.state.counter(counter)
-    }
-
-    fn events(&self) -> Vec<u64> {
-        self.state.events()
-    }
-
-    fn lost_events(&self) -> u64 {
-        self.state.lost_events()
-    }
-
-    fn back_end(&self) -> BackEnd {
-        BackEnd::Native
+        state.cause = Output::BETWEEN;
     }
 }
 

@@ -1,0 +1,94 @@
+//! What all back ends have in common: a state, which the control plane asks and changes, and an engine that runs packets on it.
+
+use crate::outputs::Outputs;
+use crate::processor::{BackEnd, EntryCount, EntryError, Processor, TableReport};
+use crate::state::table_set::Family;
+use crate::state::{RunHandler, State};
+use lang::ir::{Entry, Match};
+use packet::batch::Batch;
+
+/// What runs packets and handlers on a state.
+pub trait Engine<F: Family>: RunHandler<F> + Send {
+    /// Which execution it is.
+    const BACK_END: BackEnd;
+
+    /// As [`Processor::run`].
+    fn run(&mut self, state: &mut State<F>, memory: &mut [u8], batch: &mut Batch, outputs: &mut Outputs);
+}
+
+/// A program that is loaded: its state and what runs it.
+pub struct Execution<F: Family, E> {
+    pub(crate) state: State<F>,
+    pub(crate) engine: E,
+}
+
+impl<F: Family, E: Engine<F>> Processor for Execution<F, E> {
+    fn run(&mut self, memory: &mut [u8], batch: &mut Batch, outputs: &mut Outputs) {
+        self.engine.run(&mut self.state, memory, batch, outputs);
+    }
+
+    fn advance(&mut self, now: u64, outputs: &mut Outputs) {
+        self.state.settle(now, &mut self.engine, outputs);
+    }
+
+    fn tables(&self) -> Vec<TableReport> {
+        self.state.tables.reports()
+    }
+
+    fn entries(&self, table: u32) -> Vec<(Entry, EntryCount)> {
+        self.state.tables.entries(table)
+    }
+
+    fn insert(&mut self, table: u32, entry: &Entry) -> Result<(), EntryError> {
+        self.state.insert_entry(table, entry, None)
+    }
+
+    fn join(&mut self, group: u32, index: u32, member: &[u128]) -> Result<(), EntryError> {
+        self.state.memory.take_in(group, index, member)
+    }
+
+    fn leave(&mut self, group: u32, index: u32, member: &[u128]) -> bool {
+        self.state.memory.has_shape(group, member)
+            && self.state.memory.leave(group, index, member.iter().copied())
+    }
+
+    fn learned(&self, table: u32) -> Vec<Entry> {
+        self.state.tables.learned(table)
+    }
+
+    fn learn(&mut self, table: u32, entry: &Entry, now: u64) -> Result<(), EntryError> {
+        self.state.insert_entry(table, entry, Some(now))
+    }
+
+    fn remove(&mut self, table: u32, key: &[Match], priority: u32) -> bool {
+        self.state.remove_entry(table, key, priority)
+    }
+
+    fn replace(&mut self, table: u32, entries: Vec<Entry>) -> Result<(), EntryError> {
+        self.state.replace_entries(table, entries)
+    }
+
+    fn set_default(&mut self, table: u32, value: Option<&[u128]>) -> Result<(), EntryError> {
+        self.state.replace_default(table, value)
+    }
+
+    fn register(&self, register: u32) -> Vec<u64> {
+        self.state.memory.cells(register).to_vec()
+    }
+
+    fn counter(&self, counter: u32) -> Vec<(u64, u64)> {
+        self.state.counter(counter)
+    }
+
+    fn events(&self) -> Vec<u64> {
+        self.state.events()
+    }
+
+    fn lost_events(&self) -> u64 {
+        self.state.lost_events()
+    }
+
+    fn back_end(&self) -> BackEnd {
+        E::BACK_END
+    }
+}
