@@ -5,6 +5,8 @@
 //! counter cells by the index that the program's IR names, which the IR verifier has shown to exist; packet bytes behind a
 //! length check, likewise verified; and zeros.
 
+use super::ahead::Asked;
+use super::questions::{KEPT_WORDS, MOST_QUESTIONS};
 use super::tables::Placement;
 use crate::outputs::{self, Cause, Outputs, appended};
 use crate::pack::MAX_WORDS;
@@ -40,12 +42,21 @@ pub(super) struct Context<'a> {
     pub(super) zeros: [u64; MAX_WORDS],
     /// Where a host function leaves columns, every one in words of its own.
     pub(super) columns: [u64; 2 * MAX_WORDS],
+    /// Where the next key of each question goes.
+    pub(super) asked: [*mut u64; MOST_QUESTIONS],
+    /// What is kept for the packet between the question and what follows.
+    pub(super) kept: *mut u64,
     pub(super) state: *mut State<Fast>,
     outputs: *mut Outputs,
     templates: &'a [Template],
     pub(super) placements: &'a [Placement],
     borrows: PhantomData<(&'a mut State<Fast>, &'a mut Outputs)>,
 }
+
+/// What comes before the questions answers with this and the question's number where it asked one, else with a verdict or [`NOT_ASKED`].
+pub(super) const ASKED: u64 = 1 << 32;
+/// The packet is to be run from the beginning when it is its turn.
+pub(super) const NOT_ASKED: u64 = 1 << 33;
 
 /// A compiled function: context; for the packet function frame, captured length and port of entry, for a handler its
 /// arguments as pairs of words, the less significant first, and twice zero. Gives the bits of a verdict.
@@ -64,18 +75,22 @@ pub(super) struct Code {
     /// The packet function, also the first of the entries.
     packet: Callable,
     entries: Vec<Callable>,
+    /// What comes before the questions, and what behind each.
+    parts: Vec<Callable>,
 }
 
 impl Code {
     /// The code of a module whose functions are finished. Each address must be that of a function of this module that was
     /// compiled by [`super::translate`] with the signature of [`Callable`].
-    pub(super) fn new(module: JITModule, addresses: &[*const u8]) -> Code {
+    /// The first `whole` are whole functions; those behind them are what comes before the questions of the packet function, and what behind each.
+    pub(super) fn new(module: JITModule, addresses: &[*const u8], whole: usize) -> Code {
         let entry = |address: &*const u8| {
             // SAFETY: the address is that of a finished function with this signature, see above.
             unsafe { std::mem::transmute::<*const u8, Callable>(*address) }
         };
-        let entries: Vec<Callable> = addresses.iter().map(entry).collect();
-        Code { module: Some(module), packet: entries[0], entries }
+        let mut entries: Vec<Callable> = addresses.iter().map(entry).collect();
+        let parts = entries.split_off(whole);
+        Code { module: Some(module), packet: entries[0], entries, parts }
     }
 
     /// Runs the packet function on a frame; gives the bits of its verdict.
@@ -86,6 +101,43 @@ impl Code {
         unsafe { (self.packet)(context, frame.as_mut_ptr(), frame.len() as u64, in_port.into()) }
     }
 
+    /// Runs what comes before the questions; gives the bits of a verdict, [`ASKED`] with a number, or [`NOT_ASKED`]. The key of question `n` goes to
+    /// the room of `asked[n]`.
+    #[inline(always)]
+    pub(super) fn run_before(
+        &self,
+        context: &mut Context<'_>,
+        frame: &mut [u8],
+        in_port: u16,
+        asked: &mut [Asked],
+        kept: &mut [u64; KEPT_WORDS],
+    ) -> u64 {
+        let Some(before) = self.parts.first() else { return NOT_ASKED };
+        for (place, asked) in context.asked.iter_mut().zip(asked) {
+            let Some(room) = asked.room() else { return NOT_ASKED };
+            *place = room.as_mut_ptr();
+        }
+        context.kept = kept.as_mut_ptr();
+        // SAFETY: as above; `asked` has one place a question, a key has at most `MAX_WORDS` words, and a question that needs more than `KEPT_WORDS` words behind it is not asked.
+        unsafe { before(context, frame.as_mut_ptr(), frame.len() as u64, in_port.into()) }
+    }
+
+    /// Runs what comes behind question `number` on the packet that asked it, as [`Code::run_packet`]. `kept` is what was left then, but that its first
+    /// word is now the address of what was found.
+    #[inline(always)]
+    pub(super) fn run_after(
+        &self,
+        context: &mut Context<'_>,
+        number: usize,
+        kept: &mut [u64; KEPT_WORDS],
+        frame: &mut [u8],
+        in_port: u16,
+    ) -> u64 {
+        context.kept = kept.as_mut_ptr();
+        // SAFETY: as above; nothing but the first word has been changed since it was kept.
+        unsafe { self.parts[1 + number](context, frame.as_mut_ptr(), frame.len() as u64, in_port.into()) }
+    }
+
     /// Runs the packet function on a packet that starts `room` bytes into `memory`, reaches to its end and may change its size, the length on the wire
     /// in the context as well; gives the bits of its verdict.
     pub(super) fn run_resizing(
@@ -94,7 +146,12 @@ impl Code {
         memory: &mut [u8],
         room: usize,
         in_port: u16,
+        question: Option<(usize, &mut [u64; KEPT_WORDS])>,
     ) -> u64 {
+        let mut code = self.packet;
+        if let Some((number, kept)) = question {
+            (code, context.kept) = (self.parts[1 + number], kept.as_mut_ptr());
+        }
         let room = room.min(memory.len());
         let captured = (memory.len() - room) as u64;
         let memory = memory.as_mut_ptr();
@@ -104,7 +161,7 @@ impl Code {
         (context.memory, context.start, context.fragmenting) = (memory, room as u64, None);
         // SAFETY: as above; the code asks the context for frame and captured length after each change, and host functions keep both inside of the
         // memory, which is borrowed until it returns.
-        let verdict = unsafe { (self.packet)(context, frame, captured, in_port.into()) };
+        let verdict = unsafe { code(context, frame, captured, in_port.into()) };
         context.memory = std::ptr::null_mut();
         verdict
     }
@@ -120,6 +177,7 @@ impl Code {
 impl Drop for Code {
     fn drop(&mut self) {
         self.entries.clear();
+        self.parts.clear();
         if let Some(module) = self.module.take() {
             // SAFETY: the addresses of its functions were never handed out and are now forgotten, and nothing runs them
             // since that takes a borrow of this value.
@@ -149,6 +207,8 @@ impl<'a> Context<'a> {
             cells: state.cells.as_mut_ptr(),
             zeros: [0; MAX_WORDS],
             columns: [0; 2 * MAX_WORDS],
+            asked: [std::ptr::null_mut(); MOST_QUESTIONS],
+            kept: std::ptr::null_mut(),
             state,
             outputs,
             templates,

@@ -2,6 +2,7 @@
 
 use super::call::host::{FIND1, LEARN11};
 use super::call::{Code, host};
+use super::questions::{Part, Question};
 use super::translate::{Host, Shared, translate};
 use crate::load::LoadError;
 use cranelift_codegen::ir::{AbiParam, Signature, types};
@@ -13,7 +14,13 @@ use std::collections::HashMap;
 use std::fmt::{Display, Write};
 
 /// The code of a program and, if wanted, its listing: for every function Cranelift's IR and the machine's instructions.
-pub(super) fn compile(shared: &Shared<'_>, listing: Option<&mut String>) -> Result<Code, LoadError> {
+///
+/// The packet function comes again in parts where it asks questions ahead.
+pub(super) fn compile(
+    shared: &Shared<'_>,
+    questions: &[Question],
+    listing: Option<&mut String>,
+) -> Result<Code, LoadError> {
     let mut module = module()?;
     let declared = declare_host(&mut module)?;
     let program = shared.program;
@@ -22,16 +29,20 @@ pub(super) fn compile(shared: &Shared<'_>, listing: Option<&mut String>) -> Resu
     let mut context = module.make_context();
     let mut builder = FunctionBuilderContext::new();
     context.set_disasm(listing.is_some());
-    for (index, function) in program.functions.iter().enumerate() {
+    let whole = (0..program.functions.len()).map(|index| (index, Part::Whole));
+    let before = (!questions.is_empty()).then_some((0, Part::Before(questions)));
+    let behind = questions.iter().map(|question| (0, Part::After(question)));
+    for (number, (index, part)) in whole.chain(before).chain(behind).enumerate() {
+        let function = &program.functions[index];
         let fail = |cause: &dyn Display| failed(&function.name, cause);
         context.func.signature = entry(&module);
-        // Names in a program need not differ from those of host functions, so the index tells them apart.
-        let name = format!("{index} {}", function.name);
+        // Names in a program need not differ from those of host functions, so the number tells them apart.
+        let name = format!("{number} {}", function.name);
         let id = module
             .declare_function(&name, Linkage::Local, &context.func.signature)
             .map_err(|cause| fail(&cause))?;
         let host = Host { module: &mut module, declared: &declared, used: HashMap::new() };
-        translate(shared, index, host, &mut context.func, &mut builder);
+        translate(shared, index, part, host, &mut context.func, &mut builder);
         if let Some(text) = listing.as_deref_mut() {
             let _ = writeln!(text, "; {}\n{}", function.name, context.func.display());
         }
@@ -46,7 +57,7 @@ pub(super) fn compile(shared: &Shared<'_>, listing: Option<&mut String>) -> Resu
     }
     module.finalize_definitions().map_err(|cause| failed("the program", &cause))?;
     let addresses: Vec<*const u8> = functions.iter().map(|id| module.get_finalized_function(*id)).collect();
-    Ok(Code::new(module, &addresses))
+    Ok(Code::new(module, &addresses, program.functions.len()))
 }
 
 /// An empty module for this machine with the host functions' addresses.

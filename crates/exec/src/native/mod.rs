@@ -1,5 +1,6 @@
 //! The native back end: a program compiled to machine code, run from a batch loop in Rust.
 
+mod ahead;
 mod arithmetic;
 mod bytes;
 mod call;
@@ -8,6 +9,7 @@ mod compile;
 mod effects;
 mod foresight;
 mod memory;
+mod questions;
 mod tables;
 mod translate;
 
@@ -19,12 +21,14 @@ use crate::processor::BackEnd;
 use crate::state::table_set::{Fast, TablePlace};
 use crate::state::{RunHandler, State};
 use ::tables::exact::Exact;
+use ahead::Ahead;
 pub use call::prefetch;
 use call::{Code, Context};
 use foresight::Hint;
 use lang::ir::{Op, Program, Template};
 use packet::batch::Batch;
 use packet::verdict::Verdict;
+use questions::{KEPT_WORDS, Question, questions};
 use translate::Shared;
 
 /// How many packets ahead frames are fetched into the cache.
@@ -50,6 +54,8 @@ pub struct Compiled {
     plain: bool,
     /// Packets may change their size.
     resizes: bool,
+    /// What is asked before it is a packet's turn.
+    ahead: Ahead,
 }
 
 impl Native {
@@ -58,7 +64,8 @@ impl Native {
         crate::load::verify(program)?;
         let state = State::new(program, ports, seed)?;
         let placements = tables::placements(program);
-        let code = compiled(program, ports, &state, &placements, None)?;
+        let questions = questions(program, &state.tables.places);
+        let code = compiled(program, ports, &state, &placements, &questions, None)?;
         let templates = program.templates.clone();
         let mut hints = foresight::hints(program);
         let places = &state.tables.places;
@@ -78,7 +85,8 @@ impl Native {
         let plain = is_plain(program);
         let resizes = program.manifest.resizes_packet;
         let args = Vec::new();
-        let engine = Compiled { code, templates, placements, args, hints, useful, plain, resizes };
+        let ahead = Ahead::new(&questions, &state);
+        let engine = Compiled { code, templates, placements, args, hints, useful, plain, resizes, ahead };
         Ok(Native { state, engine })
     }
 }
@@ -88,7 +96,8 @@ pub fn listing(program: &Program) -> Result<String, LoadError> {
     crate::load::verify(program)?;
     let mut text = String::new();
     let (state, placements) = (State::<Fast>::new(program, u16::MAX, 0)?, tables::placements(program));
-    compiled(program, u16::MAX, &state, &placements, Some(&mut text))?;
+    let questions = questions(program, &state.tables.places);
+    compiled(program, u16::MAX, &state, &placements, &questions, Some(&mut text))?;
     Ok(text)
 }
 
@@ -100,13 +109,17 @@ impl Engine<Fast> for Compiled {
             prefetch(memory, batch, i);
         }
         self.choose_hints(state);
+        let mut ahead = std::mem::take(&mut self.ahead);
+        ahead.clear();
         let mut next = 0;
         while next < batch.len {
             let time = batch.time[next];
             if time.max(state.now) >= state.next_wake {
                 state.settle(time, self, outputs);
             }
-            next = if self.plain && self.useful.is_empty() {
+            next = if !ahead.is_empty() {
+                self.stretch_asking(&mut ahead, state, memory, batch, next, outputs)
+            } else if self.plain && self.useful.is_empty() {
                 self.stretch::<true>(state, memory, batch, next, outputs)
             } else {
                 self.stretch::<false>(state, memory, batch, next, outputs)
@@ -115,6 +128,7 @@ impl Engine<Fast> for Compiled {
                 state.handle_queued(self, outputs);
             }
         }
+        self.ahead = ahead;
         state.cause = Output::BETWEEN;
     }
 }
@@ -166,7 +180,7 @@ impl Compiled {
                 (state.now, state.cause) = (time, i as u32);
             }
             if !PLAIN && self.resizes {
-                self.run_resizing(&mut context, memory, batch, i);
+                self.run_resizing(&mut context, memory, batch, i, None);
             } else {
                 let start = batch.frame[i] as usize;
                 let frame = memory.get_mut(start..start.saturating_add(batch.captured[i] as usize));
@@ -183,12 +197,20 @@ impl Compiled {
         i
     }
 
-    /// Runs a packet that may change its size, and writes back what became of it.
-    fn run_resizing(&self, context: &mut Context<'_>, memory: &mut [u8], batch: &mut Batch, i: usize) {
+    /// Runs a packet that may change its size, from the beginning or behind a question, and writes back what became of it.
+    fn run_resizing(
+        &self,
+        context: &mut Context<'_>,
+        memory: &mut [u8],
+        batch: &mut Batch,
+        i: usize,
+        question: Option<(usize, &mut [u64; KEPT_WORDS])>,
+    ) {
         let (first, room) = outputs::room_before(batch, i);
         let frame = memory.get_mut(first..);
         let frame = frame.and_then(|rest| rest.get_mut(..room + batch.captured[i] as usize));
-        let verdict = self.code.run_resizing(context, frame.unwrap_or_default(), room, batch.port[i]);
+        let verdict =
+            self.code.run_resizing(context, frame.unwrap_or_default(), room, batch.port[i], question);
         batch.verdict[i] = Verdict::from_bits(verdict as u32);
         let (start, fragmenting) = context.resized();
         let now = Now {
@@ -245,6 +267,7 @@ fn compiled(
     ports: u16,
     state: &State<Fast>,
     placements: &[tables::Placement],
+    questions: &[Question],
     listing: Option<&mut String>,
 ) -> Result<Code, LoadError> {
     let packings: Vec<(Packing, Packing)> =
@@ -260,5 +283,5 @@ fn compiled(
         places: &state.tables.places,
         placements,
     };
-    compile::compile(&shared, listing)
+    compile::compile(&shared, questions, listing)
 }

@@ -6,8 +6,9 @@
 
 use super::arithmetic::{binary, compare, constant, resize, select, type_of, word, words};
 use super::bytes::{self, Place};
-use super::call::Context;
+use super::call::{ASKED, Context, NOT_ASKED};
 use super::effects::Scratch;
+use super::questions::{Part, Question, first_effect, order};
 use super::tables::Placement;
 use crate::pack::Packing;
 use crate::state::table_set::TablePlace;
@@ -20,7 +21,7 @@ use cranelift_module::{FuncId, Module};
 use lang::ir::{Block, BlockId, Function, Instruction, NO_SUCH_PORT, Op, Program, Target, Terminator, Value};
 use packet::verdict::Verdict;
 use std::collections::HashMap;
-use std::mem::offset_of;
+use std::mem::{offset_of, size_of};
 
 /// What does not differ from function to function.
 pub(super) struct Shared<'a> {
@@ -63,10 +64,11 @@ impl Host<'_> {
     }
 }
 
-/// Translates function `index` into `into`, whose signature is set.
+/// Translates a part of function `index` into `into`, whose signature is set.
 pub(super) fn translate(
     shared: &Shared<'_>,
     index: usize,
+    part: Part<'_>,
     host: Host<'_>,
     into: &mut clif::Function,
     builder: &mut FunctionBuilderContext,
@@ -118,9 +120,26 @@ pub(super) fn translate(
         counters,
         scratch: Scratch::default(),
     };
-    body.enter();
-    for block in order(function) {
-        body.block(block);
+    match part {
+        Part::Whole => {
+            body.enter();
+            order(function, BlockId(0), |_| false).into_iter().for_each(|block| body.block(block));
+        }
+        Part::Before(questions) => {
+            body.enter();
+            for block in order(function, BlockId(0), |block| first_effect(function, block).is_some()) {
+                match first_effect(function, block) {
+                    Some(end) => body.block_before(block, end, questions),
+                    None => body.block(block),
+                }
+            }
+        }
+        Part::After(question) => {
+            body.go_on(question);
+            for block in order(function, question.block, |_| false).into_iter().skip(1) {
+                body.block(block);
+            }
+        }
     }
     body.bx.seal_all_blocks();
     body.bx.finalize(config);
@@ -234,15 +253,120 @@ impl Body<'_, '_> {
 
     fn block(&mut self, id: BlockId) {
         let block = self.function.block(id);
+        self.begin(id);
+        for instruction in &block.instructions {
+            self.instruction(instruction);
+        }
+        self.terminator(&block.terminator);
+    }
+
+    fn begin(&mut self, id: BlockId) {
         let to = self.blocks[id.0 as usize];
         self.bx.switch_to_block(to);
-        for param in &block.params {
+        for param in &self.function.block(id).params {
             let kind: Type = type_of(self.function.width(*param));
             let value = self.bx.append_block_param(to, kind);
             self.set(*param, value);
         }
-        for instruction in &block.instructions {
+    }
+
+    /// A block up to its first effect: a question, or what is to be run from the beginning when it is this packet's turn.
+    fn block_before(&mut self, id: BlockId, end: usize, questions: &[Question]) {
+        self.begin(id);
+        let instructions = &self.function.block(id).instructions;
+        for instruction in &instructions[..end] {
             self.instruction(instruction);
+        }
+        let asked = questions.iter().position(|question| question.block == id);
+        let answer = match (asked, &instructions[end].op) {
+            (Some(number), Op::Lookup { table, key }) => {
+                self.ask(*table, key, number);
+                self.keep_values(&questions[number]);
+                ASKED | number as u64
+            }
+            _ => NOT_ASKED,
+        };
+        let answer = self.iconst(answer);
+        self.bx.ins().return_(&[answer]);
+    }
+
+    /// Leaves the key of a question where the others of the batch are.
+    fn ask(&mut self, table: u32, key: &[Value], number: usize) {
+        let packed = self.pack(&self.shared.packings[table as usize].0, key);
+        let offset = offset_of!(Context<'_>, asked) + number * size_of::<*mut u64>();
+        let place = self.fixed(offset);
+        for (index, word) in packed.into_iter().enumerate() {
+            self.bx.ins().store(MemFlagsData::trusted(), word, place, index as i32 * 8);
+        }
+    }
+
+    /// Leaves the values that are needed behind a question.
+    fn keep_values(&mut self, question: &Question) {
+        let place = self.fixed(offset_of!(Context<'_>, kept));
+        let flags = MemFlagsData::trusted();
+        let mut at = 8;
+        for slot in &question.slots {
+            let Some(variable) = self.slots.get(slot).copied() else { continue };
+            let used = self.bx.use_var(variable);
+            self.bx.ins().store(flags, used, place, at);
+            at += 8;
+        }
+        for value in &question.kept {
+            let wide = self.function.width(*value) > 64;
+            let value = self.value(*value);
+            let (low, high) = words(&mut self.bx, value);
+            self.bx.ins().store(flags, low, place, at);
+            at += 8;
+            if wide {
+                self.bx.ins().store(flags, high, place, at);
+                at += 8;
+            }
+        }
+    }
+
+    /// Takes what was kept and the answer to a question, and does the rest of its block.
+    fn go_on(&mut self, question: &Question) {
+        let place = self.fixed(offset_of!(Context<'_>, kept));
+        let flags = MemFlagsData::trusted();
+        let entry = self.bx.ins().load(types::I64, flags, place, 0);
+        let zero = self.iconst(0);
+        let mut at = 8;
+        for slot in slots_of(self.function) {
+            let Some(variable) = self.slots.get(&slot).copied() else { continue };
+            self.bx.def_var(variable, zero);
+            if question.slots.contains(&slot) {
+                let used = self.bx.ins().load(types::I64, flags, place, at);
+                self.bx.def_var(variable, used);
+                at += 8;
+            }
+        }
+        for kept in &question.kept {
+            let width = self.function.width(*kept);
+            let low = self.bx.ins().load(types::I64, flags, place, at);
+            at += 8;
+            let value = match type_of(width) {
+                types::I128 => {
+                    let high = self.bx.ins().load(types::I64, flags, place, at);
+                    at += 8;
+                    self.bx.ins().iconcat(low, high)
+                }
+                types::I8 => self.bx.ins().ireduce(types::I8, low),
+                _ => low,
+            };
+            self.set(*kept, value);
+        }
+        for (made, number) in &question.constants {
+            self.constants[made.0 as usize] = Some(*number);
+            let value = constant(&mut self.bx, self.function.width(*made), *number);
+            self.set(*made, value);
+        }
+        let block = self.function.block(question.block);
+        if let Some((asked, rest)) = block.instructions[question.at..].split_first() {
+            if let Op::Lookup { table, .. } = &asked.op {
+                let packing = &self.shared.packings[*table as usize].1;
+                self.found(*table, entry, packing, &asked.results);
+            }
+            rest.iter().for_each(|instruction| self.instruction(instruction));
         }
         self.terminator(&block.terminator);
     }
@@ -431,29 +555,6 @@ fn slots_of(function: &Function) -> Vec<u32> {
     slots.sort_unstable();
     slots.dedup();
     slots
-}
-
-/// The reachable blocks, each behind all that dominate it: reverse postorder, without recursion.
-fn order(function: &Function) -> Vec<BlockId> {
-    let mut order = Vec::with_capacity(function.blocks.len());
-    let mut seen = vec![false; function.blocks.len()];
-    let targets = |id: BlockId| -> Vec<BlockId> {
-        function.block(id).terminator.targets().iter().map(|target| target.block).collect()
-    };
-    let mut path = vec![(BlockId(0), targets(BlockId(0)))];
-    seen[0] = true;
-    while let Some((id, left)) = path.last_mut() {
-        let Some(next) = left.pop() else {
-            order.push(*id);
-            path.pop();
-            continue;
-        };
-        if !std::mem::replace(&mut seen[next.0 as usize], true) {
-            path.push((next, targets(next)));
-        }
-    }
-    order.reverse();
-    order
 }
 
 /// Every function is declared with four parameters.

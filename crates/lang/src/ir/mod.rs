@@ -11,6 +11,7 @@ pub mod checksum;
 pub mod cost;
 pub mod graph;
 mod memory;
+mod operands;
 pub mod print;
 pub mod read;
 pub mod replace;

@@ -100,9 +100,9 @@ fn late_uses(function: &Function, paths: &Paths, made: &[Made]) -> Vec<(usize, u
         };
         let code = &function.blocks[block];
         for (index, instruction) in code.instructions.iter().enumerate() {
-            operands(&instruction.op, &mut |value| check(index, value));
+            instruction.op.operands(|value| check(index, value));
         }
-        exit_operands(&code.terminator, &mut |value| check(code.instructions.len(), value));
+        code.terminator.operands(|value| check(code.instructions.len(), value));
     }
     late
 }
@@ -275,73 +275,4 @@ pub(super) fn unproven_access(op: &Op, shown: impl Fn(Value) -> u32) -> Option<F
         return Some(Fault::NotProven { base, bytes: end, shown: proven });
     }
     (proven > shown).then(|| Fault::NotProven { base, bytes: proven.into(), shown })
-}
-
-fn operands(op: &Op, visit: &mut impl FnMut(Value)) {
-    match op {
-        Op::Const(_)
-        | Op::InPort
-        | Op::WireLength
-        | Op::Captured
-        | Op::Now
-        | Op::ClearDefault(_)
-        | Op::EnterStage(_) => {}
-        Op::Binary(_, left, right) | Op::Compare(_, left, right) => {
-            [*left, *right].into_iter().for_each(visit)
-        }
-        Op::Select(condition, yes, no) => [*condition, *yes, *no].into_iter().for_each(visit),
-        Op::Resize(value) | Op::Copy(value) | Op::Keep(value) | Op::Truncate(value) => visit(*value),
-        Op::Load { base, .. } | Op::Header { base, .. } => visit(*base),
-        Op::Store { base, value, .. } => [*base, *value].into_iter().for_each(visit),
-        Op::Checksum { base, more, .. } => [Some(*base), *more].into_iter().flatten().for_each(visit),
-        Op::Lookup { key, .. } | Op::Remove { key, .. } => key.iter().copied().for_each(visit),
-        Op::Scan { start, end, .. } => [*start, *end].into_iter().for_each(visit),
-        Op::Insert { key, value, .. } => {
-            key_values(key).chain(value.iter().copied()).for_each(visit);
-        }
-        Op::Withdraw { key, .. } => key_values(key).for_each(visit),
-        Op::Mark { index, before, .. } => index.iter().chain(before).copied().for_each(visit),
-        Op::ReadRegister { index, .. } => index.iter().copied().for_each(visit),
-        Op::WriteRegister { index, value, .. } => index.iter().chain([value]).copied().for_each(visit),
-        Op::Take { hint, .. } => visit(*hint),
-        Op::Give { item, .. } => item.iter().copied().for_each(visit),
-        Op::Choose { index, hash, .. } => index.iter().chain([hash]).copied().for_each(visit),
-        Op::Member { index, .. } => index.iter().copied().for_each(visit),
-        Op::Join { index, member, .. } | Op::Leave { index, member, .. } => {
-            index.iter().chain(member).copied().for_each(visit);
-        }
-        Op::Learn { key, value, .. } => key.iter().chain(value).copied().for_each(visit),
-        Op::HasRoom(listed) => listed.iter().flat_map(|(_, key)| key).copied().for_each(visit),
-        Op::SetDefault { value, .. } => value.iter().copied().for_each(visit),
-        Op::Count { index, .. } => index.iter().copied().for_each(visit),
-        Op::Raise { args, delay, .. } => args.iter().chain(delay).copied().for_each(visit),
-        Op::PushBytes { at, values, .. } => [at].into_iter().chain(values).copied().for_each(visit),
-        Op::PopBytes { at, bytes: other } | Op::Fragment { at, mtu: other } => {
-            [*at, *other].into_iter().for_each(visit)
-        }
-        Op::Emit { values, tail, limit, port, .. } => {
-            values.iter().chain(tail).chain(limit).chain([port]).copied().for_each(visit)
-        }
-    }
-}
-
-/// The values that a key is made of while the program runs.
-fn key_values(key: &[KeyPart]) -> impl Iterator<Item = Value> {
-    key.iter().filter_map(|part| match part {
-        KeyPart::Exact(value) | KeyPart::Prefix(value, _) => Some(*value),
-        KeyPart::Fixed(_) => None,
-    })
-}
-
-fn exit_operands(terminator: &Terminator, visit: &mut impl FnMut(Value)) {
-    match terminator {
-        Terminator::Branch(value, ..) | Terminator::Switch(value, ..) | Terminator::Send(value) => {
-            visit(*value)
-        }
-        Terminator::Need { base, more, limit, .. } => {
-            [Some(*base), *more, *limit].into_iter().flatten().for_each(&mut *visit);
-        }
-        _ => {}
-    }
-    terminator.targets().into_iter().flat_map(|target| &target.args).copied().for_each(visit);
 }

@@ -1,0 +1,175 @@
+//! Asks tables of rules for many packets at once, before the first of them goes on.
+//!
+//! A group of packets is run up to its questions (see [`super::questions`]), whose keys are then looked up together: that costs a fraction of as many
+//! single lookups, whose waits for memory and wrong guesses of branches follow one another. Then every packet goes on when it is its turn.
+
+use super::call::{ASKED, Context, NOT_ASKED};
+use super::questions::{KEPT_WORDS, Question};
+use super::{AHEAD, Compiled, prefetch};
+use crate::outputs::Outputs;
+use crate::pack::MAX_WORDS;
+use crate::state::State;
+use crate::state::table_set::Fast;
+use packet::batch::Batch;
+use packet::verdict::Verdict;
+
+/// Packets that are asked for together.
+const GROUP: usize = 64;
+
+/// What is known of the packets of a group.
+#[derive(Default)]
+pub(super) struct Ahead {
+    /// They are these of the batch.
+    first: usize,
+    until: usize,
+    /// How each of them came out of the part before the questions.
+    outcomes: Vec<u64>,
+    kept: Vec<[u64; KEPT_WORDS]>,
+    asked: Vec<Asked>,
+    found: Vec<u32>,
+}
+
+/// The packets that asked a question.
+pub(super) struct Asked {
+    place: usize,
+    key_words: usize,
+    keys: Vec<u64>,
+    /// Their numbers in the group.
+    packets: Vec<usize>,
+}
+
+impl Ahead {
+    /// For these questions.
+    pub(super) fn new(questions: &[Question], state: &State<Fast>) -> Ahead {
+        let asked = questions.iter().map(|question| {
+            let key_words = state.tables.rules[question.place].key_words();
+            let keys = vec![0; GROUP * key_words + MAX_WORDS];
+            Asked { place: question.place, key_words, keys, packets: Vec::with_capacity(GROUP) }
+        });
+        let asked: Vec<Asked> = asked.collect();
+        let group = if asked.is_empty() { 0 } else { GROUP };
+        Ahead {
+            first: 0,
+            until: 0,
+            outcomes: vec![0; group],
+            kept: vec![[0; KEPT_WORDS]; group],
+            asked,
+            found: vec![0; group],
+        }
+    }
+
+    /// Whether there is anything to ask.
+    pub(super) fn is_empty(&self) -> bool {
+        self.asked.is_empty()
+    }
+
+    /// Forgets the packets of the batch before.
+    pub(super) fn clear(&mut self) {
+        (self.first, self.until) = (0, 0);
+    }
+}
+
+impl Asked {
+    /// Room for the next key.
+    #[inline(always)]
+    pub(super) fn room(&mut self) -> Option<&mut [u64; MAX_WORDS]> {
+        self.keys.get_mut(self.packets.len() * self.key_words..)?.first_chunk_mut()
+    }
+}
+
+impl Compiled {
+    /// As [`Compiled::stretch`], with questions asked ahead.
+    pub(super) fn stretch_asking(
+        &self,
+        ahead: &mut Ahead,
+        state: &mut State<Fast>,
+        memory: &mut [u8],
+        batch: &mut Batch,
+        first: usize,
+        outputs: &mut Outputs,
+    ) -> usize {
+        let mut context = Context::new(state, outputs, &self.templates, &self.placements);
+        let end = batch.len.min(packet::BATCH);
+        let mut i = first;
+        while i < end {
+            if i >= ahead.until {
+                self.ask(ahead, &mut context, memory, batch, i..end.min(i + GROUP));
+            }
+            let time = batch.time[i].max(context.now);
+            if i > first && time >= context.state().next_wake {
+                break;
+            }
+            (context.now, context.wire) = (time, batch.wire[i].into());
+            let state = context.state();
+            (state.now, state.cause) = (time, i as u32);
+            let place = i - ahead.first;
+            let outcome = ahead.outcomes[place];
+            let question = (outcome & ASKED != 0).then(|| (outcome as u32 as usize, &mut ahead.kept[place]));
+            if question.is_none() && outcome != NOT_ASKED {
+                batch.verdict[i] = Verdict::from_bits(outcome as u32);
+                i += 1;
+                continue;
+            }
+            if self.resizes {
+                self.run_resizing(&mut context, memory, batch, i, question);
+            } else {
+                let start = batch.frame[i] as usize;
+                let frame = memory.get_mut(start..start.saturating_add(batch.captured[i] as usize));
+                let (frame, in_port) = (frame.unwrap_or_default(), batch.port[i]);
+                let verdict = match question {
+                    Some((number, kept)) => self.code.run_after(&mut context, number, kept, frame, in_port),
+                    None => self.code.run_packet(&mut context, frame, in_port),
+                };
+                batch.verdict[i] = Verdict::from_bits(verdict as u32);
+            }
+            i += 1;
+            if context.state().has_queued() {
+                break;
+            }
+        }
+        let now = context.now;
+        context.state().now = now;
+        i
+    }
+
+    /// Runs these packets up to their questions, and looks up what they ask.
+    fn ask(
+        &self,
+        ahead: &mut Ahead,
+        context: &mut Context<'_>,
+        memory: &mut [u8],
+        batch: &Batch,
+        packets: std::ops::Range<usize>,
+    ) {
+        let Ahead { outcomes, kept, asked, found, .. } = ahead;
+        asked.iter_mut().for_each(|asked| asked.packets.clear());
+        let before = context.now;
+        for ((i, outcome), kept) in packets.clone().zip(&mut *outcomes).zip(&mut *kept) {
+            prefetch(memory, batch, i + AHEAD);
+            self.fetch_slots(context, memory, batch, i);
+            context.now = batch.time[i].max(context.now);
+            context.wire = batch.wire[i].into();
+            let start = batch.frame[i] as usize;
+            let frame = memory.get_mut(start..start.saturating_add(batch.captured[i] as usize));
+            *outcome = self.code.run_before(context, frame.unwrap_or_default(), batch.port[i], asked, kept);
+            if *outcome & ASKED != 0 {
+                asked[*outcome as u32 as usize].packets.push(i - packets.start);
+            }
+        }
+        context.now = before;
+        for asked in asked {
+            let rules = &mut context.state().tables.rules[asked.place];
+            let found = &mut found[..asked.packets.len()];
+            rules.search().find_bulk(&asked.keys[..found.len() * asked.key_words], found);
+            let rows = rules.rows();
+            for (&packet, &row) in asked.packets.iter().zip(&*found) {
+                kept[packet][0] = 0;
+                if row != ::tables::rules::NONE {
+                    rows.count(row, batch.wire[packets.start + packet].into());
+                    kept[packet][0] = rows.words(row).as_ptr() as u64;
+                }
+            }
+        }
+        (ahead.first, ahead.until) = (packets.start, packets.end);
+    }
+}
