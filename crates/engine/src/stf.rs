@@ -133,6 +133,7 @@ pub fn read(text: &str) -> Result<Stf, StfError> {
             "wait" => continue,
             "ports" => {
                 declared = Some(port(words.next()).map_err(wrong)?);
+                nothing_behind(words).map_err(wrong)?;
                 continue;
             }
             "packet" => {
@@ -143,7 +144,10 @@ pub fn read(text: &str) -> Result<Stf, StfError> {
                 let port = port(words.next()).map_err(wrong)?;
                 Action::Expect(port, pattern(&words.collect::<String>()).map_err(wrong)?)
             }
-            "no_packet" => Action::NoPacket,
+            "no_packet" => {
+                nothing_behind(words).map_err(wrong)?;
+                Action::NoPacket
+            }
             other => match control::read(other, line.trim_start().strip_prefix(other).unwrap_or("")) {
                 Some(control) => Action::Control(control.map_err(wrong)?),
                 None => {
@@ -295,6 +299,14 @@ fn port(word: Option<&str>) -> Result<PortNumber, String> {
         .ok_or_else(|| format!("`{word}` is no port; ports are numbered from 1 to {}", PortNumber::MAX))
 }
 
+/// A line has ended.
+fn nothing_behind(mut words: impl Iterator<Item = impl std::fmt::Display>) -> Result<(), String> {
+    match words.next() {
+        Some(word) => Err(format!("`{word}` stands where the line ends")),
+        None => Ok(()),
+    }
+}
+
 fn bytes(text: &str) -> Result<Vec<u8>, String> {
     let pattern = pattern(text.trim_end_matches('$'))?;
     if !pattern.digits.len().is_multiple_of(2) {
@@ -368,6 +380,19 @@ mod tests {
         assert!(cause("packet 1 0g").contains("`g`"));
         assert!(cause("packet 1 **").contains("known"));
         assert!(cause("expect").contains("missing"));
+        for (line, word) in [
+            ("check_counter c == 1 2", "2"),
+            ("check_counter c packets == 1 bytes", "bytes"),
+            ("ports 9 8", "8"),
+            ("no_packet 1", "1"),
+        ] {
+            assert!(cause(line).contains(&format!("`{word}` stands where the line ends")), "{line}");
+        }
+        assert!(cause("check_counter c == 1x").contains("`1x` is no number"));
+        assert!(cause("check_counter c ==").contains("a number is missing"));
+        for index in ["(3", "(3))", "()", "(x)"] {
+            assert!(cause(&format!("check_counter c{index} == 1")).contains("is no index"), "{index}");
+        }
     }
 
     #[test]

@@ -113,8 +113,11 @@ fn check(words: &mut dyn Iterator<Item = String>) -> Result<Check, String> {
     let first = words.next().ok_or("the name of a counter is missing")?;
     let (name, index) = match first.split_once('(') {
         Some((name, index)) => {
-            let index = index.trim_end_matches(')');
-            (name.to_string(), index.parse().map_err(|_| format!("`{index}` is no index of a counter"))?)
+            let number = index.strip_suffix(')').and_then(|number| number.parse().ok());
+            (
+                name.to_string(),
+                number.ok_or_else(|| format!("`({index}` is no index of a counter, such as `(3)`"))?,
+            )
         }
         None => (first, 0),
     };
@@ -126,7 +129,9 @@ fn check(words: &mut dyn Iterator<Item = String>) -> Result<Check, String> {
     if !["==", "!=", "<", "<=", ">", ">="].contains(&word.as_str()) {
         return Err(format!("`{word}` is no comparison; there are ==, !=, <, <=, > and >="));
     }
-    let number = words.next().and_then(|number| number.parse().ok()).ok_or("a number is missing")?;
+    let number = words.next().ok_or("a number is missing")?;
+    let number = number.parse().map_err(|_| format!("`{number}` is no number"))?;
+    super::nothing_behind(words)?;
     Ok(Check { name, index, bytes, comparison: word, number })
 }
 
