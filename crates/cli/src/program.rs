@@ -55,23 +55,19 @@ pub(crate) fn compile(path: &Path, decode: DecodeChoice) -> Result<Compiled, Fai
     Ok(compiled)
 }
 
-/// Adds the entries of the files that tables are filled from, which lie beside the program at `path`.
+/// Adds the entries and members of the files that tables and groups are filled from, which lie beside the program at `path`.
 fn fill(program: Option<&mut Program>, path: &Path) -> Result<(), Failure> {
-    for table in program.into_iter().flat_map(|program| &mut program.tables) {
+    let Some(program) = program else { return Ok(()) };
+    for group in &mut program.groups {
+        let Some(file) = &group.file else { continue };
+        let (name, bytes) = filled_from(path, file, &format!("group `{}`", group.name))?;
+        let members = import::entries::read_members(&bytes, group)
+            .map_err(|error| Failure::Finding(format!("{name}: {error}; nothing is loaded")))?;
+        group.members.extend(members);
+    }
+    for table in &mut program.tables {
         let Some(file) = &table.file else { continue };
-        let source = path.parent().unwrap_or(Path::new("")).join(&file.path);
-        let name = source.display();
-        let cannot = |error: std::io::Error| {
-            Failure::Usage(format!(
-                "cannot read {name}, which table `{}` is filled from: {error}",
-                table.name
-            ))
-        };
-        let mut bytes = Vec::new();
-        ports::capture_in::open(&name.to_string())
-            .map_err(cannot)?
-            .read_to_end(&mut bytes)
-            .map_err(cannot)?;
+        let (name, bytes) = filled_from(path, &file.path, &format!("table `{}`", table.name))?;
         let entries = import::entries::read(&bytes, &file.format, table)
             .map_err(|error| Failure::Finding(format!("{name}: {error}; nothing is loaded")))?;
         let (all, room) = (table.entries.len() + entries.len(), table.capacity);
@@ -96,6 +92,17 @@ fn fill(program: Option<&mut Program>, path: &Path) -> Result<(), Failure> {
         table.entries.extend(entries);
     }
     Ok(())
+}
+
+/// The path and the bytes of a file beside the program at `path` that something is filled from.
+fn filled_from(path: &Path, file: &str, what: &str) -> Result<(String, Vec<u8>), Failure> {
+    let name = path.parent().unwrap_or(Path::new("")).join(file).display().to_string();
+    let cannot = |error: std::io::Error| {
+        Failure::Usage(format!("cannot read {name}, which {what} is filled from: {error}"))
+    };
+    let mut bytes = Vec::new();
+    ports::capture_in::open(&name).map_err(cannot)?.read_to_end(&mut bytes).map_err(cannot)?;
+    Ok((name, bytes))
 }
 
 /// Compiles a text; modules are looked for in `directory`.

@@ -257,6 +257,33 @@ fn entries_of_a_file_and_of_the_program_are_for_different_keys() {
     assert!(told.contains("entry 2 has a key for which the program has an entry of table `t`"), "{told}");
 }
 
+#[test]
+fn members_of_a_group_come_from_a_file() {
+    let files = Files::new();
+    let program = files.write(
+        "p.rav",
+        "group listeners[9]: port { capacity 2 members { 5: 3 } from \"members\" }\n\
+         start stage all() { multicast listeners[5] }\n\
+         test \"to both\" { packet 2 { \"hello\" } expect send 3 expect out 1 { \"hello\" } }\n",
+    );
+    files.write("members", "5: 1  // joins the one of the program\n8: 2 weight 3\n");
+    run(&["test", &program], 0);
+    for (members, place) in [
+        ("8: 2\n5: 3\n", "line 2, column 1: a member stands twice in `listeners`"),
+        ("5: 1\n  5: 2\n", "line 2, column 3: `listeners` has room for 2 members"),
+        ("5: 1\n9: 2\n", "line 2, column 1: this is no member of `listeners`"),
+        ("5: 1\n8: 70000\n", "line 2, column 4: this has more than 16 bits"),
+        ("5: 1\n8: 2", "line 2"),
+    ] {
+        files.write("members", members);
+        let (_, told) = run(&["check", &program], 1);
+        assert!(told.contains(place) && told.contains("nothing is loaded"), "{members:?}: {told}");
+    }
+    fs::remove_file(files.path("members")).expect("removed");
+    let (_, told) = run(&["check", &program], 2);
+    assert!(told.contains("which group `listeners` is filled from"), "{told}");
+}
+
 fn unpacked(path: &Path) -> String {
     use std::io::Read;
     let mut stream = ports::capture_in::open(&path.display().to_string()).expect("the file is there");

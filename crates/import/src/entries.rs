@@ -1,4 +1,4 @@
-//! Files of routes, rules and patterns as entries of a table of a program.
+//! Files of routes, rules and patterns as entries of a table of a program, and files of members for its groups.
 //!
 //! What a file holds is fitted to what the table declares: keys by the names of the columns, or by their order where they have none;
 //! values by their type. A table that has no place for something that a line means refuses the line.
@@ -6,7 +6,8 @@
 use crate::address::Family;
 use crate::text::{parse_number, place, refuse_cut, utf8};
 use crate::{ImportError, RuleSet, classbench, iptables, literals, mrt, nft, routes, snort};
-use lang::ir::{BytePattern, Column, Entry, Kind, Match, Table, TableKind};
+use lang::diagnostic::Diagnostic;
+use lang::ir::{BytePattern, Column, Entry, Group, GroupMember, Kind, Match, Table, TableKind};
 use lang::lexer::LONGEST_TEXT;
 use tables::lpm::Prefix;
 use tables::rules::Field;
@@ -46,22 +47,41 @@ pub fn read(bytes: &[u8], format: &str, table: &Table) -> Result<Vec<Entry>, Imp
     }
 }
 
+/// Reads a file of members for a group, written as in the program.
+///
+/// # Errors
+/// The first member that cannot be read, does not suit the group, or has no room in it; nothing is kept then.
+pub fn read_members(bytes: &[u8], group: &Group) -> Result<Vec<GroupMember>, ImportError> {
+    let advice = "let members beyond that join while the program runs";
+    as_in_a_program(bytes, advice, |text| lang::entries::read_members(text, group))
+}
+
 fn unsuited(line: u32, what: impl Into<String>) -> ImportError {
     ImportError::new(line, 1, what, "compare the file with the declaration of the table")
 }
 
 fn own(bytes: &[u8], table: &Table) -> Result<Vec<Entry>, ImportError> {
+    let advice =
+        "take a format without that limit, such as `as routes`, or insert the rest while the program runs";
+    as_in_a_program(bytes, advice, |text| lang::entries::read(text, table))
+}
+
+/// What `read` makes of a text of the language; `advice` says what to do where it is too long.
+fn as_in_a_program<T>(
+    bytes: &[u8],
+    advice: &str,
+    read: impl Fn(&str) -> Result<T, Vec<Diagnostic>>,
+) -> Result<T, ImportError> {
     if bytes.len() > LONGEST_TEXT {
         let what = format!(
             "entries as in a program are read up to {LONGEST_TEXT} bytes, and these take {}",
             bytes.len()
         );
-        let advice = "take a format without that limit, such as `as routes`, or insert the rest while the program runs";
         return Err(ImportError::new(1, 1, what, advice));
     }
     refuse_cut(bytes)?;
     let text = utf8(bytes)?;
-    lang::entries::read(text, table).map_err(|faults| {
+    read(text).map_err(|faults| {
         let Some(fault) = faults.first() else { return unsuited(1, "the entries are faulty") };
         let (line, column) = place(bytes, fault.primary.span.start as usize);
         let advice = fault.help.clone().unwrap_or_else(|| fault.primary.text.clone());

@@ -1,14 +1,15 @@
-//! Entries of a table as text: what the program's own `entries { … }` would hold, read for a table that is compiled already.
+//! Entries of a table and members of a group as text: what the program's own `entries { … }` and `members { … }` would hold, read for what
+//! is compiled already.
 //!
 //! Files named by `from "…"`, packet tests and the control plane write entries in this form: a key, perhaps `priority n`, and `=> value`;
 //! commas and line breaks between entries as in a program.
 
 use crate::ast::{self, EntryKey, ExprKind};
 use crate::diagnostic::{Diagnostic, Severity};
-use crate::ir::{BytePattern, Column, Entry, Kind, Match, Table, TableKind, prefix_mask};
-use crate::parser::parse_entries;
+use crate::ir::{BytePattern, Column, Entry, Group, GroupMember, Kind, Match, Table, TableKind, prefix_mask};
+use crate::parser::{parse_entries, parse_members};
 use crate::source::{FileId, Span};
-use std::collections::HashSet;
+use std::collections::{HashMap, HashSet};
 
 /// Reads entries of a table.
 ///
@@ -35,6 +36,82 @@ pub fn read(text: &str, table: &Table) -> Result<Vec<Entry>, Vec<Diagnostic>> {
         return Err(faults);
     }
     Ok(entries)
+}
+
+/// Reads members of a group, as behind `members {`; those that the group has already are not to stand in the text as well.
+///
+/// # Errors
+/// Everything that is wrong with the text; nothing is kept then.
+pub fn read_members(text: &str, group: &Group) -> Result<Vec<GroupMember>, Vec<Diagnostic>> {
+    let (parsed, mut faults) = parse_members(FileId::default(), text);
+    let mut members = Vec::with_capacity(parsed.len());
+    let mut seen: HashSet<(u32, Vec<u128>)> = HashSet::new();
+    let mut mates: HashMap<u32, u32> = HashMap::new();
+    for (index, columns, _) in &group.members {
+        seen.insert((*index, columns.clone()));
+        *mates.entry(*index).or_default() += 1;
+    }
+    for parsed in &parsed {
+        let taken = group_member(parsed, group).and_then(|taken| {
+            let mates = mates.entry(taken.0).or_default();
+            *mates += 1;
+            let wrong = |headline, label: &str| Err(wrong(parsed.span, headline, label));
+            if !seen.insert((taken.0, taken.1.clone())) {
+                return wrong(
+                    format!("a member stands twice in `{}`", group.name),
+                    "it stands above, or in the program",
+                );
+            }
+            if *mates > group.capacity {
+                let headline = format!("`{}` has room for {} members", group.name, group.capacity);
+                return wrong(headline, "this one is too many: raise its `capacity`");
+            }
+            Ok(taken)
+        });
+        match taken {
+            Ok(member) => members.push(member),
+            Err(fault) => faults.push(*fault),
+        }
+    }
+    if faults.iter().any(|fault| fault.severity == Severity::Error) {
+        faults.sort_by_key(|fault| fault.primary.span.start);
+        return Err(faults);
+    }
+    Ok(members)
+}
+
+fn group_member(member: &ast::Member, group: &Group) -> Result<GroupMember, Fault> {
+    let no_member =
+        |span, label: String| Err(wrong(span, format!("this is no member of `{}`", group.name), label));
+    let index = match &member.index {
+        Some(index) => match number(index, 32)? as u32 {
+            known if known < group.size => known,
+            _ => {
+                return no_member(index.span, format!("there are {} groups, numbered from 0", group.size));
+            }
+        },
+        None if group.size > 1 => {
+            return no_member(member.span, "its group's number is missing, as in `3: 7`".to_string());
+        }
+        None => 0,
+    };
+    if member.parts.len() != group.columns.len() {
+        return no_member(member.span, format!("{} parts are wanted", group.columns.len()));
+    }
+    let columns = member
+        .parts
+        .iter()
+        .zip(&group.columns)
+        .map(|(part, column)| scalar(part, column))
+        .collect::<Result<_, _>>()?;
+    let weight = match &member.weight {
+        Some(weight) => match number(weight, 16)? as u32 {
+            0 => return no_member(weight.span, "a weight of zero gets nothing".to_string()),
+            weight => weight,
+        },
+        None => 1,
+    };
+    Ok((index, columns, weight))
 }
 
 /// What is wrong with an entry.
@@ -237,8 +314,8 @@ fn scalar(expr: &ast::Expr, column: &Column) -> Result<u128, Fault> {
         (ExprKind::Mac(address), Kind::Mac) => Ok(u128::from(*address)),
         (ExprKind::Bool(truth), Kind::Bool) => Ok(u128::from(*truth)),
         (ExprKind::Duration(time), Kind::Time) => Ok(u128::from(*time)),
-        (ExprKind::Word(name), Kind::Names(names)) => member(name, names, expr.span),
-        (ExprKind::Field(_, name), Kind::Names(names)) => member(&name.text, names, expr.span),
+        (ExprKind::Word(name), Kind::Names(names)) => member_of(name, names, expr.span),
+        (ExprKind::Field(_, name), Kind::Names(names)) => member_of(&name.text, names, expr.span),
         (ExprKind::Int(_), Kind::Uint | Kind::Port | Kind::Time | Kind::Names(_)) => {
             number(expr, column.width)
         }
@@ -258,7 +335,7 @@ fn scalar(expr: &ast::Expr, column: &Column) -> Result<u128, Fault> {
     }
 }
 
-fn member(name: &str, names: &[(u128, String)], span: Span) -> Result<u128, Fault> {
+fn member_of(name: &str, names: &[(u128, String)], span: Span) -> Result<u128, Fault> {
     let found = names.iter().find(|(_, known)| known == name).map(|(number, _)| *number);
     found.ok_or_else(|| wrong(span, format!("there is no `{name}` here"), "no member has this name"))
 }
@@ -298,6 +375,44 @@ mod tests {
         assert_eq!((faults.len(), faults[0].primary.span.start), (1, 32));
         let rules = table("table acl: rules(ip4) -> port { capacity 9 }");
         assert_eq!(read("10.0.0.0/8 => 1\n10.0.0.0/8 => 2\n", &rules).expect("reads").len(), 2);
+    }
+
+    #[test]
+    fn members_of_a_file_are_those_of_the_program() {
+        let group = |text: &str| {
+            let text = format!("{text}\nstart stage all() {{ flood }}\n");
+            let compiled = compile("t.rav", &text, &|_| None, &Options::default());
+            compiled.program.expect("compiles").groups.remove(0)
+        };
+        let declared = "group hops[4]: (mac, port) { buckets 8 capacity 2 members { X } }";
+        let members =
+            "1: (02:00:00:00:00:07, 7) weight 2\n3: (02:00:00:00:00:08, 8), 3: (02:00:00:00:00:07, 7)";
+        let there = group(&declared.replace('X', members));
+        let empty = group(&declared.replace('X', ""));
+        assert_eq!(read_members(members, &empty).expect("reads"), there.members);
+
+        let servers = group("group servers: port { buckets 4 capacity 3 members { 1 } }");
+        assert_eq!(
+            read_members("2 weight 9\n3\n", &servers).expect("reads"),
+            [(0, vec![2], 9), (0, vec![3], 1)]
+        );
+        for (text, group, column, wanted) in [
+            ("2\n70000\n", &servers, 2, "more than 16 bits"),
+            ("2\n1\n", &servers, 2, "stands twice"),
+            ("2\n2\n", &servers, 2, "stands twice"),
+            ("2\n3\n4\n", &servers, 4, "room for 3 members"),
+            ("2 weight 0\n", &servers, 9, "no member"),
+            ("1: 3\n", &servers, 0, "no member"),
+            ("(2, 3)\n", &servers, 0, "no member"),
+            ("2 weight\n", &servers, 9, ""),
+            ("(02:00:00:00:00:07, 7)\n", &empty, 0, "no member"),
+            ("4: (02:00:00:00:00:07, 7)\n", &empty, 0, "no member"),
+        ] {
+            let faults = read_members(text, group).expect_err(text);
+            let first = &faults[0];
+            assert!(first.headline.contains(wanted), "{text:?}: {first:?}");
+            assert_eq!(first.primary.span.start, column, "{text:?}: {first:?}");
+        }
     }
 
     #[test]

@@ -208,6 +208,7 @@ impl Listing {
                 match property {
                     GroupProperty::Buckets(value) => list.line(format!("buckets {}", words::expr(value))),
                     GroupProperty::Capacity(value) => list.line(format!("capacity {}", words::expr(value))),
+                    GroupProperty::From(path, _) => list.line(format!("from {path:?}")),
                     GroupProperty::Members(members) => {
                         list.line("members");
                         list.nested(|list| {

@@ -325,6 +325,7 @@ impl Maker {
                 multicast: make.coin(),
                 columns: make.many(Self::column),
                 members: make.many(|make| (make.word(), make.many(Self::number), make.word())),
+                file: make.maybe(Self::name),
             }),
             reasons: self.many(|make| Reason { name: make.name(), help: make.name() }),
             port_sets: self.many(|make| make.many(Self::short)),

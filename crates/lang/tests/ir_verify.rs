@@ -745,6 +745,7 @@ fn a_multicast_group_is_of_ports_and_bounded() {
         multicast: true,
         columns: vec![Column { name: String::new(), kind, width }],
         members: Vec::new(),
+        file: None,
     };
     let mut program = program_of("b0: flood");
     program.groups.push(group(64, Kind::Port, 16));

@@ -148,7 +148,7 @@ pub struct Pool {
     pub span: Span,
 }
 
-/// `group NAME[size]: (type, type) { buckets 256 capacity 8 members { (a, b) weight 2 } }`
+/// `group NAME[size]: (type, type) { buckets 256 capacity 8 from "file" members { (a, b) weight 2 } }`
 #[derive(Clone, Debug, PartialEq)]
 pub struct Group {
     /// Its name.
@@ -172,6 +172,8 @@ pub enum GroupProperty {
     Capacity(Expr),
     /// `members { (a, b) weight 2, … }`; with several groups, `3: (a, b)`
     Members(Vec<Member>),
+    /// `from "file"`
+    From(String, Span),
 }
 
 /// `3: (a, b) weight 2`

@@ -175,7 +175,7 @@ impl<'a> Checker<'a> {
     pub(super) fn define_group(&mut self, item: &ast::Group) {
         let size = self.cells(item.size.as_ref(), "group");
         let types: Vec<Type> = item.types.iter().map(|ty| self.resolve_type(ty)).collect();
-        let (mut buckets, mut capacity, mut members) = (256, 16, Vec::new());
+        let (mut buckets, mut capacity, mut members, mut file) = (256, 16, Vec::new(), None);
         for property in &item.properties {
             match property {
                 GroupProperty::Buckets(expr) => {
@@ -201,6 +201,17 @@ impl<'a> Checker<'a> {
                         );
                         capacity = 16;
                     }
+                }
+                GroupProperty::From(path, span) => {
+                    if file.is_some() {
+                        self.error(
+                            "E0101",
+                            format!("`from` is given twice for `{}`", item.name.text),
+                            *span,
+                            "given again here",
+                        );
+                    }
+                    file = self.entry_file(path, None, *span).map(|file| file.path);
                 }
                 GroupProperty::Members(listed) => {
                     for member in listed {
@@ -244,6 +255,7 @@ impl<'a> Checker<'a> {
             multicast: false,
             columns,
             members,
+            file,
         };
         self.program.groups.push((group, types));
     }

@@ -135,8 +135,8 @@ start stage all() { flood }
     },
     Entry {
         code: "E0529",
-        headline: "An entry that comes from outside does not suit its table.",
-        cause: "Entries of files, packet tests and the control plane are written as in the program, with the keys and values that the table declares.",
+        headline: "An entry or member that comes from outside does not suit its table or group.",
+        cause: "Entries of files, packet tests and the control plane are written as in the program, with the keys and values that the table declares; so are the members of a group in a file, each once and not more than the group has room for.",
         example: "10.0.0.0/8 => 70000",
         fix: "Compare it with the declaration of the table; here a port is wanted.",
         mend: ("", ""),

@@ -114,9 +114,14 @@ pub struct Group {
     pub multicast: bool,
     /// What a member is.
     pub columns: Vec<Column>,
-    /// Members to begin with: the group's index, columns and weight.
-    pub members: Vec<(u32, Vec<u128>, u32)>,
+    /// Members to begin with.
+    pub members: Vec<GroupMember>,
+    /// The file whose members belong to it, relative to the program's file: whoever loads the program reads it.
+    pub file: Option<String>,
 }
+
+/// A member to begin with: the index of its group, its columns and its weight.
+pub type GroupMember = (u32, Vec<u128>, u32);
 
 /// One part of a key that a program makes while it runs.
 #[derive(Clone, Debug, PartialEq)]

@@ -18,7 +18,7 @@ pub mod replace;
 mod table;
 pub mod verify;
 
-pub use memory::{Group, KeyPart, MOST_COPIES, Meter, Pool, Rates, Register};
+pub use memory::{Group, GroupMember, KeyPart, MOST_COPIES, Meter, Pool, Rates, Register};
 pub use table::{
     Answer, BytePattern, Column, Entry, EntryFile, Evict, Kind, Match, Table, TableKind, prefix_mask,
 };

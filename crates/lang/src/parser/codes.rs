@@ -225,7 +225,7 @@ pub const CODES: &[(&str, &str, &str)] = &[
     (
         "E0081",
         "A group has no such property.",
-        "A group has `buckets`, `capacity` and `members`.\nExample: `group g: port { size 8 }`\nFix: `group g: port { capacity 8 }`.",
+        "A group has `buckets`, `capacity`, `from` and `members`.\nExample: `group g: port { size 8 }`\nFix: `group g: port { capacity 8 }`.",
     ),
     (
         "E0082",

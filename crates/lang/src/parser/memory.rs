@@ -101,9 +101,13 @@ impl Parser<'_> {
 
     fn group_property(&mut self) -> Parsed<GroupProperty> {
         self.known_word("E0081", "group", &GROUP_PROPERTIES)?;
-        let word = self.word();
+        let (word, start) = (self.word(), self.span());
         self.advance();
         let property = match word {
+            "from" => {
+                let path = self.string("behind `from`, as in `from \"members.txt\"`")?;
+                GroupProperty::From(path, self.since(start))
+            }
             "buckets" => GroupProperty::Buckets(self.expression()?),
             "capacity" => GroupProperty::Capacity(self.expression()?),
             _ => {
@@ -115,7 +119,7 @@ impl Parser<'_> {
         Ok(property)
     }
 
-    fn member(&mut self) -> Parsed<Member> {
+    pub(super) fn member(&mut self) -> Parsed<Member> {
         let start = self.span();
         let mut member = self.expression()?;
         let mut index = None;

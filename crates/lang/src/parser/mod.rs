@@ -14,7 +14,7 @@ mod statement;
 mod table;
 mod test;
 
-use crate::ast::{Entry, File, Name};
+use crate::ast::{Entry, File, Member, Name};
 use crate::diagnostic::Diagnostic;
 use crate::lexer::lex;
 use crate::source::{FileId, Span};
@@ -44,16 +44,30 @@ pub fn parse(file: FileId, text: &str) -> (File, Vec<Diagnostic>) {
 
 /// Parses entries of a table, one after the other, as they stand behind `entries {`.
 pub fn parse_entries(file: FileId, text: &str) -> (Vec<Entry>, Vec<Diagnostic>) {
+    parse_list(file, text, Parser::entry)
+}
+
+/// Parses members of a group, one after the other, as they stand behind `members {`.
+pub fn parse_members(file: FileId, text: &str) -> (Vec<Member>, Vec<Diagnostic>) {
+    parse_list(file, text, Parser::member)
+}
+
+/// What follows a fault on its line is not read.
+fn parse_list<'a, T>(
+    file: FileId,
+    text: &'a str,
+    part: impl Fn(&mut Parser<'a>) -> Parsed<T>,
+) -> (Vec<T>, Vec<Diagnostic>) {
     let (mut tokens, diagnostics) = lex(file, text);
     tokens.retain(|token| token.kind != TokenKind::Comment);
     let lexical = diagnostics.len();
     let mut parser =
         Parser { text, file, tokens, at: 0, diagnostics, lexical, depth: 0, height: 0, lost: false };
-    let mut entries = Vec::new();
+    let mut parts = Vec::new();
     while !parser.at_end() {
         let before = parser.at;
-        match parser.entry() {
-            Ok(entry) => entries.push(entry),
+        match part(&mut parser) {
+            Ok(read) => parts.push(read),
             Err(Fault) => {
                 parser.advance();
                 while !parser.at_end() && !parser.first_on_line() {
@@ -65,7 +79,7 @@ pub fn parse_entries(file: FileId, text: &str) -> (Vec<Entry>, Vec<Diagnostic>) 
             parser.advance();
         }
     }
-    (entries, parser.diagnostics)
+    (parts, parser.diagnostics)
 }
 
 /// A construct could not be read; the diagnostic is already noted.

@@ -47,7 +47,7 @@ pub(super) const PROPERTIES: [&str; 11] = [
 ];
 
 /// Words that begin a property of a group.
-pub(super) const GROUP_PROPERTIES: [&str; 3] = ["buckets", "capacity", "members"];
+pub(super) const GROUP_PROPERTIES: [&str; 4] = ["buckets", "capacity", "from", "members"];
 
 /// Words of a meter.
 pub(super) const RATES: [&str; 5] = ["committed", "burst", "excess", "peak", "peak_burst"];

@@ -26,7 +26,7 @@ pub(super) fn write_memory(out: &mut Formatter<'_>, program: &Program) -> fmt::R
         writeln!(out, "pool q{index} {} ({}) ({})", Quoted(name), list(columns), list(ranges))?;
     }
     for (index, group) in program.groups.iter().enumerate() {
-        let Group { name, size, buckets, capacity, multicast, columns, members } = group;
+        let Group { name, size, buckets, capacity, multicast, columns, members, file } = group;
         write!(out, "group u{index} {} size {size} buckets {buckets} capacity {capacity} ", Quoted(name))?;
         if *multicast {
             write!(out, "multicast ")?;
@@ -34,7 +34,11 @@ pub(super) fn write_memory(out: &mut Formatter<'_>, program: &Program) -> fmt::R
         let member = |(index, columns, weight): &(u32, Vec<u128>, u32)| {
             format!("{index} ({}) {weight}", list(columns.iter().map(|&number| Number(number))))
         };
-        writeln!(out, "({}) ({})", list(columns), list(members.iter().map(member)))?;
+        write!(out, "({}) ({})", list(columns), list(members.iter().map(member)))?;
+        if let Some(path) = file {
+            write!(out, " file {}", Quoted(path))?;
+        }
+        writeln!(out)?;
     }
     Ok(())
 }

@@ -64,7 +64,8 @@ fn group(tokens: &mut Tokens<'_>) -> Result<Group, ReadError> {
         let index = tokens.number()?;
         Ok((index, tokens.list("(", ")", Tokens::number)?, tokens.number()?))
     })?;
-    Ok(Group { name, size, buckets, capacity, multicast, columns, members })
+    let file = if tokens.accept_word("file") { Some(tokens.text()?) } else { None };
+    Ok(Group { name, size, buckets, capacity, multicast, columns, members, file })
 }
 
 pub(super) fn answer(tokens: &mut Tokens<'_>) -> Result<Answer, ReadError> {
