@@ -72,11 +72,11 @@ pub(crate) struct CheckArguments {
     /// How faults are shown
     #[arg(long, value_enum, default_value_t)]
     pub(crate) format: DiagnosticFormat,
-    /// Says what would go over from the tables of this program, and refuses what does not fit
+    /// Says what would go over from the tables and groups of this program, and refuses what does not fit
     #[arg(long, value_name = "PROGRAM")]
     pub(crate) replaces: Option<PathBuf>,
-    /// Gives up the old entries of this table
-    #[arg(long, value_name = "TABLE", requires = "replaces")]
+    /// Gives up what this table or group of the old program held
+    #[arg(long, value_name = "NAME", requires = "replaces")]
     pub(crate) discard: Vec<String>,
 }
 

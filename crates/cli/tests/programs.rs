@@ -47,6 +47,26 @@ fn a_right_program_is_told_with_its_cost() {
 }
 
 #[test]
+fn what_goes_over_to_a_new_program_is_told() {
+    let program = "table t: exact(u8) { capacity 4 age 1s evict refuse }\ngroup g: port { buckets 4 capacity 4 }\nstart stage all() { flood }\n";
+    let (directory, old) = file("old.rav", program);
+    let new = directory.path().join("new.rav").display().to_string();
+    fs::write(&new, program).expect("file");
+    let told = ravelin(&["check", &new, "--replaces", &old], 0).0;
+    assert!(
+        ["t", "g"].iter().all(|name| told.contains(&format!("{name}: what packets made goes over"))),
+        "{told}"
+    );
+    fs::write(&new, program.replace("g: port", "g: u16")).expect("file");
+    let told = ravelin(&["check", &new, "--replaces", &old], 1).0;
+    assert!(told.contains("g: does not fit: it held group Port:16, it would hold group Uint:16"), "{told}");
+    let told = ravelin(&["check", &new, "--replaces", &old, "--discard", "g"], 0).0;
+    assert!(told.contains("g: its contents are given up"), "{told}");
+    let told = ravelin(&["check", &new, "--replaces", &old, "--discard", "h"], 2).1;
+    assert!(told.contains("no table or group `h`"), "{told}");
+}
+
+#[test]
 fn a_fault_is_told_in_three_forms() {
     let (_directory, path) = file("bad.rav", &GOOD.replace("send 2\n}", "send missing\n}"));
     let (_, human) = ravelin(&["check", &path], 1);

@@ -44,7 +44,15 @@ impl<F: Family, E: Engine<F>> Processor for Execution<F, E> {
     }
 
     fn join(&mut self, group: u32, index: u32, member: &[u128]) -> Result<(), EntryError> {
-        self.state.memory.take_in(group, index, member)
+        self.state.memory.take_in(group, index, member, false)
+    }
+
+    fn learned_members(&self, group: u32) -> Vec<(u32, Vec<u128>)> {
+        self.state.memory.learned_members(group)
+    }
+
+    fn learn_member(&mut self, group: u32, index: u32, member: &[u128]) -> Result<(), EntryError> {
+        self.state.memory.take_in(group, index, member, true)
     }
 
     fn leave(&mut self, group: u32, index: u32, member: &[u128]) -> bool {

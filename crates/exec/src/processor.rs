@@ -113,11 +113,24 @@ pub trait Processor: Send {
         Err(EntryError::Fixed)
     }
 
-    /// Takes a member, one value a column, into a group (`index` is 0 where it is the only one), as a packet would; one that is there stays.
+    /// Takes a member, one value a column, into a group (`index` is 0 where it is the only one), with weight 1; one that is there stays.
     ///
     /// # Errors
     /// There is no such group, it is full, or the member does not suit it: a multicast group takes only ports that exist.
     fn join(&mut self, _group: u32, _index: u32, _member: &[u128]) -> Result<(), EntryError> {
+        Err(EntryError::Fixed)
+    }
+
+    /// Every member that packets made: the index of its group and its columns, ascending.
+    fn learned_members(&self, _group: u32) -> Vec<(u32, Vec<u128>)> {
+        Vec::new()
+    }
+
+    /// Takes a member into a group as if a packet had made it.
+    ///
+    /// # Errors
+    /// As for [`join`](Processor::join).
+    fn learn_member(&mut self, _group: u32, _index: u32, _member: &[u128]) -> Result<(), EntryError> {
         Err(EntryError::Fixed)
     }
 

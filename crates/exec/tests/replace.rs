@@ -4,6 +4,7 @@ use exec::replace::{ReplaceError, carry_over};
 use exec::{BackEnd, Processor, load};
 use lang::ir::{Entry, Match, Program};
 use lang::pipeline::{Options, compile};
+use packet::batch::Batch;
 
 const OLD: &str = "
     table hosts: exact(mac: u48) -> port { capacity 8 age 10s evict refuse entries { 1 => 1 } }
@@ -68,7 +69,7 @@ fn another_shape_is_refused_unless_its_entries_are_given_up() {
         let mut next = loaded(&new, BackEnd::Native);
         let refused = carry_over((running.as_ref(), &old), (next.as_mut(), &new), &[], 2_000);
         assert!(
-            matches!(&refused, Err(ReplaceError::Misfit { table, .. }) if table == "hosts"),
+            matches!(&refused, Err(ReplaceError::Misfit { name, .. }) if name == "hosts"),
             "{to}: {refused:?}"
         );
         assert!(next.entries(1).is_empty(), "nothing has gone over");
@@ -89,7 +90,7 @@ fn no_room_is_told() {
     ));
     let mut next = loaded(&new, BackEnd::Native);
     let refused = carry_over((running.as_ref(), &old), (next.as_mut(), &new), &[], 2_000);
-    assert!(matches!(&refused, Err(ReplaceError::Entry { table, .. }) if table == "hosts"), "{refused:?}");
+    assert!(matches!(&refused, Err(ReplaceError::Entry { name, .. }) if name == "hosts"), "{refused:?}");
 }
 
 #[test]
@@ -98,4 +99,70 @@ fn a_shape_is_known_by_its_number_on_every_machine() {
     assert_eq!(old.tables[0].shape(), "exact key Uint:48 value Port:16");
     assert_eq!(old.tables[0].shape_hash(), program(&OLD.replace("mac:", "x:")).tables[0].shape_hash());
     assert_ne!(old.tables[0].shape_hash(), old.tables[1].shape_hash());
+}
+
+const WITH_GROUPS: &str = "
+    group listeners[9]: port { buckets 8 capacity 3 members { 5: 1 } }
+    start stage all() {
+        if in_port == 4 { remove listeners[5, 2] drop gone }
+        insert listeners[5, in_port] else { drop full }
+        multicast listeners[5]
+    }";
+
+/// Runs a packet by each of these ports.
+fn arrive(processor: &mut dyn Processor, ports: &[u16]) {
+    let mut memory = [0; 64];
+    for &port in ports {
+        let mut batch = Batch::new();
+        assert!(batch.push(0, 64, 64, port, 1));
+        processor.run(&mut memory, &mut batch, &mut exec::Outputs::default());
+    }
+}
+
+#[test]
+fn members_that_packets_made_go_over_and_others_do_not() {
+    for back_end in [BackEnd::Interpreter, BackEnd::Native] {
+        let old = program(WITH_GROUPS);
+        let mut running = loaded(&old, back_end);
+        // 1 is a member by the program, 2 by a packet, 3 by both a packet and the control plane, 4 by the control plane.
+        arrive(running.as_mut(), &[1, 2, 3]);
+        running.join(0, 5, &[3]).expect("it is there");
+        running.join(0, 7, &[4]).expect("room");
+        assert_eq!(running.learned_members(0), [(5, vec![2])]);
+
+        let new = program(&WITH_GROUPS.replace("5: 1", "5: 3"));
+        let mut next = loaded(&new, back_end);
+        let carried = carry_over((running.as_ref(), &old), (next.as_mut(), &new), &[], 0).expect("fits");
+        assert_eq!(carried.groups, [("listeners".to_string(), 1)]);
+        assert_eq!(next.learned_members(0), [(5, vec![2])], "it may go over once more");
+        assert!(next.leave(0, 5, &[2]) && next.leave(0, 5, &[3]) && !next.leave(0, 5, &[1]));
+        assert!(!next.leave(0, 7, &[4]));
+
+        arrive(running.as_mut(), &[4]);
+        assert!(running.learned_members(0).is_empty(), "a member that left does not go over");
+    }
+}
+
+#[test]
+fn a_group_of_another_shape_or_without_room_is_refused() {
+    let old = program(WITH_GROUPS);
+    let mut running = loaded(&old, BackEnd::Native);
+    arrive(running.as_mut(), &[2, 3]);
+    let replaced = |text: &str, given_up: &[String]| {
+        let new = program(text);
+        let mut next = loaded(&new, BackEnd::Native);
+        carry_over((running.as_ref(), &old), (next.as_mut(), &new), given_up, 0)
+    };
+    let shaped = "group listeners: u16 { buckets 8 capacity 3 } start stage all() { flood }";
+    let refused = replaced(shaped, &[]).expect_err("another shape");
+    assert!(matches!(&refused, ReplaceError::Misfit { name, .. } if name == "listeners"), "{refused}");
+    let carried = replaced(shaped, &["listeners".to_string()]).expect("given up");
+    assert!(carried.groups.is_empty());
+    let carried = replaced(&WITH_GROUPS.replace("capacity 3 members { 5: 1 }", "capacity 2"), &[]);
+    assert_eq!(carried.expect("room for two").groups, [("listeners".to_string(), 2)]);
+    let refused = replaced(&WITH_GROUPS.replace("capacity 3", "capacity 2"), &[]).expect_err("no room");
+    assert!(matches!(&refused, ReplaceError::Entry { name, .. } if name == "listeners"), "{refused}");
+    let fewer = WITH_GROUPS.replace("listeners[9]", "listeners[4]").replace("5: 1", "3: 1");
+    let refused = replaced(&fewer, &[]).expect_err("no such group");
+    assert!(refused.to_string().contains("there is no group 5"), "{refused}");
 }

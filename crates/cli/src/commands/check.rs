@@ -7,7 +7,7 @@ use crate::{program, render};
 use lang::diagnostic::Severity;
 use lang::ir::Program;
 use lang::ir::cost::cost;
-use lang::ir::replace::{Fate, replacement};
+use lang::ir::replace::{Fate, Replacement, replacement};
 use lang::pipeline::Compiled;
 use serde_json::{Value, json};
 use std::fmt::Write;
@@ -39,35 +39,36 @@ pub(crate) fn run(arguments: &CheckArguments, json: bool) -> Result<(), Failure>
     if wrong > 0 { Err(Failure::Told) } else { Ok(()) }
 }
 
-/// Tells what goes over from the old program's tables; false if something does not fit.
+/// Tells what goes over from the old program's tables and groups; false if something does not fit.
 fn replaces(old: &Path, new: &Program, arguments: &CheckArguments, json: bool) -> Result<bool, Failure> {
     let name = old.display();
     let compiled = program::compile(old, DecodeChoice::Lazy)?;
     let Some(running) = compiled.program else {
         return Err(Failure::Finding(format!("{name} has faults; `ravelin check {name}` tells them")));
     };
-    if let Some(unknown) =
-        arguments.discard.iter().find(|table| !running.tables.iter().any(|known| known.name == **table))
-    {
+    let groups = running.groups.iter().map(|group| group.name.as_str());
+    let known: Vec<&str> = running.tables.iter().map(|table| table.name.as_str()).chain(groups).collect();
+    if let Some(unknown) = arguments.discard.iter().find(|name| !known.contains(&name.as_str())) {
         return Err(Failure::Usage(format!(
-            "{name} has no table `{unknown}` whose entries could be given up"
+            "{name} has no table or group `{unknown}` whose contents could be given up"
         )));
     }
     let mut fits = true;
     let mut text = format!("in place of {name}:\n");
-    for (table, fate) in replacement(&running, new, &arguments.discard) {
+    let Replacement { tables, groups } = replacement(&running, new, &arguments.discard);
+    for (name, fate) in tables.into_iter().chain(groups) {
         let words = match fate {
             Fate::Kept { .. } => "what packets made goes over".to_string(),
-            Fate::New => "is new and begins with its own entries".to_string(),
-            Fate::Discarded => "its entries are given up".to_string(),
+            Fate::New => "is new and begins with its own contents".to_string(),
+            Fate::Discarded => "its contents are given up".to_string(),
             Fate::Misfit { old, new } => {
                 fits = false;
                 format!(
-                    "does not fit: it held {old}, it would hold {new}; keep its columns, or say --discard {table}"
+                    "does not fit: it held {old}, it would hold {new}; keep its columns, or say --discard {name}"
                 )
             }
         };
-        let _ = writeln!(text, "  {table}: {words}");
+        let _ = writeln!(text, "  {name}: {words}");
     }
     if json {
         anstream::eprint!("{text}");

@@ -25,6 +25,8 @@ struct Groups {
     /// The words of every member of every group; a member's number in its group is its place here.
     words: Vec<u64>,
     free: Vec<u32>,
+    /// Whether a packet made the member of this number.
+    learned: Vec<bool>,
     /// Where packets go to all members: those of every group, ascending.
     multicast: Option<Vec<Vec<u64>>>,
     /// How many ports there are.
@@ -64,6 +66,7 @@ impl Memory {
                 capacity: group.capacity as usize,
                 words: Vec::new(),
                 free: Vec::new(),
+                learned: Vec::new(),
                 multicast: group.multicast.then(|| vec![Vec::new(); group.size as usize]),
                 ports,
                 widths: group.columns.iter().map(|column| column.width).collect(),
@@ -84,7 +87,7 @@ impl Memory {
                     let cause = format!("its member {port} is no port: there are {ports}, numbered from 1");
                     return Err(refused(&group.name, &cause));
                 }
-                if !groups.join(*index, member.iter().copied(), *weight) {
+                if !groups.join(*index, member.iter().copied(), *weight, false) {
                     return Err(refused(&group.name, &"its members have no room"));
                 }
             }
@@ -182,18 +185,24 @@ impl Memory {
 
     /// A member joins with weight 1; whether there was room or it was there already.
     pub fn join(&mut self, group: u32, index: u32, member: impl IntoIterator<Item = u128>) -> bool {
-        self.groups[group as usize].join(index, member, 1)
+        self.groups[group as usize].join(index, member, 1, true)
     }
 
-    /// A member from outside joins.
+    /// A member from outside joins, as if a packet had made it where it is `learned`.
     ///
     /// # Errors
     /// As for [`Processor::join`](crate::Processor::join).
-    pub fn take_in(&mut self, group: u32, index: u32, member: &[u128]) -> Result<(), EntryError> {
+    pub fn take_in(
+        &mut self,
+        group: u32,
+        index: u32,
+        member: &[u128],
+        learned: bool,
+    ) -> Result<(), EntryError> {
         if !self.has_shape(group, member) {
             return Err(EntryError::Key);
         }
-        let groups = &self.groups[group as usize];
+        let groups = &mut self.groups[group as usize];
         let (capacity, ports) = (groups.capacity, groups.ports);
         if let [port] = member
             && !groups.may_join(*port as u64)
@@ -208,7 +217,21 @@ impl Memory {
                 "there is no group {index}: there are {count}, numbered from 0"
             )));
         }
-        self.join(group, index, member.iter().copied()).then_some(()).ok_or(EntryError::Full { capacity })
+        let joined = groups.join(index, member.iter().copied(), 1, learned);
+        joined.then_some(()).ok_or(EntryError::Full { capacity })
+    }
+
+    /// The members that packets made: the index of the group and the columns, ascending.
+    pub fn learned_members(&self, group: u32) -> Vec<(u32, Vec<u128>)> {
+        let groups = &self.groups[group as usize];
+        let mut members: Vec<(u32, Vec<u128>)> = (0..)
+            .zip(&groups.groups)
+            .flat_map(|(index, group)| group.members().map(move |(number, _)| (index, number)))
+            .filter(|(_, number)| groups.learned[*number as usize])
+            .map(|(index, number)| (index, groups.packing.unpack(groups.member(number))))
+            .collect();
+        members.sort();
+        members
     }
 
     /// Whether a member from outside has the columns of a group.
@@ -241,10 +264,18 @@ impl Groups {
         group.members().map(|(number, _)| number).find(|number| self.member(*number) == words)
     }
 
-    fn join(&mut self, index: u32, member: impl IntoIterator<Item = u128>, weight: u32) -> bool {
+    /// A member that somebody else made as well is no longer one that only packets made.
+    fn join(
+        &mut self,
+        index: u32,
+        member: impl IntoIterator<Item = u128>,
+        weight: u32,
+        learned: bool,
+    ) -> bool {
         let words = self.packed(member);
         let words = &words[..self.packing.words];
-        if self.number(index, words).is_some() {
+        if let Some(number) = self.number(index, words) {
+            self.learned[number as usize] &= learned;
             return true;
         }
         if !self.may_join(words[0]) {
@@ -257,10 +288,12 @@ impl Groups {
         let number = self.free.pop().unwrap_or_else(|| {
             let number = self.words.len() / self.packing.words;
             self.words.resize(self.words.len() + self.packing.words, 0);
+            self.learned.push(false);
             number as u32
         });
         let start = number as usize * self.packing.words;
         self.words[start..start + self.packing.words].copy_from_slice(words);
+        self.learned[number as usize] = learned;
         let joined = group.add(number, weight).is_ok();
         if !joined {
             self.free.push(number);
