@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 /// Every construct that the program generator knows; a long enough run must see each of them.
-pub const CONSTRUCTS: [&str; 97] = [
+pub const CONSTRUCTS: [&str; 101] = [
     "layout",
     "sub-byte field",
     "wide field",
@@ -101,6 +101,10 @@ pub const CONSTRUCTS: [&str; 97] = [
     "no checksum",
     "valid",
     "take",
+    "multicast group",
+    "member joins",
+    "member leaves",
+    "member chosen",
 ];
 
 /// How often each construct occurred.

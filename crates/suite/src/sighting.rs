@@ -34,6 +34,8 @@ pub struct Sighting {
     pub tables: Vec<TableReport>,
     /// Entries of every table, sorted.
     pub entries: Vec<Vec<(lang::ir::Entry, exec::processor::EntryCount)>>,
+    /// Members of every group that packets made: the index of the group, and columns.
+    pub members: Vec<Vec<(u32, Vec<u128>)>>,
     /// Packets and bytes of every cell of every counter.
     pub counters: Vec<Vec<(u64, u64)>>,
     /// How often each event was raised.
@@ -81,6 +83,13 @@ impl Sighting {
         }
         if let Some(at) = first_difference(&self.tables, &other.tables) {
             return Some(format!("table {at}: {:?} and {:?}", self.tables.get(at), other.tables.get(at)));
+        }
+        if let Some(at) = first_difference(&self.members, &other.members) {
+            return Some(format!(
+                "members of group {at}: {:?} and {:?}",
+                self.members.get(at),
+                other.members.get(at)
+            ));
         }
         if let Some(at) = first_difference(&self.counters, &other.counters) {
             return Some(format!(
@@ -148,6 +157,7 @@ fn add(program: &Program, outputs: &Outputs, first: u32, seen: &mut Sighting) {
 fn finish(program: &Program, processor: &dyn Processor, seen: &mut Sighting) {
     seen.tables = processor.tables();
     seen.entries = (0..program.tables.len() as u32).map(|table| processor.entries(table)).collect();
+    seen.members = (0..program.groups.len() as u32).map(|group| processor.learned_members(group)).collect();
     seen.counters = (0..program.counters.len() as u32).map(|counter| processor.counter(counter)).collect();
     seen.events = processor.events();
     seen.lost = processor.lost_events();

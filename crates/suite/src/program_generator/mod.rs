@@ -3,6 +3,7 @@
 mod edits;
 mod entries;
 mod expressions;
+mod groups;
 mod layouts;
 pub mod model;
 mod statements;
@@ -102,6 +103,7 @@ impl Writer {
             self.line(&format!("reason r{index} \"reason {index}\""));
         }
         self.line(&format!("counter one counter many[{CELLS}]"));
+        self.groups();
         for index in 0..self.random.below(4) {
             self.saw("const");
             let ty = Type::any(&mut self.random);

@@ -19,7 +19,7 @@ impl Writer {
     }
 
     fn statement(&mut self, scope: &mut Scope, depth: u32) {
-        match self.random.below(32) {
+        match self.random.below(35) {
             26..=28 => self.assign(scope),
             0..=2 => self.declare(scope),
             3 => self.assign(scope),
@@ -42,6 +42,8 @@ impl Writer {
             }
             24 if depth > 0 && scope.packet => self.leave(scope),
             25 if depth > 0 && scope.packet => self.optional_field(scope, depth),
+            32 | 33 => self.change_group(scope),
+            34 if depth > 0 => self.choose_member(scope, depth),
             29..=31 if scope.packet && !scope.walk => self.edit(scope),
             _ => self.count(scope),
         }
@@ -262,7 +264,7 @@ impl Writer {
     }
 
     /// A port: named, of the packet, or computed (perhaps one that does not exist).
-    fn port(&mut self, scope: &Scope) -> String {
+    pub(super) fn port(&mut self, scope: &Scope) -> String {
         if self.random.one_in(2) {
             return self.random.between(1, 5).to_string();
         }
@@ -301,7 +303,7 @@ impl Writer {
 
     /// A statement behind which nothing comes.
     pub(super) fn end(&mut self, scope: &Scope, depth: u32) {
-        match self.random.below(14) {
+        match self.random.below(15) {
             0 | 1 if depth > 0 => {
                 let condition = self.condition(scope, 2);
                 self.open(&format!("if {condition} {{"));
@@ -326,6 +328,7 @@ impl Writer {
                 let second = first + self.random.between(1, 2);
                 self.line(&format!("multicast {{{first}, {second}}}"));
             }
+            14 => self.send_to_members(scope),
             10 => {
                 self.saw("drop");
                 let number = self.random.below(REASONS);
