@@ -1,6 +1,6 @@
 //! Asks tables of rules for many packets at once, before the first of them goes on.
 //!
-//! A group of packets is run up to its questions (see [`super::questions`]), whose keys are then looked up together: that costs a fraction of as many
+//! A group of packets is run up to its questions (see [`mod@super::questions`]), whose keys are then looked up together: that costs a fraction of as many
 //! single lookups, whose waits for memory and wrong guesses of branches follow one another. Then every packet goes on when it is its turn.
 
 use super::call::{ASKED, Context, NOT_ASKED};
