@@ -14,6 +14,8 @@ pub(super) struct Exhausted;
 /// The writer's side of an image.
 pub(super) struct Nodes {
     pub(super) snapshot: Arc<Snapshot>,
+    /// Nodes may take bytes to save steps.
+    pub(super) generous: bool,
     grace: Arc<Grace>,
     /// The first granule never given out.
     fresh: u32,
@@ -29,9 +31,10 @@ pub(super) struct Nodes {
 const BEARS: u32 = 64;
 
 impl Nodes {
-    pub(super) fn new(snapshot: Arc<Snapshot>, grace: Arc<Grace>) -> Nodes {
+    pub(super) fn new(snapshot: Arc<Snapshot>, generous: bool, grace: Arc<Grace>) -> Nodes {
         let fresh = (snapshot.layout.heap / GRANULE) as u32;
-        Nodes { snapshot, grace, fresh, free: Default::default(), cut: VecDeque::new(), worn: HashMap::new() }
+        let (free, cut, worn) = Default::default();
+        Nodes { snapshot, generous, grace, fresh, free, cut, worn }
     }
 
     pub(super) fn load(&self, word: usize) -> u32 {

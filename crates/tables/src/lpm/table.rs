@@ -42,6 +42,8 @@ const LEAST_HEAP: usize = 1 << 16;
 const HEAP_FOR_PREFIX: usize = 48;
 /// Words of heap that a new image begins with at most; it grows when that is not enough.
 const MOST_HEAP: usize = 1 << 27;
+/// Words of heap up to which wide tables take bytes to save steps: the image stays within 64 MiB.
+const GENEROUS: usize = (1 << 24) - (1 << 17);
 
 /// A longest-prefix table made to be fast. The thread that owns it changes it; others look up through a [`Reader`].
 pub struct Table {
@@ -242,7 +244,8 @@ struct Made {
     heap: usize,
 }
 
-/// Makes a whole image with at least `heap` words for nodes, or says how many bytes could not be had.
+/// Makes a whole image with at least `heap` words for nodes, or says how many bytes could not be had. A wide table's
+/// takes bytes to save steps if that leaves a quarter of [`GENEROUS`] for changes.
 fn make(
     spec: LpmSpec,
     routes: &Routes,
@@ -250,29 +253,52 @@ fn make(
     mut heap: usize,
     grace: &Arc<Grace>,
 ) -> Result<Made, usize> {
-    let Form { cell_bits, indexed, palette } = codes.form();
-    let layout = Layout::new(spec.width, cell_bits, indexed, palette, ROOT_BITS);
-    loop {
-        let words = Words::new(layout.heap + heap)?;
-        let snapshot = Arc::new(Snapshot { words, layout });
-        let mut nodes = Nodes::new(snapshot, Arc::clone(grace));
-        for (place, value) in codes.palette().iter().enumerate() {
-            nodes.store(layout.palette + place, *value);
+    let mut most = heap.min(GENEROUS);
+    while spec.width > 32 {
+        match attempt(spec, routes, codes, most, true, grace)? {
+            Some(made) if made.nodes.end() <= GENEROUS / 4 * 3 => return Ok(made),
+            None if most < GENEROUS => most = (most * 2).min(GENEROUS),
+            _ => break,
         }
-        let mut direct = Direct::default();
-        let filled = if cell_bits == 0 {
-            let source = |region, into: &mut _| routes.intervals(region, 128, into);
-            let whole = Region { bits: 0, length: 0 };
-            trie::change(&mut nodes, whole, &source).map(|change| change.publish(&mut nodes, 0))
-        } else {
-            direct.fill(&mut nodes, routes)
-        };
-        if filled == Ok(()) {
-            layout.write(&nodes.snapshot.words, nodes.end());
-            return Ok(Made { nodes, direct, heap });
+    }
+    loop {
+        if let Some(made) = attempt(spec, routes, codes, heap, false, grace)? {
+            return Ok(made);
         }
         heap *= 2;
     }
+}
+
+/// The same with exactly `heap` words for nodes; none if they do not suffice.
+fn attempt(
+    spec: LpmSpec,
+    routes: &Routes,
+    codes: &Codes,
+    heap: usize,
+    generous: bool,
+    grace: &Arc<Grace>,
+) -> Result<Option<Made>, usize> {
+    let Form { cell_bits, indexed, palette } = codes.form();
+    let layout = Layout::new(spec.width, cell_bits, indexed, palette, ROOT_BITS);
+    let words = Words::new(layout.heap + heap)?;
+    let snapshot = Arc::new(Snapshot { words, layout });
+    let mut nodes = Nodes::new(snapshot, generous, Arc::clone(grace));
+    for (place, value) in codes.palette().iter().enumerate() {
+        nodes.store(layout.palette + place, *value);
+    }
+    let mut direct = Direct::default();
+    let filled = if cell_bits == 0 {
+        let source = |region, into: &mut _| routes.intervals(region, 128, into);
+        let whole = Region { bits: 0, length: 0 };
+        trie::change(&mut nodes, whole, &source).map(|change| change.publish(&mut nodes, 0))
+    } else {
+        direct.fill(&mut nodes, routes)
+    };
+    if filled.is_err() {
+        return Ok(None);
+    }
+    layout.write(&nodes.snapshot.words, nodes.end());
+    Ok(Some(Made { nodes, direct, heap }))
 }
 
 impl Lpm for Table {

@@ -1,8 +1,9 @@
 //! Building and changing the tree of nodes below the root cells.
 //!
 //! The idea: a node is a pure function of the intervals of its region. Few intervals make a line, many make a dense node
-//! whose cells are made the same way. A change makes the smallest subtree that holds it anew, beside the old one, and
-//! publishes it with one store, so that a reader walks through the old or the new and never through a mixture.
+//! whose cells are made the same way; the first 48 bits of wide tables get dense nodes only. A change makes the smallest
+//! subtree that holds it anew, beside the old one, and publishes it with one store, so that a reader walks through the old or
+//! the new and never through a mixture.
 
 use super::lookup::{Cell, GRANULE, LINE_BITS, LINE_CELLS, LINE_COUNT, LINE_FIRST};
 use super::nodes::{Exhausted, Nodes};
@@ -13,8 +14,13 @@ use super::routes::{Interval, Region, extend};
 const NARROW: [(usize, u32); 3] = [(80, 4), (1500, 8), (12_000, 12)];
 /// The same for wider tables, which have more steps to save and spend up to about three hundred.
 const WIDE: [(usize, u32); 3] = [(LINE_CELLS, 4), (60, 8), (1000, 12)];
-/// With more intervals than this, a root cell of a wide table gets a node that eats 16 bits at once.
+/// Wider tables get nothing but dense nodes for the borders within so many bits, which nearly all prefixes of IPv6 have at
+/// most: sixteen addresses step through those at once.
+const NEAR: u32 = 48;
+/// With more intervals of the next 16 bits than this, such a node eats them at once.
 const MANY: usize = 300;
+/// With at most so many, such a node eats 4 bits instead of 8 where the image must save bytes.
+const FEW: usize = 3;
 
 /// New cells, made but not yet seen by any reader.
 #[derive(Default)]
@@ -163,15 +169,29 @@ fn build(nodes: &mut Nodes, depth: u32, base: u128, intervals: &[Interval]) -> R
         return Ok(Cell::Leaf(only.code));
     }
     let parts = parts(depth, intervals);
-    if parts.len() <= LINE_CELLS {
-        return build_line(nodes, depth, base, intervals, &parts);
+    match stride(nodes, depth, intervals, parts.len()) {
+        Some(stride) => build_dense(nodes, depth, stride, base, intervals),
+        None => build_line(nodes, depth, base, intervals, &parts),
     }
-    let layout = &nodes.snapshot.layout;
-    let second = depth == u32::from(layout.root_bits) && layout.width > 32;
-    let strides = if layout.width > 32 { &WIDE } else { &NARROW };
-    let few = strides.iter().find(|(most, _)| parts.len() <= *most).map_or(16, |(_, stride)| *stride);
-    let stride = if second && parts.len() > MANY { 16 } else { few };
-    build_dense(nodes, depth, stride.min((128 - depth) / 4 * 4), base, intervals)
+}
+
+/// The bits that the dense node of a region of `depth` bits eats, whose next 16 bits have `parts` intervals; none for a line.
+fn stride(nodes: &Nodes, depth: u32, intervals: &[Interval], parts: usize) -> Option<u32> {
+    let wide = nodes.snapshot.layout.width > 32;
+    let near = |interval: &Interval| interval.start << NEAR == 0;
+    if wide && depth < NEAR && intervals[1..].iter().any(near) {
+        return Some(match parts {
+            _ if parts > MANY && depth.is_multiple_of(16) => 16,
+            _ if (nodes.generous || parts > FEW) && depth.is_multiple_of(8) => 8,
+            _ => 4,
+        });
+    }
+    if parts <= LINE_CELLS {
+        return None;
+    }
+    let strides = if wide { &WIDE } else { &NARROW };
+    let stride = strides.iter().find(|(most, _)| parts <= *most).map_or(16, |(_, stride)| *stride);
+    Some(stride.min((128 - depth) / 4 * 4))
 }
 
 /// From the slot `slot` of 16 bits on, the intervals `first..end` hold; more than one only for a single slot.

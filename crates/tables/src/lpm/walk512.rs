@@ -1,31 +1,53 @@
-//! The tree walked with AVX-512: sixteen addresses take a step through dense nodes at once, lines are searched one by one.
+//! The tree walked with AVX-512: sixteen addresses take a step through dense nodes at once.
 //!
-//! The idea: all addresses of a batch take their next step before any takes the one after it, and ask for the memory of
-//! that one as soon as they know where it is. The 32 bits behind a root cell's 16 last for two steps, so the walks carry no
-//! more than a word each; dense nodes need one gather for sixteen of them, a line one comparison of its ten starts. What
-//! has not arrived then, a fifth in the widest tables, goes on alone with all of its bits.
+//! The idea: a few vectors of sixteen addresses each stay in registers from the root on, and each takes a step before any
+//! takes the next one, so that the memory of all of them is asked for at the same time. The 32 bits behind a root cell's 16
+//! last for all the dense nodes that tables of the Internet have. What comes to a line, or deeper, is put aside and goes on
+//! one by one with all of its bits, each address asking for the memory of its next step before any takes it.
 
 use std::arch::x86_64::*;
 use std::hint::black_box;
 use std::sync::atomic::Ordering;
 
 use super::NONE;
-use super::lookup::{LINE_BITS, LINE_CELLS, LINE_FIRST, TOGETHER, View, granule, is_line, stride};
+use super::lookup::{GRANULE, LINE_BITS, LINE_CELLS, LINE_FIRST, TOGETHER, View, granule, is_line, stride};
 use super::routes::NO_CODE;
 use super::vector::{Keys, prefetch};
 
 /// Bits that choose a root cell of an image walked here.
 pub(super) const ROOT_BITS: u8 = 16;
-/// Steps that 32 bits last for.
-const STEPS: usize = 2;
+/// Addresses of a vector.
+const LANES: usize = 16;
+/// Vectors that walk together.
+const VECTORS: usize = 4;
+/// Bits after which a walk goes on alone.
+const BITS: i32 = 48;
 
-/// Where the walks are: their cells, the bits not eaten of the first 48, the words that their next steps read, and how many
-/// bits they have eaten.
-struct Front {
-    cell: [u32; TOGETHER],
-    rest: [u32; TOGETHER],
-    next: [u32; TOGETHER],
-    eaten: [u32; TOGETHER],
+/// Walks that go on alone: their numbers, their cells and the bits that they have eaten.
+struct Left {
+    count: usize,
+    walk: [u32; TOGETHER + LANES],
+    cell: [u32; TOGETHER + LANES],
+    eaten: [u32; TOGETHER + LANES],
+}
+
+impl Left {
+    /// Puts aside those in `mask` of sixteen walks from number `from` on.
+    #[target_feature(enable = "avx512f,avx512bw,avx512vl,avx512dq,avx2,bmi2,popcnt")]
+    #[inline]
+    fn put(&mut self, from: usize, mask: u16, cell: __m512i, eaten: __m512i) {
+        let ascending = _mm512_setr_epi32(0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15);
+        let walk = _mm512_add_epi32(ascending, _mm512_set1_epi32(from as i32));
+        let lists = [(&mut self.walk, walk), (&mut self.cell, cell), (&mut self.eaten, eaten)];
+        for (list, vector) in lists {
+            let place = &mut list[self.count..self.count + LANES];
+            // SAFETY: there is room for sixteen.
+            unsafe {
+                _mm512_storeu_si512(place.as_mut_ptr().cast(), _mm512_maskz_compress_epi32(mask, vector))
+            };
+        }
+        self.count += mask.count_ones() as usize;
+    }
 }
 
 /// Takes a batch of at most [`TOGETHER`] addresses to their values.
@@ -35,78 +57,166 @@ struct Front {
 #[target_feature(enable = "avx512f,avx512bw,avx512vl,avx512dq,avx2,bmi2,popcnt")]
 pub(super) unsafe fn walk(view: &View<'_>, keys: Keys<'_>, out: &mut [u32]) {
     let count = out.len().min(TOGETHER);
-    let mut front = Front {
-        cell: [0; TOGETHER],
-        rest: [0; TOGETHER],
-        next: [0; TOGETHER],
-        eaten: [u32::from(ROOT_BITS); TOGETHER],
+    let out = &mut out[..count];
+    let mut aligned = [0; TOGETHER];
+    let keys = match keys {
+        Keys::Wide(keys) if view.layout.width < 128 => {
+            aligned.iter_mut().zip(keys).for_each(|(aligned, key)| *aligned = view.layout.aligned(*key));
+            Keys::Wide(&aligned[..count])
+        }
+        keys => keys,
     };
-    match keys {
-        Keys::Narrow(keys) => {
-            for ((rest, cell), key) in front.rest.iter_mut().zip(&mut front.cell).zip(&keys[..count]) {
-                let key = view.layout.aligned32(*key);
-                *cell = (key >> 48) as u32;
-                *rest = (key >> 16) as u32;
-            }
+    let none = [0; TOGETHER + LANES];
+    let mut left = Left { count: 0, walk: none, cell: none, eaten: none };
+    let mut first = 0;
+    // SAFETY: as the caller promises.
+    unsafe {
+        while first + LANES * VECTORS <= count {
+            together::<VECTORS>(view, keys, first, out, &mut left);
+            first += LANES * VECTORS;
         }
-        Keys::Wide(keys) => {
-            let shift = 128 - u32::from(view.layout.width);
-            let keys = &keys[..count];
-            let slots = front.rest.iter_mut().zip(&mut front.cell).zip(keys);
-            if shift == 0 {
-                slots.for_each(|((rest, cell), key)| {
-                    *cell = (key >> 112) as u32;
-                    *rest = (key >> 80) as u32;
-                });
-            } else {
-                slots.for_each(|((rest, cell), key)| {
-                    *cell = ((key << shift) >> 112) as u32;
-                    *rest = ((key << shift) >> 80) as u32;
-                });
-            }
+        while first + LANES <= count {
+            together::<1>(view, keys, first, out, &mut left);
+            first += LANES;
+        }
+        if first < count {
+            remainder(view, keys, first, out, &mut left);
         }
     }
-    // A mask made from itself would have every gather wait for the one before.
-    let all = black_box(u16::MAX);
-    let root = view.words[view.layout.root..].as_ptr();
-    let groups = count.next_multiple_of(16);
-    for group in (0..groups).step_by(16) {
-        // SAFETY: sixteen places from `group` on lie in each array, and every number of 16 bits has a root cell.
-        unsafe {
-            let slot = _mm512_loadu_si512(front.cell.as_ptr().add(group).cast());
-            let rest = _mm512_loadu_si512(front.rest.as_ptr().add(group).cast());
-            let cell = _mm512_mask_i32gather_epi32::<4>(_mm512_setzero_si512(), all, slot, root.cast());
-            arrive(view, &mut front, group, cell, rest);
-        }
-    }
-    for _ in 0..STEPS {
-        // SAFETY: as the caller promises.
-        unsafe { step(view, &mut front, groups) };
-    }
-    finish(view, keys, &mut front, &mut out[..count]);
+    finish(view, keys, &mut left, out);
 }
 
-/// Notes where sixteen addresses have come to and asks for what they read next.
+/// Takes the last addresses, fewer than a vector has, from `first` on to their values.
 ///
 /// # Safety
-/// `group` is a multiple of sixteen below [`TOGETHER`].
+/// As for [`walk`].
+#[target_feature(enable = "avx512f,avx512bw,avx512vl,avx512dq,avx2,bmi2,popcnt")]
+unsafe fn remainder(view: &View<'_>, keys: Keys<'_>, first: usize, out: &mut [u32], left: &mut Left) {
+    let count = out.len() - first;
+    let before = left.count;
+    let (mut narrow, mut wide, mut values) = ([0; LANES], [0; LANES], [0; LANES]);
+    let keys = match keys {
+        Keys::Narrow(keys) => {
+            narrow[..count].copy_from_slice(&keys[first..first + count]);
+            Keys::Narrow(&narrow)
+        }
+        Keys::Wide(keys) => {
+            wide[..count].copy_from_slice(&keys[first..first + count]);
+            Keys::Wide(&wide)
+        }
+    };
+    // SAFETY: as the caller promises.
+    unsafe { together::<1>(view, keys, 0, &mut values, left) };
+    out[first..].copy_from_slice(&values[..count]);
+    // The walks put aside stand in order, so those of addresses that are not there stand last.
+    let real = left.walk[before..left.count].iter().filter(|walk| (**walk as usize) < count).count();
+    left.count = before + real;
+    left.walk[before..left.count].iter_mut().for_each(|walk| *walk += first as u32);
+}
+
+/// The first 64 bits of sixteen addresses from `first` on, in two halves.
 #[target_feature(enable = "avx512f,avx512bw,avx512vl,avx512dq,avx2,bmi2,popcnt")]
 #[inline]
-unsafe fn arrive(view: &View<'_>, front: &mut Front, group: usize, cell: __m512i, rest: __m512i) {
-    let bits = _mm512_srlv_epi32(rest, _mm512_sub_epi32(_mm512_set1_epi32(32), strides(cell)));
-    let node = _mm512_slli_epi32::<4>(_mm512_and_si512(cell, _mm512_set1_epi32((1 << 26) - 1)));
-    let next = _mm512_mask_add_epi32(node, _mm512_movepi32_mask(cell), node, bits);
-    let inner = _mm512_test_epi32_mask(cell, _mm512_set1_epi32(3 << 30));
-    let next = _mm512_maskz_mov_epi32(inner, next);
-    // SAFETY: sixteen places from `group` on lie in each array.
-    unsafe {
-        _mm512_storeu_si512(front.rest.as_mut_ptr().add(group).cast(), rest);
-        _mm512_storeu_si512(front.cell.as_mut_ptr().add(group).cast(), cell);
-        _mm512_storeu_si512(front.next.as_mut_ptr().add(group).cast(), next);
+fn bits(view: &View<'_>, keys: Keys<'_>, first: usize) -> (__m512i, __m512i) {
+    match keys {
+        Keys::Narrow(keys) => {
+            let keys = &keys[first..first + LANES];
+            // SAFETY: sixteen keys of four bytes are there.
+            let keys = unsafe { _mm512_loadu_si512(keys.as_ptr().cast()) };
+            let shift = _mm512_set1_epi32(32 - i32::from(view.layout.width));
+            (_mm512_sllv_epi32(keys, shift), _mm512_setzero_si512())
+        }
+        Keys::Wide(keys) => {
+            let keys = &keys[first..first + LANES];
+            // SAFETY: sixteen keys are there, four of them in each of four vectors.
+            let four = |index: usize| unsafe { _mm512_loadu_si512(keys.as_ptr().add(index * 4).cast()) };
+            let halves = _mm512_setr_epi32(3, 7, 11, 15, 19, 23, 27, 31, 2, 6, 10, 14, 18, 22, 26, 30);
+            let some = _mm512_permutex2var_epi32(four(0), halves, four(1));
+            let more = _mm512_permutex2var_epi32(four(2), halves, four(3));
+            (_mm512_shuffle_i64x2::<0x44>(some, more), _mm512_shuffle_i64x2::<0xee>(some, more))
+        }
     }
-    if inner != 0 {
-        front.next[group..group + 16].iter().for_each(|next| prefetch(view.words, *next as usize));
+}
+
+/// Takes `COUNT` vectors of addresses from `first` on through dense nodes, writes the values of those that have arrived
+/// and puts the others aside.
+///
+/// # Safety
+/// As for [`walk`].
+#[target_feature(enable = "avx512f,avx512bw,avx512vl,avx512dq,avx2,bmi2,popcnt")]
+#[inline]
+unsafe fn together<const COUNT: usize>(
+    view: &View<'_>,
+    keys: Keys<'_>,
+    first: usize,
+    out: &mut [u32],
+    left: &mut Left,
+) {
+    // A mask made from itself would have every gather wait for the one before.
+    let all = black_box(u16::MAX);
+    let zero = _mm512_setzero_si512();
+    let root = view.words[view.layout.root..].as_ptr();
+    let words = view.words.as_ptr();
+    let mut cell = [zero; COUNT];
+    let mut rest = [zero; COUNT];
+    let mut eaten = [_mm512_set1_epi32(i32::from(ROOT_BITS)); COUNT];
+    for index in 0..COUNT {
+        let (high, low) = bits(view, keys, first + index * LANES);
+        let slot = _mm512_srli_epi32::<16>(high);
+        // SAFETY: every number of 16 bits has a root cell.
+        cell[index] = unsafe { _mm512_mask_i32gather_epi32::<4>(zero, all, slot, root.cast()) };
+        rest[index] = _mm512_or_si512(_mm512_slli_epi32::<16>(high), _mm512_srli_epi32::<16>(low));
     }
+    loop {
+        let mut moved = false;
+        for ((cell, rest), eaten) in cell.iter_mut().zip(&mut rest).zip(&mut eaten) {
+            let strides = strides(*cell);
+            let after = _mm512_add_epi32(*eaten, strides);
+            let dense = _mm512_movepi32_mask(*cell);
+            let step = _mm512_mask_cmple_epi32_mask(dense, after, _mm512_set1_epi32(BITS));
+            // A gather costs the same however many it is for, so one for nobody is left out.
+            if step == 0 {
+                continue;
+            }
+            let node = _mm512_slli_epi32::<4>(_mm512_and_si512(*cell, _mm512_set1_epi32((1 << 26) - 1)));
+            let within = _mm512_srlv_epi32(*rest, _mm512_sub_epi32(_mm512_set1_epi32(32), strides));
+            let next = _mm512_add_epi32(node, within);
+            // SAFETY: only words are gathered that cells of the image lead to.
+            *cell = unsafe { _mm512_mask_i32gather_epi32::<4>(*cell, step, next, words.cast()) };
+            *rest = _mm512_mask_sllv_epi32(*rest, step, *rest, strides);
+            *eaten = _mm512_mask_mov_epi32(*eaten, step, after);
+            moved = true;
+        }
+        if !moved {
+            break;
+        }
+    }
+    for index in 0..COUNT {
+        let from = first + index * LANES;
+        let inner = _mm512_test_epi32_mask(cell[index], _mm512_set1_epi32(3 << 30));
+        let value = values(view, cell[index], !inner);
+        let out = &mut out[from..from + LANES];
+        // SAFETY: there is room for sixteen values.
+        unsafe { _mm512_storeu_si512(out.as_mut_ptr().cast(), value) };
+        if inner != 0 {
+            left.put(from, inner, cell[index], eaten[index]);
+        }
+    }
+}
+
+/// The values of the cells in a mask, which are answers.
+#[target_feature(enable = "avx512f,avx512bw,avx512vl,avx512dq,avx2")]
+#[inline]
+fn values(view: &View<'_>, cell: __m512i, answers: u16) -> __m512i {
+    let absent = _mm512_cmpeq_epi32_mask(cell, _mm512_set1_epi32(NO_CODE as i32));
+    let value = if view.layout.indexed {
+        let palette = view.words[view.layout.palette..].as_ptr();
+        // SAFETY: every code has a place in the palette.
+        unsafe { _mm512_mask_i32gather_epi32::<4>(cell, answers & !absent, cell, palette.cast()) }
+    } else {
+        cell
+    };
+    _mm512_mask_mov_epi32(value, absent, _mm512_set1_epi32(NONE as i32))
 }
 
 /// The bits that the dense nodes of sixteen cells eat.
@@ -117,67 +227,16 @@ fn strides(cell: __m512i) -> __m512i {
     _mm512_slli_epi32::<2>(_mm512_add_epi32(quarter, _mm512_set1_epi32(1)))
 }
 
-/// Takes one step with every address that has not arrived.
-///
-/// # Safety
-/// As for [`walk`], and no walk has eaten more than 32 bits.
-#[target_feature(enable = "avx512f,avx512bw,avx512vl,avx512dq,avx2,bmi2,popcnt")]
-unsafe fn step(view: &View<'_>, front: &mut Front, groups: usize) {
-    let words = view.words.as_ptr();
-    let mut lines = [0u32; TOGETHER + 16];
-    let mut line_count = 0;
-    let ascending = _mm512_setr_epi32(0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15);
-    for group in (0..groups).step_by(16) {
-        // SAFETY: sixteen places from `group` on lie in each array; at most as many lines were listed before as walks. A
-        // gathered word is one that a cell of the image leads to.
-        unsafe {
-            let cell = _mm512_loadu_si512(front.cell.as_ptr().add(group).cast());
-            let dense = _mm512_movepi32_mask(cell);
-            let inner = _mm512_test_epi32_mask(cell, _mm512_set1_epi32(3 << 30));
-            let line = inner & !dense;
-            let walks = _mm512_add_epi32(ascending, _mm512_set1_epi32(group as i32));
-            let listed = _mm512_maskz_compress_epi32(line, walks);
-            _mm512_storeu_si512(lines.as_mut_ptr().add(line_count).cast(), listed);
-            line_count += line.count_ones() as usize;
-            if dense != 0 {
-                let next = _mm512_loadu_si512(front.next.as_ptr().add(group).cast());
-                let rest = _mm512_loadu_si512(front.rest.as_ptr().add(group).cast());
-                let eaten = _mm512_loadu_si512(front.eaten.as_ptr().add(group).cast());
-                let found = _mm512_mask_i32gather_epi32::<4>(cell, dense, next, words.cast());
-                let strides = strides(cell);
-                let rest = _mm512_mask_sllv_epi32(rest, dense, rest, strides);
-                let eaten = _mm512_mask_add_epi32(eaten, dense, eaten, strides);
-                _mm512_storeu_si512(front.eaten.as_mut_ptr().add(group).cast(), eaten);
-                arrive(view, front, group, found, rest);
-            }
-        }
-    }
-    for walk in &lines[..line_count] {
-        let walk = *walk as usize & (TOGETHER - 1);
-        // SAFETY: a cell of the image led to the line at this word.
-        let cell = unsafe { line(view, front.next[walk], front.rest[walk] >> 16) };
-        front.cell[walk] = cell;
-        if cell >= 1 << 30 {
-            let rest = front.rest[walk] << LINE_BITS;
-            let next = view.next(cell, u64::from(rest) << 32);
-            front.rest[walk] = rest;
-            front.eaten[walk] += LINE_BITS;
-            front.next[walk] = next as u32;
-            prefetch(view.words, next);
-        }
-    }
-}
-
 /// The cell of the interval that contains `bits` in the line at a word.
 ///
 /// # Safety
 /// There is a sound line.
 #[target_feature(enable = "avx512f,avx512bw,avx512vl,avx512dq,avx2,bmi2,popcnt")]
 #[inline]
-unsafe fn line(view: &View<'_>, at: u32, bits: u32) -> u32 {
+unsafe fn line(view: &View<'_>, at: usize, bits: u32) -> u32 {
     // SAFETY: a line's starts and cells lie in the words, and its rank is 1 to 10.
     unsafe {
-        let at = view.words.as_ptr().add(at as usize);
+        let at = view.words.as_ptr().add(at);
         let starts = _mm256_loadu_si256(at.cast());
         let begun = _mm256_cmple_epu16_mask(starts, _mm256_set1_epi16(bits as i16));
         let rank = (u32::from(begun) & ((1 << LINE_CELLS) - 1)).count_ones() as usize;
@@ -187,53 +246,35 @@ unsafe fn line(view: &View<'_>, at: u32, bits: u32) -> u32 {
 
 /// Takes the walks that have not arrived to their ends, and writes the values.
 #[target_feature(enable = "avx512f,avx512bw,avx512vl,avx512dq,avx2,bmi2,popcnt")]
-fn finish(view: &View<'_>, keys: Keys<'_>, front: &mut Front, out: &mut [u32]) {
+fn finish(view: &View<'_>, keys: Keys<'_>, left: &mut Left, out: &mut [u32]) {
     let key = |walk: usize| match keys {
         Keys::Narrow(keys) => u128::from(view.layout.aligned32(keys[walk])) << 64,
-        Keys::Wide(keys) => view.layout.aligned(keys[walk]),
+        Keys::Wide(keys) => keys[walk],
     };
-    let mut left = [0u8; TOGETHER];
-    let mut left_count = 0;
-    for (walk, cell) in front.cell[..out.len()].iter().enumerate() {
-        left[left_count & (TOGETHER - 1)] = walk as u8;
-        left_count += usize::from(*cell >= 1 << 30);
+    for index in 0..left.count {
+        let rest = key(left.walk[index] as usize).checked_shl(left.eaten[index]).unwrap_or(0);
+        prefetch(view.words, view.next(left.cell[index], (rest >> 64) as u64));
     }
-    // The bits that two steps have carried along may be used up, so the next word is found with all of them.
-    for walk in &left[..left_count] {
-        let walk = usize::from(*walk);
-        let rest = key(walk).checked_shl(front.eaten[walk]).unwrap_or(0);
-        let next = view.next(front.cell[walk], (rest >> 64) as u64);
-        front.next[walk] = next as u32;
-        prefetch(view.words, next);
-    }
-    while left_count > 0 {
-        let waiting = left_count;
-        left_count = 0;
+    while left.count > 0 {
+        let waiting = left.count;
+        left.count = 0;
         for index in 0..waiting {
-            let number = left[index];
-            let walk = usize::from(number);
-            let cell = front.cell[walk];
-            let rest = key(walk).checked_shl(front.eaten[walk]).unwrap_or(0);
-            let (cell, eaten) = if is_line(cell) {
-                (view.line(granule(cell), (rest >> 112) as u16), LINE_BITS)
+            let (walk, cell, eaten) = (left.walk[index], left.cell[index], left.eaten[index]);
+            let rest = key(walk as usize).checked_shl(eaten).unwrap_or(0);
+            let (cell, step) = if is_line(cell) {
+                // SAFETY: a cell of a sound image leads to the line.
+                (unsafe { line(view, granule(cell) as usize * GRANULE, (rest >> 112) as u32) }, LINE_BITS)
             } else {
-                (view.word(front.next[walk] as usize), stride(cell))
+                (view.word(view.next(cell, (rest >> 64) as u64)), stride(cell))
             };
-            front.cell[walk] = cell;
-            if cell >= 1 << 30 && front.eaten[walk] < 128 {
-                front.eaten[walk] += eaten;
-                let next = view.next(cell, ((rest << eaten) >> 64) as u64);
-                front.next[walk] = next as u32;
-                prefetch(view.words, next);
-                left[left_count] = number;
-                left_count += 1;
+            if cell >= 1 << 30 && eaten < 128 {
+                prefetch(view.words, view.next(cell, ((rest << step) >> 64) as u64));
+                let at = left.count;
+                (left.walk[at], left.cell[at], left.eaten[at]) = (walk, cell, eaten + step);
+                left.count += 1;
+            } else {
+                out[walk as usize] = view.value(cell);
             }
         }
-    }
-    if view.layout.indexed {
-        out.iter_mut().zip(&front.cell).for_each(|(out, cell)| *out = view.value(*cell));
-    } else {
-        let value = |cell: u32| if cell == NO_CODE { NONE } else { cell };
-        out.iter_mut().zip(&front.cell).for_each(|(out, cell)| *out = value(*cell));
     }
 }
