@@ -254,11 +254,12 @@ fn make(
     grace: &Arc<Grace>,
 ) -> Result<Made, usize> {
     let mut most = heap.min(GENEROUS);
-    while spec.width > 32 {
+    let mut generous = spec.width > 32;
+    while generous {
         match attempt(spec, routes, codes, most, true, grace)? {
             Some(made) if made.nodes.end() <= GENEROUS / 4 * 3 => return Ok(made),
             None if most < GENEROUS => most = (most * 2).min(GENEROUS),
-            _ => break,
+            _ => generous = false,
         }
     }
     loop {

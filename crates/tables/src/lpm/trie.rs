@@ -19,6 +19,8 @@ const WIDE: [(usize, u32); 3] = [(LINE_CELLS, 4), (60, 8), (1000, 12)];
 const NEAR: u32 = 48;
 /// With more intervals of the next 16 bits than this, such a node eats them at once.
 const MANY: usize = 300;
+/// The same right behind the root where the image need not save bytes.
+const QUITE_MANY: usize = 60;
 /// With at most so many, such a node eats 4 bits instead of 8 where the image must save bytes.
 const FEW: usize = 3;
 
@@ -177,11 +179,13 @@ fn build(nodes: &mut Nodes, depth: u32, base: u128, intervals: &[Interval]) -> R
 
 /// The bits that the dense node of a region of `depth` bits eats, whose next 16 bits have `parts` intervals; none for a line.
 fn stride(nodes: &Nodes, depth: u32, intervals: &[Interval], parts: usize) -> Option<u32> {
-    let wide = nodes.snapshot.layout.width > 32;
+    let layout = &nodes.snapshot.layout;
+    let (wide, root_bits) = (layout.width > 32, u32::from(layout.root_bits));
     let near = |interval: &Interval| interval.start << NEAR == 0;
     if wide && depth < NEAR && intervals[1..].iter().any(near) {
         return Some(match parts {
             _ if parts > MANY && depth.is_multiple_of(16) => 16,
+            _ if nodes.generous && parts > QUITE_MANY && depth == root_bits => 16,
             _ if (nodes.generous || parts > FEW) && depth.is_multiple_of(8) => 8,
             _ => 4,
         });

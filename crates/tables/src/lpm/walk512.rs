@@ -32,6 +32,11 @@ struct Left {
 }
 
 impl Left {
+    fn new() -> Left {
+        let none = [0; TOGETHER + LANES];
+        Left { count: 0, walk: none, cell: none, eaten: none }
+    }
+
     /// Puts aside those in `mask` of sixteen walks from number `from` on.
     #[target_feature(enable = "avx512f,avx512bw,avx512vl,avx512dq,avx2,bmi2,popcnt")]
     #[inline]
@@ -58,16 +63,27 @@ impl Left {
 pub(super) unsafe fn walk(view: &View<'_>, keys: Keys<'_>, out: &mut [u32]) {
     let count = out.len().min(TOGETHER);
     let out = &mut out[..count];
-    let mut aligned = [0; TOGETHER];
-    let keys = match keys {
-        Keys::Wide(keys) if view.layout.width < 128 => {
-            aligned.iter_mut().zip(keys).for_each(|(aligned, key)| *aligned = view.layout.aligned(*key));
-            Keys::Wide(&aligned[..count])
+    // SAFETY: as the caller promises.
+    unsafe {
+        match keys {
+            Keys::Wide(keys) if view.layout.width < 128 => {
+                let mut aligned = [0; TOGETHER];
+                aligned.iter_mut().zip(keys).for_each(|(aligned, key)| *aligned = view.layout.aligned(*key));
+                batch(view, Keys::Wide(&aligned[..count]), out);
+            }
+            keys => batch(view, keys, out),
         }
-        keys => keys,
-    };
-    let none = [0; TOGETHER + LANES];
-    let mut left = Left { count: 0, walk: none, cell: none, eaten: none };
+    }
+}
+
+/// The same with wide addresses moved to the left.
+///
+/// # Safety
+/// As for [`walk`].
+#[target_feature(enable = "avx512f,avx512bw,avx512vl,avx512dq,avx2,bmi2,popcnt")]
+unsafe fn batch(view: &View<'_>, keys: Keys<'_>, out: &mut [u32]) {
+    let count = out.len();
+    let mut left = None;
     let mut first = 0;
     // SAFETY: as the caller promises.
     unsafe {
@@ -83,7 +99,9 @@ pub(super) unsafe fn walk(view: &View<'_>, keys: Keys<'_>, out: &mut [u32]) {
             remainder(view, keys, first, out, &mut left);
         }
     }
-    finish(view, keys, &mut left, out);
+    if let Some(mut left) = left {
+        finish(view, keys, &mut left, out);
+    }
 }
 
 /// Takes the last addresses, fewer than a vector has, from `first` on to their values.
@@ -91,9 +109,9 @@ pub(super) unsafe fn walk(view: &View<'_>, keys: Keys<'_>, out: &mut [u32]) {
 /// # Safety
 /// As for [`walk`].
 #[target_feature(enable = "avx512f,avx512bw,avx512vl,avx512dq,avx2,bmi2,popcnt")]
-unsafe fn remainder(view: &View<'_>, keys: Keys<'_>, first: usize, out: &mut [u32], left: &mut Left) {
+unsafe fn remainder(view: &View<'_>, keys: Keys<'_>, first: usize, out: &mut [u32], left: &mut Option<Left>) {
     let count = out.len() - first;
-    let before = left.count;
+    let before = left.as_ref().map_or(0, |left| left.count);
     let (mut narrow, mut wide, mut values) = ([0; LANES], [0; LANES], [0; LANES]);
     let keys = match keys {
         Keys::Narrow(keys) => {
@@ -109,9 +127,11 @@ unsafe fn remainder(view: &View<'_>, keys: Keys<'_>, first: usize, out: &mut [u3
     unsafe { together::<1>(view, keys, 0, &mut values, left) };
     out[first..].copy_from_slice(&values[..count]);
     // The walks put aside stand in order, so those of addresses that are not there stand last.
-    let real = left.walk[before..left.count].iter().filter(|walk| (**walk as usize) < count).count();
-    left.count = before + real;
-    left.walk[before..left.count].iter_mut().for_each(|walk| *walk += first as u32);
+    if let Some(left) = left {
+        let real = left.walk[before..left.count].iter().filter(|walk| (**walk as usize) < count).count();
+        left.count = before + real;
+        left.walk[before..left.count].iter_mut().for_each(|walk| *walk += first as u32);
+    }
 }
 
 /// The first 64 bits of sixteen addresses from `first` on, in two halves.
@@ -150,7 +170,7 @@ unsafe fn together<const COUNT: usize>(
     keys: Keys<'_>,
     first: usize,
     out: &mut [u32],
-    left: &mut Left,
+    left: &mut Option<Left>,
 ) {
     // A mask made from itself would have every gather wait for the one before.
     let all = black_box(u16::MAX);
@@ -170,7 +190,8 @@ unsafe fn together<const COUNT: usize>(
     loop {
         let mut moved = false;
         for ((cell, rest), eaten) in cell.iter_mut().zip(&mut rest).zip(&mut eaten) {
-            let strides = strides(*cell);
+            let spared = spared(*cell);
+            let strides = _mm512_sub_epi32(_mm512_set1_epi32(32), spared);
             let after = _mm512_add_epi32(*eaten, strides);
             let dense = _mm512_movepi32_mask(*cell);
             let step = _mm512_mask_cmple_epi32_mask(dense, after, _mm512_set1_epi32(BITS));
@@ -179,7 +200,7 @@ unsafe fn together<const COUNT: usize>(
                 continue;
             }
             let node = _mm512_slli_epi32::<4>(_mm512_and_si512(*cell, _mm512_set1_epi32((1 << 26) - 1)));
-            let within = _mm512_srlv_epi32(*rest, _mm512_sub_epi32(_mm512_set1_epi32(32), strides));
+            let within = _mm512_srlv_epi32(*rest, spared);
             let next = _mm512_add_epi32(node, within);
             // SAFETY: only words are gathered that cells of the image lead to.
             *cell = unsafe { _mm512_mask_i32gather_epi32::<4>(*cell, step, next, words.cast()) };
@@ -199,7 +220,7 @@ unsafe fn together<const COUNT: usize>(
         // SAFETY: there is room for sixteen values.
         unsafe { _mm512_storeu_si512(out.as_mut_ptr().cast(), value) };
         if inner != 0 {
-            left.put(from, inner, cell[index], eaten[index]);
+            left.get_or_insert_with(Left::new).put(from, inner, cell[index], eaten[index]);
         }
     }
 }
@@ -219,12 +240,13 @@ fn values(view: &View<'_>, cell: __m512i, answers: u16) -> __m512i {
     _mm512_mask_mov_epi32(value, absent, _mm512_set1_epi32(NONE as i32))
 }
 
-/// The bits that the dense nodes of sixteen cells eat.
+/// How many of 32 bits are left when the dense nodes of sixteen cells have eaten theirs.
 #[target_feature(enable = "avx512f,avx512bw,avx512vl,avx512dq,avx2")]
 #[inline]
-fn strides(cell: __m512i) -> __m512i {
-    let quarter = _mm512_and_si512(_mm512_srli_epi32::<26>(cell), _mm512_set1_epi32(3));
-    _mm512_slli_epi32::<2>(_mm512_add_epi32(quarter, _mm512_set1_epi32(1)))
+fn spared(cell: __m512i) -> __m512i {
+    // The stride is four times the number from bit 26 on, and four.
+    let more = _mm512_and_si512(_mm512_srli_epi32::<24>(cell), _mm512_set1_epi32(3 << 2));
+    _mm512_sub_epi32(_mm512_set1_epi32(28), more)
 }
 
 /// The cell of the interval that contains `bits` in the line at a word.
