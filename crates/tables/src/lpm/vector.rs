@@ -113,37 +113,39 @@ pub(super) fn walk<const WIDE: bool>(
 #[cfg(target_arch = "x86_64")]
 mod x86 {
     use std::arch::x86_64::*;
-    use std::hint::black_box;
+    use std::sync::atomic::Ordering;
 
     use super::super::lookup::TOGETHER;
     use super::{GRANULE, LINE_CELLS, LINE_FIRST, View, Walks};
 
     /// Looks up a multiple of sixteen addresses, at most [`TOGETHER`], in cells of which a word holds 2^`LOG`.
     ///
+    /// Cells are fetched one by one, which costs the processor less than to gather them: about a tenth of the time where they lie in its caches.
+    ///
     /// # Safety
     /// All direct cells and the whole palette lie in the view's words.
     #[target_feature(enable = "avx512f,avx512bw,avx512vl,avx2,bmi2,popcnt")]
     pub(super) unsafe fn direct512<const LOG: u32>(view: &View<'_>, addresses: &[u32], out: &mut [u32]) {
         let layout = view.layout;
-        // A mask made from itself would have every gather wait for the one before.
-        let all = black_box(u16::MAX);
         let cells = view.words[layout.direct..].as_ptr();
         let palette = view.words[layout.palette..].as_ptr();
         let mask = _mm512_set1_epi32(layout.cell_mask() as i32);
         let none = _mm512_set1_epi32(layout.cell_none() as i32);
         let escape = _mm512_set1_epi32(layout.escape() as i32);
-        let word_shift = _mm512_set1_epi32(8 + LOG as i32);
         let within = _mm512_set1_epi32((1 << LOG) - 1);
         let bits_shift = _mm512_set1_epi32(5 - LOG as i32);
         let mut escaped = [0u16; TOGETHER / 16];
         let rounds = addresses.as_chunks::<16>().0.iter().zip(out.as_chunks_mut::<16>().0).zip(&mut escaped);
         for ((addresses, out), escaped) in rounds {
-            // SAFETY: sixteen addresses are read and sixteen answers written, where the arrays are. The gathered words are
-            // direct cells, which a 24-bit number cannot miss, and places of the palette, where every code has one.
+            // SAFETY: sixteen addresses are read and sixteen answers written, where the arrays are. The words are direct
+            // cells, which a 24-bit number cannot miss, and places of the palette, where every code has one.
             unsafe {
                 let address = _mm512_loadu_si512(addresses.as_ptr().cast());
-                let word = _mm512_srlv_epi32(address, word_shift);
-                let held = _mm512_mask_i32gather_epi32::<4>(_mm512_setzero_si512(), all, word, cells.cast());
+                let mut words = [0; 16];
+                for (word, address) in words.iter_mut().zip(addresses) {
+                    *word = (*cells.add((address >> (8 + LOG)) as usize)).load(Ordering::Relaxed);
+                }
+                let held = _mm512_loadu_si512(words.as_ptr().cast());
                 let lane = _mm512_and_si512(_mm512_srli_epi32::<8>(address), within);
                 let code =
                     _mm512_and_si512(_mm512_srlv_epi32(held, _mm512_sllv_epi32(lane, bits_shift)), mask);
