@@ -1,5 +1,6 @@
 //! A batch: up to 256 packets in columns, whose bytes lie in a memory region handed over beside it.
 
+use crate::offload::Offload;
 use crate::verdict::{PortNumber, Verdict};
 
 /// How many packets a batch holds at most.
@@ -28,6 +29,10 @@ pub struct Batch {
     pub time: [u64; BATCH],
     /// What is to happen to each packet.
     pub verdict: [Verdict; BATCH],
+    /// Whether any packet is unfinished; otherwise the next column means nothing.
+    pub unfinished: bool,
+    /// What is left to do with each packet.
+    pub offload: [Offload; BATCH],
 }
 
 impl Batch {
@@ -42,12 +47,15 @@ impl Batch {
             port: [0; BATCH],
             time: [0; BATCH],
             verdict: [Verdict::PENDING; BATCH],
+            unfinished: false,
+            offload: [Offload::NONE; BATCH],
         }
     }
 
     /// Forgets every packet.
     pub fn clear(&mut self) {
         self.len = 0;
+        self.unfinished = false;
     }
 
     /// Whether there are no packets.
@@ -84,6 +92,25 @@ impl Batch {
         }
         let start = usize::try_from(self.frame[i]).ok()?;
         memory.get(start..)?.get(..self.captured[i] as usize)
+    }
+
+    /// What is left to do with packet `i`.
+    #[inline]
+    pub fn offload(&self, i: usize) -> Offload {
+        if self.unfinished { self.offload[i] } else { Offload::NONE }
+    }
+
+    /// Says of the packet that was pushed last what is left to do with it.
+    pub fn leave_unfinished(&mut self, offload: Offload) {
+        let Some(last) = self.len.checked_sub(1) else { return };
+        if !self.unfinished {
+            if offload.is_none() {
+                return;
+            }
+            self.offload[..last].fill(Offload::NONE);
+            self.unfinished = true;
+        }
+        self.offload[last] = offload;
     }
 
     /// The ports the packets came in by.

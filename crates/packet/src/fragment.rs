@@ -10,6 +10,8 @@
 //! Every piece but the last holds a multiple of eight bytes of data, since offsets count eight bytes. What lies behind the total length (the padding
 //! of short Ethernet frames) goes with no piece. Of a packet that was not captured whole, each piece has the captured bytes it would have got.
 
+use crate::checksum::{folded, sum};
+
 /// The smallest MTU that packets can be cut to: the longest header and eight bytes (RFC 791: "every internet module must be able to forward a datagram
 /// of 68 octets without further fragmentation").
 pub const SMALLEST_MTU: u32 = 68;
@@ -150,19 +152,9 @@ fn word(bytes: &[u8], at: usize) -> u16 {
     u16::from_be_bytes([bytes[at], bytes[at + 1]])
 }
 
-/// The sum of a header's 16-bit numbers (RFC 1071): 0xffff where its checksum is right. Its length is even.
-fn sum(header: &[u8]) -> u16 {
-    folded(header.chunks_exact(2).map(|pair| u32::from(word(pair, 0))).sum())
-}
-
 /// A right checksum, made as wrong as that of a header with this sum: what damaged the packet on its way shows in every piece.
 fn with_error(check: u16, sum: u16) -> u16 {
-    if sum == 0xffff { check } else { folded(u32::from(check) + u32::from(sum)) }
-}
-
-fn folded(sum: u32) -> u16 {
-    let once = (sum & 0xffff) + (sum >> 16);
-    ((once & 0xffff) + (once >> 16)) as u16
+    if sum == 0xffff { check } else { folded(u64::from(check) + u64::from(sum)) }
 }
 
 #[cfg(test)]

@@ -4,11 +4,13 @@
 
 pub mod batch;
 pub mod capture;
+pub mod checksum;
 pub mod describe;
 pub mod fragment;
 pub mod frames;
 pub mod generate;
 pub mod link;
+pub mod offload;
 pub mod region;
 pub mod resize;
 pub mod verdict;
@@ -17,5 +19,6 @@ pub use batch::{BATCH, Batch};
 pub use capture::{Capture, CaptureError, MAXIMUM_CAPTURED, Record};
 pub use frames::Frames;
 pub use link::LinkType;
+pub use offload::Offload;
 pub use region::Region;
 pub use verdict::{NO_PORT, PortNumber, Verdict, VerdictKind};

@@ -1,12 +1,14 @@
 //! Where packets enter and leave: capture files, memory, the generator, and directories of captures.
 
-#![forbid(unsafe_code)]
+#![deny(unsafe_code)]
 
 pub mod arena;
 pub mod capture_in;
 pub mod capture_out;
 pub mod generator_in;
 pub mod ingress;
+#[cfg(target_os = "linux")]
+pub mod live;
 pub mod memory_in;
 pub mod null_out;
 

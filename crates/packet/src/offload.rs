@@ -1,0 +1,238 @@
+//! What the sender of a packet left for a network card to do: finish a checksum, cut a long segment into packets.
+//!
+//! A packet that never was on a wire (from a host on a virtual link) often comes unfinished, and the header of virtio-net says what is left:
+//!
+//! ```text
+//! byte  0      1      2 3        4 5      6 7        8 9
+//!      ┌──────┬──────┬──────────┬────────┬──────────┬─────────────┐
+//!      │flags │ gso  │ headers  │ gso    │ checksum │ checksum    │   numbers in the machine's order
+//!      │      │ type │ length   │ size   │ start    │ offset      │
+//!      └──────┴──────┴──────────┴────────┴──────────┴─────────────┘
+//! ```
+//!
+//! With flag 1 the checksum field at `start + offset` holds the sum of the pseudo header alone, not inverted, and the sum over everything from
+//! `start` on is to replace it (VIRTIO 1.2, §5.1.6; RFC 9293 §3.1 and RFC 768 for the pseudo header).
+
+use crate::checksum::{folded, sum};
+
+/// The checksum is not finished.
+const NEEDS_CHECKSUM: u8 = 1;
+
+/// What is left to do with a packet; nothing by default.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Offload {
+    flags: u8,
+    gso_type: u8,
+    headers: u16,
+    gso_size: u16,
+    start: u16,
+    offset: u16,
+}
+
+impl Offload {
+    /// Bytes of the header.
+    pub const LEN: usize = 10;
+
+    /// Nothing is left to do.
+    pub const NONE: Offload = Offload { flags: 0, gso_type: 0, headers: 0, gso_size: 0, start: 0, offset: 0 };
+
+    /// Reads the header. What it says of a finished packet is forgotten.
+    pub fn read(bytes: &[u8; Offload::LEN]) -> Offload {
+        let pair = |at: usize| u16::from_ne_bytes([bytes[at], bytes[at + 1]]);
+        let flags = bytes[0] & NEEDS_CHECKSUM;
+        if flags == 0 && bytes[1] == 0 {
+            return Offload::NONE;
+        }
+        Offload {
+            flags,
+            gso_type: bytes[1],
+            headers: pair(2),
+            gso_size: pair(4),
+            start: pair(6),
+            offset: pair(8),
+        }
+    }
+
+    /// Writes the header.
+    pub fn write(&self) -> [u8; Offload::LEN] {
+        let mut bytes = [0; Offload::LEN];
+        (bytes[0], bytes[1]) = (self.flags, self.gso_type);
+        for (place, value) in
+            bytes[2..].chunks_exact_mut(2).zip([self.headers, self.gso_size, self.start, self.offset])
+        {
+            place.copy_from_slice(&value.to_ne_bytes());
+        }
+        bytes
+    }
+
+    /// Whether nothing is left to do.
+    pub fn is_none(&self) -> bool {
+        self.flags == 0 && self.gso_type == 0
+    }
+
+    /// Whether the packet is to be cut into several on the way out.
+    pub fn segments(&self) -> bool {
+        self.gso_type != 0
+    }
+
+    /// The same for a packet whose front has grown by `bytes` (or shrunk), or `None` if its headers are not there any more.
+    pub fn moved(&self, bytes: i32) -> Option<Offload> {
+        let shift = |place: u16| u16::try_from(i32::from(place) + bytes).ok();
+        Some(Offload { headers: shift(self.headers)?, start: shift(self.start)?, ..*self })
+    }
+
+    /// Finishes the checksum in the frame, as the card would, and leaves only the cutting to do. Says whether the frame has the bytes.
+    pub fn complete(&mut self, frame: &mut [u8]) -> bool {
+        if self.flags & NEEDS_CHECKSUM == 0 {
+            return true;
+        }
+        self.flags = 0;
+        let (start, field) = (usize::from(self.start), usize::from(self.start) + usize::from(self.offset));
+        if start > frame.len() || field + 2 > frame.len() {
+            return false;
+        }
+        let sum = !sum(&frame[start..]);
+        // Zero would say that there is none (RFC 768), and stands for the same number (RFC 1624).
+        let sum = if sum == 0 { 0xffff } else { sum };
+        frame[field..field + 2].copy_from_slice(&sum.to_be_bytes());
+        true
+    }
+
+    /// Puts the sum of the pseudo header into the checksum field again, as the frame's addresses are now: whatever a program wrote there, the
+    /// card sums the rest. Says whether the frame has the headers for it.
+    pub fn restart(&self, frame: &mut [u8]) -> bool {
+        if self.flags & NEEDS_CHECKSUM == 0 {
+            return true;
+        }
+        let (start, field) = (usize::from(self.start), usize::from(self.start) + usize::from(self.offset));
+        let Some(pseudo) = pseudo_header(frame, start) else { return false };
+        match frame.get_mut(field..field + 2) {
+            Some(place) => place.copy_from_slice(&pseudo.to_be_bytes()),
+            None => return false,
+        }
+        true
+    }
+}
+
+/// The sum of the pseudo header of the transport header at `start`, or `None` where no IP header leads there.
+fn pseudo_header(frame: &[u8], start: usize) -> Option<u16> {
+    const VLAN: [u16; 2] = [0x8100, 0x88a8];
+    let pair = |at: usize| Some(u16::from_be_bytes([*frame.get(at)?, *frame.get(at + 1)?]));
+    let mut ip = 14;
+    while VLAN.contains(&pair(ip - 2)?) {
+        ip += 4;
+    }
+    let transport = |protocol: u8| matches!(protocol, 6 | 17).then_some(u64::from(protocol));
+    let (addresses, length, protocol) = match frame.get(ip)? >> 4 {
+        4 => (ip + 12..ip + 20, usize::from(pair(ip + 2)?) + ip, transport(*frame.get(ip + 9)?)?),
+        // Extension headers may stand between; TCP's field is the one 16 bytes behind `start`, UDP's 6.
+        6 => (ip + 8..ip + 40, usize::from(pair(ip + 4)?) + ip + 40, next_header(frame, ip, start)?),
+        _ => return None,
+    };
+    let length = length.checked_sub(start)?;
+    Some(folded(u64::from(sum(frame.get(addresses)?)) + length as u64 + protocol))
+}
+
+/// The protocol of the header at `start` in an IPv6 packet, found by way of its extension headers (RFC 8200, section 4).
+fn next_header(frame: &[u8], ip: usize, start: usize) -> Option<u64> {
+    let (mut protocol, mut at) = (*frame.get(ip + 6)?, ip + 40);
+    while at < start {
+        let length = match protocol {
+            0 | 43 | 60 => 8 * (usize::from(*frame.get(at + 1)?) + 1),
+            44 => 8,
+            _ => return None,
+        };
+        protocol = *frame.get(at)?;
+        at += length;
+    }
+    (at == start).then_some(u64::from(protocol))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use etherparse::PacketBuilder;
+
+    /// A frame as a host sends it: the checksum field holds the sum of the pseudo header.
+    fn unfinished(mut frame: Vec<u8>, start: u16, offset: u16) -> (Vec<u8>, Offload) {
+        let offload = Offload { flags: NEEDS_CHECKSUM, start, offset, ..Offload::NONE };
+        let field = usize::from(start + offset);
+        frame[field..field + 2].fill(0);
+        assert!(offload.restart(&mut frame));
+        (frame, offload)
+    }
+
+    fn frames() -> Vec<(Vec<u8>, u16, u16)> {
+        let link = || PacketBuilder::ethernet2([2, 0, 0, 0, 0, 1], [2, 0, 0, 0, 0, 2]);
+        let tagged = || link().vlan(etherparse::VlanHeader::Single(Default::default()));
+        let (mut four, mut six, mut with_tag) = (Vec::new(), Vec::new(), Vec::new());
+        link()
+            .ipv4([10, 0, 0, 1], [10, 9, 0, 2], 9)
+            .udp(53, 9999)
+            .write(&mut four, b"an odd load")
+            .expect("fits");
+        link().ipv6([1; 16], [2; 16], 7).tcp(80, 4000, 5, 6).write(&mut six, b"hello").expect("fits");
+        tagged().ipv4([1, 2, 3, 4], [5, 6, 7, 8], 9).tcp(1, 2, 3, 4).write(&mut with_tag, b"").expect("fits");
+        vec![(four, 34, 6), (six, 54, 16), (with_tag, 38, 16)]
+    }
+
+    #[test]
+    fn finishes_what_another_builder_made() {
+        for (whole, start, offset) in frames() {
+            let (mut frame, mut offload) = unfinished(whole.clone(), start, offset);
+            assert_ne!(frame, whole);
+            assert!(offload.complete(&mut frame));
+            assert_eq!(frame, whole);
+            assert!(offload.is_none());
+        }
+    }
+
+    #[test]
+    fn addresses_that_changed_are_summed_anew() {
+        for (whole, start, offset) in frames() {
+            let (mut frame, mut offload) = unfinished(whole, start, offset);
+            let ip = usize::from(start) - if frame[12] == 0x86 { 40 } else { 20 };
+            frame[ip + 19] ^= 0x5a;
+            assert!(offload.restart(&mut frame) && offload.complete(&mut frame));
+            let sliced = etherparse::SlicedPacket::from_ethernet(&frame).expect("whole");
+            let payload = sliced.ip_payload().expect("IP").payload;
+            let (Some(net), Some(transport)) = (sliced.net, sliced.transport) else { panic!("no transport") };
+            match (net, transport) {
+                (etherparse::NetSlice::Ipv4(ip), etherparse::TransportSlice::Tcp(tcp)) => {
+                    let right = tcp.to_header().calc_checksum_ipv4(&ip.header().to_header(), tcp.payload());
+                    assert_eq!(Ok(tcp.checksum()), right);
+                }
+                (etherparse::NetSlice::Ipv4(ip), etherparse::TransportSlice::Udp(udp)) => {
+                    let right = udp.to_header().calc_checksum_ipv4(&ip.header().to_header(), &payload[8..]);
+                    assert_eq!(Ok(udp.checksum()), right);
+                }
+                (etherparse::NetSlice::Ipv6(ip), etherparse::TransportSlice::Tcp(tcp)) => {
+                    let right = tcp.to_header().calc_checksum_ipv6(&ip.header().to_header(), tcp.payload());
+                    assert_eq!(Ok(tcp.checksum()), right);
+                }
+                other => panic!("{other:?}"),
+            }
+        }
+    }
+
+    #[test]
+    fn headers_that_are_not_there_are_refused() {
+        let offload = Offload { flags: NEEDS_CHECKSUM, start: 34, offset: 16, ..Offload::NONE };
+        for length in 0..52 {
+            let mut frame = vec![0x45; length];
+            assert!(!offload.clone().complete(&mut frame), "{length}");
+            assert!(!offload.restart(&mut frame), "{length}");
+        }
+    }
+
+    #[test]
+    fn reads_what_it_writes() {
+        let bytes = [1, 4, 66, 0, 100, 5, 34, 0, 16, 0];
+        let offload = Offload::read(&bytes);
+        assert_eq!(offload.write(), bytes);
+        assert!(offload.segments() && !offload.is_none());
+        assert_eq!(offload.moved(8).map(|moved| (moved.start, moved.headers)), Some((42, 74)));
+        assert_eq!(offload.moved(-35), None);
+        assert!(Offload::read(&[2, 0, 1, 1, 1, 1, 1, 1, 1, 1]).is_none(), "a finished packet");
+    }
+}

@@ -1,0 +1,121 @@
+//! A ring of frames shared with the kernel, of which a run of full ones is lent at a time.
+//!
+//! ```text
+//! block 0 | block 1 | …          a block is 1 MiB and holds as many frames as fit
+//! frame 0 | frame 1 | … | rest   the first word of a frame says whose it is
+//! ```
+//!
+//! What is lent are the frames from the oldest full one on, at most to the end of the ring: they lie side by side in memory that is ours alone until
+//! all of them go back together, which happens when the next run is asked for.
+
+#![allow(unsafe_code)]
+
+use super::sys::{self, Shared};
+use packet::region::FRAME_ALIGNMENT;
+use std::io;
+use std::ops::Range;
+use std::os::fd::OwnedFd;
+
+/// Bytes of a block.
+pub(crate) const BLOCK: usize = 1 << 20;
+
+/// Where frames lie in the ring.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Geometry {
+    /// Bytes of a frame. An odd number of cache lines, so that the beginnings of frames do not all fall on the same few places of a cache.
+    pub(crate) frame: usize,
+    in_block: usize,
+    pub(crate) blocks: usize,
+}
+
+impl Geometry {
+    /// For frames of at least `bytes`.
+    pub(crate) fn of(bytes: usize) -> Geometry {
+        let frame = (bytes.div_ceil(FRAME_ALIGNMENT) | 1) * FRAME_ALIGNMENT;
+        let in_block = (BLOCK / frame).max(1);
+        // A ring of at least 512 frames, and of 8 MiB.
+        let blocks = 512usize.div_ceil(in_block).max(8);
+        Geometry { frame, in_block, blocks }
+    }
+
+    /// How many there are.
+    pub(crate) fn frames(&self) -> usize {
+        self.in_block * self.blocks
+    }
+
+    #[inline]
+    fn offset(&self, frame: usize) -> usize {
+        frame / self.in_block * BLOCK + frame % self.in_block * self.frame
+    }
+}
+
+/// The ring.
+pub(crate) struct FrameRing {
+    shared: Shared,
+    geometry: Geometry,
+    /// The frame that will be full next, and how many before it are lent.
+    next: usize,
+    lent: usize,
+}
+
+impl FrameRing {
+    /// The ring of a packet socket that was asked for one of this geometry.
+    pub(crate) fn map(socket: &OwnedFd, geometry: Geometry) -> io::Result<FrameRing> {
+        let shared = Shared::map(socket, geometry.blocks * BLOCK, 0)?;
+        Ok(FrameRing { shared, geometry, next: 0, lent: 0 })
+    }
+
+    /// Where the frames lie.
+    pub(crate) fn geometry(&self) -> Geometry {
+        self.geometry
+    }
+
+    /// Gives back what is lent, and lends the next full frames, at most `most`: memory, and where in it each lies.
+    pub(crate) fn take(&mut self, most: usize) -> (&mut [u8], impl Iterator<Item = Range<usize>> + use<>) {
+        let geometry = self.geometry;
+        let frames = geometry.frames();
+        for back in 1..=self.lent {
+            let frame = (self.next + frames - back) % frames;
+            sys::hand_back(self.shared.word(geometry.offset(frame)), libc::TP_STATUS_KERNEL);
+        }
+        let first = self.next;
+        let full = |&frame: &usize| {
+            let status = sys::taken_over(self.shared.word(geometry.offset(frame)));
+            status & libc::TP_STATUS_USER != 0
+        };
+        self.lent = (first..frames).take(most).take_while(full).count();
+        let end = first + self.lent;
+        self.next = end % frames;
+        let start = geometry.offset(first);
+        let stop = if self.lent == 0 { start } else { geometry.offset(end - 1) + geometry.frame };
+        // SAFETY: full frames are this side's until their word goes back to the kernel, which is above and needs the ring whole, so comes after
+        // the borrow; what lies between two blocks' frames nobody uses.
+        let memory = unsafe { self.shared.own(start, stop) };
+        let places = (first..end).map(move |frame| {
+            let at = geometry.offset(frame) - start;
+            at..at + geometry.frame
+        });
+        (memory, places)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn frames_lie_in_blocks_and_none_crosses_an_end() {
+        for bytes in [68, 1900, 9300, 66_000] {
+            let geometry = Geometry::of(bytes);
+            assert!(geometry.frame >= bytes);
+            assert_eq!(geometry.frame / FRAME_ALIGNMENT % 2, 1, "{geometry:?}");
+            assert_eq!(geometry.in_block, BLOCK / geometry.frame, "as the kernel counts them");
+            assert!(geometry.frames() >= 512);
+            for frame in 0..geometry.frames() {
+                let (start, end) = (geometry.offset(frame), geometry.offset(frame) + geometry.frame);
+                assert_eq!(start / BLOCK, (end - 1) / BLOCK, "{frame} of {geometry:?}");
+                assert!(frame == 0 || geometry.offset(frame - 1) + geometry.frame <= start);
+            }
+        }
+    }
+}

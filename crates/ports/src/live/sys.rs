@@ -1,0 +1,265 @@
+//! The system calls of live ports, each wrapped once; memory shared with the kernel is reached only through [`Shared`].
+
+#![allow(unsafe_code)]
+
+use std::ffi::CString;
+use std::io;
+use std::os::fd::{AsRawFd, FromRawFd, OwnedFd, RawFd};
+use std::ptr::NonNull;
+use std::sync::atomic::{AtomicU32, Ordering};
+
+/// A frame that is handed to [`send_frames`]: what stands before it, and its bytes.
+pub(crate) struct Outgoing<'a> {
+    /// A header of its own, which other sockets of this kind take before the frame.
+    pub(crate) header: &'a [u8],
+    /// The frame.
+    pub(crate) frame: &'a [u8],
+}
+
+/// Memory that the kernel writes, too. Words whose owner changes are read and written as atomics; bytes are lent as a slice only for a
+/// range that the caller knows to be its own at that time.
+pub(crate) struct Shared {
+    start: NonNull<u8>,
+    len: usize,
+}
+
+// SAFETY: the mapping belongs to the process and not to a thread, and `Shared` is its only owner.
+unsafe impl Send for Shared {}
+
+impl Shared {
+    /// Maps what a descriptor offers from `offset` on.
+    pub(crate) fn map(fd: &OwnedFd, len: usize, offset: i64) -> io::Result<Shared> {
+        // SAFETY: a new mapping at an address of the kernel's choice touches no memory that is in use.
+        let start = unsafe {
+            libc::mmap(
+                std::ptr::null_mut(),
+                len,
+                libc::PROT_READ | libc::PROT_WRITE,
+                libc::MAP_SHARED | libc::MAP_POPULATE,
+                fd.as_raw_fd(),
+                offset,
+            )
+        };
+        match NonNull::new(start.cast()) {
+            Some(start) if start.as_ptr() as isize != -1 => Ok(Shared { start, len }),
+            _ => Err(io::Error::last_os_error()),
+        }
+    }
+
+    /// A word whose owner changes, at a byte offset that is a multiple of 4.
+    ///
+    /// # Panics
+    /// The offset is odd or outside, which no packet can cause: offsets come from the geometry of the ring.
+    #[inline]
+    pub(crate) fn word(&self, offset: usize) -> &AtomicU32 {
+        assert!(offset.is_multiple_of(4) && offset + 4 <= self.len);
+        // SAFETY: inside the mapping and aligned, as was just checked; both sides touch it as a whole word only.
+        unsafe { self.start.add(offset).cast::<AtomicU32>().as_ref() }
+    }
+
+    /// Bytes that are this side's own for as long as the slice lives.
+    ///
+    /// # Safety
+    /// The kernel neither reads nor writes the range until the borrow ends, and no word in it is used through [`word`](Shared::word).
+    #[inline]
+    pub(crate) unsafe fn own(&mut self, start: usize, end: usize) -> &mut [u8] {
+        assert!(start <= end && end <= self.len);
+        // SAFETY: inside the mapping, as was just checked; the caller promises that nobody else touches it.
+        unsafe { std::slice::from_raw_parts_mut(self.start.as_ptr().add(start), end - start) }
+    }
+}
+
+impl Drop for Shared {
+    fn drop(&mut self) {
+        // SAFETY: it is exactly what `map` got, and nothing borrowed from it is left.
+        unsafe { libc::munmap(self.start.as_ptr().cast(), self.len) };
+    }
+}
+
+/// A socket that sees every frame of a network interface once it is bound.
+pub(crate) fn packet_socket() -> io::Result<OwnedFd> {
+    // Protocol 0: nothing is received before it is bound to an interface.
+    socket(libc::AF_PACKET, libc::SOCK_RAW, 0)
+}
+
+fn socket(family: i32, kind: i32, protocol: i32) -> io::Result<OwnedFd> {
+    // SAFETY: takes numbers only.
+    let fd = unsafe { libc::socket(family, kind | libc::SOCK_CLOEXEC | libc::SOCK_NONBLOCK, protocol) };
+    owned(fd)
+}
+
+fn owned(fd: RawFd) -> io::Result<OwnedFd> {
+    check(fd)?;
+    // SAFETY: the kernel has just given it to nobody else.
+    Ok(unsafe { OwnedFd::from_raw_fd(fd) })
+}
+
+fn check(result: i32) -> io::Result<i32> {
+    if result < 0 { Err(io::Error::last_os_error()) } else { Ok(result) }
+}
+
+/// Sets an option of a socket. `T` is the type that the kernel documents for it.
+pub(crate) fn set_option<T: Copy>(fd: &OwnedFd, level: i32, option: i32, value: T) -> io::Result<()> {
+    let size = size_of::<T>() as libc::socklen_t;
+    // SAFETY: the pointer and the size are those of a value that lives throughout the call.
+    check(unsafe { libc::setsockopt(fd.as_raw_fd(), level, option, (&raw const value).cast(), size) })?;
+    Ok(())
+}
+
+/// What a packet socket counted since it was asked last: frames, and those of them that found no room.
+pub(crate) fn packet_statistics(fd: &OwnedFd) -> io::Result<(u32, u32)> {
+    let mut counts = libc::tpacket_stats { tp_packets: 0, tp_drops: 0 };
+    let mut size = size_of_val(&counts) as libc::socklen_t;
+    // SAFETY: the pointer and the size are those of a value that lives throughout the call.
+    check(unsafe {
+        libc::getsockopt(
+            fd.as_raw_fd(),
+            libc::SOL_PACKET,
+            libc::PACKET_STATISTICS,
+            (&raw mut counts).cast(),
+            &raw mut size,
+        )
+    })?;
+    Ok((counts.tp_packets, counts.tp_drops))
+}
+
+/// The number of a network interface.
+pub(crate) fn interface_index(name: &str) -> io::Result<u32> {
+    let name = CString::new(name).map_err(|_| io::Error::from(io::ErrorKind::InvalidInput))?;
+    // SAFETY: a string that ends with a zero and lives throughout the call.
+    match unsafe { libc::if_nametoindex(name.as_ptr()) } {
+        0 => Err(io::Error::last_os_error()),
+        index => Ok(index),
+    }
+}
+
+/// How many bytes a frame of the interface carries at most behind its Ethernet header.
+pub(crate) fn interface_mtu(fd: &OwnedFd, name: &str) -> io::Result<u32> {
+    let mut request = request(name)?;
+    // SAFETY: the request lives throughout the call, and SIOCGIFMTU writes inside it.
+    check(unsafe { libc::ioctl(fd.as_raw_fd(), libc::SIOCGIFMTU, &raw mut request) })?;
+    // SAFETY: SIOCGIFMTU has filled this member.
+    Ok(unsafe { request.ifr_ifru.ifru_mtu } as u32)
+}
+
+/// Whether the interface is switched on.
+pub(crate) fn interface_is_up(fd: &OwnedFd, name: &str) -> io::Result<bool> {
+    let mut request = request(name)?;
+    // SAFETY: the request lives throughout the call, and SIOCGIFFLAGS writes inside it.
+    check(unsafe { libc::ioctl(fd.as_raw_fd(), libc::SIOCGIFFLAGS, &raw mut request) })?;
+    // SAFETY: SIOCGIFFLAGS has filled this member.
+    let flags = i32::from(unsafe { request.ifr_ifru.ifru_flags });
+    Ok(flags & libc::IFF_UP != 0)
+}
+
+fn request(name: &str) -> io::Result<libc::ifreq> {
+    // SAFETY: zeros are a valid value of this plain structure.
+    let mut request: libc::ifreq = unsafe { std::mem::zeroed() };
+    if name.len() >= request.ifr_name.len() || name.contains('\0') {
+        return Err(io::Error::from(io::ErrorKind::InvalidInput));
+    }
+    for (to, from) in request.ifr_name.iter_mut().zip(name.bytes()) {
+        *to = from as libc::c_char;
+    }
+    Ok(request)
+}
+
+/// Binds a packet socket to an interface, from which on it sees every frame.
+pub(crate) fn bind_packet(fd: &OwnedFd, interface: u32) -> io::Result<()> {
+    // SAFETY: zeros are a valid value of this plain structure.
+    let mut address: libc::sockaddr_ll = unsafe { std::mem::zeroed() };
+    address.sll_family = libc::AF_PACKET as u16;
+    address.sll_protocol = (libc::ETH_P_ALL as u16).to_be();
+    address.sll_ifindex = interface as i32;
+    let size = size_of_val(&address) as libc::socklen_t;
+    // SAFETY: the pointer and the size are those of a value that lives throughout the call.
+    check(unsafe { libc::bind(fd.as_raw_fd(), (&raw const address).cast(), size) })?;
+    Ok(())
+}
+
+/// How many frames one call hands over at most.
+pub(crate) const SEND_AT_ONCE: usize = 64;
+
+/// Sends frames in order and returns how many the kernel took. At most [`SEND_AT_ONCE`] are tried.
+///
+/// # Errors
+/// The first frame could not be sent.
+pub(crate) fn send_frames<'a>(fd: &OwnedFd, frames: impl Iterator<Item = Outgoing<'a>>) -> io::Result<usize> {
+    const NO_PART: libc::iovec = libc::iovec { iov_base: std::ptr::null_mut(), iov_len: 0 };
+    let mut parts = [[NO_PART; 2]; SEND_AT_ONCE];
+    let mut count = 0;
+    for (place, frame) in parts.iter_mut().zip(frames) {
+        let part =
+            |bytes: &[u8]| libc::iovec { iov_base: bytes.as_ptr().cast_mut().cast(), iov_len: bytes.len() };
+        *place = [part(frame.header), part(frame.frame)];
+        count += 1;
+    }
+    // SAFETY: zeros are a valid value of this plain structure.
+    let mut messages: [libc::mmsghdr; SEND_AT_ONCE] = unsafe { std::mem::zeroed() };
+    for (message, place) in messages.iter_mut().zip(&mut parts[..count]) {
+        message.msg_hdr.msg_iov = place.as_mut_ptr();
+        message.msg_hdr.msg_iovlen = 2;
+    }
+    // SAFETY: every message points to its two parts and these to bytes that live as long as `'a`; the kernel only reads them.
+    let sent = check(unsafe {
+        libc::sendmmsg(fd.as_raw_fd(), messages.as_mut_ptr(), count as u32, libc::MSG_DONTWAIT)
+    })?;
+    Ok(sent as usize)
+}
+
+/// How many descriptors are waited for at once at most.
+const WAITED: usize = 256;
+
+/// Waits until one of the descriptors (the first 256) has something to read, or the time is up. Says whether the first one has.
+pub(crate) fn wait(fds: &[RawFd], nanoseconds: u64) -> io::Result<bool> {
+    let mut polled = [libc::pollfd { fd: -1, events: libc::POLLIN, revents: 0 }; WAITED];
+    let count = fds.len().min(WAITED);
+    for (place, &fd) in polled.iter_mut().zip(fds) {
+        place.fd = fd;
+    }
+    let limit = libc::timespec {
+        tv_sec: (nanoseconds / 1_000_000_000) as libc::time_t,
+        tv_nsec: (nanoseconds % 1_000_000_000) as libc::c_long,
+    };
+    // SAFETY: the pointers and the count are those of values that live throughout the call.
+    let result = unsafe {
+        libc::ppoll(polled.as_mut_ptr(), count as libc::nfds_t, &raw const limit, std::ptr::null())
+    };
+    match check(result) {
+        Err(error) if error.kind() == io::ErrorKind::Interrupted => Ok(false),
+        Err(error) => Err(error),
+        Ok(_) => Ok(polled[0].revents != 0),
+    }
+}
+
+/// A descriptor that can be read once [`ring`] was called, until [`silence`] is.
+pub(crate) fn bell() -> io::Result<OwnedFd> {
+    // SAFETY: takes numbers only.
+    owned(unsafe { libc::eventfd(0, libc::EFD_CLOEXEC | libc::EFD_NONBLOCK) })
+}
+
+/// Makes a bell readable. It can fail only where it is already.
+pub(crate) fn ring(bell: &OwnedFd) {
+    let one = 1u64;
+    // SAFETY: the pointer and the size are those of a value that lives throughout the call.
+    unsafe { libc::write(bell.as_raw_fd(), (&raw const one).cast(), 8) };
+}
+
+/// Makes a bell unreadable. It can fail only where it is already.
+pub(crate) fn silence(bell: &OwnedFd) {
+    let mut count = 0u64;
+    // SAFETY: the pointer and the size are those of a value that lives throughout the call.
+    unsafe { libc::read(bell.as_raw_fd(), (&raw mut count).cast(), 8) };
+}
+
+/// Reads the word that the kernel hands a frame over by; what it wrote before is visible then.
+#[inline]
+pub(crate) fn taken_over(word: &AtomicU32) -> u32 {
+    word.load(Ordering::Acquire)
+}
+
+/// Hands a frame back by its word; what was read before has been read.
+#[inline]
+pub(crate) fn hand_back(word: &AtomicU32, status: u32) {
+    word.store(status, Ordering::Release);
+}

@@ -1,0 +1,51 @@
+//! Waiting for packets of several ports at once, and the bell that ends it from another thread.
+
+use super::sys;
+use std::io;
+use std::os::fd::{AsRawFd, OwnedFd, RawFd};
+use std::sync::Arc;
+
+/// Rings at a [`Waiter`].
+#[derive(Clone)]
+pub struct Bell(Arc<OwnedFd>);
+
+impl Bell {
+    /// Ends the wait that is going on, or the next one.
+    pub fn ring(&self) {
+        sys::ring(&self.0);
+    }
+}
+
+/// Waits for descriptors and a bell.
+pub struct Waiter {
+    bell: Bell,
+    fds: Vec<RawFd>,
+}
+
+impl Waiter {
+    /// Waits for these descriptors, which must stay open as long as it lives.
+    ///
+    /// # Errors
+    /// The kernel gives no further descriptor.
+    pub fn new(fds: &[RawFd]) -> io::Result<Waiter> {
+        let bell = Bell(Arc::new(sys::bell()?));
+        let fds = std::iter::once(bell.0.as_raw_fd()).chain(fds.iter().copied()).collect();
+        Ok(Waiter { bell, fds })
+    }
+
+    /// A bell to ring from elsewhere.
+    pub fn bell(&self) -> Bell {
+        self.bell.clone()
+    }
+
+    /// Returns when a descriptor can be read, the bell was rung, or the time is up.
+    ///
+    /// # Errors
+    /// What the kernel says.
+    pub fn wait(&mut self, nanoseconds: u64) -> io::Result<()> {
+        if sys::wait(&self.fds, nanoseconds)? {
+            sys::silence(&self.bell.0);
+        }
+        Ok(())
+    }
+}
