@@ -84,7 +84,7 @@ impl<'a> Bench<'a> {
 
     /// The ports that a verdict on a packet from `arrival` reaches, in ascending order.
     pub fn reaches(&self, verdict: Verdict, arrival: PortNumber) -> Vec<PortNumber> {
-        self.ledger.reaches(verdict, arrival)
+        self.ledger.reaches(verdict, arrival).collect()
     }
 
     /// The program's state.

@@ -7,7 +7,7 @@
 use crate::pieces;
 use exec::{Outputs, Resized};
 use lang::ir::{NO_SUCH_PORT, Program};
-use packet::{Batch, Verdict, VerdictKind};
+use packet::{Batch, NO_PORT, Verdict, VerdictKind};
 use serde::Serialize;
 use std::ops::AddAssign;
 
@@ -252,15 +252,17 @@ impl Ledger {
     }
 
     /// The ports that a verdict on a packet from `arrival` reaches, in ascending order.
-    pub fn reaches(&self, verdict: Verdict, arrival: u16) -> Vec<u16> {
-        match verdict.kind() {
-            VerdictKind::Send => {
-                Some(verdict.argument()).filter(|port| (1..=self.ports).contains(port)).into_iter().collect()
+    pub fn reaches(&self, verdict: Verdict, arrival: u16) -> impl Iterator<Item = u16> + '_ {
+        let all = 1..=self.ports;
+        let (range, except, set) = match verdict.kind() {
+            VerdictKind::Send if all.contains(&verdict.argument()) => {
+                (verdict.argument()..=verdict.argument(), NO_PORT, None)
             }
-            VerdictKind::Flood => (1..=self.ports).filter(|&port| port != arrival).collect(),
-            VerdictKind::Multicast => self.sets.get(verdict.argument() as usize).cloned().unwrap_or_default(),
-            VerdictKind::Pending | VerdictKind::Punt | VerdictKind::Drop => Vec::new(),
-        }
+            VerdictKind::Flood => (all, arrival, None),
+            VerdictKind::Multicast => (1..=0, NO_PORT, self.sets.get(verdict.argument() as usize)),
+            _ => (1..=0, NO_PORT, None),
+        };
+        range.filter(move |&port| port != except).chain(set.into_iter().flatten().copied())
     }
 
     /// Copies of received packets that the program sent besides verdicts, lost ones included.

@@ -4,8 +4,8 @@ use crate::commit::Ledger;
 use crate::pieces;
 use exec::{Output, Outputs, Resized};
 use lang::ir::Program;
-use packet::{Batch, NO_PORT, VerdictKind};
-use ports::Transmit;
+use packet::{Batch, NO_PORT, Offload, VerdictKind};
+use ports::{Departure, Transmit};
 use std::io;
 
 /// Sends packets by their verdicts.
@@ -62,6 +62,7 @@ impl<'a> Transmitter<'a> {
             })?;
         }
         self.send_while(ledger, outputs, left, |_| true)?;
+        self.sink.flush();
         Ok(())
     }
 
@@ -77,7 +78,14 @@ impl<'a> Transmitter<'a> {
         let (now, later) = left.split_at(end);
         for output in now {
             if (1..=ledger.ports()).contains(&output.port) {
-                self.sink.transmit(output.port, outputs.bytes_of(output), output.wire, output.time, None)?;
+                self.sink.transmit(&Departure {
+                    port: output.port,
+                    bytes: outputs.bytes_of(output),
+                    wire: output.wire,
+                    time: output.time,
+                    offload: Offload::NONE,
+                    comment: None,
+                })?;
             }
         }
         Ok(later)
@@ -93,16 +101,17 @@ impl<'a> Transmitter<'a> {
     ) -> io::Result<()> {
         let verdict = batch.verdict[index];
         let bytes = batch.bytes(memory, index).unwrap_or_default();
-        let (wire, time) = (batch.wire[index], batch.time[index]);
+        let (wire, time, offload) = (batch.wire[index], batch.time[index], batch.offload(index));
+        let whole = Departure { port: NO_PORT, bytes, wire, time, offload, comment: None };
         if verdict.kind() == VerdictKind::Drop {
             let comment = self.comments.get(verdict.argument() as usize).map(String::as_str);
-            return self.sink.transmit(NO_PORT, bytes, wire, time, comment);
+            return self.sink.transmit(&Departure { comment, ..whole });
         }
         let pieces = change.and_then(|change| pieces::of(memory, batch, change));
         let Transmitter { sink, piece, .. } = self;
         for port in ledger.reaches(verdict, batch.port[index]) {
             pieces::each(bytes, wire, pieces.as_ref(), piece, |bytes, wire| {
-                sink.transmit(port, bytes, wire, time, None)
+                sink.transmit(&Departure { port, bytes, wire, ..whole })
             })?;
         }
         Ok(())

@@ -86,7 +86,7 @@ mod tests {
     use exec::{BackEnd, Output, TableReport};
     use lang::ir::{Program, Reason};
     use packet::{PortNumber, Verdict};
-    use ports::Transmit;
+    use ports::{Departure, Transmit};
 
     /// Gives every packet the verdict its first byte stands for, and sends a copy of each to port 2.
     struct ByFirstByte;
@@ -181,16 +181,9 @@ mod tests {
     struct Remember(Vec<(PortNumber, u8, Option<String>)>);
 
     impl Transmit for Remember {
-        fn transmit(
-            &mut self,
-            port: PortNumber,
-            bytes: &[u8],
-            wire: u32,
-            _time: u64,
-            comment: Option<&str>,
-        ) -> io::Result<()> {
-            assert_eq!((bytes.len(), wire), (60, 100));
-            self.0.push((port, bytes[0], comment.map(str::to_owned)));
+        fn transmit(&mut self, packet: &Departure<'_>) -> io::Result<()> {
+            assert_eq!((packet.bytes.len(), packet.wire), (60, 100));
+            self.0.push((packet.port, packet.bytes[0], packet.comment.map(str::to_owned)));
             Ok(())
         }
     }

@@ -31,8 +31,8 @@ pub struct Batch {
     pub verdict: [Verdict; BATCH],
     /// Whether any packet is unfinished; otherwise the next column means nothing.
     pub unfinished: bool,
-    /// What is left to do with each packet.
-    pub offload: [Offload; BATCH],
+    /// What is left to do with each packet, and where its frame started when that was said.
+    pub offload: [(Offload, u64); BATCH],
 }
 
 impl Batch {
@@ -48,7 +48,7 @@ impl Batch {
             time: [0; BATCH],
             verdict: [Verdict::PENDING; BATCH],
             unfinished: false,
-            offload: [Offload::NONE; BATCH],
+            offload: [(Offload::NONE, 0); BATCH],
         }
     }
 
@@ -94,10 +94,14 @@ impl Batch {
         memory.get(start..)?.get(..self.captured[i] as usize)
     }
 
-    /// What is left to do with packet `i`.
+    /// What is left to do with packet `i`, as its headers lie now; nothing if they are gone.
     #[inline]
     pub fn offload(&self, i: usize) -> Offload {
-        if self.unfinished { self.offload[i] } else { Offload::NONE }
+        if !self.unfinished {
+            return Offload::NONE;
+        }
+        let (offload, start) = self.offload[i];
+        offload.moved(start.wrapping_sub(self.frame[i]) as i32).unwrap_or(Offload::NONE)
     }
 
     /// Says of the packet that was pushed last what is left to do with it.
@@ -107,10 +111,10 @@ impl Batch {
             if offload.is_none() {
                 return;
             }
-            self.offload[..last].fill(Offload::NONE);
+            self.offload[..last].fill((Offload::NONE, 0));
             self.unfinished = true;
         }
-        self.offload[last] = offload;
+        self.offload[last] = (offload, self.frame[last]);
     }
 
     /// The ports the packets came in by.

@@ -1,8 +1,8 @@
 //! A directory of captures: what each port sent, and what was dropped with the reason as comment.
 
-use crate::Transmit;
+use crate::{Departure, Transmit};
 use packet::capture::write::{Interface, PcapngWriter};
-use packet::{LinkType, NO_PORT, PortNumber};
+use packet::{LinkType, NO_PORT};
 use std::fs::{self, File};
 use std::io::{self, BufWriter};
 use std::path::Path;
@@ -41,14 +41,8 @@ impl CaptureOut {
 }
 
 impl Transmit for CaptureOut {
-    fn transmit(
-        &mut self,
-        port: PortNumber,
-        bytes: &[u8],
-        wire: u32,
-        time: u64,
-        comment: Option<&str>,
-    ) -> io::Result<()> {
+    fn transmit(&mut self, departure: &Departure<'_>) -> io::Result<()> {
+        let &Departure { port, bytes, wire, time, comment, .. } = departure;
         let ports = self.writers.len() - 1;
         match self.writers.get_mut(usize::from(port)) {
             Some(writer) => writer.write(0, time, wire, bytes, comment),
@@ -67,7 +61,7 @@ fn in_words(path: &Path, error: &io::Error) -> io::Error {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use packet::Capture;
+    use packet::{Capture, Offload, PortNumber};
 
     fn packets(path: &Path) -> Vec<(Vec<u8>, u32, u64)> {
         let mut capture = Capture::open(File::open(path).expect("was made")).expect("a capture");
@@ -78,15 +72,20 @@ mod tests {
         all
     }
 
+    fn packet(port: PortNumber, bytes: &[u8], wire: u32, time: u64) -> Departure<'_> {
+        Departure { port, bytes, wire, time, offload: Offload::NONE, comment: None }
+    }
+
     #[test]
     fn one_capture_a_port_and_one_of_drops() {
         let directory = std::env::temp_dir().join(format!("ravelin-capture-out-{}", std::process::id()));
         let inner = directory.join("a/b");
         let mut out = CaptureOut::create(&inner, 3, LinkType::ETHERNET).expect("can be made");
-        out.transmit(1, b"one", 60, 5, None).expect("port 1");
-        out.transmit(3, b"three", 5, 6, None).expect("port 3");
-        out.transmit(NO_PORT, b"none", 4, 7, Some("not_web")).expect("dropped");
-        let error = out.transmit(4, b"", 0, 0, None).expect_err("no port 4").to_string();
+        out.transmit(&packet(1, b"one", 60, 5)).expect("port 1");
+        out.transmit(&packet(3, b"three", 5, 6)).expect("port 3");
+        let dropped = Departure { comment: Some("not_web"), ..packet(NO_PORT, b"none", 4, 7) };
+        out.transmit(&dropped).expect("dropped");
+        let error = out.transmit(&packet(4, b"", 0, 0)).expect_err("no port 4").to_string();
         assert_eq!(error, "there is no port 4 to write to; the ports are 1 to 3");
         out.finish().expect("is written");
         assert_eq!(packets(&inner.join("port1.pcapng")), [(b"one".to_vec(), 60, 5)]);

@@ -19,7 +19,7 @@ pub use ingress::{Ingress, Policy};
 pub use memory_in::{MemorySource, Order};
 pub use null_out::NullOut;
 
-use packet::{Batch, CaptureError, Frames, LinkType, PortNumber};
+use packet::{Batch, CaptureError, Frames, LinkType, Offload, PortNumber};
 use std::io;
 
 /// Where packets come from.
@@ -30,19 +30,30 @@ pub trait Receive {
     fn receive<'a>(&'a mut self, batch: &mut Batch) -> Result<&'a mut [u8], ReceiveError>;
 }
 
+/// A packet that leaves.
+#[derive(Clone, Copy, Debug)]
+pub struct Departure<'a> {
+    /// By which port; [`packet::NO_PORT`] is where dropped packets go.
+    pub port: PortNumber,
+    /// The bytes of it that are known.
+    pub bytes: &'a [u8],
+    /// How many bytes it has on the wire.
+    pub wire: u32,
+    /// When, in nanoseconds since 1970-01-01 UTC.
+    pub time: u64,
+    /// What is left to do with it.
+    pub offload: Offload,
+    /// Why a dropped packet was dropped.
+    pub comment: Option<&'a str>,
+}
+
 /// Where packets go.
 pub trait Transmit {
-    /// Sends a packet of which `bytes` are known and which had `wire` bytes on the wire, at `time`
-    /// (nanoseconds since 1970-01-01 UTC). Port [`packet::NO_PORT`] is where dropped packets go, with the
-    /// reason as comment.
-    fn transmit(
-        &mut self,
-        port: PortNumber,
-        bytes: &[u8],
-        wire: u32,
-        time: u64,
-        comment: Option<&str>,
-    ) -> io::Result<()>;
+    /// Sends a packet. It may wait with others until [`flush`](Transmit::flush).
+    fn transmit(&mut self, departure: &Departure<'_>) -> io::Result<()>;
+
+    /// Sends everything that waits.
+    fn flush(&mut self) {}
 }
 
 /// Why no further packets can be received.

@@ -1,7 +1,6 @@
 //! A place where packets vanish, for runs that only count.
 
-use crate::Transmit;
-use packet::PortNumber;
+use crate::{Departure, Transmit};
 use std::io;
 
 /// Takes every packet and keeps none.
@@ -10,7 +9,7 @@ pub struct NullOut;
 
 impl Transmit for NullOut {
     #[inline]
-    fn transmit(&mut self, _: PortNumber, _: &[u8], _: u32, _: u64, _: Option<&str>) -> io::Result<()> {
+    fn transmit(&mut self, _: &Departure<'_>) -> io::Result<()> {
         Ok(())
     }
 }

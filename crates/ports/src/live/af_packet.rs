@@ -243,6 +243,8 @@ impl Received {
         }
         let header = frame[start - Offload::LEN..start].first_chunk().copied()?;
         let mut offload = Offload::read(&header);
+        offload.complete(&mut frame[start..start + captured as usize]);
+        offload = offload.without_checksum();
         let mut length = length;
         if status & libc::TP_STATUS_VLAN_VALID != 0 && length >= 12 {
             let kind = if status & libc::TP_STATUS_VLAN_TPID_VALID != 0 { kind } else { 0x8100 };
