@@ -2,6 +2,7 @@
 
 pub(crate) mod export;
 pub(crate) mod generate;
+pub(crate) mod live;
 pub(crate) mod table;
 
 use clap::{Args, Parser, Subcommand, ValueEnum};
@@ -41,6 +42,14 @@ pub(crate) enum Command {
     Compile(CompileArguments),
     /// Run a program over a capture and report what happened to every packet
     Run(RunArguments),
+    /// Run a program between network interfaces
+    Serve(live::ServeArguments),
+    /// Show what a running gateway does
+    Show(live::ShowArguments),
+    /// Let a running gateway read its program and tables again
+    Reload(live::AskArguments),
+    /// End a running gateway
+    Stop(live::AskArguments),
     /// Run the tests of programs, and packet tests in STF files
     Test(TestArguments),
     /// Follow one packet through a program, step by step

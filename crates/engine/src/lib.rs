@@ -5,6 +5,8 @@
 pub mod bench;
 pub mod case;
 pub mod commit;
+#[cfg(target_os = "linux")]
+pub mod live;
 pub mod pieces;
 pub mod report;
 pub mod stf;

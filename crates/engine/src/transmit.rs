@@ -9,8 +9,8 @@ use ports::{Departure, Transmit};
 use std::io;
 
 /// Sends packets by their verdicts.
-pub struct Transmitter<'a> {
-    sink: &'a mut dyn Transmit,
+pub struct Transmitter<'a, S: Transmit + ?Sized = dyn Transmit> {
+    sink: &'a mut S,
     /// What is said of a dropped or punted packet, by reason.
     comments: Vec<String>,
     now: u64,
@@ -18,9 +18,9 @@ pub struct Transmitter<'a> {
     piece: Vec<u8>,
 }
 
-impl<'a> Transmitter<'a> {
+impl<'a, S: Transmit + ?Sized> Transmitter<'a, S> {
     /// Sends to `sink`. Dropped packets go to port [`NO_PORT`] with the reason as comment, and punted ones are only counted.
-    pub fn new(program: &Program, sink: &'a mut dyn Transmit) -> Transmitter<'a> {
+    pub fn new(program: &Program, sink: &'a mut S) -> Transmitter<'a, S> {
         let comments = program
             .reasons
             .iter()
@@ -33,6 +33,11 @@ impl<'a> Transmitter<'a> {
             })
             .collect();
         Transmitter { sink, comments, now: 0, piece: Vec::new() }
+    }
+
+    /// Where it sends.
+    pub fn sink(&mut self) -> &mut S {
+        self.sink
     }
 
     /// Sends everything that leaves because of a batch, packet by packet in the order of arrival: what the program sent itself, then what the
@@ -62,6 +67,16 @@ impl<'a> Transmitter<'a> {
             })?;
         }
         self.send_while(ledger, outputs, left, |_| true)?;
+        self.sink.flush();
+        Ok(())
+    }
+
+    /// Sends what a program made while time passed without a packet.
+    ///
+    /// # Errors
+    /// What the sink says.
+    pub fn transmit_made(&mut self, ledger: &Ledger, outputs: &Outputs) -> io::Result<()> {
+        self.send_while(ledger, outputs, &outputs.packets, |_| true)?;
         self.sink.flush();
         Ok(())
     }

@@ -197,7 +197,7 @@ mod tests {
         let program = program();
         let mut ledger = Ledger::new(&program, 3);
         let mut sink = Remember::default();
-        let mut transmitter = Transmitter::new(&program, &mut sink);
+        let mut transmitter = Transmitter::new(&program, &mut sink as &mut dyn Transmit);
         let mut worker =
             Worker { processor: &mut ByFirstByte, ledger: &mut ledger, transmitter: Some(&mut transmitter) };
         let finished = worker.run(&mut Packets::new(first_bytes, damaged), Clock::WithoutReceive);

@@ -11,6 +11,8 @@ mod generate;
 mod generate_table;
 mod lab;
 mod run;
+mod serve;
+mod show;
 mod table;
 mod test;
 mod trace;
@@ -26,6 +28,10 @@ pub(crate) fn run(line: &CommandLine) -> Result<(), Failure> {
         Command::Fix(arguments) => fix::run(arguments, line.json),
         Command::Compile(arguments) => compile::run(arguments, line.json),
         Command::Run(arguments) => run::run(arguments, line.json),
+        Command::Serve(arguments) => serve::run(arguments, line.json),
+        Command::Show(arguments) => show::run(arguments, line.json),
+        Command::Reload(arguments) => show::ask(arguments, gateway::control::Asked::Reload, line.json),
+        Command::Stop(arguments) => show::ask(arguments, gateway::control::Asked::Stop, line.json),
         Command::Test(arguments) => test::run(arguments, line.json),
         Command::Trace(arguments) => trace::run(arguments, line.json),
         Command::Explain(arguments) => explain::run(arguments, line.json),

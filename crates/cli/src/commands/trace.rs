@@ -56,7 +56,7 @@ pub(crate) fn run(arguments: &TraceArguments, json: bool) -> Result<(), Failure>
     subject.memory = batch.bytes(&memory, 0).unwrap_or_default().to_vec();
     let end = End {
         verdict: batch.verdict[0],
-        reached: ledger.reaches(batch.verdict[0], subject.port),
+        reached: ledger.reaches(batch.verdict[0], subject.port).collect(),
         leaving: match outputs.resized.is_empty() {
             true => Vec::new(),
             false => engine::pieces::leaving(&memory, &batch, &outputs, 0),

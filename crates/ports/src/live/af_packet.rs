@@ -10,10 +10,12 @@
 
 use super::frame_ring::{BLOCK, FrameRing, Geometry};
 use super::sys::{self, Outgoing};
+use super::{Attached, ReceiveLosses, Receiver, SendLosses, Sender};
 use packet::region::SLACK;
 use packet::{BATCH, Batch, Offload, PortNumber};
 use std::io;
 use std::os::fd::{AsRawFd, OwnedFd, RawFd};
+use std::sync::Arc;
 
 /// Where the packet begins in a frame of the ring.
 const FIRST: usize = 256;
@@ -59,113 +61,78 @@ pub enum AttachError {
     },
 }
 
-/// What was counted at a port besides packets that were received.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Losses {
-    /// Came while the ring was full, before the program could see them.
-    pub ring_full: u64,
-    /// Were longer than a frame of the ring, of which the program would have seen only a part.
-    pub too_long: u64,
-    /// Were to leave, but the interface had no room for them.
-    pub busy: u64,
-    /// Were to leave, but the interface refused them: too long for it, or it is off.
-    pub refused: u64,
-}
-
-/// An interface with its ring.
-pub struct AfPacket {
-    name: String,
+/// The half by which packets come in.
+struct Incoming {
     ring: FrameRing,
-    socket: OwnedFd,
-    offloads: bool,
+    socket: Arc<OwnedFd>,
     port: PortNumber,
-    queue: Queue,
-    losses: Losses,
+    losses: ReceiveLosses,
 }
 
-impl AfPacket {
-    /// Takes over the packets of an interface; they carry `port`.
-    ///
-    /// # Errors
-    /// The interface is missing or off, or the kernel refuses; then nothing has changed.
-    pub fn attach(name: &str, port: PortNumber, wishes: Wishes) -> Result<AfPacket, AttachError> {
-        let failed =
-            |call| move |source: io::Error| AttachError::System { interface: name.to_owned(), call, source };
-        let socket = sys::packet_socket().map_err(|source| match source.kind() {
-            io::ErrorKind::PermissionDenied => AttachError::Rights(name.to_owned()),
-            _ => failed("opening a packet socket")(source),
-        })?;
-        let index = sys::interface_index(name).map_err(|_| AttachError::NoInterface(name.to_owned()))?;
-        if !sys::interface_is_up(&socket, name).map_err(failed("asking whether it is on"))? {
-            return Err(AttachError::Down(name.to_owned()));
-        }
-        let mtu = sys::interface_mtu(&socket, name).map_err(failed("asking for its MTU"))? as usize;
-        let longest = if wishes.offloads { LONGEST.max(mtu) } else { mtu };
-        let geometry = Geometry::of(FIRST + ETHERNET + TAG + longest + SLACK);
-        let option = |option, value: i32, call| {
-            sys::set_option(&socket, libc::SOL_PACKET, option, value).map_err(failed(call))
-        };
-        option(
-            libc::PACKET_VERSION,
-            libc::tpacket_versions::TPACKET_V2 as i32,
-            "asking for a ring of version 2",
-        )?;
-        option(libc::PACKET_IGNORE_OUTGOING, 1, "asking not to see what leaves")?;
-        option(libc::PACKET_VNET_HDR, 1, "asking for virtio-net headers")?;
-        option(
-            libc::PACKET_RESERVE,
-            (FIRST - KERNEL - Offload::LEN) as i32,
-            "asking for room before packets",
-        )?;
-        option(libc::PACKET_QDISC_BYPASS, 1, "asking to send past the queueing discipline")?;
-        sys::set_option(&socket, libc::SOL_SOCKET, libc::SO_SNDBUFFORCE, 8 << 20)
-            .map_err(failed("asking for a send buffer"))?;
-        let request = libc::tpacket_req {
-            tp_block_size: BLOCK as u32,
-            tp_block_nr: geometry.blocks as u32,
-            tp_frame_size: geometry.frame as u32,
-            tp_frame_nr: geometry.frames() as u32,
-        };
-        sys::set_option(&socket, libc::SOL_PACKET, libc::PACKET_RX_RING, request)
-            .map_err(failed("asking for a ring"))?;
-        let ring = FrameRing::map(&socket, geometry).map_err(failed("mapping the ring"))?;
-        sys::bind_packet(&socket, index).map_err(failed("binding to it"))?;
-        let (name, queue, losses) = (name.to_owned(), Queue::default(), Losses::default());
-        Ok(AfPacket { name, ring, socket, offloads: wishes.offloads, port, queue, losses })
-    }
+/// The half by which they leave.
+struct Outlet {
+    socket: Arc<OwnedFd>,
+    queue: Queue,
+    losses: SendLosses,
+}
 
-    /// The interface's name.
-    pub fn name(&self) -> &str {
-        &self.name
+/// Takes over the packets of an interface; they carry `port`.
+///
+/// # Errors
+/// The interface is missing or off, or the kernel refuses; then nothing has changed.
+pub fn attach(name: &str, port: PortNumber, wishes: Wishes) -> Result<Attached, AttachError> {
+    let failed =
+        |call| move |source: io::Error| AttachError::System { interface: name.to_owned(), call, source };
+    let socket = sys::packet_socket().map_err(|source| match source.kind() {
+        io::ErrorKind::PermissionDenied => AttachError::Rights(name.to_owned()),
+        _ => failed("opening a packet socket")(source),
+    })?;
+    let index = sys::interface_index(name).map_err(|_| AttachError::NoInterface(name.to_owned()))?;
+    if !sys::interface_is_up(&socket, name).map_err(failed("asking whether it is on"))? {
+        return Err(AttachError::Down(name.to_owned()));
     }
+    let mtu = sys::interface_mtu(&socket, name).map_err(failed("asking for its MTU"))? as usize;
+    let longest = if wishes.offloads { LONGEST.max(mtu) } else { mtu };
+    let geometry = Geometry::of(FIRST + ETHERNET + TAG + longest + SLACK);
+    let option = |option, value: i32, call| {
+        sys::set_option(&socket, libc::SOL_PACKET, option, value).map_err(failed(call))
+    };
+    option(
+        libc::PACKET_VERSION,
+        libc::tpacket_versions::TPACKET_V2 as i32,
+        "asking for a ring of version 2",
+    )?;
+    option(libc::PACKET_IGNORE_OUTGOING, 1, "asking not to see what leaves")?;
+    option(libc::PACKET_VNET_HDR, 1, "asking for virtio-net headers")?;
+    option(
+        libc::PACKET_RESERVE,
+        (FIRST - KERNEL - Offload::LEN) as i32,
+        "asking for room before packets",
+    )?;
+    option(libc::PACKET_QDISC_BYPASS, 1, "asking to send past the queueing discipline")?;
+    sys::set_option(&socket, libc::SOL_SOCKET, libc::SO_SNDBUFFORCE, 8 << 20)
+        .map_err(failed("asking for a send buffer"))?;
+    let request = libc::tpacket_req {
+        tp_block_size: BLOCK as u32,
+        tp_block_nr: geometry.blocks as u32,
+        tp_frame_size: geometry.frame as u32,
+        tp_frame_nr: geometry.frames() as u32,
+    };
+    sys::set_option(&socket, libc::SOL_PACKET, libc::PACKET_RX_RING, request)
+        .map_err(failed("asking for a ring"))?;
+    let ring = FrameRing::map(&socket, geometry).map_err(failed("mapping the ring"))?;
+    sys::bind_packet(&socket, index).map_err(failed("binding to it"))?;
+    let offloads =
+        if wishes.offloads { "whole segments and unfinished checksums taken" } else { "offloads not used" };
+    let mode = format!("af_packet, ring of {} frames of {} bytes, {offloads}", geometry.frames(), geometry.frame);
+    let socket = Arc::new(socket);
+    let outlet = Outlet { socket: socket.clone(), queue: Queue::default(), losses: SendLosses::default() };
+    let incoming = Incoming { ring, socket, port, losses: ReceiveLosses::default() };
+    Ok(Attached { name: name.to_owned(), mode, receive: Box::new(incoming), send: Box::new(outlet) })
+}
 
-    /// What the kernel gave: for people.
-    pub fn mode(&self) -> String {
-        let offloads =
-            if self.offloads { "whole segments and unfinished checksums taken" } else { "offloads not used" };
-        format!(
-            "af_packet, ring of {} frames of {} bytes, {offloads}",
-            self.ring.geometry().frames(),
-            self.ring.geometry().frame
-        )
-    }
-
-    /// What was lost here so far.
-    pub fn losses(&mut self) -> Losses {
-        if let Ok((_, dropped)) = sys::packet_statistics(&self.socket) {
-            self.losses.ring_full += u64::from(dropped);
-        }
-        self.losses
-    }
-
-    /// The descriptor that can be read when a packet is there.
-    pub fn descriptor(&self) -> RawFd {
-        self.socket.as_raw_fd()
-    }
-
-    /// Replaces the contents of `batch` by what has come, without waiting, and gives the frames before it back. `now` is what the packets carry
-    /// as time of arrival (nanoseconds since 1970-01-01 UTC).
-    pub fn receive<'a>(&'a mut self, batch: &mut Batch, now: u64) -> &'a mut [u8] {
+impl Receiver for Incoming {
+    fn receive<'a>(&'a mut self, batch: &mut Batch, now: u64) -> &'a mut [u8] {
         batch.clear();
         let (memory, frames) = self.ring.take(BATCH);
         for frame in frames {
@@ -182,14 +149,26 @@ impl AfPacket {
         memory
     }
 
-    /// Sends a frame after those before it. It may lie in a buffer until [`flush`](AfPacket::flush).
-    pub fn send(&mut self, frame: &[u8], offload: Offload) {
+    fn descriptor(&self) -> RawFd {
+        self.socket.as_raw_fd()
+    }
+
+    fn losses(&mut self) -> ReceiveLosses {
+        if let Ok((_, dropped)) = sys::packet_statistics(&self.socket) {
+            self.losses.ring_full += u64::from(dropped);
+        }
+        self.losses
+    }
+}
+
+impl Sender for Outlet {
+    fn send(&mut self, frame: &[u8], offload: Offload) {
         if frame.len() > Queue::SHORT {
             self.flush();
             let header = offload.write();
             let sent = sys::send_frames(&self.socket, std::iter::once(Outgoing { header: &header, frame }));
             if let Err(error) = sent {
-                self.losses.count(&error);
+                lose(&mut self.losses, &error);
             }
             return;
         }
@@ -198,28 +177,30 @@ impl AfPacket {
         }
     }
 
-    /// Hands everything that was sent to the kernel.
-    pub fn flush(&mut self) {
+    fn flush(&mut self) {
         let mut first = 0;
         while first < self.queue.frames.len() {
             match sys::send_frames(&self.socket, self.queue.outgoing(first)) {
                 Ok(sent) => first += sent.max(1),
                 Err(error) => {
-                    self.losses.count(&error);
+                    lose(&mut self.losses, &error);
                     first += 1;
                 }
             }
         }
         self.queue.clear();
     }
+
+    fn losses(&self) -> SendLosses {
+        self.losses
+    }
 }
 
-impl Losses {
-    fn count(&mut self, error: &io::Error) {
-        match error.raw_os_error() {
-            Some(libc::ENOBUFS | libc::EAGAIN) => self.busy += 1,
-            _ => self.refused += 1,
-        }
+/// Counts a frame that did not leave.
+fn lose(losses: &mut SendLosses, error: &io::Error) {
+    match error.raw_os_error() {
+        Some(libc::ENOBUFS | libc::EAGAIN) => losses.busy += 1,
+        _ => losses.refused += 1,
     }
 }
 

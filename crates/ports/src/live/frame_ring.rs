@@ -65,11 +65,6 @@ impl FrameRing {
         Ok(FrameRing { shared, geometry, next: 0, lent: 0 })
     }
 
-    /// Where the frames lie.
-    pub(crate) fn geometry(&self) -> Geometry {
-        self.geometry
-    }
-
     /// Gives back what is lent, and lends the next full frames, at most `most`: memory, and where in it each lies.
     pub(crate) fn take(&mut self, most: usize) -> (&mut [u8], impl Iterator<Item = Range<usize>> + use<>) {
         let geometry = self.geometry;

@@ -1,9 +1,70 @@
-//! Live ports: network interfaces of this machine.
+//! Live ports: network interfaces of this machine, each in two halves so that a packet can leave by one port while its bytes still lie at another.
 
 pub mod af_packet;
 mod frame_ring;
+mod out;
 mod sys;
 mod wait;
 
-pub use af_packet::{AfPacket, AttachError, Losses, Wishes};
+pub use af_packet::{AttachError, Wishes};
+pub use out::LiveOut;
 pub use wait::{Bell, Waiter};
+
+use packet::{Batch, Offload};
+use serde::Serialize;
+use std::os::fd::RawFd;
+
+/// A port that has been attached.
+pub struct Attached {
+    /// The interface's name.
+    pub name: String,
+    /// What was really obtained, for people.
+    pub mode: String,
+    /// Where packets come in.
+    pub receive: Box<dyn Receiver>,
+    /// Where they leave.
+    pub send: Box<dyn Sender>,
+}
+
+/// The half of a live port by which packets come in.
+pub trait Receiver: Send {
+    /// Replaces the contents of `batch` by what has come, without waiting, and returns the memory that the frames lie in. Nothing of the batch before
+    /// it can be reached any more. `now` is what the packets carry as time of arrival (nanoseconds since 1970-01-01 UTC).
+    fn receive<'a>(&'a mut self, batch: &mut Batch, now: u64) -> &'a mut [u8];
+
+    /// What can be read when a packet is there. It is open as long as the port is.
+    fn descriptor(&self) -> RawFd;
+
+    /// What did not get as far as the program.
+    fn losses(&mut self) -> ReceiveLosses;
+}
+
+/// The half of a live port by which packets leave.
+pub trait Sender: Send {
+    /// Sends a frame after those before it. It may lie in a buffer until [`flush`](Sender::flush).
+    fn send(&mut self, frame: &[u8], offload: Offload);
+
+    /// Hands over everything that was sent.
+    fn flush(&mut self);
+
+    /// What did not leave.
+    fn losses(&self) -> SendLosses;
+}
+
+/// Packets that came to a port but not to the program.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
+pub struct ReceiveLosses {
+    /// Came while the ring was full.
+    pub ring_full: u64,
+    /// Were longer than a frame of the ring, so that only a part of them is there.
+    pub too_long: u64,
+}
+
+/// Packets that the program sent but that did not leave.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
+pub struct SendLosses {
+    /// The interface had no room for them.
+    pub busy: u64,
+    /// The interface refused them: they are too long for it, or it is off.
+    pub refused: u64,
+}

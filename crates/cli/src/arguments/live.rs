@@ -1,0 +1,74 @@
+//! The command lines of the commands that run a gateway and ask one that runs.
+
+use clap::{Args, ValueEnum};
+use std::path::PathBuf;
+
+/// `ravelin serve`
+#[derive(Debug, Args)]
+#[command(after_help = "The file names a program and the interfaces that are its ports, in order:
+
+  program = \"firewall.rav\"
+  [[port]]
+  interface = \"eth0\"
+  [[port]]
+  interface = \"eth1\"
+
+Examples:
+  ravelin serve gateway.toml
+  ravelin serve gateway.toml --check")]
+pub(crate) struct ServeArguments {
+    /// The file that describes the gateway
+    #[arg(value_name = "FILE")]
+    pub(crate) file: PathBuf,
+    /// Only say whether the file and its program are right
+    #[arg(long)]
+    pub(crate) check: bool,
+}
+
+/// `ravelin show`
+#[derive(Debug, Args)]
+#[command(after_help = "Examples:
+  ravelin show run
+  ravelin show drops --total
+  ravelin show tables --json")]
+pub(crate) struct ShowArguments {
+    /// What to show
+    #[arg(value_enum)]
+    pub(crate) what: ShowChoice,
+    /// Everything since the program took over, instead of rates over the next seconds
+    #[arg(long)]
+    pub(crate) total: bool,
+    /// Over how many seconds rates are taken
+    #[arg(long, default_value_t = 1.0, value_name = "SECONDS")]
+    pub(crate) seconds: f64,
+    #[command(flatten)]
+    pub(crate) socket: Socket,
+}
+
+/// What of a gateway is shown.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub(crate) enum ShowChoice {
+    /// Packets received, forwarded, dropped and punted
+    Run,
+    /// What each port received and sent, what was lost there, and how it is attached
+    Ports,
+    /// Tables and how full they are
+    Tables,
+    /// Why packets were dropped or punted
+    Drops,
+}
+
+/// `ravelin reload` and `ravelin stop`
+#[derive(Debug, Args)]
+pub(crate) struct AskArguments {
+    #[command(flatten)]
+    pub(crate) socket: Socket,
+}
+
+/// Which gateway is asked.
+#[derive(Debug, Args)]
+pub(crate) struct Socket {
+    /// The socket of the gateway
+    #[arg(long, default_value = gateway::config::CONTROL, value_name = "PATH")]
+    pub(crate) control: PathBuf,
+}

@@ -1,0 +1,216 @@
+//! `ravelin show`, `reload` and `stop`: asking a gateway that runs.
+
+use crate::arguments::live::{AskArguments, ShowArguments, ShowChoice};
+use crate::failure::Failure;
+use crate::render;
+use crate::render::quantity::{bit_rate, count, packet_rate, share};
+use crate::render::table::{Side, table};
+use gateway::ControlError;
+use gateway::control::{self, Asked};
+use serde_json::{Value, json};
+use std::thread;
+use std::time::Duration;
+
+/// Runs `ravelin show`.
+pub(crate) fn run(arguments: &ShowArguments, json: bool) -> Result<(), Failure> {
+    if !(0.01..=3600.0).contains(&arguments.seconds) {
+        return Err(Failure::Usage("--seconds: between 0.01 and 3600".to_owned()));
+    }
+    let first = picture(arguments)?;
+    let interval = if arguments.total {
+        Interval { before: Value::Null, seconds: first["seconds"].as_f64().unwrap_or(0.0), now: first }
+    } else {
+        thread::sleep(Duration::from_secs_f64(arguments.seconds));
+        let now = picture(arguments)?;
+        let seconds = now["seconds"].as_f64().unwrap_or(0.0) - first["seconds"].as_f64().unwrap_or(0.0);
+        // Another program has taken over in between: its account began at nothing.
+        let same = now["generation"] == first["generation"];
+        let seconds = if same { seconds } else { now["seconds"].as_f64().unwrap_or(0.0) };
+        Interval { before: if same { first } else { Value::Null }, now, seconds }
+    };
+    if json {
+        let Interval { before, now, seconds } = interval;
+        return Ok(render::json(&json!({ "seconds": seconds, "before": before, "now": now }))?);
+    }
+    let text = match arguments.what {
+        ShowChoice::Run => interval.run(),
+        ShowChoice::Ports => interval.ports(),
+        ShowChoice::Tables => interval.tables(),
+        ShowChoice::Drops => interval.reasons(),
+    };
+    Ok(render::text(&text)?)
+}
+
+/// Runs `ravelin reload` and `ravelin stop`.
+pub(crate) fn ask(arguments: &AskArguments, asked: Asked, json: bool) -> Result<(), Failure> {
+    let answer = control::ask(&arguments.socket.control, asked).map_err(failure)?;
+    if json {
+        return Ok(render::json(&answer)?);
+    }
+    Ok(render::text(&format!("{}\n", answer["done"].as_str().unwrap_or_default()))?)
+}
+
+fn picture(arguments: &ShowArguments) -> Result<Value, Failure> {
+    let mut answer = control::ask(&arguments.socket.control, Asked::Picture).map_err(failure)?;
+    Ok(answer["picture"].take())
+}
+
+fn failure(error: ControlError) -> Failure {
+    Failure::Finding(error.to_string())
+}
+
+/// What happened between two pictures of one program, or since it took over.
+struct Interval {
+    before: Value,
+    now: Value,
+    seconds: f64,
+}
+
+impl Interval {
+    /// By how much the number at this place has grown.
+    fn grown(&self, place: &str) -> u64 {
+        let at = |picture: &Value| picture.pointer(place).and_then(Value::as_u64).unwrap_or(0);
+        at(&self.now).saturating_sub(at(&self.before))
+    }
+
+    fn rate(&self, place: &str) -> String {
+        packet_rate(self.per_second(place) / 1e6)
+    }
+
+    fn bits(&self, place: &str) -> String {
+        bit_rate(self.per_second(place) * 8.0 / 1e9)
+    }
+
+    fn per_second(&self, place: &str) -> f64 {
+        if self.seconds > 0.0 { self.grown(place) as f64 / self.seconds } else { 0.0 }
+    }
+
+    fn heading(&self) -> String {
+        let program = self.now["report"]["program"].as_str().unwrap_or_default();
+        let generation = &self.now["generation"];
+        if self.before.is_null() {
+            return format!("{program}, generation {generation}, since it took over {:.1} s ago\n\n", self.seconds);
+        }
+        format!("{program}, generation {generation}, over {:.2} s\n\n", self.seconds)
+    }
+
+    fn run(&self) -> String {
+        let received = self.grown("/report/received/packets");
+        let row = |name: &str, packets: u64, rate: String, bits: String| {
+            vec![name.to_owned(), count(packets), rate, bits, share(packets, received)]
+        };
+        let of = |what: &str, name: &str| {
+            let (packets, bytes) = (format!("/report/{what}/packets"), format!("/report/{what}/bytes"));
+            row(name, self.grown(&packets), self.rate(&packets), self.bits(&bytes))
+        };
+        let verdict = |what: &str, name: &str| {
+            let place = format!("/report/verdicts/{what}");
+            row(name, self.grown(&place), self.rate(&place), String::new())
+        };
+        let mut sent = of("transmitted", "sent copies");
+        sent[4].clear();
+        let rows = vec![
+            of("received", "received"),
+            of("forwarded", "forwarded"),
+            verdict("drop", "dropped"),
+            verdict("punt", "punted"),
+            sent,
+        ];
+        let columns =
+            [("", Side::Left), ("packets", Side::Right), ("rate", Side::Right), ("bits", Side::Right), ("share", Side::Right)];
+        self.heading() + &table(&columns, rows)
+    }
+
+    fn ports(&self) -> String {
+        let ports = self.now["ports"].as_array().map_or(0, Vec::len);
+        let rows = (0..ports).map(|port| {
+            let at = |what: &str| format!("/report/ports/{port}/{what}");
+            let lost = |what: &str| count(self.grown(&format!("/ports/{port}/{what}")));
+            let text = |what: &str| self.now["ports"][port][what].as_str().unwrap_or_default().to_owned();
+            vec![
+                (port + 1).to_string(),
+                text("interface"),
+                self.rate(&at("received")),
+                self.bits(&at("received_bytes")),
+                self.rate(&at("transmitted")),
+                self.bits(&at("transmitted_bytes")),
+                lost("ring_full"),
+                lost("too_long"),
+                lost("busy"),
+                lost("refused"),
+                text("mode"),
+            ]
+        });
+        let columns = [
+            ("port", Side::Right),
+            ("interface", Side::Left),
+            ("received", Side::Right),
+            ("", Side::Right),
+            ("sent", Side::Right),
+            ("", Side::Right),
+            ("ring full", Side::Right),
+            ("too long", Side::Right),
+            ("busy", Side::Right),
+            ("refused", Side::Right),
+            ("mode", Side::Wrapped),
+        ];
+        self.heading() + &table(&columns, rows.collect())
+    }
+
+    fn tables(&self) -> String {
+        let names = self.now.pointer("/report/tables").and_then(Value::as_object);
+        let rows = names.into_iter().flat_map(|tables| tables.iter()).map(|(name, state)| {
+            let grown = |what: &str| count(self.grown(&format!("/report/tables/{name}/{what}")));
+            let now = |what: &str| state[what].as_u64().unwrap_or(0);
+            vec![
+                name.clone(),
+                count(now("entries")),
+                share(now("entries"), now("capacity")),
+                grown("inserts"),
+                grown("moves"),
+                grown("expired"),
+                grown("evictions"),
+                grown("refused"),
+            ]
+        });
+        let columns = [
+            ("table", Side::Left),
+            ("entries", Side::Right),
+            ("full", Side::Right),
+            ("new", Side::Right),
+            ("moved", Side::Right),
+            ("expired", Side::Right),
+            ("evicted", Side::Right),
+            ("refused", Side::Right),
+        ];
+        self.heading() + &table(&columns, rows.collect())
+    }
+
+    fn reasons(&self) -> String {
+        let received = self.grown("/report/received/packets");
+        let mut rows = Vec::new();
+        for (kind, what) in [("drops", "drop"), ("punts", "punt")] {
+            let reasons = self.now.pointer(&format!("/report/{kind}")).and_then(Value::as_object);
+            for name in reasons.into_iter().flat_map(|reasons| reasons.keys()) {
+                let place = format!("/report/{kind}/{name}");
+                let help = self.now["reasons"][name].as_str().unwrap_or_default().to_owned();
+                let packets = self.grown(&place);
+                let cells = [what.to_owned(), name.clone(), count(packets), self.rate(&place), share(packets, received), help];
+                rows.push((packets, cells.to_vec()));
+            }
+        }
+        rows.sort_by(|(a, _), (b, _)| b.cmp(a));
+        let columns = [
+            ("", Side::Left),
+            ("reason", Side::Left),
+            ("packets", Side::Right),
+            ("rate", Side::Right),
+            ("share", Side::Right),
+            ("what it means", Side::Wrapped),
+        ];
+        if rows.is_empty() {
+            return self.heading() + "nothing was dropped or punted\n";
+        }
+        self.heading() + &table(&columns, rows.into_iter().map(|(_, cells)| cells).collect())
+    }
+}

@@ -1,0 +1,170 @@
+//! The file that describes a gateway: which program, between which interfaces.
+//!
+//! ```toml
+//! program = "firewall.rav"        # beside this file, unless it begins with /
+//! control = "/run/ravelin.sock"   # where the gateway can be asked; this is the default
+//!
+//! [[port]]                        # port 1 of the program, the next one is port 2
+//! interface = "eth0"
+//! offloads = true                 # take whole segments and unfinished checksums; this is the default
+//! ```
+
+use ports::live::Wishes;
+use serde::Deserialize;
+use std::collections::HashMap;
+use std::ops::Range;
+use std::path::{Path, PathBuf};
+use toml::Spanned;
+
+/// Where a gateway can be asked unless its file says otherwise.
+pub const CONTROL: &str = "/run/ravelin.sock";
+
+/// What is wrong with a file, and where.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("line {line}, column {column}: {message}")]
+pub struct ConfigError {
+    /// The line, counted from 1.
+    pub line: usize,
+    /// The column, counted from 1 in characters.
+    pub column: usize,
+    /// What is wrong and what to do.
+    pub message: String,
+}
+
+/// A gateway.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Config {
+    /// The program's file, as it can be opened.
+    pub program: PathBuf,
+    /// Where it can be asked.
+    pub control: PathBuf,
+    /// Its ports in order; the first is port 1.
+    pub ports: Vec<Port>,
+}
+
+/// A port.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Port {
+    /// The interface.
+    pub interface: String,
+    /// How it is used.
+    pub wishes: Wishes,
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct File {
+    program: Spanned<String>,
+    #[serde(default = "control")]
+    control: PathBuf,
+    #[serde(default)]
+    port: Vec<FilePort>,
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct FilePort {
+    interface: Spanned<String>,
+    #[serde(default = "yes")]
+    offloads: bool,
+}
+
+fn control() -> PathBuf {
+    PathBuf::from(CONTROL)
+}
+
+fn yes() -> bool {
+    true
+}
+
+impl Config {
+    /// Reads the text of a file that lies in `directory`.
+    ///
+    /// # Errors
+    /// The first thing that is wrong, with its place.
+    pub fn read(text: &str, directory: &Path) -> Result<Config, ConfigError> {
+        let at = |span: Option<Range<usize>>, message: String| place(text, span.map_or(0, |span| span.start), message);
+        let file: File =
+            toml::from_str(text).map_err(|error| at(error.span(), error.message().to_owned()))?;
+        if file.program.get_ref().is_empty() {
+            return Err(at(Some(file.program.span()), "`program` names no file".to_owned()));
+        }
+        if file.port.is_empty() {
+            let message = "a gateway needs at least one port: add `[[port]]` with `interface = \"…\"`";
+            return Err(at(Some(text.len()..text.len()), message.to_owned()));
+        }
+        let mut owners = HashMap::new();
+        for (index, port) in file.port.iter().enumerate() {
+            let name = port.interface.get_ref();
+            let span = Some(port.interface.span());
+            // The longest name that Linux gives an interface (IFNAMSIZ, with the zero at its end).
+            if name.is_empty() || name.len() > 15 || name.contains(['/', '\0', ' ']) {
+                return Err(at(span, format!("`{name}` cannot be the name of an interface")));
+            }
+            if let Some(owner) = owners.insert(name.clone(), index + 1) {
+                let message = format!("interface `{name}` is port {owner} already; an interface has one port");
+                return Err(at(span, message));
+            }
+        }
+        let ports = file.port.into_iter().map(|port| Port {
+            interface: port.interface.into_inner(),
+            wishes: Wishes { offloads: port.offloads },
+        });
+        Ok(Config {
+            program: directory.join(file.program.into_inner()),
+            control: file.control,
+            ports: ports.collect(),
+        })
+    }
+}
+
+fn place(text: &str, offset: usize, message: String) -> ConfigError {
+    let before = text.get(..offset).unwrap_or(text);
+    let line = before.matches('\n').count() + 1;
+    let column = before.chars().rev().take_while(|&character| character != '\n').count() + 1;
+    ConfigError { line, column, message }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn read(text: &str) -> Result<Config, String> {
+        Config::read(text, Path::new("/etc/ravelin")).map_err(|error| error.to_string())
+    }
+
+    #[test]
+    fn a_whole_file() {
+        let config = read("program = \"a.rav\"\n[[port]]\ninterface = \"x\"\n[[port]]\ninterface = \"y\"\noffloads = false\n");
+        let port = |interface: &str, offloads| Port { interface: interface.into(), wishes: Wishes { offloads } };
+        assert_eq!(
+            config,
+            Ok(Config {
+                program: "/etc/ravelin/a.rav".into(),
+                control: CONTROL.into(),
+                ports: vec![port("x", true), port("y", false)],
+            })
+        );
+    }
+
+    #[test]
+    fn what_is_wrong_is_shown_where_it_is() {
+        let cases = [
+            ("prgram = 1\n", "line 1, column 1: unknown field `prgram`"),
+            ("program = 1\n", "line 1, column 11: invalid type: integer `1`"),
+            ("program = \"\"\n[[port]]\ninterface = \"x\"\n", "line 1, column 11: `program` names no file"),
+            ("program = \"a\"\n", "line 2, column 1: a gateway needs at least one port"),
+            ("program = \"a\"\n[[port]]\nintrface = \"x\"\n", "line 3, column 1: unknown field `intrface`"),
+            ("program = \"a\"\n[[port]]\ninterface = \"a b\"\n", "line 3, column 13: `a b` cannot be"),
+            (
+                "program = \"a\"\n[[port]]\ninterface = \"x\"\n[[port]]\ninterface = \"x\"\n",
+                "line 5, column 13: interface `x` is port 1 already",
+            ),
+            ("program = \"a\n", "line 1, column 13: "),
+        ];
+        for (text, wanted) in cases {
+            let error = read(text).expect_err(text);
+            assert!(error.starts_with(wanted), "{text:?} gives {error}");
+        }
+    }
+}

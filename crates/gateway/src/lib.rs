@@ -1,0 +1,11 @@
+//! Everything about a running gateway that is slow or may fail: its configuration, starting it, and answering questions about it.
+
+#![forbid(unsafe_code)]
+
+pub mod config;
+pub mod control;
+pub mod serve;
+
+pub use config::{Config, ConfigError};
+pub use control::{Answer, Asked, ControlError, Picture, PortPicture};
+pub use serve::{ServeError, Served};

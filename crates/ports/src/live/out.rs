@@ -1,0 +1,37 @@
+//! The sending halves of all live ports as one place where packets go.
+
+use super::{SendLosses, Sender};
+use crate::{Departure, Transmit};
+use std::io;
+
+/// Port 1 and the following.
+pub struct LiveOut {
+    ports: Vec<Box<dyn Sender>>,
+}
+
+impl LiveOut {
+    /// The first is port 1.
+    pub fn new(ports: Vec<Box<dyn Sender>>) -> LiveOut {
+        LiveOut { ports }
+    }
+
+    /// What did not leave, port by port.
+    pub fn losses(&self) -> Vec<SendLosses> {
+        self.ports.iter().map(|port| port.losses()).collect()
+    }
+}
+
+impl Transmit for LiveOut {
+    /// What has no such port, as dropped packets do not, leaves nowhere.
+    fn transmit(&mut self, departure: &Departure<'_>) -> io::Result<()> {
+        let port = usize::from(departure.port).wrapping_sub(1);
+        if let Some(port) = self.ports.get_mut(port) {
+            port.send(departure.bytes, departure.offload);
+        }
+        Ok(())
+    }
+
+    fn flush(&mut self) {
+        self.ports.iter_mut().for_each(|port| port.flush());
+    }
+}
