@@ -11,8 +11,8 @@
 use super::frame_ring::{BLOCK, FrameRing, Geometry};
 use super::sys::{self, Outgoing};
 use super::{Attached, ReceiveLosses, Receiver, SendLosses, Sender};
-use packet::region::SLACK;
-use packet::{BATCH, Batch, Offload, PortNumber};
+use packet::region::{FRAME_ALIGNMENT, SLACK};
+use packet::{BATCH, Batch, Offload, PortNumber, Region};
 use std::io;
 use std::os::fd::{AsRawFd, OwnedFd, RawFd};
 use std::sync::Arc;
@@ -27,6 +27,12 @@ const TAG: usize = 4;
 const HEADROOM: usize = packet::region::HEADROOM;
 /// The longest packet that hosts hand over uncut, with its headers.
 const LONGEST: usize = (64 << 10) + 64;
+/// Bytes for one such packet, with room to grow and slack.
+const SLOT: usize = (HEADROOM + TAG + LONGEST + SLACK).next_multiple_of(FRAME_ALIGNMENT);
+/// So many of them are a batch at most.
+const LONG_AT_ONCE: usize = 32;
+/// Bytes of such packets that may wait at the socket.
+const LONG_BUFFER: i32 = 64 << 20;
 
 /// What to ask of an interface.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -67,6 +73,8 @@ struct Incoming {
     socket: Arc<OwnedFd>,
     port: PortNumber,
     losses: ReceiveLosses,
+    /// Where long packets are received into.
+    long: Region,
 }
 
 /// The half by which they leave.
@@ -92,8 +100,7 @@ pub fn attach(name: &str, port: PortNumber, wishes: Wishes) -> Result<Attached, 
         return Err(AttachError::Down(name.to_owned()));
     }
     let mtu = sys::interface_mtu(&socket, name).map_err(failed("asking for its MTU"))? as usize;
-    let longest = if wishes.offloads { LONGEST.max(mtu) } else { mtu };
-    let geometry = Geometry::of(FIRST + ETHERNET + TAG + longest + SLACK);
+    let geometry = Geometry::of(FIRST + ETHERNET + TAG + mtu + SLACK);
     let option = |option, value: i32, call| {
         sys::set_option(&socket, libc::SOL_PACKET, option, value).map_err(failed(call))
     };
@@ -110,6 +117,11 @@ pub fn attach(name: &str, port: PortNumber, wishes: Wishes) -> Result<Attached, 
         "asking for room before packets",
     )?;
     option(libc::PACKET_QDISC_BYPASS, 1, "asking to send past the queueing discipline")?;
+    if wishes.offloads {
+        option(libc::PACKET_COPY_THRESH, 1, "asking for packets that are longer than a frame")?;
+        sys::set_option(&socket, libc::SOL_SOCKET, libc::SO_RCVBUFFORCE, LONG_BUFFER)
+            .map_err(failed("asking for a receive buffer"))?;
+    }
     sys::set_option(&socket, libc::SOL_SOCKET, libc::SO_SNDBUFFORCE, 8 << 20)
         .map_err(failed("asking for a send buffer"))?;
     let request = libc::tpacket_req {
@@ -127,26 +139,35 @@ pub fn attach(name: &str, port: PortNumber, wishes: Wishes) -> Result<Attached, 
     let mode = format!("af_packet, ring of {} frames of {} bytes, {offloads}", geometry.frames(), geometry.frame);
     let socket = Arc::new(socket);
     let outlet = Outlet { socket: socket.clone(), queue: Queue::default(), losses: SendLosses::default() };
-    let incoming = Incoming { ring, socket, port, losses: ReceiveLosses::default() };
+    let long = Region::zeroed(if wishes.offloads { LONG_AT_ONCE * SLOT } else { 0 });
+    let incoming = Incoming { ring, socket, port, losses: ReceiveLosses::default(), long };
     Ok(Attached { name: name.to_owned(), mode, receive: Box::new(incoming), send: Box::new(outlet) })
 }
 
 impl Receiver for Incoming {
     fn receive<'a>(&'a mut self, batch: &mut Batch, now: u64) -> &'a mut [u8] {
         batch.clear();
-        let (memory, frames) = self.ring.take(BATCH);
-        for frame in frames {
-            match Received::read(&mut memory[frame.clone()]) {
-                Some(received) => {
-                    let packet = (frame.start + received.start) as u64;
-                    batch.push(packet, received.length, received.length, self.port, now);
-                    batch.leave_unfinished(received.offload);
-                }
-                None => self.losses.too_long += 1,
-            }
-        }
         batch.headroom = HEADROOM as u32;
-        memory
+        let (memory, frames) = self.ring.take(BATCH, libc::TP_STATUS_COPY, LONG_AT_ONCE);
+        let queued = frames.clone().next().is_some_and(|first| {
+            word(&memory[first], STATUS) & libc::TP_STATUS_COPY != 0
+        });
+        let mut take = |offset: usize, arrived: Option<Arrived>| match arrived {
+            Some(Arrived { start, length, offload }) => {
+                batch.push((offset + start) as u64, length, length, self.port, now);
+                batch.leave_unfinished(offload);
+            }
+            None => self.losses.too_long += 1,
+        };
+        if !queued {
+            frames.for_each(|place| take(place.start, Arrived::in_ring(&mut memory[place])));
+            return memory;
+        }
+        let long = self.long.bytes_mut();
+        for (number, (slot, place)) in long.chunks_exact_mut(SLOT).zip(frames).enumerate() {
+            take(number * SLOT, Arrived::queued(&self.socket, Tag::of(&memory[place]), slot));
+        }
+        long
     }
 
     fn descriptor(&self) -> RawFd {
@@ -204,39 +225,84 @@ fn lose(losses: &mut SendLosses, error: &io::Error) {
     }
 }
 
-/// What the header of a full frame says.
-struct Received {
+/// Offsets of the fields of a frame's header (struct tpacket2_hdr).
+const STATUS: usize = 0;
+const LENGTH: usize = 4;
+const CAPTURED: usize = 8;
+const START: usize = 12;
+const TAG_CONTROL: usize = 24;
+const TAG_PROTOCOL: usize = 26;
+
+fn word(frame: &[u8], at: usize) -> u32 {
+    u32::from_ne_bytes([frame[at], frame[at + 1], frame[at + 2], frame[at + 3]])
+}
+
+fn pair(frame: &[u8], at: usize) -> u16 {
+    u16::from_ne_bytes([frame[at], frame[at + 1]])
+}
+
+/// A VLAN tag that the kernel took out of a packet: its type and its control word.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+struct Tag(u16, u16);
+
+impl Tag {
+    /// The tag that the header of a frame tells of.
+    fn of(frame: &[u8]) -> Option<Tag> {
+        let status = word(frame, STATUS);
+        let protocol =
+            if status & libc::TP_STATUS_VLAN_TPID_VALID != 0 { pair(frame, TAG_PROTOCOL) } else { 0x8100 };
+        (status & libc::TP_STATUS_VLAN_VALID != 0).then(|| Tag(protocol, pair(frame, TAG_CONTROL)))
+    }
+}
+
+/// A packet that is ready for the program: where in its frame it lies, and what is left to do with it on the way out.
+#[derive(Debug, PartialEq, Eq)]
+struct Arrived {
     start: usize,
     length: u32,
     offload: Offload,
 }
 
-impl Received {
-    /// Reads the header, and puts a tag that the kernel took out of the packet back into it. `None` if the packet is not there whole.
-    fn read(frame: &mut [u8]) -> Option<Received> {
-        let word = |at: usize| u32::from_ne_bytes([frame[at], frame[at + 1], frame[at + 2], frame[at + 3]]);
-        let pair = |at: usize| u16::from_ne_bytes([frame[at], frame[at + 1]]);
-        let (status, length, captured) = (word(0), word(4), word(8));
-        let mut start = usize::from(pair(12));
-        let (tag, kind) = (pair(24), pair(26));
+impl Arrived {
+    /// The packet of a full frame of the ring; `None` if it is not there whole.
+    fn in_ring(frame: &mut [u8]) -> Option<Arrived> {
+        let (length, captured) = (word(frame, LENGTH), word(frame, CAPTURED));
+        let start = usize::from(pair(frame, START));
         if captured < length || start < FIRST || start + captured as usize + SLACK > frame.len() {
             return None;
         }
         let header = frame[start - Offload::LEN..start].first_chunk().copied()?;
-        let mut offload = Offload::read(&header);
-        offload.complete(&mut frame[start..start + captured as usize]);
+        Some(Arrived::finish(frame, start, length as usize, &header, Tag::of(frame)))
+    }
+
+    /// The next packet that was too long for a frame of the ring and waits at the socket, received into a slot; `None` if it does not fit there either.
+    fn queued(socket: &OwnedFd, tag: Option<Tag>, slot: &mut [u8]) -> Option<Arrived> {
+        let mut header = [0; Offload::LEN];
+        let room = HEADROOM..slot.len() - SLACK;
+        let length = sys::receive_frame(socket, &mut header, &mut slot[room.clone()]).ok()?;
+        (length <= room.len()).then(|| Arrived::finish(slot, HEADROOM, length, &header, tag))
+    }
+
+    /// Finishes the checksum and puts the tag back.
+    fn finish(
+        frame: &mut [u8],
+        mut start: usize,
+        mut length: usize,
+        header: &[u8; Offload::LEN],
+        tag: Option<Tag>,
+    ) -> Arrived {
+        let mut offload = Offload::read(header);
+        offload.complete(&mut frame[start..start + length]);
         offload = offload.without_checksum();
-        let mut length = length;
-        if status & libc::TP_STATUS_VLAN_VALID != 0 && length >= 12 {
-            let kind = if status & libc::TP_STATUS_VLAN_TPID_VALID != 0 { kind } else { 0x8100 };
-            frame.copy_within(start..start + 12, start - 4);
-            start -= 4;
-            frame[start + 12..start + 14].copy_from_slice(&kind.to_be_bytes());
-            frame[start + 14..start + 16].copy_from_slice(&tag.to_be_bytes());
-            length += 4;
-            offload = offload.moved(4).unwrap_or(Offload::NONE);
+        if let Some(Tag(protocol, control)) = tag.filter(|_| length >= 12) {
+            frame.copy_within(start..start + 12, start - TAG);
+            start -= TAG;
+            length += TAG;
+            frame[start + 12..start + 14].copy_from_slice(&protocol.to_be_bytes());
+            frame[start + 14..start + 16].copy_from_slice(&control.to_be_bytes());
+            offload = offload.moved(TAG as i32).unwrap_or(Offload::NONE);
         }
-        Some(Received { start, length, offload })
+        Arrived { start, length: length as u32, offload }
     }
 }
 
@@ -299,21 +365,18 @@ mod tests {
     #[test]
     fn a_tag_that_the_kernel_took_out_is_put_back() {
         let mut frame = written(16, 16, libc::TP_STATUS_USER, b"ddddddssssss\x08\x00xy");
-        let plain = Received::read(&mut frame).expect("whole");
+        let plain = Arrived::in_ring(&mut frame).expect("whole");
         assert_eq!((plain.start, plain.length), (FIRST, 16));
         let status = libc::TP_STATUS_USER | libc::TP_STATUS_VLAN_VALID | libc::TP_STATUS_VLAN_TPID_VALID;
         let mut frame = written(16, 16, status, b"ddddddssssss\x08\x00xy");
-        let tagged = Received::read(&mut frame).expect("whole");
-        assert_eq!(
-            &frame[tagged.start..][..tagged.length as usize],
-            b"ddddddssssss\x88\xa8\x20\x64\x08\x00xy"
-        );
+        let tagged = Arrived::in_ring(&mut frame).expect("whole");
+        assert_eq!(&frame[tagged.start..][..tagged.length as usize], b"ddddddssssss\x88\xa8\x20\x64\x08\x00xy");
         assert_eq!(plain.offload.moved(4), Some(tagged.offload));
     }
 
     #[test]
     fn a_packet_that_is_not_there_whole_is_none() {
-        assert!(Received::read(&mut written(17, 16, 1, b"")).is_none());
-        assert!(Received::read(&mut written(1800, 1800, 1, b"")).is_none(), "no slack behind it");
+        assert_eq!(Arrived::in_ring(&mut written(17, 16, 1, b"")), None);
+        assert_eq!(Arrived::in_ring(&mut written(1800, 1800, 1, b"")), None, "no slack behind it");
     }
 }

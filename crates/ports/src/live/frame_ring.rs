@@ -19,6 +19,9 @@ use std::os::fd::OwnedFd;
 /// Bytes of a block.
 pub(crate) const BLOCK: usize = 1 << 20;
 
+/// How many frames a ring has at least: some milliseconds of a fast interface, for which the thread that empties it may be off its processor.
+const FRAMES: usize = 8192;
+
 /// Where frames lie in the ring.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Geometry {
@@ -33,8 +36,7 @@ impl Geometry {
     pub(crate) fn of(bytes: usize) -> Geometry {
         let frame = (bytes.div_ceil(FRAME_ALIGNMENT) | 1) * FRAME_ALIGNMENT;
         let in_block = (BLOCK / frame).max(1);
-        // A ring of at least 512 frames, and of 8 MiB.
-        let blocks = 512usize.div_ceil(in_block).max(8);
+        let blocks = FRAMES.div_ceil(in_block);
         Geometry { frame, in_block, blocks }
     }
 
@@ -65,8 +67,14 @@ impl FrameRing {
         Ok(FrameRing { shared, geometry, next: 0, lent: 0 })
     }
 
-    /// Gives back what is lent, and lends the next full frames, at most `most`: memory, and where in it each lies.
-    pub(crate) fn take(&mut self, most: usize) -> (&mut [u8], impl Iterator<Item = Range<usize>> + use<>) {
+    /// Gives back what is lent, and lends the next full frames: memory, and where in it each lies. Either none of them has the bit `mark` in its
+    /// status, and they are at most `most`; or all have it, and they are at most `most_marked`.
+    pub(crate) fn take(
+        &mut self,
+        most: usize,
+        mark: u32,
+        most_marked: usize,
+    ) -> (&mut [u8], impl Iterator<Item = Range<usize>> + Clone + use<>) {
         let geometry = self.geometry;
         let frames = geometry.frames();
         for back in 1..=self.lent {
@@ -74,10 +82,10 @@ impl FrameRing {
             sys::hand_back(self.shared.word(geometry.offset(frame)), libc::TP_STATUS_KERNEL);
         }
         let first = self.next;
-        let full = |&frame: &usize| {
-            let status = sys::taken_over(self.shared.word(geometry.offset(frame)));
-            status & libc::TP_STATUS_USER != 0
-        };
+        let status = |frame: usize| sys::taken_over(self.shared.word(geometry.offset(frame)));
+        let wanted = status(first) & mark | libc::TP_STATUS_USER;
+        let most = if wanted & mark == 0 { most } else { most_marked };
+        let full = |&frame: &usize| status(frame) & (mark | libc::TP_STATUS_USER) == wanted;
         self.lent = (first..frames).take(most).take_while(full).count();
         let end = first + self.lent;
         self.next = end % frames;
@@ -105,7 +113,7 @@ mod tests {
             assert!(geometry.frame >= bytes);
             assert_eq!(geometry.frame / FRAME_ALIGNMENT % 2, 1, "{geometry:?}");
             assert_eq!(geometry.in_block, BLOCK / geometry.frame, "as the kernel counts them");
-            assert!(geometry.frames() >= 512);
+            assert!(geometry.frames() >= FRAMES);
             for frame in 0..geometry.frames() {
                 let (start, end) = (geometry.offset(frame), geometry.offset(frame) + geometry.frame);
                 assert_eq!(start / BLOCK, (end - 1) / BLOCK, "{frame} of {geometry:?}");

@@ -207,6 +207,26 @@ pub(crate) fn send_frames<'a>(fd: &OwnedFd, frames: impl Iterator<Item = Outgoin
     Ok(sent as usize)
 }
 
+/// Receives the next frame and what stands before it, and returns how long the frame really is; what does not fit is lost.
+///
+/// # Errors
+/// Nothing is there.
+pub(crate) fn receive_frame(fd: &OwnedFd, header: &mut [u8], frame: &mut [u8]) -> io::Result<usize> {
+    let part = |bytes: &mut [u8]| libc::iovec { iov_base: bytes.as_mut_ptr().cast(), iov_len: bytes.len() };
+    let mut parts = [part(header), part(frame)];
+    // SAFETY: zeros are a valid value of this plain structure.
+    let mut message: libc::msghdr = unsafe { std::mem::zeroed() };
+    message.msg_iov = parts.as_mut_ptr();
+    message.msg_iovlen = parts.len();
+    // SAFETY: the message points to two parts, and these to bytes that are ours alone throughout the call.
+    let length =
+        unsafe { libc::recvmsg(fd.as_raw_fd(), &raw mut message, libc::MSG_DONTWAIT | libc::MSG_TRUNC) };
+    match usize::try_from(length) {
+        Ok(length) => Ok(length.saturating_sub(header.len())),
+        Err(_) => Err(io::Error::last_os_error()),
+    }
+}
+
 /// How many descriptors are waited for at once at most.
 const WAITED: usize = 256;
 
