@@ -5,7 +5,14 @@ use std::path::Path;
 use std::process::Command;
 
 /// A package and the program by which one sees that it is there.
-const PACKAGES: [(&str, &str); 2] = [("tshark", "tshark"), ("nftables", "nft")];
+const PACKAGES: [(&str, &str); 6] = [
+    ("tshark", "tshark"),
+    ("nftables", "nft"),
+    ("iproute2", "ip"),
+    ("iputils-ping", "ping"),
+    ("iperf3", "iperf3"),
+    ("ethtool", "ethtool"),
+];
 
 /// Installs what is missing when this runs as root on a machine with apt-get.
 pub(super) fn install(_: &Context) -> anyhow::Result<Outcome> {
