@@ -33,7 +33,9 @@ impl Net {
             net.ip(&["netns", "add", &net.name(host)]);
             let name = net.name(host);
             let (gateway, port) = (net.name("g"), format!("to-{host}"));
-            net.ip(&["-n", &gateway, "link", "add", &port, "type", "veth", "peer", "name", "eth0", "netns", &name]);
+            net.ip(&[
+                "-n", &gateway, "link", "add", &port, "type", "veth", "peer", "name", "eth0", "netns", &name,
+            ]);
             net.ip(&["-n", &gateway, "link", "set", &port, "up"]);
         }
         for (host, last) in [("a", 1), ("b", 2)] {
@@ -85,7 +87,8 @@ impl Net {
         let file = self.path("gateway.toml");
         fs::write(&file, text).expect("can be written");
         let mut command = self.at("g", binary(), &["serve", &file.display().to_string(), "--json"]);
-        self.gateway = Some(command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().expect("ravelin runs"));
+        self.gateway =
+            Some(command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().expect("ravelin runs"));
         let end = Instant::now() + Duration::from_secs(30);
         while !self.ravelin(&["show", "run", "--total", "--control", &control]).status.success() {
             assert!(Instant::now() < end, "the gateway does not answer");
@@ -113,7 +116,8 @@ impl Net {
     fn stop(&mut self) -> Value {
         self.ask(&["stop"]);
         let (said, errors) = self.ended();
-        let report: Value = serde_json::from_str(&said).unwrap_or_else(|error| panic!("{error}: {said}{errors}"));
+        let report: Value =
+            serde_json::from_str(&said).unwrap_or_else(|error| panic!("{error}: {said}{errors}"));
         let sum = |what: &str| -> u64 {
             report[what].as_object().into_iter().flat_map(|all| all.values()).filter_map(Value::as_u64).sum()
         };
@@ -139,7 +143,11 @@ impl Net {
         let mut client = None;
         for _ in 0..3 {
             thread::sleep(Duration::from_millis(300));
-            let output = self.run("a", "timeout", &[&["10", "iperf3", "-c", address, "-t", "2", "-J"], direction].concat());
+            let output = self.run(
+                "a",
+                "timeout",
+                &[&["10", "iperf3", "-c", address, "-t", "2", "-J"], direction].concat(),
+            );
             if output.status.success() {
                 client = Some(output);
                 break;
@@ -188,15 +196,20 @@ fn hosts_reach_each_other_and_every_packet_is_in_the_account() {
     let now = net.ask(&["show", "tables", "--total"]);
     assert_eq!(now["now"]["report"]["tables"]["hosts"]["entries"], 2);
     let report = net.stop();
-    let longest = report["received"]["bytes"].as_u64().unwrap_or(0) / report["received"]["packets"].as_u64().unwrap_or(1);
-    assert!(longest > 1514, "segments passed whole, so packets are longer than the MTU on average: {longest}");
+    let longest = report["received"]["bytes"].as_u64().unwrap_or(0)
+        / report["received"]["packets"].as_u64().unwrap_or(1);
+    assert!(
+        longest > 1514,
+        "segments passed whole, so packets are longer than the MTU on average: {longest}"
+    );
 }
 
 #[test]
 fn hosts_without_offloads_reach_each_other() {
     let Some(mut net) = Net::new("hosts_without_offloads") else { return };
     for host in ["a", "b"] {
-        let off = ["-K", "eth0", "tx", "off", "rx", "off", "tso", "off", "gso", "off", "gro", "off", "sg", "off"];
+        let off =
+            ["-K", "eth0", "tx", "off", "rx", "off", "tso", "off", "gso", "off", "gro", "off", "sg", "off"];
         assert!(net.run(host, "ethtool", &off).status.success());
     }
     net.serve(&program("mac_switch.rav"));
@@ -204,7 +217,8 @@ fn hosts_without_offloads_reach_each_other() {
     let bytes = net.tcp("10.0.0.2", &[])["end"]["sum_received"]["bytes"].as_u64().unwrap_or(0);
     assert!(bytes > 10_000_000, "only {bytes} bytes came over");
     let report = net.stop();
-    let average = report["received"]["bytes"].as_u64().unwrap_or(0) / report["received"]["packets"].as_u64().unwrap_or(1);
+    let average = report["received"]["bytes"].as_u64().unwrap_or(0)
+        / report["received"]["packets"].as_u64().unwrap_or(1);
     assert!(average <= 1514, "nothing is longer than the MTU: {average}");
 }
 

@@ -83,7 +83,9 @@ impl Config {
     /// # Errors
     /// The first thing that is wrong, with its place.
     pub fn read(text: &str, directory: &Path) -> Result<Config, ConfigError> {
-        let at = |span: Option<Range<usize>>, message: String| place(text, span.map_or(0, |span| span.start), message);
+        let at = |span: Option<Range<usize>>, message: String| {
+            place(text, span.map_or(0, |span| span.start), message)
+        };
         let file: File =
             toml::from_str(text).map_err(|error| at(error.span(), error.message().to_owned()))?;
         if file.program.get_ref().is_empty() {
@@ -102,7 +104,8 @@ impl Config {
                 return Err(at(span, format!("`{name}` cannot be the name of an interface")));
             }
             if let Some(owner) = owners.insert(name.clone(), index + 1) {
-                let message = format!("interface `{name}` is port {owner} already; an interface has one port");
+                let message =
+                    format!("interface `{name}` is port {owner} already; an interface has one port");
                 return Err(at(span, message));
             }
         }
@@ -135,8 +138,11 @@ mod tests {
 
     #[test]
     fn a_whole_file() {
-        let config = read("program = \"a.rav\"\n[[port]]\ninterface = \"x\"\n[[port]]\ninterface = \"y\"\noffloads = false\n");
-        let port = |interface: &str, offloads| Port { interface: interface.into(), wishes: Wishes { offloads } };
+        let config = read(
+            "program = \"a.rav\"\n[[port]]\ninterface = \"x\"\n[[port]]\ninterface = \"y\"\noffloads = false\n",
+        );
+        let port =
+            |interface: &str, offloads| Port { interface: interface.into(), wishes: Wishes { offloads } };
         assert_eq!(
             config,
             Ok(Config {

@@ -80,7 +80,9 @@ pub struct PortPicture {
 #[derive(Debug, thiserror::Error)]
 pub enum ControlError {
     /// nobody listens
-    #[error("no gateway answers at {path}: {source}; `ravelin serve` starts one, and `--control` names its socket")]
+    #[error(
+        "no gateway answers at {path}: {source}; `ravelin serve` starts one, and `--control` names its socket"
+    )]
     Connect {
         /// The socket.
         path: String,

@@ -77,10 +77,8 @@ pub fn serve(
 ) -> Result<Served, ServeError> {
     let count = config.ports.len() as u16;
     let (program, processor) = load(count).map_err(ServeError::Program)?;
-    let listener = control::listen(&config.control).map_err(|source| ServeError::Control {
-        path: config.control.display().to_string(),
-        source,
-    })?;
+    let listener = control::listen(&config.control)
+        .map_err(|source| ServeError::Control { path: config.control.display().to_string(), source })?;
     let mut attached = Vec::new();
     for (number, port) in (1..).zip(&config.ports) {
         let attach = af_packet::attach(&port.interface, number, port.wishes);
@@ -203,4 +201,3 @@ fn report(program: &str, generation: &Generation) -> Result<Report, Imbalance> {
     let times = Times { packets: generation.since.elapsed(), ..Times::default() };
     Report::new(setting, &generation.program, &generation.ledger, generation.processor.as_ref(), times)
 }
-

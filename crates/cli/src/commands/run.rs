@@ -37,7 +37,8 @@ pub(crate) fn run(arguments: &RunArguments, json: bool) -> Result<(), Failure> {
     let mut ledger = Ledger::new(&ready.program, arguments.ports);
     let begin = Instant::now();
     let finished = {
-        let mut transmitter = out.as_mut().map(|out| Transmitter::new(&ready.program, out as &mut dyn ports::Transmit));
+        let mut transmitter =
+            out.as_mut().map(|out| Transmitter::new(&ready.program, out as &mut dyn ports::Transmit));
         let worker =
             Worker { processor: processor.as_mut(), ledger: &mut ledger, transmitter: transmitter.as_mut() };
         pass(arguments, &ready.program, policy, worker)?

@@ -57,8 +57,9 @@ pub(crate) fn run(arguments: &ServeArguments, json: bool) -> Result<(), Failure>
 fn loaded(path: &Path, ports: u16) -> Result<(Program, Box<dyn Processor>), String> {
     let compiled = program::compile(path, DecodeChoice::Lazy).map_err(|error| error.to_string())?;
     let told = |diagnostic| render::diagnostic::one(&compiled.sources, diagnostic, DiagnosticFormat::Human);
-    let program =
-        compiled.program.ok_or_else(|| compiled.diagnostics.iter().map(told).collect::<Vec<_>>().join("\n"))?;
+    let program = compiled
+        .program
+        .ok_or_else(|| compiled.diagnostics.iter().map(told).collect::<Vec<_>>().join("\n"))?;
     let processor =
         program::load(&program, BackEndChoice::Native, ports, SEED).map_err(|error| error.to_string())?;
     Ok((program, processor))

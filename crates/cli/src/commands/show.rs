@@ -89,7 +89,10 @@ impl Interval {
         let program = self.now["report"]["program"].as_str().unwrap_or_default();
         let generation = &self.now["generation"];
         if self.before.is_null() {
-            return format!("{program}, generation {generation}, since it took over {:.1} s ago\n\n", self.seconds);
+            return format!(
+                "{program}, generation {generation}, since it took over {:.1} s ago\n\n",
+                self.seconds
+            );
         }
         format!("{program}, generation {generation}, over {:.2} s\n\n", self.seconds)
     }
@@ -116,8 +119,13 @@ impl Interval {
             verdict("punt", "punted"),
             sent,
         ];
-        let columns =
-            [("", Side::Left), ("packets", Side::Right), ("rate", Side::Right), ("bits", Side::Right), ("share", Side::Right)];
+        let columns = [
+            ("", Side::Left),
+            ("packets", Side::Right),
+            ("rate", Side::Right),
+            ("bits", Side::Right),
+            ("share", Side::Right),
+        ];
         self.heading() + &table(&columns, rows)
     }
 
@@ -195,7 +203,14 @@ impl Interval {
                 let place = format!("/report/{kind}/{name}");
                 let help = self.now["reasons"][name].as_str().unwrap_or_default().to_owned();
                 let packets = self.grown(&place);
-                let cells = [what.to_owned(), name.clone(), count(packets), self.rate(&place), share(packets, received), help];
+                let cells = [
+                    what.to_owned(),
+                    name.clone(),
+                    count(packets),
+                    self.rate(&place),
+                    share(packets, received),
+                    help,
+                ];
                 rows.push((packets, cells.to_vec()));
             }
         }

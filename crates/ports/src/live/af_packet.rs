@@ -111,11 +111,7 @@ pub fn attach(name: &str, port: PortNumber, wishes: Wishes) -> Result<Attached, 
     )?;
     option(libc::PACKET_IGNORE_OUTGOING, 1, "asking not to see what leaves")?;
     option(libc::PACKET_VNET_HDR, 1, "asking for virtio-net headers")?;
-    option(
-        libc::PACKET_RESERVE,
-        (FIRST - KERNEL - Offload::LEN) as i32,
-        "asking for room before packets",
-    )?;
+    option(libc::PACKET_RESERVE, (FIRST - KERNEL - Offload::LEN) as i32, "asking for room before packets")?;
     option(libc::PACKET_QDISC_BYPASS, 1, "asking to send past the queueing discipline")?;
     if wishes.offloads {
         option(libc::PACKET_COPY_THRESH, 1, "asking for packets that are longer than a frame")?;
@@ -136,7 +132,8 @@ pub fn attach(name: &str, port: PortNumber, wishes: Wishes) -> Result<Attached, 
     sys::bind_packet(&socket, index).map_err(failed("binding to it"))?;
     let offloads =
         if wishes.offloads { "whole segments and unfinished checksums taken" } else { "offloads not used" };
-    let mode = format!("af_packet, ring of {} frames of {} bytes, {offloads}", geometry.frames(), geometry.frame);
+    let mode =
+        format!("af_packet, ring of {} frames of {} bytes, {offloads}", geometry.frames(), geometry.frame);
     let socket = Arc::new(socket);
     let outlet = Outlet { socket: socket.clone(), queue: Queue::default(), losses: SendLosses::default() };
     let long = Region::zeroed(if wishes.offloads { LONG_AT_ONCE * SLOT } else { 0 });
@@ -149,9 +146,10 @@ impl Receiver for Incoming {
         batch.clear();
         batch.headroom = HEADROOM as u32;
         let (memory, frames) = self.ring.take(BATCH, libc::TP_STATUS_COPY, LONG_AT_ONCE);
-        let queued = frames.clone().next().is_some_and(|first| {
-            word(&memory[first], STATUS) & libc::TP_STATUS_COPY != 0
-        });
+        let queued = frames
+            .clone()
+            .next()
+            .is_some_and(|first| word(&memory[first], STATUS) & libc::TP_STATUS_COPY != 0);
         let mut take = |offset: usize, arrived: Option<Arrived>| match arrived {
             Some(Arrived { start, length, offload }) => {
                 batch.push((offset + start) as u64, length, length, self.port, now);
@@ -370,7 +368,10 @@ mod tests {
         let status = libc::TP_STATUS_USER | libc::TP_STATUS_VLAN_VALID | libc::TP_STATUS_VLAN_TPID_VALID;
         let mut frame = written(16, 16, status, b"ddddddssssss\x08\x00xy");
         let tagged = Arrived::in_ring(&mut frame).expect("whole");
-        assert_eq!(&frame[tagged.start..][..tagged.length as usize], b"ddddddssssss\x88\xa8\x20\x64\x08\x00xy");
+        assert_eq!(
+            &frame[tagged.start..][..tagged.length as usize],
+            b"ddddddssssss\x88\xa8\x20\x64\x08\x00xy"
+        );
         assert_eq!(plain.offload.moved(4), Some(tagged.offload));
     }
 
