@@ -132,6 +132,14 @@ impl Net {
         String::from_utf8_lossy(&output.stdout).matches("bytes from").count()
     }
 
+    /// Waits until 20 pings of 20 are answered: a host that has given its neighbour up looks for it again once a second.
+    fn wait_for_pings(&self) {
+        let end = Instant::now() + Duration::from_secs(20);
+        while self.pings("10.0.0.2") < 20 {
+            assert!(Instant::now() < end, "the hosts do not find each other again");
+        }
+    }
+
     /// Bits a second and packets sent again of one TCP stream of two seconds.
     fn tcp(&self, address: &str, direction: &[&str]) -> Value {
         let mut server = self
@@ -253,11 +261,21 @@ fn a_killed_gateway_starts_again() {
     gateway.wait().expect("ends");
     assert_eq!(net.pings("10.0.0.2"), 0);
     net.serve(&program("mac_switch.rav"));
-    // The host has given its neighbour up meanwhile, and looks for it again once a second.
-    let end = Instant::now() + Duration::from_secs(20);
-    while net.pings("10.0.0.2") < 20 {
-        assert!(Instant::now() < end, "the hosts do not find each other again");
-    }
+    net.wait_for_pings();
+    net.stop();
+}
+
+#[test]
+fn an_interface_that_was_off_is_used_again() {
+    let Some(mut net) = Net::new("an_interface_that_was_off") else { return };
+    net.serve(&program("mac_switch.rav"));
+    assert_eq!(net.pings("10.0.0.2"), 20);
+    net.ip(&["-n", &net.name("g"), "link", "set", "to-b", "down"]);
+    assert_eq!(net.pings("10.0.0.2"), 0);
+    let refused = |now: &Value| now["now"]["ports"][1]["refused"].as_u64().unwrap_or(0);
+    assert!(refused(&net.ask(&["show", "ports", "--total"])) > 0, "what was sent meanwhile is counted");
+    net.ip(&["-n", &net.name("g"), "link", "set", "to-b", "up"]);
+    net.wait_for_pings();
     net.stop();
 }
 

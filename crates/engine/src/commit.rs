@@ -256,13 +256,14 @@ impl Ledger {
         let all = 1..=self.ports;
         let (range, except, set) = match verdict.kind() {
             VerdictKind::Send if all.contains(&verdict.argument()) => {
-                (verdict.argument()..=verdict.argument(), NO_PORT, None)
+                (Some(verdict.argument()..=verdict.argument()), NO_PORT, None)
             }
-            VerdictKind::Flood => (all, arrival, None),
-            VerdictKind::Multicast => (1..=0, NO_PORT, self.sets.get(verdict.argument() as usize)),
-            _ => (1..=0, NO_PORT, None),
+            VerdictKind::Flood => (Some(all), arrival, None),
+            VerdictKind::Multicast => (None, NO_PORT, self.sets.get(verdict.argument() as usize)),
+            _ => (None, NO_PORT, None),
         };
-        range.filter(move |&port| port != except).chain(set.into_iter().flatten().copied())
+        let range = range.into_iter().flatten().filter(move |&port| port != except);
+        range.chain(set.into_iter().flatten().copied())
     }
 
     /// Copies of received packets that the program sent besides verdicts, lost ones included.

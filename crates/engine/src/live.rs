@@ -3,7 +3,7 @@
 //! A batch is what has come, be it one packet or 256: the loop never waits for more. It sleeps only when no port has anything, until one has, until a
 //! bell rings, or for a tick, by which the program's time goes on without packets.
 
-use crate::{Ledger, Transmitter};
+use crate::{Ledger, Transmitter, pieces};
 use exec::replace::{Carried, ReplaceError, carry_over};
 use exec::{Outputs, Processor};
 use lang::ir::Program;
@@ -169,7 +169,7 @@ impl LiveWorker {
                 outputs.clear();
                 generation.processor.run(memory, batch, outputs);
                 generation.ledger.commit(memory, batch, outputs);
-                restart_checksums(memory, batch);
+                restart_checksums(memory, batch, outputs);
                 transmitter.transmit(&generation.ledger, memory, batch, outputs)?;
             }
             match requests.try_recv() {
@@ -189,15 +189,21 @@ impl LiveWorker {
     }
 }
 
-/// Long segments are cut on their way out, and whoever cuts them sums each piece: they get the sum to begin with.
-fn restart_checksums(memory: &mut [u8], batch: &Batch) {
+/// Long segments are cut on their way out, and whoever cuts them sums each piece: they get the sum to begin with. One that leaves in fragments of IP keeps
+/// its finished sum.
+fn restart_checksums(memory: &mut [u8], batch: &Batch, outputs: &Outputs) {
     if !batch.unfinished {
         return;
     }
     for index in 0..batch.len {
+        let offload = batch.offload(index);
+        let mut changes = outputs.resized.iter().filter(|change| change.packet as usize == index);
+        if offload.is_none() || changes.any(|change| pieces::of(memory, batch, change).is_some()) {
+            continue;
+        }
         let start = batch.frame[index] as usize;
         if let Some(frame) = memory.get_mut(start..start + batch.captured[index] as usize) {
-            batch.offload(index).restart(frame);
+            offload.restart(frame);
         }
     }
 }

@@ -116,13 +116,14 @@ impl<'a, S: Transmit + ?Sized> Transmitter<'a, S> {
     ) -> io::Result<()> {
         let verdict = batch.verdict[index];
         let bytes = batch.bytes(memory, index).unwrap_or_default();
-        let (wire, time, offload) = (batch.wire[index], batch.time[index], batch.offload(index));
+        let pieces = change.and_then(|change| pieces::of(memory, batch, change));
+        let (wire, time) = (batch.wire[index], batch.time[index]);
+        let offload = if pieces.is_some() { Offload::NONE } else { batch.offload(index) };
         let whole = Departure { port: NO_PORT, bytes, wire, time, offload, comment: None };
         if verdict.kind() == VerdictKind::Drop {
             let comment = self.comments.get(verdict.argument() as usize).map(String::as_str);
             return self.sink.transmit(&Departure { comment, ..whole });
         }
-        let pieces = change.and_then(|change| pieces::of(memory, batch, change));
         let Transmitter { sink, piece, .. } = self;
         for port in ledger.reaches(verdict, batch.port[index]) {
             pieces::each(bytes, wire, pieces.as_ref(), piece, |bytes, wire| {

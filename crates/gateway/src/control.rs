@@ -13,9 +13,10 @@ use engine::Report;
 use engine::live::PortLosses;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
+use std::fs;
 use std::io::{self, BufRead, BufReader, Read, Write};
 use std::os::unix::net::{UnixListener, UnixStream};
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 /// The longest question, in bytes.
@@ -151,16 +152,30 @@ pub(crate) fn converse(stream: &UnixStream, answer: &mut dyn FnMut(Asked) -> Ans
     }
 }
 
+/// A socket that is listened at; it goes with this.
+pub(crate) struct Listening {
+    pub(crate) listener: UnixListener,
+    path: PathBuf,
+}
+
+impl Drop for Listening {
+    fn drop(&mut self) {
+        // It may have been taken away already.
+        let _ = fs::remove_file(&self.path);
+    }
+}
+
 /// Listens at `path`. A socket that a gateway left behind which was killed is taken away; one at which a gateway answers is not.
-pub(crate) fn listen(path: &Path) -> io::Result<UnixListener> {
-    match UnixListener::bind(path) {
+pub(crate) fn listen(path: &Path) -> io::Result<Listening> {
+    let listener = match UnixListener::bind(path) {
         Err(error) if error.kind() == io::ErrorKind::AddrInUse => {
             if UnixStream::connect(path).is_ok() {
                 return Err(error);
             }
-            std::fs::remove_file(path)?;
-            UnixListener::bind(path)
+            fs::remove_file(path)?;
+            UnixListener::bind(path)?
         }
-        result => result,
-    }
+        result => result?,
+    };
+    Ok(Listening { listener, path: path.to_owned() })
 }

@@ -77,7 +77,7 @@ pub fn serve(
 ) -> Result<Served, ServeError> {
     let count = config.ports.len() as u16;
     let (program, processor) = load(count).map_err(ServeError::Program)?;
-    let listener = control::listen(&config.control)
+    let listening = control::listen(&config.control)
         .map_err(|source| ServeError::Control { path: config.control.display().to_string(), source })?;
     let mut attached = Vec::new();
     for (number, port) in (1..).zip(&config.ports) {
@@ -97,7 +97,7 @@ pub fn serve(
     };
     let generation = Generation::new(program, processor, count);
     let last = thread::scope(|scope| {
-        scope.spawn(|| desk.answer(scope, &listener));
+        scope.spawn(|| desk.answer(scope, &listening.listener));
         started(&desk.pictures(&[]), remote);
         let last = worker.run(generation);
         desk.ended.store(true, Ordering::Relaxed);
@@ -106,8 +106,6 @@ pub fn serve(
         last
     })
     .map_err(ServeError::Loop)?;
-    // It may have been taken away already.
-    let _ = std::fs::remove_file(&config.control);
     Ok(Served { report: report(&desk.program, &last)? })
 }
 

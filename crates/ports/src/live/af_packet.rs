@@ -33,6 +33,8 @@ const SLOT: usize = (HEADROOM + TAG + LONGEST + SLACK).next_multiple_of(FRAME_AL
 const LONG_AT_ONCE: usize = 32;
 /// Bytes of such packets that may wait at the socket.
 const LONG_BUFFER: i32 = 64 << 20;
+/// Bytes of packets that may be on their way out.
+const SEND_BUFFER: i32 = 8 << 20;
 
 /// What to ask of an interface.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -115,10 +117,10 @@ pub fn attach(name: &str, port: PortNumber, wishes: Wishes) -> Result<Attached, 
     option(libc::PACKET_QDISC_BYPASS, 1, "asking to send past the queueing discipline")?;
     if wishes.offloads {
         option(libc::PACKET_COPY_THRESH, 1, "asking for packets that are longer than a frame")?;
-        sys::set_option(&socket, libc::SOL_SOCKET, libc::SO_RCVBUFFORCE, LONG_BUFFER)
+        sys::set_buffer(&socket, (libc::SO_RCVBUFFORCE, libc::SO_RCVBUF), LONG_BUFFER)
             .map_err(failed("asking for a receive buffer"))?;
     }
-    sys::set_option(&socket, libc::SOL_SOCKET, libc::SO_SNDBUFFORCE, 8 << 20)
+    sys::set_buffer(&socket, (libc::SO_SNDBUFFORCE, libc::SO_SNDBUF), SEND_BUFFER)
         .map_err(failed("asking for a send buffer"))?;
     let request = libc::tpacket_req {
         tp_block_size: BLOCK as u32,

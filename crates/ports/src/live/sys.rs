@@ -106,6 +106,12 @@ pub(crate) fn set_option<T: Copy>(fd: &OwnedFd, level: i32, option: i32, value: 
     Ok(())
 }
 
+/// Gives a socket's buffer so many bytes, or as many as may be had without the right to more (CAP_NET_ADMIN).
+pub(crate) fn set_buffer(fd: &OwnedFd, (forced, plain): (i32, i32), bytes: i32) -> io::Result<()> {
+    set_option(fd, libc::SOL_SOCKET, forced, bytes)
+        .or_else(|_| set_option(fd, libc::SOL_SOCKET, plain, bytes))
+}
+
 /// What a packet socket counted since it was asked last: frames, and those of them that found no room.
 pub(crate) fn packet_statistics(fd: &OwnedFd) -> io::Result<(u32, u32)> {
     let mut counts = libc::tpacket_stats { tp_packets: 0, tp_drops: 0 };
@@ -248,8 +254,20 @@ pub(crate) fn wait(fds: &[RawFd], nanoseconds: u64) -> io::Result<bool> {
     match check(result) {
         Err(error) if error.kind() == io::ErrorKind::Interrupted => Ok(false),
         Err(error) => Err(error),
-        Ok(_) => Ok(polled[0].revents != 0),
+        Ok(_) => {
+            let failed = polled[..count].iter().filter(|polled| polled.revents & libc::POLLERR != 0);
+            failed.for_each(|polled| forget_error(polled.fd));
+            Ok(polled[0].revents != 0)
+        }
     }
+}
+
+/// Takes the error off a socket, as of an interface that was switched off: until then every wait would end at once. Where that fails there is none.
+fn forget_error(fd: RawFd) {
+    let mut error = 0i32;
+    let mut size = size_of_val(&error) as libc::socklen_t;
+    // SAFETY: the pointer and the size are those of a value that lives throughout the call.
+    unsafe { libc::getsockopt(fd, libc::SOL_SOCKET, libc::SO_ERROR, (&raw mut error).cast(), &raw mut size) };
 }
 
 /// A descriptor that can be read once [`ring`] was called, until [`silence`] is.
