@@ -3,15 +3,20 @@
 //! A batch is what has come, be it one packet or 256: the loop never waits for more. It sleeps only when no port has anything, until one has, until a
 //! bell rings, or for a tick, by which the program's time goes on without packets.
 
+mod punts;
+
+pub use punts::{Injected, PuntQueue, Punted};
+
 use crate::{Ledger, Transmitter, pieces};
 use exec::replace::{Carried, ReplaceError, carry_over};
 use exec::{Outputs, Processor};
 use lang::ir::Program;
-use packet::Batch;
+use packet::{Batch, Offload};
 use ports::live::{Attached, Bell, LiveOut, ReceiveLosses, Receiver, SendLosses, Waiter};
+use ports::{Departure, Transmit};
 use serde::Serialize;
 use std::io;
-use std::sync::mpsc;
+use std::sync::{Arc, mpsc};
 use std::time::{Duration, Instant, SystemTime};
 
 /// How long the loop sleeps at most while no packet comes.
@@ -27,18 +32,23 @@ pub struct Generation {
     pub ledger: Ledger,
     /// When it took over.
     pub since: Instant,
+    /// Packets that it punted and that found no room on their way to control.
+    pub punt_queue_full: u64,
+    /// The names of its reasons.
+    reasons: Vec<Arc<str>>,
 }
 
 impl Generation {
     /// A program that has not seen a packet.
     pub fn new(program: Program, processor: Box<dyn Processor>, ports: u16) -> Generation {
         let ledger = Ledger::new(&program, ports);
-        Generation { program, processor, ledger, since: Instant::now() }
+        let reasons = program.reasons.iter().map(|reason| Arc::from(reason.name.as_str())).collect();
+        Generation { program, processor, ledger, since: Instant::now(), punt_queue_full: 0, reasons }
     }
 }
 
 /// A question to a generation that is asked between two batches.
-pub type Question = Box<dyn FnOnce(&mut Generation, &[PortLosses]) + Send>;
+pub type Question = Arc<dyn Fn(&mut Generation, &[PortLosses]) + Send + Sync>;
 
 /// What is asked of the loop between two batches.
 pub enum Request {
@@ -47,6 +57,10 @@ pub enum Request {
     /// To let another program take over, with what packets made in tables that both have. What went over and the generation that was replaced come
     /// back; where it does not fit, the old one goes on and the new one comes back.
     Replace(Box<Generation>, Vec<String>, mpsc::Sender<Replaced>),
+    /// To send frames, in this order.
+    Send(Vec<Injected>),
+    /// To copy punted packets into this queue from now on, in place of the one before.
+    Punts(PuntQueue),
     /// To stop.
     Stop,
 }
@@ -80,17 +94,30 @@ impl Remote {
         sent
     }
 
-    /// What `look` finds in the generation that runs, or `None` where the loop has ended.
+    /// What `look` finds in, or does to, the generation that runs, one answer for each worker; `None` where the loop has ended.
     pub fn ask<T: Send + 'static>(
         &self,
-        look: impl FnOnce(&mut Generation, &[PortLosses]) -> T + Send + 'static,
-    ) -> Option<T> {
+        look: impl Fn(&mut Generation, &[PortLosses]) -> T + Send + Sync + 'static,
+    ) -> Option<Vec<T>> {
         let (answer, answers) = mpsc::channel();
-        let question: Question = Box::new(move |generation, losses| {
+        let question: Question = Arc::new(move |generation, losses| {
             // Whoever asked may have gone.
             let _ = answer.send(look(generation, losses));
         });
-        self.request(Request::Ask(question)).then(|| answers.recv().ok()).flatten()
+        self.request(Request::Ask(question)).then(|| answers.recv().ok().map(|answer| vec![answer])).flatten()
+    }
+
+    /// Sends frames by ports, in this order and past the program. Says whether the loop still runs; a frame for a port that does not exist is lost.
+    pub fn send(&self, frames: Vec<Injected>) -> bool {
+        self.request(Request::Send(frames))
+    }
+
+    /// Copies of all packets that the program punts from now on; whoever asked before gets no more. A packet that finds no room is counted in
+    /// [`Generation::punt_queue_full`].
+    pub fn punts(&self) -> mpsc::Receiver<Punted> {
+        let (queue, packets) = PuntQueue::new();
+        self.request(Request::Punts(queue));
+        packets
     }
 
     /// Lets another program take over; `None` where the loop has ended.
@@ -109,6 +136,7 @@ pub struct LiveWorker {
     requests: mpsc::Receiver<Request>,
     batch: Box<Batch>,
     outputs: Outputs,
+    punts: Option<PuntQueue>,
 }
 
 impl LiveWorker {
@@ -125,7 +153,7 @@ impl LiveWorker {
         let remote = Remote { requests: sender, bell: waiter.bell() };
         let out = LiveOut::new(senders);
         let (batch, outputs) = (Box::new(Batch::new()), Outputs::default());
-        Ok((LiveWorker { receivers, out, waiter, requests, batch, outputs }, remote))
+        Ok((LiveWorker { receivers, out, waiter, requests, batch, outputs, punts: None }, remote))
     }
 
     /// Runs programs, one after the other, until it is told to stop; returns the last one.
@@ -156,7 +184,7 @@ impl LiveWorker {
 
     /// Runs one program until something is asked that ends it; `None` where nobody can ask any more.
     fn generation(&mut self, generation: &mut Generation) -> io::Result<Option<Request>> {
-        let LiveWorker { receivers, out, waiter, requests, batch, outputs } = self;
+        let LiveWorker { receivers, out, waiter, requests, batch, outputs, punts } = self;
         let mut transmitter = Transmitter::new(&generation.program, out);
         loop {
             let mut idle = true;
@@ -169,12 +197,17 @@ impl LiveWorker {
                 outputs.clear();
                 generation.processor.run(memory, batch, outputs);
                 generation.ledger.commit(memory, batch, outputs);
+                if let Some(queue) = punts {
+                    generation.punt_queue_full += queue.copy(memory, batch, &generation.reasons);
+                }
                 restart_checksums(memory, batch, outputs);
                 transmitter.transmit(&generation.ledger, memory, batch, outputs)?;
             }
             match requests.try_recv() {
                 Ok(Request::Ask(question)) => question(generation, &losses(receivers, transmitter.sink())),
-                Ok(request) => return Ok(Some(request)),
+                Ok(Request::Send(frames)) => inject(frames, transmitter.sink())?,
+                Ok(Request::Punts(queue)) => *punts = Some(queue),
+                Ok(request @ (Request::Replace(..) | Request::Stop)) => return Ok(Some(request)),
                 Err(mpsc::TryRecvError::Disconnected) => return Ok(None),
                 Err(mpsc::TryRecvError::Empty) if idle => {
                     waiter.wait(TICK.as_nanos() as u64)?;
@@ -206,6 +239,17 @@ fn restart_checksums(memory: &mut [u8], batch: &Batch, outputs: &Outputs) {
             offload.restart(frame);
         }
     }
+}
+
+/// Sends what control made.
+fn inject(frames: Vec<Injected>, out: &mut LiveOut) -> io::Result<()> {
+    for Injected { port, mut bytes, offload } in frames {
+        let offload = if offload.restart(&mut bytes) { offload } else { Offload::NONE };
+        let wire = bytes.len() as u32;
+        out.transmit(&Departure { port, bytes: &bytes, wire, time: now(), offload, comment: None })?;
+    }
+    out.flush();
+    Ok(())
 }
 
 fn losses(receivers: &mut [Box<dyn Receiver>], out: &LiveOut) -> Vec<PortLosses> {

@@ -146,7 +146,7 @@ impl Desk<'_> {
             let reasons = reasons.iter().map(|reason| (reason.name.clone(), reason.help.clone())).collect();
             (report(&program, generation), generation.since.elapsed(), losses.to_vec(), reasons)
         });
-        match looked {
+        match looked.and_then(|mut answers| answers.pop()) {
             Some((Ok(report), since, losses, reasons)) => Answer::Picture(Box::new(Picture {
                 seconds: since.as_secs_f64(),
                 generation: self.generations.load(Ordering::Relaxed),
