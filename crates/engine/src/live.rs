@@ -12,7 +12,7 @@ use exec::replace::{Carried, ReplaceError, carry_over};
 use exec::{Outputs, Processor};
 use lang::ir::Program;
 use packet::{Batch, Offload};
-use ports::live::{Attached, Bell, LiveOut, ReceiveLosses, Receiver, SendLosses, Waiter};
+use ports::live::{Bell, Lane, LiveOut, ReceiveLosses, Receiver, SendLosses, Waiter};
 use ports::{Departure, Transmit};
 use serde::Serialize;
 use std::io;
@@ -140,13 +140,13 @@ pub struct LiveWorker {
 }
 
 impl LiveWorker {
-    /// A loop over these ports, the first of which is port 1, and how to ask it.
+    /// A loop over one lane of every port, the first of which is of port 1, and how to ask it.
     ///
     /// # Errors
     /// The kernel gives no further descriptor.
-    pub fn new(ports: Vec<Attached>) -> io::Result<(LiveWorker, Remote)> {
+    pub fn new(lanes: Vec<Lane>) -> io::Result<(LiveWorker, Remote)> {
         let (receivers, senders): (Vec<_>, Vec<_>) =
-            ports.into_iter().map(|port| (port.receive, port.send)).unzip();
+            lanes.into_iter().map(|lane| (lane.receive, lane.send)).unzip();
         let descriptors: Vec<_> = receivers.iter().map(|port| port.descriptor()).collect();
         let waiter = Waiter::new(&descriptors)?;
         let (sender, requests) = mpsc::channel();

@@ -6,10 +6,11 @@
 //!
 //! [[port]]                        # port 1 of the program, the next one is port 2
 //! interface = "eth0"
+//! kind = "af_packet"              # by which way its packets come and go; this is the default
 //! offloads = true                 # take whole segments and unfinished checksums; this is the default
 //! ```
 
-use ports::live::Wishes;
+use ports::live::{Kind, Wanted};
 use serde::Deserialize;
 use std::collections::HashMap;
 use std::ops::Range;
@@ -39,16 +40,7 @@ pub struct Config {
     /// Where it can be asked.
     pub control: PathBuf,
     /// Its ports in order; the first is port 1.
-    pub ports: Vec<Port>,
-}
-
-/// A port.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Port {
-    /// The interface.
-    pub interface: String,
-    /// How it is used.
-    pub wishes: Wishes,
+    pub ports: Vec<Wanted>,
 }
 
 #[derive(Deserialize)]
@@ -65,6 +57,8 @@ struct File {
 #[serde(deny_unknown_fields)]
 struct FilePort {
     interface: Spanned<String>,
+    #[serde(default)]
+    kind: Kind,
     #[serde(default = "yes")]
     offloads: bool,
 }
@@ -109,9 +103,10 @@ impl Config {
                 return Err(at(span, message));
             }
         }
-        let ports = file.port.into_iter().map(|port| Port {
+        let ports = file.port.into_iter().map(|port| Wanted {
             interface: port.interface.into_inner(),
-            wishes: Wishes { offloads: port.offloads },
+            kind: port.kind,
+            offloads: port.offloads,
         });
         Ok(Config {
             program: directory.join(file.program.into_inner()),
@@ -139,10 +134,13 @@ mod tests {
     #[test]
     fn a_whole_file() {
         let config = read(
-            "program = \"a.rav\"\n[[port]]\ninterface = \"x\"\n[[port]]\ninterface = \"y\"\noffloads = false\n",
+            "program = \"a.rav\"\n[[port]]\ninterface = \"x\"\nkind = \"af_packet\"\n[[port]]\ninterface = \"y\"\noffloads = false\n",
         );
-        let port =
-            |interface: &str, offloads| Port { interface: interface.into(), wishes: Wishes { offloads } };
+        let port = |interface: &str, offloads| Wanted {
+            interface: interface.into(),
+            kind: Kind::AfPacket,
+            offloads,
+        };
         assert_eq!(
             config,
             Ok(Config {
@@ -165,6 +163,10 @@ mod tests {
             (
                 "program = \"a\"\n[[port]]\ninterface = \"x\"\n[[port]]\ninterface = \"x\"\n",
                 "line 5, column 13: interface `x` is port 1 already",
+            ),
+            (
+                "program = \"a\"\n[[port]]\ninterface = \"x\"\nkind = \"dpdk\"\n",
+                "line 4, column 8: unknown variant `dpdk`, expected `af_packet`",
             ),
             ("program = \"a\n", "line 1, column 13: "),
         ];

@@ -6,7 +6,7 @@ use engine::live::{Generation, LiveWorker, Remote, Request};
 use engine::{Imbalance, Report, Setting, Times};
 use exec::Processor;
 use lang::ir::Program;
-use ports::live::{AttachError, af_packet};
+use ports::live::{AttachError, attach};
 use std::io;
 use std::os::unix::net::{UnixListener, UnixStream};
 use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
@@ -79,13 +79,14 @@ pub fn serve(
     let (program, processor) = load(count).map_err(ServeError::Program)?;
     let listening = control::listen(&config.control)
         .map_err(|source| ServeError::Control { path: config.control.display().to_string(), source })?;
-    let mut attached = Vec::new();
-    for (number, port) in (1..).zip(&config.ports) {
-        let attach = af_packet::attach(&port.interface, number, port.wishes);
-        attached.push(attach.map_err(|source| ServeError::Attach { port: number, source })?);
+    let (mut ports, mut lanes) = (Vec::new(), Vec::new());
+    for (number, wanted) in (1..).zip(&config.ports) {
+        let attached =
+            attach(wanted, number, 1).map_err(|source| ServeError::Attach { port: number, source })?;
+        ports.push((attached.name, attached.mode));
+        lanes.extend(attached.lanes);
     }
-    let ports = attached.iter().map(|port| (port.name.clone(), port.mode.clone())).collect();
-    let (worker, remote) = LiveWorker::new(attached).map_err(ServeError::Loop)?;
+    let (worker, remote) = LiveWorker::new(lanes).map_err(ServeError::Loop)?;
     let desk = Desk {
         remote: remote.clone(),
         load,

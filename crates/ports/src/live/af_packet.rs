@@ -10,7 +10,7 @@
 
 use super::frame_ring::{BLOCK, FrameRing, Geometry};
 use super::sys::{self, Outgoing};
-use super::{Attached, ReceiveLosses, Receiver, SendLosses, Sender};
+use super::{AttachError, Attached, Lane, ReceiveLosses, Receiver, SendLosses, Sender, Wanted};
 use packet::region::{FRAME_ALIGNMENT, SLACK};
 use packet::{BATCH, Batch, Offload, PortNumber, Region};
 use std::io;
@@ -36,39 +36,6 @@ const LONG_BUFFER: i32 = 64 << 20;
 /// Bytes of packets that may be on their way out.
 const SEND_BUFFER: i32 = 8 << 20;
 
-/// What to ask of an interface.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Wishes {
-    /// Take packets as hosts on virtual links hand them over: checksums unfinished, long segments whole.
-    pub offloads: bool,
-}
-
-/// Why an interface cannot be a port.
-#[derive(Debug, thiserror::Error)]
-pub enum AttachError {
-    /// there is none of this name
-    #[error("there is no interface {0} here; `ip link` lists those there are")]
-    NoInterface(String),
-    /// it is switched off
-    #[error("interface {0} is switched off; `ip link set {0} up` switches it on")]
-    Down(String),
-    /// the right is missing
-    #[error(
-        "no right to take packets off interface {0}: it needs CAP_NET_RAW; run as root, or over a capture with `ravelin run`, which needs no rights"
-    )]
-    Rights(String),
-    /// a call failed
-    #[error("interface {interface}: {call}: {source}")]
-    System {
-        /// The interface's name.
-        interface: String,
-        /// What was asked of the kernel.
-        call: &'static str,
-        /// What it said.
-        source: io::Error,
-    },
-}
-
 /// The half by which packets come in.
 struct Incoming {
     ring: FrameRing,
@@ -87,60 +54,114 @@ struct Outlet {
 }
 
 /// Takes over the packets of an interface; they carry `port`.
-///
-/// # Errors
-/// The interface is missing or off, or the kernel refuses; then nothing has changed.
-pub fn attach(name: &str, port: PortNumber, wishes: Wishes) -> Result<Attached, AttachError> {
-    let failed =
-        |call| move |source: io::Error| AttachError::System { interface: name.to_owned(), call, source };
-    let socket = sys::packet_socket().map_err(|source| match source.kind() {
-        io::ErrorKind::PermissionDenied => AttachError::Rights(name.to_owned()),
-        _ => failed("opening a packet socket")(source),
-    })?;
-    let index = sys::interface_index(name).map_err(|_| AttachError::NoInterface(name.to_owned()))?;
-    if !sys::interface_is_up(&socket, name).map_err(failed("asking whether it is on"))? {
-        return Err(AttachError::Down(name.to_owned()));
+pub(crate) fn attach(wanted: &Wanted, port: PortNumber, lanes: u16) -> Result<Attached, AttachError> {
+    let interface = Interface::find(&wanted.interface)?;
+    let sockets: Vec<_> = (0..lanes).map(|_| interface.open(wanted)).collect::<Result<_, _>>()?;
+    if let [first, others @ ..] = &sockets[..]
+        && !others.is_empty()
+    {
+        let group = sys::make_fanout(&first.0).map_err(interface.failed("sharing its packets out"))?;
+        for (socket, _) in others {
+            sys::join_fanout(socket, group).map_err(interface.failed("sharing its packets out"))?;
+        }
     }
-    let mtu = sys::interface_mtu(&socket, name).map_err(failed("asking for its MTU"))? as usize;
-    let geometry = Geometry::of(FIRST + ETHERNET + TAG + mtu + SLACK);
-    let option = |option, value: i32, call| {
-        sys::set_option(&socket, libc::SOL_PACKET, option, value).map_err(failed(call))
-    };
-    option(
-        libc::PACKET_VERSION,
-        libc::tpacket_versions::TPACKET_V2 as i32,
-        "asking for a ring of version 2",
-    )?;
-    option(libc::PACKET_IGNORE_OUTGOING, 1, "asking not to see what leaves")?;
-    option(libc::PACKET_VNET_HDR, 1, "asking for virtio-net headers")?;
-    option(libc::PACKET_RESERVE, (FIRST - KERNEL - Offload::LEN) as i32, "asking for room before packets")?;
-    option(libc::PACKET_QDISC_BYPASS, 1, "asking to send past the queueing discipline")?;
-    if wishes.offloads {
-        option(libc::PACKET_COPY_THRESH, 1, "asking for packets that are longer than a frame")?;
-        sys::set_buffer(&socket, (libc::SO_RCVBUFFORCE, libc::SO_RCVBUF), LONG_BUFFER)
-            .map_err(failed("asking for a receive buffer"))?;
+    for (socket, _) in &sockets {
+        sys::begin(socket).map_err(interface.failed("letting packets in"))?;
     }
-    sys::set_buffer(&socket, (libc::SO_SNDBUFFORCE, libc::SO_SNDBUF), SEND_BUFFER)
-        .map_err(failed("asking for a send buffer"))?;
-    let request = libc::tpacket_req {
-        tp_block_size: BLOCK as u32,
-        tp_block_nr: geometry.blocks as u32,
-        tp_frame_size: geometry.frame as u32,
-        tp_frame_nr: geometry.frames() as u32,
-    };
-    sys::set_option(&socket, libc::SOL_PACKET, libc::PACKET_RX_RING, request)
-        .map_err(failed("asking for a ring"))?;
-    let ring = FrameRing::map(&socket, geometry).map_err(failed("mapping the ring"))?;
-    sys::bind_packet(&socket, index).map_err(failed("binding to it"))?;
+    let geometry = interface.geometry;
     let offloads =
-        if wishes.offloads { "whole segments and unfinished checksums taken" } else { "offloads not used" };
-    let mode =
+        if wanted.offloads { "whole segments and unfinished checksums taken" } else { "offloads not used" };
+    let mut mode =
         format!("af_packet, ring of {} frames of {} bytes, {offloads}", geometry.frames(), geometry.frame);
-    let socket = Arc::new(socket);
-    let outlet = Outlet { socket: socket.clone(), queue: Queue::default(), losses: SendLosses::default() };
-    let long = Region::zeroed(if wishes.offloads { LONG_AT_ONCE * SLOT } else { 0 });
-    let incoming = Incoming { ring, socket, port, losses: ReceiveLosses::default(), long };
-    Ok(Attached { name: name.to_owned(), mode, receive: Box::new(incoming), send: Box::new(outlet) })
+    if lanes > 1 {
+        mode = format!("{mode}, flows shared out among {lanes} sockets");
+    }
+    let lanes = sockets.into_iter().map(|(socket, ring)| {
+        let socket = Arc::new(socket);
+        let outlet =
+            Outlet { socket: socket.clone(), queue: Queue::default(), losses: SendLosses::default() };
+        let long = Region::zeroed(if wanted.offloads { LONG_AT_ONCE * SLOT } else { 0 });
+        let incoming = Incoming { ring, socket, port, losses: ReceiveLosses::default(), long };
+        Lane { receive: Box::new(incoming), send: Box::new(outlet) }
+    });
+    Ok(Attached { name: wanted.interface.clone(), mode, lanes: lanes.collect() })
+}
+
+/// An interface that is there and switched on.
+struct Interface<'a> {
+    name: &'a str,
+    index: u32,
+    geometry: Geometry,
+}
+
+impl<'a> Interface<'a> {
+    fn find(name: &'a str) -> Result<Interface<'a>, AttachError> {
+        let failed = |call| system(name, call);
+        let socket = socket(name)?;
+        let index = sys::interface_index(name).map_err(|_| AttachError::NoInterface(name.to_owned()))?;
+        if !sys::interface_is_up(&socket, name).map_err(failed("asking whether it is on"))? {
+            return Err(AttachError::Down(name.to_owned()));
+        }
+        let mtu = sys::interface_mtu(&socket, name).map_err(failed("asking for its MTU"))? as usize;
+        Ok(Interface { name, index, geometry: Geometry::of(FIRST + ETHERNET + TAG + mtu + SLACK) })
+    }
+
+    fn failed(&self, call: &'static str) -> impl FnOnce(io::Error) -> AttachError + use<> {
+        system(self.name, call)
+    }
+
+    /// A socket bound to it, which gets nothing before [`sys::begin`], and its ring.
+    fn open(&self, wanted: &Wanted) -> Result<(OwnedFd, FrameRing), AttachError> {
+        let socket = socket(self.name)?;
+        let option = |option, value: i32, call| {
+            sys::set_option(&socket, libc::SOL_PACKET, option, value).map_err(self.failed(call))
+        };
+        sys::hold(&socket).map_err(self.failed("keeping packets out to begin with"))?;
+        option(
+            libc::PACKET_VERSION,
+            libc::tpacket_versions::TPACKET_V2 as i32,
+            "asking for a ring of version 2",
+        )?;
+        option(libc::PACKET_IGNORE_OUTGOING, 1, "asking not to see what leaves")?;
+        option(libc::PACKET_VNET_HDR, 1, "asking for virtio-net headers")?;
+        option(
+            libc::PACKET_RESERVE,
+            (FIRST - KERNEL - Offload::LEN) as i32,
+            "asking for room before packets",
+        )?;
+        option(libc::PACKET_QDISC_BYPASS, 1, "asking to send past the queueing discipline")?;
+        if wanted.offloads {
+            option(libc::PACKET_COPY_THRESH, 1, "asking for packets that are longer than a frame")?;
+            sys::set_buffer(&socket, (libc::SO_RCVBUFFORCE, libc::SO_RCVBUF), LONG_BUFFER)
+                .map_err(self.failed("asking for a receive buffer"))?;
+        }
+        sys::set_buffer(&socket, (libc::SO_SNDBUFFORCE, libc::SO_SNDBUF), SEND_BUFFER)
+            .map_err(self.failed("asking for a send buffer"))?;
+        let geometry = self.geometry;
+        let request = libc::tpacket_req {
+            tp_block_size: BLOCK as u32,
+            tp_block_nr: geometry.blocks as u32,
+            tp_frame_size: geometry.frame as u32,
+            tp_frame_nr: geometry.frames() as u32,
+        };
+        sys::set_option(&socket, libc::SOL_PACKET, libc::PACKET_RX_RING, request)
+            .map_err(self.failed("asking for a ring"))?;
+        let ring = FrameRing::map(&socket, geometry).map_err(self.failed("mapping the ring"))?;
+        sys::bind_packet(&socket, self.index).map_err(self.failed("binding to it"))?;
+        Ok((socket, ring))
+    }
+}
+
+fn socket(name: &str) -> Result<OwnedFd, AttachError> {
+    sys::packet_socket().map_err(|source| match source.kind() {
+        io::ErrorKind::PermissionDenied => AttachError::Rights(name.to_owned()),
+        _ => system(name, "opening a packet socket")(source),
+    })
+}
+
+fn system(name: &str, call: &'static str) -> impl FnOnce(io::Error) -> AttachError + use<> {
+    let interface = name.to_owned();
+    move |source| AttachError::System { interface, call, source }
 }
 
 impl Receiver for Incoming {

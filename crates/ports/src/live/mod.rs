@@ -1,12 +1,13 @@
 //! Live ports: network interfaces of this machine, each in two halves so that a packet can leave by one port while its bytes still lie at another.
 
-pub mod af_packet;
+mod af_packet;
+mod attach;
 mod frame_ring;
 mod out;
 mod sys;
 mod wait;
 
-pub use af_packet::{AttachError, Wishes};
+pub use attach::{AttachError, Kind, Wanted, attach};
 pub use out::LiveOut;
 pub use wait::{Bell, Waiter};
 
@@ -20,6 +21,12 @@ pub struct Attached {
     pub name: String,
     /// What was really obtained, for people.
     pub mode: String,
+    /// One for each worker, as many as were asked for. Packets of one flow, in both its directions, come by the same lane.
+    pub lanes: Vec<Lane>,
+}
+
+/// A port as one worker has it to itself.
+pub struct Lane {
     /// Where packets come in.
     pub receive: Box<dyn Receiver>,
     /// Where they leave.
@@ -46,6 +53,11 @@ pub trait Sender: Send {
 
     /// Hands over everything that was sent.
     fn flush(&mut self);
+
+    /// When [`flush`](Sender::flush) is to be called again although nothing more is sent (nanoseconds since 1970-01-01 UTC); `None` if nothing waits.
+    fn due(&self) -> Option<u64> {
+        None
+    }
 
     /// What did not leave.
     fn losses(&self) -> SendLosses;

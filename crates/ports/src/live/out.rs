@@ -15,6 +15,11 @@ impl LiveOut {
         LiveOut { ports }
     }
 
+    /// When the first of them wants to be flushed again although nothing is sent, as [`Sender::due`] says.
+    pub fn due(&self) -> Option<u64> {
+        self.ports.iter().filter_map(|port| port.due()).min()
+    }
+
     /// What did not leave, port by port.
     pub fn losses(&self) -> Vec<SendLosses> {
         self.ports.iter().map(|port| port.losses()).collect()

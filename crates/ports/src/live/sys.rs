@@ -183,6 +183,44 @@ pub(crate) fn bind_packet(fd: &OwnedFd, interface: u32) -> io::Result<()> {
     Ok(())
 }
 
+/// Lets nothing into a socket before [`begin`]: what it sees between being bound and joining a group, another socket of the group sees, too.
+pub(crate) fn hold(fd: &OwnedFd) -> io::Result<()> {
+    // One instruction of classic BPF: return 0, which keeps no byte of any packet.
+    let mut nothing = libc::sock_filter { code: (libc::BPF_RET | libc::BPF_K) as u16, jt: 0, jf: 0, k: 0 };
+    let filter = libc::sock_fprog { len: 1, filter: &raw mut nothing };
+    set_option(fd, libc::SOL_SOCKET, libc::SO_ATTACH_FILTER, filter)
+}
+
+/// Lets packets in from now on.
+pub(crate) fn begin(fd: &OwnedFd) -> io::Result<()> {
+    set_option(fd, libc::SOL_SOCKET, libc::SO_DETACH_FILTER, 0i32)
+}
+
+/// Makes a bound packet socket the first of a group that shares the packets of its interface out by flow, and returns the number of the group.
+pub(crate) fn make_fanout(fd: &OwnedFd) -> io::Result<u16> {
+    let way = libc::PACKET_FANOUT_HASH | libc::PACKET_FANOUT_FLAG_UNIQUEID;
+    set_option(fd, libc::SOL_PACKET, libc::PACKET_FANOUT, (way << 16) as i32)?;
+    let mut group = 0i32;
+    let mut size = size_of_val(&group) as libc::socklen_t;
+    // SAFETY: the pointer and the size are those of a value that lives throughout the call.
+    check(unsafe {
+        libc::getsockopt(
+            fd.as_raw_fd(),
+            libc::SOL_PACKET,
+            libc::PACKET_FANOUT,
+            (&raw mut group).cast(),
+            &raw mut size,
+        )
+    })?;
+    Ok(group as u16)
+}
+
+/// Adds a bound packet socket to a group.
+pub(crate) fn join_fanout(fd: &OwnedFd, group: u16) -> io::Result<()> {
+    let way = (libc::PACKET_FANOUT_HASH << 16) | u32::from(group);
+    set_option(fd, libc::SOL_PACKET, libc::PACKET_FANOUT, way as i32)
+}
+
 /// How many frames one call hands over at most.
 pub(crate) const SEND_AT_ONCE: usize = 64;
 
