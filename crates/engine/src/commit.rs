@@ -185,6 +185,22 @@ impl Ledger {
         }
     }
 
+    /// Adds what another ledger of the same program on as many ports has counted.
+    pub fn add(&mut self, other: &Ledger) {
+        let both = |ours: &mut Vec<Volume>, theirs: &[Volume]| {
+            ours.iter_mut().zip(theirs).for_each(|(ours, &theirs)| *ours += theirs);
+        };
+        both(&mut self.cells, &other.cells);
+        both(&mut self.received, &other.received);
+        both(&mut self.extra, &other.extra);
+        for (ours, theirs) in self.grown.iter_mut().zip(&other.grown) {
+            *ours = (ours.0 + theirs.0, ours.1 + theirs.1);
+        }
+        self.copies += other.copies;
+        self.made += other.made;
+        self.lost += other.lost;
+    }
+
     /// How many ports there are; they are numbered from 1.
     pub fn ports(&self) -> u16 {
         self.ports

@@ -15,6 +15,6 @@ pub mod worker;
 
 pub use bench::{Bench, Outcome};
 pub use commit::{Ledger, Volume};
-pub use report::{Imbalance, Report, Setting, Times, back_end_name};
+pub use report::{Figures, Imbalance, Report, Setting, Times, back_end_name};
 pub use transmit::Transmitter;
 pub use worker::{Clock, Finished, RunError, Worker};

@@ -1,72 +1,102 @@
-//! The packet loop over live ports: every port in turn, each batch to its end before the next, and between two batches what control asks for.
+//! The packet loop over live ports, on one worker or several, and how control asks it.
 //!
-//! A batch is what has come, be it one packet or 256: the loop never waits for more. It sleeps only when no port has anything, until one has, until a
-//! bell rings, or for a tick, by which the program's time goes on without packets.
+//! Every worker has a lane of each port, a program with tables and an account of its own, and runs [its loop](worker) without asking anybody. Requests
+//! reach all workers in the same order and are met between two batches.
 
+mod ballot;
+mod crew;
+mod measure;
 mod punts;
+mod state;
+mod worker;
 
+pub use crew::{Core, run};
+pub use measure::{Latency, Measurement, Stop, StopCost};
 pub use punts::{Injected, PuntQueue, Punted};
+pub use state::remembered;
+pub use worker::LiveWorker;
 
-use crate::{Ledger, Transmitter, pieces};
+use crate::Ledger;
+use ballot::Ballot;
+use exec::Processor;
 use exec::replace::{Carried, ReplaceError, carry_over};
-use exec::{Outputs, Processor};
 use lang::ir::Program;
-use packet::{Batch, Offload};
-use ports::live::{Bell, Lane, LiveOut, ReceiveLosses, Receiver, SendLosses, Waiter};
-use ports::{Departure, Transmit};
+use lang::source::Sources;
+use measure::Measuring;
+use ports::live::{Bell, Lane, ReceiveLosses, SendLosses};
 use serde::Serialize;
 use std::io;
-use std::sync::{Arc, mpsc};
+use std::ops::{AddAssign, Sub};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError, mpsc};
 use std::time::{Duration, Instant, SystemTime};
 
-/// How long the loop sleeps at most while no packet comes.
-const TICK: Duration = Duration::from_millis(1);
-
-/// One program with its tables and its account, from when it takes over to when it is replaced.
+/// One worker's part of a program: its own tables and account, from when it takes over to when it is replaced.
 pub struct Generation {
     /// The program.
-    pub program: Program,
+    pub program: Arc<Program>,
+    /// Its text.
+    pub sources: Arc<Sources>,
     /// The same, loaded for the ports there are.
     pub processor: Box<dyn Processor>,
-    /// What happened to its packets.
+    /// What happened to the packets of this worker.
     pub ledger: Ledger,
+    /// How many programs have taken over, this one included.
+    pub number: u64,
     /// When it took over.
     pub since: Instant,
     /// Packets that it punted and that found no room on their way to control.
     pub punt_queue_full: u64,
     /// The names of its reasons.
     reasons: Vec<Arc<str>>,
+    /// What had been lost when it took over.
+    lost_before: Vec<PortLosses>,
 }
 
 impl Generation {
     /// A program that has not seen a packet.
-    pub fn new(program: Program, processor: Box<dyn Processor>, ports: u16) -> Generation {
+    fn new(
+        program: Arc<Program>,
+        sources: Arc<Sources>,
+        processor: Box<dyn Processor>,
+        ports: u16,
+        number: u64,
+    ) -> Generation {
         let ledger = Ledger::new(&program, ports);
         let reasons = program.reasons.iter().map(|reason| Arc::from(reason.name.as_str())).collect();
-        Generation { program, processor, ledger, since: Instant::now(), punt_queue_full: 0, reasons }
+        let lost_before = vec![PortLosses::default(); usize::from(ports)];
+        let since = Instant::now();
+        Generation {
+            program,
+            sources,
+            processor,
+            ledger,
+            number,
+            since,
+            punt_queue_full: 0,
+            reasons,
+            lost_before,
+        }
     }
 }
 
-/// A question to a generation that is asked between two batches.
-pub type Question = Arc<dyn Fn(&mut Generation, &[PortLosses]) + Send + Sync>;
-
-/// What is asked of the loop between two batches.
-pub enum Request {
-    /// To look at, or change, the state of the program.
-    Ask(Question),
-    /// To let another program take over, with what packets made in tables that both have. What went over and the generation that was replaced come
-    /// back; where it does not fit, the old one goes on and the new one comes back.
-    Replace(Box<Generation>, Vec<String>, mpsc::Sender<Replaced>),
-    /// To send frames, in this order.
-    Send(Vec<Injected>),
-    /// To copy punted packets into this queue from now on, in place of the one before.
-    Punts(PuntQueue),
-    /// To stop.
-    Stop,
+/// A program that has been loaded, once for every worker.
+pub struct Loaded {
+    /// The program.
+    pub program: Arc<Program>,
+    /// Its text.
+    pub sources: Arc<Sources>,
+    /// One for each worker.
+    pub processors: Vec<Box<dyn Processor>>,
 }
 
-/// How a replacement ended.
-pub type Replaced = Result<(Carried, Box<Generation>), (ReplaceError, Box<Generation>)>;
+impl Loaded {
+    /// What takes over from generation `number - 1`, worker by worker.
+    pub fn generations(self, ports: u16, number: u64) -> Vec<Generation> {
+        let Loaded { program, sources, processors } = self;
+        let new = |processor| Generation::new(program.clone(), sources.clone(), processor, ports, number);
+        processors.into_iter().map(new).collect()
+    }
+}
 
 /// What was lost at one port.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
@@ -79,185 +109,249 @@ pub struct PortLosses {
     pub send: SendLosses,
 }
 
-/// Asks a loop that runs on another thread.
+impl PortLosses {
+    fn each(self, other: PortLosses, of: impl Fn(u64, u64) -> u64) -> PortLosses {
+        let (ReceiveLosses { ring_full, too_long }, SendLosses { busy, refused }) = (self.receive, self.send);
+        PortLosses {
+            receive: ReceiveLosses {
+                ring_full: of(ring_full, other.receive.ring_full),
+                too_long: of(too_long, other.receive.too_long),
+            },
+            send: SendLosses { busy: of(busy, other.send.busy), refused: of(refused, other.send.refused) },
+        }
+    }
+}
+
+impl AddAssign for PortLosses {
+    fn add_assign(&mut self, other: PortLosses) {
+        *self = self.each(other, |a, b| a + b);
+    }
+}
+
+impl Sub for PortLosses {
+    type Output = PortLosses;
+
+    /// What was lost since `earlier`.
+    fn sub(self, earlier: PortLosses) -> PortLosses {
+        self.each(earlier, u64::saturating_sub)
+    }
+}
+
+/// A question to a generation that is asked between two batches, and what was lost at the ports since it took over.
+type Question = Box<dyn FnOnce(&mut Generation, &[PortLosses]) + Send>;
+
+/// What is asked of a worker between two batches.
+enum Request {
+    /// To look at, or change, the state of the program.
+    Ask(Question),
+    /// To let another program take over, should it do so at all workers.
+    Replace(Box<Takeover>),
+    /// To send frames, in this order.
+    Send(Vec<Injected>),
+    /// To copy punted packets into this queue from now on, in place of the one before.
+    Punts(PuntQueue),
+    /// To measure where time goes.
+    Measure(Box<Measuring>),
+    /// To stop.
+    Stop,
+}
+
+/// How one worker's part of a replacement ended: what went over with the old part, or why nothing did, if this worker knows, with the new one.
+type TakenOver = Result<(Carried, Generation), (Option<ReplaceError>, Generation)>;
+
+/// One worker's part of a replacement.
+struct Takeover {
+    new: Generation,
+    discard: Arc<[String]>,
+    ballot: Ballot,
+    answer: mpsc::Sender<(usize, TakenOver, Duration)>,
+    worker: usize,
+}
+
+impl Takeover {
+    /// Puts the new program in the place of the old one, or leaves everything as it was.
+    fn perform(self, generation: &mut Generation, lost: Vec<PortLosses>) {
+        let Takeover { mut new, discard, ballot, answer, worker } = self;
+        let begun = Instant::now();
+        let old = (generation.processor.as_ref(), &*generation.program);
+        let carried = carry_over(old, (new.processor.as_mut(), &new.program), &discard, now());
+        let all = ballot.cast(carried.is_ok());
+        let taken_over = match carried {
+            Ok(carried) if all => {
+                (new.since, new.lost_before) = (Instant::now(), lost);
+                std::mem::swap(generation, &mut new);
+                Ok((carried, new))
+            }
+            Ok(_) => Err((None, new)),
+            Err(error) => Err((Some(error), new)),
+        };
+        // Whoever asked may have gone.
+        let _ = answer.send((worker, taken_over, begun.elapsed()));
+    }
+}
+
+/// How a replacement ended, with the generations that are of no more use: the old ones, or where it failed the new ones.
+pub struct Replaced {
+    /// What went over from every worker, or why the old program goes on.
+    pub outcome: Result<Vec<Carried>, ReplaceError>,
+    /// What is of no more use, worker by worker.
+    pub retired: Vec<Generation>,
+    /// For how long the worker that stood longest took no packets off its ports.
+    pub pause: Duration,
+}
+
+/// Asks workers that run on other threads.
 #[derive(Clone)]
 pub struct Remote {
+    lines: Arc<Mutex<Vec<Line>>>,
+}
+
+/// The way to one worker.
+struct Line {
     requests: mpsc::Sender<Request>,
     bell: Bell,
 }
 
-impl Remote {
-    /// Hands over a request. Says whether the loop still runs.
-    pub fn request(&self, request: Request) -> bool {
+impl Line {
+    /// Says whether the worker still runs.
+    fn request(&self, request: Request) -> bool {
         let sent = self.requests.send(request).is_ok();
         self.bell.ring();
         sent
     }
+}
 
-    /// What `look` finds in, or does to, the generation that runs, one answer for each worker; `None` where the loop has ended.
+/// Workers over the lanes of ports, of which each inner list is one worker's, port 1 first; and how to ask them.
+///
+/// # Errors
+/// The kernel gives no further descriptor.
+pub fn workers(lanes: Vec<Vec<Lane>>) -> io::Result<(Vec<LiveWorker>, Remote)> {
+    let mut lines = Vec::new();
+    let mut workers = Vec::new();
+    for lanes in lanes {
+        let (worker, line) = LiveWorker::new(lanes)?;
+        workers.push(worker);
+        lines.push(line);
+    }
+    Ok((workers, Remote { lines: Arc::new(Mutex::new(lines)) }))
+}
+
+impl Remote {
+    /// How many workers there are.
+    pub fn workers(&self) -> usize {
+        self.lines().len()
+    }
+
+    /// What `look` finds in, or does to, each worker's part of the program that runs, worker by worker; `None` where one has ended.
     pub fn ask<T: Send + 'static>(
         &self,
         look: impl Fn(&mut Generation, &[PortLosses]) -> T + Send + Sync + 'static,
     ) -> Option<Vec<T>> {
-        let (answer, answers) = mpsc::channel();
-        let question: Question = Arc::new(move |generation, losses| {
-            // Whoever asked may have gone.
-            let _ = answer.send(look(generation, losses));
-        });
-        self.request(Request::Ask(question)).then(|| answers.recv().ok().map(|answer| vec![answer])).flatten()
+        let look = Arc::new(look);
+        self.gather(|answer| {
+            let look = look.clone();
+            Request::Ask(Box::new(move |generation, losses| answer(look(generation, losses))))
+        })
     }
 
-    /// Sends frames by ports, in this order and past the program. Says whether the loop still runs; a frame for a port that does not exist is lost.
+    /// Lets another program take over at all workers, or at none; `None` where one has ended. There is one generation for each worker.
+    pub fn replace(&self, generations: Vec<Generation>, discard: Vec<String>) -> Option<Replaced> {
+        let discard: Arc<[String]> = discard.into();
+        let (answer, answers) = mpsc::channel();
+        let mut ballots = Ballot::papers(generations.len() as u32);
+        let mut generations = generations.into_iter();
+        let asked = self.each(|worker| {
+            let (new, ballot) = (generations.next()?, ballots.pop()?);
+            let (discard, answer) = (discard.clone(), answer.clone());
+            Some(Request::Replace(Box::new(Takeover { new, discard, ballot, answer, worker })))
+        });
+        drop((ballots, answer));
+        let mut answers: Vec<_> = answers.iter().collect();
+        answers.sort_by_key(|&(worker, ..)| worker);
+        if !asked || answers.len() < self.workers() {
+            return None;
+        }
+        let (mut outcome, mut retired, mut longest) = (Ok(Vec::new()), Vec::new(), Duration::ZERO);
+        for (_, taken_over, pause) in answers {
+            longest = longest.max(pause);
+            match taken_over {
+                Ok((carried, old)) => {
+                    outcome = outcome.map(|mut all| {
+                        all.push(carried);
+                        all
+                    });
+                    retired.push(old);
+                }
+                Err((error, new)) => {
+                    outcome = error.map_or(outcome, Err);
+                    retired.push(new);
+                }
+            }
+        }
+        Some(Replaced { outcome, retired, pause: longest })
+    }
+
+    /// Sends frames by ports, in this order and past the program. Says whether the worker still runs; a frame for a port that does not exist is lost.
     pub fn send(&self, frames: Vec<Injected>) -> bool {
-        self.request(Request::Send(frames))
+        // Always the same worker: what control sends stays in order.
+        self.lines().first().is_some_and(|line| line.request(Request::Send(frames)))
     }
 
     /// Copies of all packets that the program punts from now on; whoever asked before gets no more. A packet that finds no room is counted in
     /// [`Generation::punt_queue_full`].
     pub fn punts(&self) -> mpsc::Receiver<Punted> {
         let (queue, packets) = PuntQueue::new();
-        self.request(Request::Punts(queue));
+        self.each(|_| Some(Request::Punts(queue.clone())));
         packets
     }
 
-    /// Lets another program take over; `None` where the loop has ended.
-    pub fn replace(&self, generation: Generation, discard: Vec<String>) -> Option<Replaced> {
-        let (answer, answers) = mpsc::channel();
-        let request = Request::Replace(Box::new(generation), discard, answer);
-        self.request(request).then(|| answers.recv().ok()).flatten()
-    }
-}
-
-/// The loop with its ports.
-pub struct LiveWorker {
-    receivers: Vec<Box<dyn Receiver>>,
-    out: LiveOut,
-    waiter: Waiter,
-    requests: mpsc::Receiver<Request>,
-    batch: Box<Batch>,
-    outputs: Outputs,
-    punts: Option<PuntQueue>,
-}
-
-impl LiveWorker {
-    /// A loop over one lane of every port, the first of which is of port 1, and how to ask it.
-    ///
-    /// # Errors
-    /// The kernel gives no further descriptor.
-    pub fn new(lanes: Vec<Lane>) -> io::Result<(LiveWorker, Remote)> {
-        let (receivers, senders): (Vec<_>, Vec<_>) =
-            lanes.into_iter().map(|lane| (lane.receive, lane.send)).unzip();
-        let descriptors: Vec<_> = receivers.iter().map(|port| port.descriptor()).collect();
-        let waiter = Waiter::new(&descriptors)?;
-        let (sender, requests) = mpsc::channel();
-        let remote = Remote { requests: sender, bell: waiter.bell() };
-        let out = LiveOut::new(senders);
-        let (batch, outputs) = (Box::new(Batch::new()), Outputs::default());
-        Ok((LiveWorker { receivers, out, waiter, requests, batch, outputs, punts: None }, remote))
+    /// Measures for so long where time goes at all workers, and waits for it; `None` where one has ended.
+    pub fn measure(&self, duration: Duration) -> Option<Measurement> {
+        let parts =
+            self.gather(|answer| Request::Measure(Box::new(Measuring::new(duration, Box::new(answer)))))?;
+        parts.into_iter().reduce(|mut all, part| {
+            all += part;
+            all
+        })
     }
 
-    /// Runs programs, one after the other, until it is told to stop; returns the last one.
-    ///
-    /// # Errors
-    /// The kernel refuses to wait for packets.
-    pub fn run(mut self, mut generation: Generation) -> io::Result<Generation> {
-        loop {
-            match self.generation(&mut generation)? {
-                Some(Request::Replace(mut new, discard, answer)) => {
-                    let old = (generation.processor.as_ref(), &generation.program);
-                    let Generation { program, processor, .. } = new.as_mut();
-                    let replaced = match carry_over(old, (processor.as_mut(), program), &discard, now()) {
-                        Ok(carried) => {
-                            new.since = Instant::now();
-                            std::mem::swap(&mut generation, &mut new);
-                            Ok((carried, new))
-                        }
-                        Err(error) => Err((error, new)),
-                    };
-                    // Whoever asked may have gone.
-                    let _ = answer.send(replaced);
-                }
-                _ => return Ok(generation),
-            }
+    /// Ends all workers between two batches.
+    pub fn stop(&self) {
+        self.each(|_| Some(Request::Stop));
+    }
+
+    /// Makes a request of every worker, which answers by what it is handed; the answers, worker by worker, or `None` where one has ended.
+    fn gather<T: Send + 'static>(
+        &self,
+        mut request: impl FnMut(Box<dyn FnOnce(T) + Send>) -> Request,
+    ) -> Option<Vec<T>> {
+        let (sender, answers) = mpsc::channel();
+        let asked = self.each(|worker| {
+            let sender = sender.clone();
+            Some(request(Box::new(move |answer| {
+                // Whoever asked may have gone.
+                let _ = sender.send((worker, answer));
+            })))
+        });
+        drop(sender);
+        let mut answers: Vec<(usize, T)> = answers.iter().collect();
+        answers.sort_by_key(|&(worker, _)| worker);
+        (asked && answers.len() == self.workers())
+            .then(|| answers.into_iter().map(|(_, answer)| answer).collect())
+    }
+
+    /// Hands a request to every worker; says whether all still run. Requests that are made at the same time come to all workers in one order.
+    fn each(&self, mut request: impl FnMut(usize) -> Option<Request>) -> bool {
+        let mut all = true;
+        for (worker, line) in self.lines().iter().enumerate() {
+            all &= request(worker).is_some_and(|request| line.request(request));
         }
+        all
     }
 
-    /// Runs one program until something is asked that ends it; `None` where nobody can ask any more.
-    fn generation(&mut self, generation: &mut Generation) -> io::Result<Option<Request>> {
-        let LiveWorker { receivers, out, waiter, requests, batch, outputs, punts } = self;
-        let mut transmitter = Transmitter::new(&generation.program, out);
-        loop {
-            let mut idle = true;
-            for port in receivers.iter_mut() {
-                let memory = port.receive(batch, now());
-                if batch.is_empty() {
-                    continue;
-                }
-                idle = false;
-                outputs.clear();
-                generation.processor.run(memory, batch, outputs);
-                generation.ledger.commit(memory, batch, outputs);
-                if let Some(queue) = punts {
-                    generation.punt_queue_full += queue.copy(memory, batch, &generation.reasons);
-                }
-                restart_checksums(memory, batch, outputs);
-                transmitter.transmit(&generation.ledger, memory, batch, outputs)?;
-            }
-            match requests.try_recv() {
-                Ok(Request::Ask(question)) => question(generation, &losses(receivers, transmitter.sink())),
-                Ok(Request::Send(frames)) => inject(frames, transmitter.sink())?,
-                Ok(Request::Punts(queue)) => *punts = Some(queue),
-                Ok(request @ (Request::Replace(..) | Request::Stop)) => return Ok(Some(request)),
-                Err(mpsc::TryRecvError::Disconnected) => return Ok(None),
-                Err(mpsc::TryRecvError::Empty) if idle => {
-                    waiter.wait(TICK.as_nanos() as u64)?;
-                    outputs.clear();
-                    generation.processor.advance(now(), outputs);
-                    generation.ledger.commit_outputs(outputs);
-                    transmitter.transmit_made(&generation.ledger, outputs)?;
-                }
-                Err(mpsc::TryRecvError::Empty) => {}
-            }
-        }
+    fn lines(&self) -> MutexGuard<'_, Vec<Line>> {
+        self.lines.lock().unwrap_or_else(PoisonError::into_inner)
     }
-}
-
-/// Long segments are cut on their way out, and whoever cuts them sums each piece: they get the sum to begin with. One that leaves in fragments of IP keeps
-/// its finished sum.
-fn restart_checksums(memory: &mut [u8], batch: &Batch, outputs: &Outputs) {
-    if !batch.unfinished {
-        return;
-    }
-    for index in 0..batch.len {
-        let offload = batch.offload(index);
-        let mut changes = outputs.resized.iter().filter(|change| change.packet as usize == index);
-        if offload.is_none() || changes.any(|change| pieces::of(memory, batch, change).is_some()) {
-            continue;
-        }
-        let start = batch.frame[index] as usize;
-        if let Some(frame) = memory.get_mut(start..start + batch.captured[index] as usize) {
-            offload.restart(frame);
-        }
-    }
-}
-
-/// Sends what control made.
-fn inject(frames: Vec<Injected>, out: &mut LiveOut) -> io::Result<()> {
-    for Injected { port, mut bytes, offload } in frames {
-        let offload = if offload.restart(&mut bytes) { offload } else { Offload::NONE };
-        let wire = bytes.len() as u32;
-        out.transmit(&Departure { port, bytes: &bytes, wire, time: now(), offload, comment: None })?;
-    }
-    out.flush();
-    Ok(())
-}
-
-fn losses(receivers: &mut [Box<dyn Receiver>], out: &LiveOut) -> Vec<PortLosses> {
-    receivers
-        .iter_mut()
-        .zip(out.losses())
-        .map(|(port, send)| PortLosses { receive: port.losses(), send })
-        .collect()
 }
 
 /// Nanoseconds since 1970-01-01 UTC.

@@ -181,6 +181,60 @@ pub struct CounterCell {
     pub bytes: u64,
 }
 
+/// What a processor has counted, taken from it at one moment. It costs the packets a copy of its counters, and no more.
+#[derive(Clone, Debug)]
+pub struct Figures {
+    back_end: &'static str,
+    tables: Vec<TableReport>,
+    counters: Vec<Vec<(u64, u64)>>,
+    events: Vec<u64>,
+    lost_events: u64,
+    /// How many processors these are the figures of.
+    processors: u64,
+}
+
+impl Figures {
+    /// The figures of a processor that runs this program.
+    pub fn of(program: &Program, processor: &dyn Processor) -> Figures {
+        Figures {
+            back_end: back_end_name(processor.back_end()),
+            tables: processor.tables(),
+            counters: (0..program.counters.len()).map(|index| processor.counter(index as u32)).collect(),
+            events: processor.events(),
+            lost_events: processor.lost_events(),
+            processors: 1,
+        }
+    }
+
+    /// Adds those of another processor with the same program. Tables that packets write are each processor's own, so entries and places are added up; of
+    /// the others every processor has a copy.
+    pub fn add(&mut self, program: &Program, other: &Figures) {
+        for (index, (table, more)) in (0..).zip(self.tables.iter_mut().zip(&other.tables)) {
+            if !program.manifest.writes_tables.contains(&index) {
+                continue;
+            }
+            table.entries += more.entries;
+            table.inserts += more.inserts;
+            table.moves += more.moves;
+            table.evictions += more.evictions;
+            table.expired += more.expired;
+            table.refused += more.refused;
+        }
+        for (cell, more) in self.counters.iter_mut().flatten().zip(other.counters.iter().flatten()) {
+            *cell = (cell.0 + more.0, cell.1 + more.1);
+        }
+        self.events.iter_mut().zip(&other.events).for_each(|(events, more)| *events += more);
+        self.lost_events += other.lost_events;
+        self.processors += other.processors;
+    }
+
+    /// The places in the table with this index, of all processors where each has its own.
+    fn capacity(&self, program: &Program, index: u32) -> u64 {
+        let own = program.manifest.writes_tables.contains(&index);
+        u64::from(program.tables[index as usize].capacity) * if own { self.processors } else { 1 }
+    }
+}
+
 impl Report {
     /// The report of a run that has come to its end.
     ///
@@ -193,6 +247,20 @@ impl Report {
         processor: &dyn Processor,
         times: Times,
     ) -> Result<Report, Imbalance> {
+        Report::of(setting, program, ledger, Figures::of(program, processor), times)
+    }
+
+    /// As [`Report::new`], from figures that were taken before.
+    ///
+    /// # Errors
+    /// If the accounting does not add up.
+    pub fn of(
+        setting: Setting,
+        program: &Program,
+        ledger: &Ledger,
+        figures: Figures,
+        times: Times,
+    ) -> Result<Report, Imbalance> {
         let received = ledger.received();
         let forwarded = ledger.forwarded();
         let verdicts = Verdicts {
@@ -202,7 +270,7 @@ impl Report {
             punt: ledger.verdicts(VerdictKind::Punt).packets,
             drop: ledger.verdicts(VerdictKind::Drop).packets,
         };
-        let back_end = back_end_name(processor.back_end());
+        let back_end = figures.back_end;
         let drops = by_reason(program, |reason| ledger.dropped(reason).packets);
         let punts = by_reason(program, |reason| ledger.punted(reason).packets);
         check(ledger, received, forwarded, &drops, &punts, back_end)?;
@@ -218,15 +286,15 @@ impl Report {
             drops,
             punts,
             ports: (1..=ledger.ports()).map(|port| port_report(ledger, port)).collect(),
-            tables: processor
-                .tables()
-                .into_iter()
-                .zip(&program.tables)
-                .map(|(state, table)| (state.name.clone(), table_state(&state, table.capacity)))
+            tables: (0..)
+                .zip(&figures.tables)
+                .map(|(index, state)| {
+                    (state.name.clone(), table_state(state, figures.capacity(program, index)))
+                })
                 .collect(),
-            counters: counters(program, processor),
-            events: program.events.iter().map(|event| event.name.clone()).zip(processor.events()).collect(),
-            events_lost: processor.lost_events(),
+            counters: counters(program, figures.counters),
+            events: program.events.iter().map(|event| event.name.clone()).zip(figures.events).collect(),
+            events_lost: figures.lost_events,
             copies: ledger.copies(),
             made: ledger.made(),
             outputs_lost: ledger.lost(),
@@ -304,10 +372,10 @@ fn port_report(ledger: &Ledger, port: u16) -> PortReport {
     }
 }
 
-fn table_state(state: &TableReport, capacity: u32) -> TableState {
+fn table_state(state: &TableReport, capacity: u64) -> TableState {
     TableState {
         entries: state.entries,
-        capacity: u64::from(capacity),
+        capacity,
         inserts: state.inserts,
         moves: state.moves,
         evictions: state.evictions,
@@ -316,15 +384,14 @@ fn table_state(state: &TableReport, capacity: u32) -> TableState {
     }
 }
 
-fn counters(program: &Program, processor: &dyn Processor) -> BTreeMap<String, Vec<CounterCell>> {
-    let cells = |index: usize| {
-        processor
-            .counter(index as u32)
+fn counters(program: &Program, counted: Vec<Vec<(u64, u64)>>) -> BTreeMap<String, Vec<CounterCell>> {
+    let cells = |cells: Vec<(u64, u64)>| {
+        cells
             .into_iter()
             .zip(0..)
             .filter(|&((packets, bytes), _)| packets > 0 || bytes > 0)
             .map(|((packets, bytes), cell)| CounterCell { cell, packets, bytes })
             .collect()
     };
-    program.counters.iter().enumerate().map(|(index, counter)| (counter.name.clone(), cells(index))).collect()
+    program.counters.iter().map(|counter| counter.name.clone()).zip(counted.into_iter().map(cells)).collect()
 }

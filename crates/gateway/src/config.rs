@@ -3,6 +3,9 @@
 //! ```toml
 //! program = "firewall.rav"        # beside this file, unless it begins with /
 //! control = "/run/ravelin.sock"   # where the gateway can be asked; this is the default
+//! workers = 2                     # threads that run it; 1 is the default
+//! cores = [0, 1]                  # the core of each; without it the kernel chooses
+//! state = "per-worker"            # every worker may remember for itself: needed if there are several and the program remembers
 //!
 //! [[port]]                        # port 1 of the program, the next one is port 2
 //! interface = "eth0"
@@ -10,15 +13,20 @@
 //! offloads = true                 # take whole segments and unfinished checksums; this is the default
 //! ```
 
+use engine::live::{Core, remembered};
+use lang::ir::Program;
 use ports::live::{Kind, Wanted};
 use serde::Deserialize;
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use std::ops::Range;
 use std::path::{Path, PathBuf};
 use toml::Spanned;
 
 /// Where a gateway can be asked unless its file says otherwise.
 pub const CONTROL: &str = "/run/ravelin.sock";
+
+/// The most workers that a gateway has.
+const WORKERS: u16 = 64;
 
 /// What is wrong with a file, and where.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
@@ -39,8 +47,49 @@ pub struct Config {
     pub program: PathBuf,
     /// Where it can be asked.
     pub control: PathBuf,
+    /// What runs it.
+    pub workers: Workers,
     /// Its ports in order; the first is port 1.
     pub ports: Vec<Wanted>,
+}
+
+/// What runs a gateway.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Workers {
+    /// How many there are.
+    pub count: u16,
+    /// The core of each; empty where the kernel chooses.
+    pub cores: Vec<Core>,
+    /// Each may remember for itself what the program remembers.
+    pub own_state: bool,
+    /// Line and column of their number.
+    place: (usize, usize),
+}
+
+impl Default for Workers {
+    fn default() -> Workers {
+        Workers { count: 1, cores: Vec::new(), own_state: false, place: (1, 1) }
+    }
+}
+
+impl Workers {
+    /// Whether they may run this program.
+    ///
+    /// # Errors
+    /// There are several, and the program remembers something that each of them would have for itself, which nobody has allowed.
+    pub fn suit(&self, program: &Program) -> Result<(), ConfigError> {
+        let remembered = remembered(program);
+        if self.count == 1 || self.own_state || remembered.is_empty() {
+            return Ok(());
+        }
+        let message = format!(
+            "with {} workers each has {} for itself, so that a packet does not find what packets of another flow left there: write `state = \"per-worker\"` if the program may, or `workers = 1`",
+            self.count,
+            remembered.join(", ")
+        );
+        let (line, column) = self.place;
+        Err(ConfigError { line, column, message })
+    }
 }
 
 #[derive(Deserialize)]
@@ -49,8 +98,18 @@ struct File {
     program: Spanned<String>,
     #[serde(default = "control")]
     control: PathBuf,
+    workers: Option<Spanned<u16>>,
+    cores: Option<Spanned<Vec<Core>>>,
+    state: Option<State>,
     #[serde(default)]
     port: Vec<FilePort>,
+}
+
+/// Whose the state of a program is.
+#[derive(Deserialize)]
+enum State {
+    #[serde(rename = "per-worker")]
+    PerWorker,
 }
 
 #[derive(Deserialize)]
@@ -89,6 +148,7 @@ impl Config {
             let message = "a gateway needs at least one port: add `[[port]]` with `interface = \"…\"`";
             return Err(at(Some(text.len()..text.len()), message.to_owned()));
         }
+        let workers = workers(text, file.workers, file.cores, file.state.is_some())?;
         let mut owners = HashMap::new();
         for (index, port) in file.port.iter().enumerate() {
             let name = port.interface.get_ref();
@@ -111,9 +171,38 @@ impl Config {
         Ok(Config {
             program: directory.join(file.program.into_inner()),
             control: file.control,
+            workers,
             ports: ports.collect(),
         })
     }
+}
+
+fn workers(
+    text: &str,
+    count: Option<Spanned<u16>>,
+    cores: Option<Spanned<Vec<Core>>>,
+    own_state: bool,
+) -> Result<Workers, ConfigError> {
+    let mut workers = Workers { own_state, ..Workers::default() };
+    if let Some(count) = count {
+        let wrong = place(text, count.span().start, format!("`workers`: between 1 and {WORKERS}"));
+        workers.place = (wrong.line, wrong.column);
+        workers.count = count.into_inner();
+        if !(1..=WORKERS).contains(&workers.count) {
+            return Err(wrong);
+        }
+    }
+    if let Some(cores) = cores {
+        let start = cores.span().start;
+        workers.cores = cores.into_inner();
+        let distinct: HashSet<_> = workers.cores.iter().collect();
+        if distinct.len() != usize::from(workers.count) || distinct.len() != workers.cores.len() {
+            let message =
+                format!("`cores` names a core of its own for each worker: {} of them", workers.count);
+            return Err(place(text, start, message));
+        }
+    }
+    Ok(workers)
 }
 
 fn place(text: &str, offset: usize, message: String) -> ConfigError {
@@ -146,8 +235,34 @@ mod tests {
             Ok(Config {
                 program: "/etc/ravelin/a.rav".into(),
                 control: CONTROL.into(),
+                workers: Workers::default(),
                 ports: vec![port("x", true), port("y", false)],
             })
+        );
+    }
+
+    #[test]
+    fn several_workers_run_what_remembers_only_where_the_file_says_so() {
+        let program = |text: &str| {
+            let options = lang::pipeline::Options::default();
+            lang::pipeline::compile("p.rav", text, &|_| None, &options).program.expect("compiles")
+        };
+        let hub = program("start stage all() { flood }");
+        let switch = program(
+            "import std.net.ethernet\ntable hosts: exact(mac) -> port { capacity 1k  idle 30s  evict lru }\nstart decoder d(eth: ethernet) { learn hosts[eth.src] = in_port  flood }",
+        );
+        let suit = |rest: &str, program: &Program| {
+            let text = format!("program = \"a\"\n{rest}[[port]]\ninterface = \"x\"\n");
+            let config = Config::read(&text, Path::new("")).expect("is right");
+            config.workers.suit(program).map_err(|error| error.to_string())
+        };
+        assert_eq!(suit("", &switch), Ok(()));
+        assert_eq!(suit("workers = 2\n", &hub), Ok(()));
+        assert_eq!(suit("workers = 2\nstate = \"per-worker\"\n", &switch), Ok(()));
+        let error = suit("workers = 2\n", &switch).expect_err("the table is not shared");
+        assert!(
+            error.starts_with("line 2, column 11: with 2 workers each has table `hosts` for itself"),
+            "{error}"
         );
     }
 
@@ -169,6 +284,18 @@ mod tests {
                 "line 4, column 8: unknown variant `dpdk`, expected `af_packet`",
             ),
             ("program = \"a\n", "line 1, column 13: "),
+            (
+                "program = \"a\"\nworkers = 0\n[[port]]\ninterface = \"x\"\n",
+                "line 2, column 11: `workers`: between 1 and 64",
+            ),
+            (
+                "program = \"a\"\nworkers = 2\ncores = [1, 1]\n[[port]]\ninterface = \"x\"\n",
+                "line 3, column 9: `cores` names a core of its own for each worker: 2 of them",
+            ),
+            (
+                "program = \"a\"\nstate = \"shared\"\n[[port]]\ninterface = \"x\"\n",
+                "line 2, column 9: unknown variant `shared`, expected `per-worker`",
+            ),
         ];
         for (text, wanted) in cases {
             let error = read(text).expect_err(text);

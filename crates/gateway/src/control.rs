@@ -5,16 +5,21 @@
 //! ← {"picture":{…}}
 //! → {"ask":"reload"}                      reads program and tables again; what packets made in tables stays where it fits
 //! ← {"done":"…"} or {"error":"…"}         on an error nothing has changed
+//! → {"ask":"measure","seconds":1}         where the time of the packet loop goes over the next second
+//! ← {"measure":{…}}
+//! → {"ask":"stop"}                        ends the gateway
+//! ← {"done":"stopping"}
 //! → anything else
 //! ← {"error":"…"}                         and the connection is closed
 //! ```
 
 use engine::Report;
-use engine::live::PortLosses;
+use engine::live::{Measurement, PortLosses};
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
-use std::fs;
+use std::fs::{self, Metadata, Permissions};
 use std::io::{self, BufRead, BufReader, Read, Write};
+use std::os::unix::fs::{FileTypeExt, MetadataExt, PermissionsExt};
 use std::os::unix::net::{UnixListener, UnixStream};
 use std::path::{Path, PathBuf};
 use std::time::Duration;
@@ -23,15 +28,22 @@ use std::time::Duration;
 const LONGEST: u64 = 64 << 10;
 /// How long a client may take over a question once it has begun, and over reading an answer.
 const PATIENCE: Duration = Duration::from_secs(10);
+/// How long a client may say nothing between two questions.
+const SILENCE: Duration = Duration::from_secs(600);
 
 /// What a client asks.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(tag = "ask", rename_all = "lowercase")]
 pub enum Asked {
     /// Everything there is to see.
     Picture,
     /// To read program and tables again.
     Reload,
+    /// Where the time of the packet loop goes.
+    Measure {
+        /// For how long it is watched, 0.01 to 60.
+        seconds: f64,
+    },
     /// To end.
     Stop,
 }
@@ -42,6 +54,8 @@ pub enum Asked {
 pub enum Answer {
     /// Everything there is to see.
     Picture(Box<Picture>),
+    /// Where the time of the packet loop went.
+    Measure(Box<Measurement>),
     /// It was done; what there is to say about it.
     Done(String),
     /// It was not done, or not understood.
@@ -59,6 +73,10 @@ pub struct Picture {
     pub report: Report,
     /// What the reasons for drops and punts mean.
     pub reasons: BTreeMap<String, String>,
+    /// How many workers run it.
+    pub workers: u64,
+    /// Punted packets that found no room on their way to control.
+    pub punt_queue_full: u64,
     /// Its ports.
     pub ports: Vec<PortPicture>,
 }
@@ -72,7 +90,7 @@ pub struct PortPicture {
     pub interface: String,
     /// What was really obtained.
     pub mode: String,
-    /// What was lost at it since it was attached.
+    /// What was lost at it since the program took over.
     #[serde(flatten)]
     pub losses: PortLosses,
 }
@@ -126,10 +144,12 @@ pub fn ask(path: &Path, asked: Asked) -> Result<serde_json::Value, ControlError>
 
 /// Answers one client until it goes, or asks something that is not understood. Says whether the gateway is to end.
 pub(crate) fn converse(stream: &UnixStream, answer: &mut dyn FnMut(Asked) -> Answer) -> io::Result<bool> {
-    stream.set_read_timeout(Some(PATIENCE))?;
     stream.set_write_timeout(Some(PATIENCE))?;
     let mut reader = BufReader::new(stream);
     loop {
+        stream.set_read_timeout(Some(SILENCE))?;
+        reader.fill_buf()?;
+        stream.set_read_timeout(Some(PATIENCE))?;
         let mut line = Vec::new();
         reader.by_ref().take(LONGEST).read_until(b'\n', &mut line)?;
         if line.is_empty() {
@@ -141,9 +161,7 @@ pub(crate) fn converse(stream: &UnixStream, answer: &mut dyn FnMut(Asked) -> Ans
                 (Answer::Error(format!("not a question that a gateway understands: {error}")), None)
             }
         };
-        let mut text = serde_json::to_vec(&said).map_err(io::Error::from)?;
-        text.push(b'\n');
-        (&*stream).write_all(&text)?;
+        say(stream, &said)?;
         match asked {
             Some(Asked::Stop) => return Ok(true),
             Some(_) => {}
@@ -152,30 +170,91 @@ pub(crate) fn converse(stream: &UnixStream, answer: &mut dyn FnMut(Asked) -> Ans
     }
 }
 
-/// A socket that is listened at; it goes with this.
+/// Says something to a client.
+pub(crate) fn say(mut stream: &UnixStream, answer: &Answer) -> io::Result<()> {
+    let mut text = serde_json::to_vec(answer).map_err(io::Error::from)?;
+    text.push(b'\n');
+    stream.write_all(&text)
+}
+
+/// A socket that is listened at; it goes with this, unless another has taken its place.
 pub(crate) struct Listening {
     pub(crate) listener: UnixListener,
     path: PathBuf,
+    file: Metadata,
 }
 
 impl Drop for Listening {
     fn drop(&mut self) {
-        // It may have been taken away already.
-        let _ = fs::remove_file(&self.path);
+        let same = |now: &Metadata| (now.dev(), now.ino()) == (self.file.dev(), self.file.ino());
+        if fs::symlink_metadata(&self.path).is_ok_and(|now| same(&now)) {
+            // It may have been taken away in between.
+            let _ = fs::remove_file(&self.path);
+        }
     }
 }
 
-/// Listens at `path`. A socket that a gateway left behind which was killed is taken away; one at which a gateway answers is not.
+/// Listens at `path`, for clients of the same user only. A socket that a gateway left behind which was killed is taken away; one at which somebody listens,
+/// and what is no socket, is not.
 pub(crate) fn listen(path: &Path) -> io::Result<Listening> {
     let listener = match UnixListener::bind(path) {
         Err(error) if error.kind() == io::ErrorKind::AddrInUse => {
-            if UnixStream::connect(path).is_ok() {
-                return Err(error);
+            if !fs::symlink_metadata(path)?.file_type().is_socket() {
+                return Err(io::Error::new(error.kind(), "there is a file of this name, which is no socket"));
+            }
+            match UnixStream::connect(path) {
+                Err(refused) if refused.kind() == io::ErrorKind::ConnectionRefused => {}
+                _ => {
+                    return Err(io::Error::new(error.kind(), "a gateway, or another program, listens there"));
+                }
             }
             fs::remove_file(path)?;
             UnixListener::bind(path)?
         }
         result => result?,
     };
-    Ok(Listening { listener, path: path.to_owned() })
+    fs::set_permissions(path, Permissions::from_mode(0o600))?;
+    Ok(Listening { listener, path: path.to_owned(), file: fs::symlink_metadata(path)? })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_a_socket_that_nobody_listens_at_is_taken_away() {
+        let directory = tempfile::tempdir().expect("a directory");
+        let path = directory.path().join("control.sock");
+        fs::write(&path, "a letter").expect("can be written");
+        let error = listen(&path).err().expect("a file is there");
+        assert!(error.to_string().contains("no socket"), "{error}");
+        assert_eq!(fs::read_to_string(&path).expect("is still there"), "a letter");
+        fs::remove_file(&path).expect("can be removed");
+
+        let first = listen(&path).expect("nothing is there");
+        assert_eq!(fs::metadata(&path).expect("is there").permissions().mode() & 0o777, 0o600);
+        let error = listen(&path).err().expect("somebody listens");
+        assert!(error.to_string().contains("listens there"), "{error}");
+        // As when a gateway is killed: the socket stays and nobody listens.
+        let Listening { listener, .. } = &first;
+        let killed = UnixListener::bind(directory.path().join("killed.sock")).expect("can be bound");
+        drop(killed);
+        assert!(listener.local_addr().is_ok());
+        let second = listen(&directory.path().join("killed.sock")).expect("was left behind");
+        drop(second);
+        assert!(!directory.path().join("killed.sock").exists());
+    }
+
+    #[test]
+    fn a_socket_that_took_the_place_of_ours_stays() {
+        let directory = tempfile::tempdir().expect("a directory");
+        let path = directory.path().join("control.sock");
+        let ours = listen(&path).expect("nothing is there");
+        fs::remove_file(&path).expect("can be removed");
+        let theirs = listen(&path).expect("nothing is there");
+        drop(ours);
+        assert!(path.exists());
+        drop(theirs);
+        assert!(!path.exists());
+    }
 }

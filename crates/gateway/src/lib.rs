@@ -4,8 +4,10 @@
 
 pub mod config;
 pub mod control;
+mod desk;
 pub mod serve;
 
 pub use config::{Config, ConfigError};
 pub use control::{Answer, Asked, ControlError, Picture, PortPicture};
+pub use desk::Load;
 pub use serve::{ServeError, Served};

@@ -5,13 +5,13 @@ use crate::arguments::{BackEndChoice, DecodeChoice, DiagnosticFormat};
 use crate::failure::Failure;
 use crate::program;
 use crate::render;
-use engine::live::{Remote, Request};
-use exec::Processor;
+use engine::live::{Loaded, Remote};
 use gateway::{Config, PortPicture, ServeError};
-use lang::ir::Program;
 use signal_hook::consts::{SIGINT, SIGTERM};
 use signal_hook::iterator::Signals;
 use std::path::Path;
+use std::process;
+use std::sync::Arc;
 use std::thread;
 
 /// What random choices are made from: a gateway that is started again places flows as before.
@@ -23,9 +23,11 @@ pub(crate) fn run(arguments: &ServeArguments, json: bool) -> Result<(), Failure>
     let text = program::read(file)?;
     let config = Config::read(&text, file.parent().unwrap_or(Path::new("")))
         .map_err(|error| Failure::Finding(format!("{}: {error}", file.display())))?;
-    let load = |ports| loaded(&config.program, ports);
+    let load = |ports, workers| loaded(&config.program, ports, workers);
     if arguments.check {
-        load(config.ports.len() as u16).map_err(Failure::Finding)?;
+        let loaded = load(config.ports.len() as u16, 1).map_err(Failure::Finding)?;
+        let suits = config.workers.suit(&loaded.program);
+        suits.map_err(|error| Failure::Finding(format!("{}: {error}", file.display())))?;
         let ports = render::quantity::of(config.ports.len() as u64, "port");
         return Ok(render::text(&format!("{} is right: {ports}\n", file.display()))?);
     }
@@ -35,8 +37,13 @@ pub(crate) fn run(arguments: &ServeArguments, json: bool) -> Result<(), Failure>
     let started = |ports: &[PortPicture], remote: Remote| {
         tell(ports, &config);
         thread::spawn(move || {
-            if signals.forever().next().is_some() {
-                remote.request(Request::Stop);
+            let mut signals = signals.forever();
+            if signals.next().is_some() {
+                remote.stop();
+            }
+            if let Some(signal) = signals.next() {
+                // Whoever asks twice does not want to wait; the kernel detaches the ports.
+                process::exit(128 + signal);
             }
         });
     };
@@ -49,20 +56,20 @@ pub(crate) fn run(arguments: &ServeArguments, json: bool) -> Result<(), Failure>
     if json {
         return Ok(render::json(&served.report)?);
     }
-    let ready = program::ready(&config.program, DecodeChoice::Lazy, json)?;
-    Ok(render::text(&render::report::report(&served.report, &ready.program, &ready.sources))?)
+    Ok(render::text(&render::report::report(&served.report, &served.program, &served.sources))?)
 }
 
-/// The program of a gateway, loaded, or what is wrong with it as people read it.
-fn loaded(path: &Path, ports: u16) -> Result<(Program, Box<dyn Processor>), String> {
+/// The program of a gateway, loaded for every worker, or what is wrong with it as people read it.
+fn loaded(path: &Path, ports: u16, workers: u16) -> Result<Loaded, String> {
     let compiled = program::compile(path, DecodeChoice::Lazy).map_err(|error| error.to_string())?;
     let told = |diagnostic| render::diagnostic::one(&compiled.sources, diagnostic, DiagnosticFormat::Human);
     let program = compiled
         .program
         .ok_or_else(|| compiled.diagnostics.iter().map(told).collect::<Vec<_>>().join("\n"))?;
-    let processor =
-        program::load(&program, BackEndChoice::Native, ports, SEED).map_err(|error| error.to_string())?;
-    Ok((program, processor))
+    let load =
+        |_| program::load(&program, BackEndChoice::Native, ports, SEED).map_err(|error| error.to_string());
+    let processors = (0..workers).map(load).collect::<Result<Vec<_>, _>>()?;
+    Ok(Loaded { program: Arc::new(program), sources: Arc::new(compiled.sources), processors })
 }
 
 /// Says what was obtained.

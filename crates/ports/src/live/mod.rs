@@ -9,6 +9,7 @@ mod wait;
 
 pub use attach::{AttachError, Kind, Wanted, attach};
 pub use out::LiveOut;
+pub use sys::{cycles, pin};
 pub use wait::{Bell, Waiter};
 
 use packet::{Batch, Offload};

@@ -328,6 +328,39 @@ pub(crate) fn silence(bell: &OwnedFd) {
     unsafe { libc::read(bell.as_raw_fd(), (&raw mut count).cast(), 8) };
 }
 
+/// Keeps the thread that calls on one core, counted from 0.
+///
+/// # Errors
+/// There is no such core, or this process may not use it.
+pub fn pin(core: u16) -> io::Result<()> {
+    // SAFETY: zeros are a valid value of this plain structure, the empty set.
+    let mut cores: libc::cpu_set_t = unsafe { std::mem::zeroed() };
+    if usize::from(core) >= libc::CPU_SETSIZE as usize {
+        return Err(io::Error::from(io::ErrorKind::InvalidInput));
+    }
+    // SAFETY: the number was just found to be inside the set.
+    unsafe { libc::CPU_SET(usize::from(core), &mut cores) };
+    // SAFETY: the pointer and the size are those of a value that lives throughout the call; 0 is the calling thread.
+    check(unsafe { libc::sched_setaffinity(0, size_of_val(&cores), &raw const cores) })?;
+    Ok(())
+}
+
+/// The processor's cycle counter: it grows at one rate, whatever the processor's clock does.
+#[cfg(target_arch = "x86_64")]
+#[inline]
+pub fn cycles() -> u64 {
+    // SAFETY: every x86-64 processor has the instruction, and it touches nothing but registers.
+    unsafe { std::arch::x86_64::_rdtsc() }
+}
+
+/// Nanoseconds since some moment, in the place of a cycle counter.
+#[cfg(not(target_arch = "x86_64"))]
+#[inline]
+pub fn cycles() -> u64 {
+    let since = std::time::SystemTime::now().duration_since(std::time::SystemTime::UNIX_EPOCH);
+    since.map_or(0, |since| since.as_nanos() as u64)
+}
+
 /// Reads the word that the kernel hands a frame over by; what it wrote before is visible then.
 #[inline]
 pub(crate) fn taken_over(word: &AtomicU32) -> u32 {

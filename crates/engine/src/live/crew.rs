@@ -1,0 +1,51 @@
+//! All workers together: each on a thread of its own, perhaps on a core of its own; when one ends, all do.
+
+use super::{Generation, LiveWorker, Remote};
+use ports::live::pin;
+use std::io;
+use std::panic::resume_unwind;
+use std::thread;
+
+/// A processor's number, as the kernel counts them.
+pub type Core = u16;
+
+/// Ends all workers when it goes, however that happens.
+struct EndAll<'a>(&'a Remote);
+
+impl Drop for EndAll<'_> {
+    fn drop(&mut self) {
+        self.0.stop();
+    }
+}
+
+/// Runs workers until they are told to stop; returns the last generations. With `cores`, the first worker stays on the first of them, and so on.
+///
+/// # Errors
+/// A core that is not there, or the kernel refuses to wait for packets; then all workers have ended.
+pub fn run(
+    workers: Vec<LiveWorker>,
+    generations: Vec<Generation>,
+    remote: &Remote,
+    cores: &[Core],
+) -> io::Result<Vec<Generation>> {
+    thread::scope(|scope| {
+        let parts = workers.into_iter().zip(generations).zip(1..);
+        let threads: Vec<_> = parts
+            .map(|((worker, generation), number)| {
+                let core = cores.get(number - 1).copied();
+                let run = move || {
+                    let _end = EndAll(remote);
+                    core.map_or(Ok(()), pin)?;
+                    worker.run(generation)
+                };
+                thread::Builder::new().name(format!("worker {number}")).spawn_scoped(scope, run)
+            })
+            .collect();
+        if threads.iter().any(Result::is_err) {
+            remote.stop();
+        }
+        let ended = threads.into_iter().map(|thread| Ok(thread?.join()));
+        let ended: Vec<io::Result<_>> = ended.collect();
+        ended.into_iter().map(|ended| ended?.unwrap_or_else(|panic| resume_unwind(panic))).collect()
+    })
+}

@@ -1,0 +1,283 @@
+//! Where the time of the packet loop goes, measured on demand: by stop, by size of batch, and how long packets stay.
+//!
+//! A stopwatch that is off costs the loop a branch at each stop of a batch. One that runs reads the processor's cycle counter there, and puts the time that
+//! every packet that leaves has spent here into a histogram of logarithmic buckets (Tene, HdrHistogram), three digits exact.
+
+use super::now;
+use hdrhistogram::Histogram;
+use packet::{Batch, VerdictKind};
+use ports::live::cycles;
+use serde::Serialize;
+use std::ops::AddAssign;
+use std::time::{Duration, Instant};
+
+/// The longest stay that is told from longer ones, in nanoseconds.
+const LONGEST: u64 = 60_000_000_000;
+
+/// Where the loop is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Stop {
+    /// Asking ports for packets.
+    Receive,
+    /// The program.
+    Run,
+    /// The account, and what observers copy.
+    Commit,
+    /// Sending.
+    Transmit,
+    /// Asking whether control wants something, and what it wanted.
+    Control,
+    /// Nothing to do, and the program's timers.
+    Idle,
+}
+
+/// In the order of the loop, with the names that people see.
+const STOPS: [(Stop, &str); 6] = [
+    (Stop::Receive, "receive"),
+    (Stop::Run, "run"),
+    (Stop::Commit, "commit"),
+    (Stop::Transmit, "transmit"),
+    (Stop::Control, "control"),
+    (Stop::Idle, "idle"),
+];
+
+/// Sizes of batches are told apart by their binary logarithm: 1, 2 to 3, and so on up to 256.
+const SIZES: usize = 9;
+
+/// Off, or what has been measured so far.
+#[derive(Default)]
+pub(super) struct Stopwatch(Option<Box<Measuring>>);
+
+impl Stopwatch {
+    pub(super) fn start(&mut self, mut measuring: Box<Measuring>) {
+        measuring.begun = Instant::now();
+        (measuring.first, measuring.last) = (cycles(), cycles());
+        self.0 = Some(measuring);
+    }
+
+    /// The time since the last lap was spent at this stop.
+    #[inline]
+    pub(super) fn lap(&mut self, stop: Stop) {
+        if let Some(measuring) = &mut self.0 {
+            measuring.lap(stop);
+            if matches!(stop, Stop::Control | Stop::Idle) && measuring.begun.elapsed() >= measuring.duration {
+                self.end();
+            }
+        }
+    }
+
+    /// A batch has been sent.
+    #[inline]
+    pub(super) fn sent(&mut self, batch: &Batch) {
+        if let Some(measuring) = &mut self.0 {
+            measuring.sent(batch);
+        }
+    }
+
+    #[cold]
+    fn end(&mut self) {
+        if let Some(measuring) = self.0.take() {
+            measuring.end();
+        }
+    }
+}
+
+/// A measurement at one worker that is going on.
+pub(super) struct Measuring {
+    duration: Duration,
+    begun: Instant,
+    first: u64,
+    last: u64,
+    cycles: [u64; STOPS.len()],
+    packets: u64,
+    batches: [u64; SIZES],
+    latency: Histogram<u64>,
+    answer: Box<dyn FnOnce(Measurement) + Send>,
+}
+
+impl Measuring {
+    pub(super) fn new(duration: Duration, answer: Box<dyn FnOnce(Measurement) + Send>) -> Measuring {
+        Measuring {
+            duration,
+            begun: Instant::now(),
+            first: 0,
+            last: 0,
+            cycles: [0; STOPS.len()],
+            packets: 0,
+            batches: [0; SIZES],
+            latency: histogram(),
+            answer,
+        }
+    }
+
+    fn lap(&mut self, stop: Stop) {
+        let now = cycles();
+        self.cycles[stop as usize] += now.wrapping_sub(self.last);
+        self.last = now;
+    }
+
+    fn sent(&mut self, batch: &Batch) {
+        self.lap(Stop::Transmit);
+        self.packets += batch.len as u64;
+        if let Some(size) = batch.len.checked_ilog2() {
+            self.batches[(size as usize).min(SIZES - 1)] += 1;
+        }
+        let now = now();
+        for (&time, verdict) in batch.time[..batch.len].iter().zip(batch.verdicts()) {
+            if !matches!(verdict.kind(), VerdictKind::Drop | VerdictKind::Punt | VerdictKind::Pending) {
+                self.latency.saturating_record(now.saturating_sub(time));
+            }
+        }
+    }
+
+    fn end(self) {
+        let Measuring { begun, first, last, cycles, packets, batches, latency, answer, .. } = self;
+        let elapsed = last.wrapping_sub(first);
+        answer(Measurement {
+            seconds: begun.elapsed().as_secs_f64(),
+            elapsed,
+            cycles,
+            packets,
+            batches,
+            latency,
+            workers: 1,
+        });
+    }
+}
+
+/// What was measured, over all workers.
+#[derive(Clone, Debug)]
+pub struct Measurement {
+    /// How many workers there are.
+    pub workers: u64,
+    /// For how long each was watched, in seconds.
+    pub seconds: f64,
+    /// Packets that came in.
+    pub packets: u64,
+    elapsed: u64,
+    cycles: [u64; STOPS.len()],
+    batches: [u64; SIZES],
+    latency: Histogram<u64>,
+}
+
+impl AddAssign for Measurement {
+    fn add_assign(&mut self, other: Measurement) {
+        self.workers += other.workers;
+        self.seconds = self.seconds.max(other.seconds);
+        self.packets += other.packets;
+        self.elapsed += other.elapsed;
+        self.cycles.iter_mut().zip(other.cycles).for_each(|(cycles, more)| *cycles += more);
+        self.batches.iter_mut().zip(other.batches).for_each(|(batches, more)| *batches += more);
+        self.latency += other.latency;
+    }
+}
+
+/// What one stop of the loop cost.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct StopCost {
+    /// `receive`, `run`, `commit`, `transmit`, `control` or `idle`.
+    pub name: &'static str,
+    /// Cycles of the processor's counter, all workers together.
+    pub cycles: u64,
+    /// Cycles a packet.
+    pub cycles_per_packet: f64,
+    /// Nanoseconds a packet.
+    pub nanoseconds_per_packet: f64,
+    /// Its share of all time.
+    pub share: f64,
+}
+
+/// How long packets that left were here, in nanoseconds: from their arrival to when the batch that they were in had been sent.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+pub struct Latency {
+    /// How many packets left.
+    pub packets: u64,
+    /// The shortest.
+    pub min: u64,
+    /// Half of them took at most so long.
+    pub p50: u64,
+    /// 90 %.
+    pub p90: u64,
+    /// 99 %.
+    pub p99: u64,
+    /// 99.9 %.
+    pub p999: u64,
+    /// The longest.
+    pub max: u64,
+}
+
+impl Measurement {
+    /// What each stop cost, in the order of the loop.
+    pub fn stops(&self) -> Vec<StopCost> {
+        let elapsed = (self.elapsed as f64).max(1.0);
+        let per_nanosecond = elapsed / (self.seconds * 1e9 * self.workers as f64).max(1.0);
+        let packets = (self.packets as f64).max(1.0);
+        STOPS
+            .iter()
+            .map(|&(stop, name)| {
+                let cycles = self.cycles[stop as usize];
+                let cycles_per_packet = cycles as f64 / packets;
+                let nanoseconds_per_packet = cycles_per_packet / per_nanosecond;
+                StopCost {
+                    name,
+                    cycles,
+                    cycles_per_packet,
+                    nanoseconds_per_packet,
+                    share: cycles as f64 / elapsed,
+                }
+            })
+            .collect()
+    }
+
+    /// How many batches had 1 packet, 2 to 3, 4 to 7, … and 256, by the smallest size.
+    pub fn batches(&self) -> Vec<(u64, u64)> {
+        self.batches.iter().enumerate().map(|(size, &batches)| (1 << size, batches)).collect()
+    }
+
+    /// How long packets stayed.
+    pub fn latency(&self) -> Latency {
+        let at = |part| self.latency.value_at_quantile(part);
+        Latency {
+            packets: self.latency.len(),
+            min: self.latency.min(),
+            p50: at(0.5),
+            p90: at(0.9),
+            p99: at(0.99),
+            p999: at(0.999),
+            max: self.latency.max(),
+        }
+    }
+}
+
+impl Serialize for Measurement {
+    fn serialize<S: serde::Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        #[derive(Serialize)]
+        struct Batches {
+            least: u64,
+            batches: u64,
+        }
+        #[derive(Serialize)]
+        struct Whole {
+            workers: u64,
+            seconds: f64,
+            packets: u64,
+            stops: Vec<StopCost>,
+            batches: Vec<Batches>,
+            latency: Latency,
+        }
+        Whole {
+            workers: self.workers,
+            seconds: self.seconds,
+            packets: self.packets,
+            stops: self.stops(),
+            batches: self.batches().into_iter().map(|(least, batches)| Batches { least, batches }).collect(),
+            latency: self.latency(),
+        }
+        .serialize(serializer)
+    }
+}
+
+fn histogram() -> Histogram<u64> {
+    // These bounds and digits are ones that the library takes, whatever packets do.
+    Histogram::new_with_bounds(1, LONGEST, 3).unwrap_or_else(|error| unreachable!("{error}"))
+}

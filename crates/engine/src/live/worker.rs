@@ -1,0 +1,163 @@
+//! One worker: every port in turn, each batch to its end before the next, and between two rounds what control asks for.
+//!
+//! A batch is what has come, be it one packet or 256: the loop never waits for more. A port that always has more gets one batch a round, as the others
+//! do. The loop sleeps only when no port has anything, until one has, until a bell rings, or for a tick, by which the program's time goes on without packets.
+
+use super::measure::{Stop, Stopwatch};
+use super::{Generation, Injected, Line, PortLosses, PuntQueue, Request, now};
+use crate::{Transmitter, pieces};
+use exec::Outputs;
+use packet::{Batch, Offload};
+use ports::live::{Lane, LiveOut, Receiver, Waiter};
+use ports::{Departure, Transmit};
+use std::io;
+use std::sync::mpsc::{self, TryRecvError};
+use std::time::Duration;
+
+/// How long the loop sleeps at most while no packet comes.
+const TICK: Duration = Duration::from_millis(1);
+
+/// The loop with its lanes.
+pub struct LiveWorker {
+    receivers: Vec<Box<dyn Receiver>>,
+    out: LiveOut,
+    waiter: Waiter,
+    requests: mpsc::Receiver<Request>,
+    batch: Box<Batch>,
+    outputs: Outputs,
+    punts: Option<PuntQueue>,
+    stopwatch: Stopwatch,
+}
+
+impl LiveWorker {
+    /// A loop over these lanes, the first of which belongs to port 1, and the way to it.
+    pub(super) fn new(lanes: Vec<Lane>) -> io::Result<(LiveWorker, Line)> {
+        let (receivers, senders): (Vec<_>, Vec<_>) =
+            lanes.into_iter().map(|lane| (lane.receive, lane.send)).unzip();
+        let descriptors: Vec<_> = receivers.iter().map(|port| port.descriptor()).collect();
+        let waiter = Waiter::new(&descriptors)?;
+        let (sender, requests) = mpsc::channel();
+        let line = Line { requests: sender, bell: waiter.bell() };
+        let worker = LiveWorker {
+            receivers,
+            out: LiveOut::new(senders),
+            waiter,
+            requests,
+            batch: Box::new(Batch::new()),
+            outputs: Outputs::default(),
+            punts: None,
+            stopwatch: Stopwatch::default(),
+        };
+        Ok((worker, line))
+    }
+
+    /// Runs programs, one after the other, until it is told to stop; returns the last one.
+    ///
+    /// # Errors
+    /// The kernel refuses to wait for packets.
+    pub fn run(mut self, mut generation: Generation) -> io::Result<Generation> {
+        loop {
+            match self.rounds(&mut generation)? {
+                Some(Request::Replace(takeover)) => {
+                    let lost = losses(&mut self.receivers, &self.out);
+                    takeover.perform(&mut generation, lost);
+                }
+                _ => return Ok(generation),
+            }
+        }
+    }
+
+    /// The loop. Runs one program until something is asked that ends it; `None` where nobody can ask any more.
+    fn rounds(&mut self, generation: &mut Generation) -> io::Result<Option<Request>> {
+        let LiveWorker { receivers, out, waiter, requests, batch, outputs, punts, stopwatch } = self;
+        let mut transmitter = Transmitter::new(&generation.program, out);
+        loop {
+            let mut idle = true;
+            for port in receivers.iter_mut() {
+                let memory = port.receive(batch, now());
+                if batch.is_empty() {
+                    continue;
+                }
+                idle = false;
+                stopwatch.lap(Stop::Receive);
+                outputs.clear();
+                generation.processor.run(memory, batch, outputs);
+                stopwatch.lap(Stop::Run);
+                generation.ledger.commit(memory, batch, outputs);
+                if let Some(queue) = punts {
+                    generation.punt_queue_full += queue.copy(memory, batch, &generation.reasons);
+                }
+                stopwatch.lap(Stop::Commit);
+                restart_checksums(memory, batch, outputs);
+                transmitter.transmit(&generation.ledger, memory, batch, outputs)?;
+                stopwatch.sent(batch);
+            }
+            match requests.try_recv() {
+                Err(TryRecvError::Empty) if idle => {
+                    stopwatch.lap(Stop::Receive);
+                    waiter.wait(patience(transmitter.sink().due()))?;
+                    outputs.clear();
+                    generation.processor.advance(now(), outputs);
+                    generation.ledger.commit_outputs(outputs);
+                    transmitter.transmit_made(&generation.ledger, outputs)?;
+                    stopwatch.lap(Stop::Idle);
+                }
+                Err(TryRecvError::Empty) => stopwatch.lap(Stop::Control),
+                Err(TryRecvError::Disconnected) => return Ok(None),
+                Ok(request @ (Request::Replace(_) | Request::Stop)) => return Ok(Some(request)),
+                Ok(Request::Ask(question)) => {
+                    let now = losses(receivers, transmitter.sink());
+                    let since = now.into_iter().zip(&generation.lost_before).map(|(now, &then)| now - then);
+                    question(generation, &since.collect::<Vec<_>>());
+                }
+                Ok(Request::Send(frames)) => inject(frames, transmitter.sink())?,
+                Ok(Request::Punts(queue)) => *punts = Some(queue),
+                Ok(Request::Measure(measuring)) => stopwatch.start(measuring),
+            }
+        }
+    }
+}
+
+/// For how many nanoseconds the loop may sleep.
+fn patience(due: Option<u64>) -> u64 {
+    let tick = TICK.as_nanos() as u64;
+    due.map_or(tick, |due| due.saturating_sub(now()).min(tick))
+}
+
+/// Long segments are cut on their way out, and whoever cuts them sums each piece: they get the sum to begin with. One that leaves in fragments of IP keeps
+/// its finished sum.
+fn restart_checksums(memory: &mut [u8], batch: &Batch, outputs: &Outputs) {
+    if !batch.unfinished {
+        return;
+    }
+    for index in 0..batch.len {
+        let offload = batch.offload(index);
+        let mut changes = outputs.resized.iter().filter(|change| change.packet as usize == index);
+        if offload.is_none() || changes.any(|change| pieces::of(memory, batch, change).is_some()) {
+            continue;
+        }
+        let start = batch.frame[index] as usize;
+        if let Some(frame) = memory.get_mut(start..start + batch.captured[index] as usize) {
+            offload.restart(frame);
+        }
+    }
+}
+
+/// Sends what control made.
+fn inject(frames: Vec<Injected>, out: &mut LiveOut) -> io::Result<()> {
+    for Injected { port, mut bytes, offload } in frames {
+        let offload = if offload.restart(&mut bytes) { offload } else { Offload::NONE };
+        let wire = bytes.len() as u32;
+        out.transmit(&Departure { port, bytes: &bytes, wire, time: now(), offload, comment: None })?;
+    }
+    out.flush();
+    Ok(())
+}
+
+fn losses(receivers: &mut [Box<dyn Receiver>], out: &LiveOut) -> Vec<PortLosses> {
+    receivers
+        .iter_mut()
+        .zip(out.losses())
+        .map(|(port, send)| PortLosses { receive: port.losses(), send })
+        .collect()
+}

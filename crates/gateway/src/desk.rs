@@ -1,0 +1,258 @@
+//! Where clients of a running gateway are answered: each on a thread of its own, away from the packets.
+
+use crate::config::Workers;
+use crate::control::{self, Answer, Asked, Picture, PortPicture};
+use engine::live::{Generation, Loaded, PortLosses, Remote};
+use engine::{Figures, Imbalance, Ledger, Report, Setting, Times};
+use lang::ir::Program;
+use rustix::net::{Shutdown, shutdown};
+use std::collections::HashMap;
+use std::net::Shutdown as StreamShutdown;
+use std::os::unix::net::{UnixListener, UnixStream};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::thread;
+use std::time::Duration;
+
+/// How many clients are answered at once; further ones are turned away.
+const CLIENTS: usize = 16;
+/// How long to wait when no client can be taken, as when descriptors have run out.
+const PAUSE: Duration = Duration::from_millis(100);
+
+/// A program, loaded for so many ports and so many workers, or why that is not possible, in words.
+pub type Load<'a> = dyn Fn(u16, u16) -> Result<Loaded, String> + Sync + 'a;
+
+/// What the threads that answer need.
+pub(crate) struct Desk<'a> {
+    remote: Remote,
+    load: &'a Load<'a>,
+    program: String,
+    /// Name and mode of every port.
+    ports: Vec<(String, String)>,
+    workers: &'a Workers,
+    /// How many programs have taken over; locked while one does.
+    generations: Mutex<u64>,
+    clients: Mutex<HashMap<u64, UnixStream>>,
+    visits: AtomicU64,
+    ended: AtomicBool,
+}
+
+/// Sends all clients away and stops taking new ones when it goes, however the packet loop ended.
+pub(crate) struct Closing<'a>(pub(crate) &'a Desk<'a>, pub(crate) &'a UnixListener);
+
+impl Drop for Closing<'_> {
+    fn drop(&mut self) {
+        let Closing(desk, listener) = self;
+        desk.ended.store(true, Ordering::SeqCst);
+        // Where it is shut already nobody waits at it.
+        let _ = shutdown(listener, Shutdown::Both);
+        for client in desk.clients().values() {
+            // It may have gone by itself.
+            let _ = client.shutdown(StreamShutdown::Both);
+        }
+    }
+}
+
+impl<'a> Desk<'a> {
+    pub(crate) fn new(
+        remote: Remote,
+        load: &'a Load<'a>,
+        program: String,
+        ports: Vec<(String, String)>,
+        workers: &'a Workers,
+    ) -> Desk<'a> {
+        Desk {
+            remote,
+            load,
+            program,
+            ports,
+            workers,
+            generations: Mutex::new(1),
+            clients: Mutex::default(),
+            visits: AtomicU64::new(0),
+            ended: AtomicBool::new(false),
+        }
+    }
+
+    /// Answers clients until the packet loop has ended.
+    pub(crate) fn open<'s>(&'s self, scope: &'s thread::Scope<'s, '_>, listener: &UnixListener) {
+        for stream in listener.incoming() {
+            if self.ended.load(Ordering::SeqCst) {
+                return;
+            }
+            let Some((visit, stream)) = stream.ok().and_then(|stream| self.enter(stream)) else {
+                thread::sleep(PAUSE);
+                continue;
+            };
+            if visit.is_none() {
+                let text = format!("{CLIENTS} clients are being answered already: ask again later");
+                // A client that goes away is no matter.
+                let _ = control::say(&stream, &Answer::Error(text));
+                continue;
+            }
+            scope.spawn(move || {
+                let _visit = visit;
+                // A client that goes away, or says nothing, is no matter.
+                if control::converse(&stream, &mut |asked| self.answer(asked)).unwrap_or(false) {
+                    self.remote.stop();
+                }
+            });
+        }
+    }
+
+    /// Notes who is there, unless too many are; `None` where descriptors have run out.
+    fn enter(&self, stream: UnixStream) -> Option<(Option<Visit<'_>>, UnixStream)> {
+        let mut clients = self.clients();
+        if clients.len() >= CLIENTS {
+            return Some((None, stream));
+        }
+        let number = self.visits.fetch_add(1, Ordering::Relaxed);
+        clients.insert(number, stream.try_clone().ok()?);
+        // Whoever closes the desk shuts the streams that it finds after saying so.
+        if self.ended.load(Ordering::SeqCst) {
+            let _ = stream.shutdown(StreamShutdown::Both);
+        }
+        Some((Some(Visit(self, number)), stream))
+    }
+
+    fn answer(&self, asked: Asked) -> Answer {
+        match asked {
+            Asked::Picture => self.picture(),
+            Asked::Reload => self.reload(),
+            Asked::Measure { seconds } => self.measure(seconds),
+            Asked::Stop => Answer::Done("stopping".to_owned()),
+        }
+    }
+
+    fn picture(&self) -> Answer {
+        let Some(parts) = self.remote.ask(Snapshot::of) else { return ended() };
+        let Some(whole) = Snapshot::whole(parts) else { return ended() };
+        let (number, losses, punt_queue_full) = (whole.number, whole.losses.clone(), whole.punt_queue_full);
+        let (seconds, program) = (whole.age.as_secs_f64(), whole.program.clone());
+        match whole.report(&self.program) {
+            Ok(report) => Answer::Picture(Box::new(Picture {
+                seconds,
+                generation: number,
+                report,
+                reasons: (program.reasons.iter())
+                    .map(|reason| (reason.name.clone(), reason.help.clone()))
+                    .collect(),
+                workers: u64::from(self.workers.count),
+                punt_queue_full,
+                ports: self.pictures(&losses),
+            })),
+            Err(error) => Answer::Error(error.to_string()),
+        }
+    }
+
+    fn reload(&self) -> Answer {
+        let count = self.ports.len() as u16;
+        let loaded = match (self.load)(count, self.workers.count) {
+            Ok(loaded) => loaded,
+            Err(error) => return Answer::Error(format!("{error}\nnothing has changed")),
+        };
+        if let Err(error) = self.workers.suit(&loaded.program) {
+            return Answer::Error(format!("{error}; nothing has changed"));
+        }
+        let mut generations = self.generations.lock().unwrap_or_else(PoisonError::into_inner);
+        let replaced = self.remote.replace(loaded.generations(count, *generations + 1), Vec::new());
+        let Some(replaced) = replaced else { return ended() };
+        match replaced.outcome {
+            Ok(carried) => {
+                *generations += 1;
+                let entries: u64 =
+                    carried.iter().flat_map(|part| &part.tables).map(|(_, entries)| entries).sum();
+                let packets: u64 = replaced.retired.iter().map(|old| old.ledger.received().packets).sum();
+                let pause = replaced.pause.as_micros();
+                Answer::Done(format!(
+                    "the program took over after {packets} packets of the one before, in {pause} µs; {entries} entries went over"
+                ))
+            }
+            Err(error) => Answer::Error(format!("{error}; nothing has changed")),
+        }
+    }
+
+    fn measure(&self, seconds: f64) -> Answer {
+        if !(0.01..=60.0).contains(&seconds) {
+            return Answer::Error("`seconds`: between 0.01 and 60".to_owned());
+        }
+        match self.remote.measure(Duration::from_secs_f64(seconds)) {
+            Some(measurement) => Answer::Measure(Box::new(measurement)),
+            None => ended(),
+        }
+    }
+
+    pub(crate) fn pictures(&self, losses: &[PortLosses]) -> Vec<PortPicture> {
+        let losses = losses.iter().copied().chain(std::iter::repeat(PortLosses::default()));
+        (1..)
+            .zip(&self.ports)
+            .zip(losses)
+            .map(|((port, (interface, mode)), losses)| PortPicture {
+                port,
+                interface: interface.clone(),
+                mode: mode.clone(),
+                losses,
+            })
+            .collect()
+    }
+
+    fn clients(&self) -> MutexGuard<'_, HashMap<u64, UnixStream>> {
+        self.clients.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// A client that is being answered.
+struct Visit<'a>(&'a Desk<'a>, u64);
+
+impl Drop for Visit<'_> {
+    fn drop(&mut self) {
+        self.0.clients().remove(&self.1);
+    }
+}
+
+fn ended() -> Answer {
+    Answer::Error("the packet loop has ended".to_owned())
+}
+
+/// What a worker tells of its part of a program between two batches. Everything that is made from it is made elsewhere.
+pub(crate) struct Snapshot {
+    program: Arc<Program>,
+    number: u64,
+    age: Duration,
+    ledger: Ledger,
+    figures: Figures,
+    losses: Vec<PortLosses>,
+    punt_queue_full: u64,
+}
+
+impl Snapshot {
+    pub(crate) fn of(generation: &mut Generation, losses: &[PortLosses]) -> Snapshot {
+        Snapshot {
+            program: generation.program.clone(),
+            number: generation.number,
+            age: generation.since.elapsed(),
+            ledger: generation.ledger.clone(),
+            figures: Figures::of(&generation.program, generation.processor.as_ref()),
+            losses: losses.to_vec(),
+            punt_queue_full: generation.punt_queue_full,
+        }
+    }
+
+    /// All workers' parts as one.
+    pub(crate) fn whole(parts: Vec<Snapshot>) -> Option<Snapshot> {
+        parts.into_iter().reduce(|mut whole, part| {
+            whole.ledger.add(&part.ledger);
+            whole.figures.add(&whole.program, &part.figures);
+            whole.age = whole.age.max(part.age);
+            whole.losses.iter_mut().zip(&part.losses).for_each(|(losses, &more)| *losses += more);
+            whole.punt_queue_full += part.punt_queue_full;
+            whole
+        })
+    }
+
+    pub(crate) fn report(self, program: &str) -> Result<Report, Imbalance> {
+        let setting = Setting { program: program.to_owned(), ..Setting::default() };
+        let times = Times { packets: self.age, ..Times::default() };
+        Report::of(setting, &self.program, &self.ledger, self.figures, times)
+    }
+}
