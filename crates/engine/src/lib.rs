@@ -5,6 +5,7 @@
 pub mod bench;
 pub mod case;
 pub mod commit;
+pub mod filter;
 #[cfg(target_os = "linux")]
 pub mod live;
 pub mod pieces;

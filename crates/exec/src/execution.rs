@@ -1,10 +1,11 @@
 //! What all back ends have in common: a state, which the control plane asks and changes, and an engine that runs packets on it.
 
+use crate::interpret::{Machine, Observer};
 use crate::outputs::Outputs;
 use crate::processor::{BackEnd, EntryCount, EntryError, Processor, TableReport};
 use crate::state::table_set::Family;
 use crate::state::{RunHandler, State};
-use lang::ir::{Entry, Match};
+use lang::ir::{Entry, Match, Program};
 use packet::batch::Batch;
 
 /// What runs packets and handlers on a state.
@@ -25,6 +26,18 @@ pub struct Execution<F: Family, E> {
 impl<F: Family, E: Engine<F>> Processor for Execution<F, E> {
     fn run(&mut self, memory: &mut [u8], batch: &mut Batch, outputs: &mut Outputs) {
         self.engine.run(&mut self.state, memory, batch, outputs);
+    }
+
+    fn run_observed(
+        &mut self,
+        (program, ports): (&Program, u16),
+        observer: &mut (dyn Observer + Send),
+        memory: &mut [u8],
+        batch: &mut Batch,
+        outputs: &mut Outputs,
+    ) -> bool {
+        Machine::new(program, ports, observer).run(&mut self.state, memory, batch, outputs);
+        true
     }
 
     fn advance(&mut self, now: u64, outputs: &mut Outputs) {

@@ -12,7 +12,7 @@ use crate::load::LoadError;
 use crate::outputs::{self, Cause, Now, Output, Outputs, appended};
 use crate::pack::{MAX_WORDS, Packing};
 use crate::processor::BackEnd;
-use crate::state::table_set::{Reference, TablePlace};
+use crate::state::table_set::{Family, Reference, TablePlace};
 use crate::state::{RunHandler, State};
 use lang::ir::{
     self, BlockId, Entry, Function, Instruction, Match, NO_SUCH_PORT, Op, Program, Terminator, Value,
@@ -22,6 +22,7 @@ use packet::batch::Batch;
 use packet::fragment::Fragmenting;
 use packet::resize::Resizable;
 use packet::verdict::Verdict;
+use std::borrow::Borrow;
 use tables::exact::{Exact, Learned};
 
 /// A program run step by step.
@@ -38,11 +39,8 @@ impl<O: Observer> Interpreter<O> {
     /// An interpreter whose every step is shown to `observer`.
     pub fn with_observer(program: &Program, ports: u16, seed: u64, observer: O) -> Result<Self, LoadError> {
         crate::load::verify(program)?;
-        let slots = vec![0; program.slots as usize];
-        Ok(Interpreter {
-            state: State::new(program, ports, seed)?,
-            engine: Machine { program: program.clone(), ports, observer, slots, values: Vec::new() },
-        })
+        let state = State::new(program, ports, seed)?;
+        Ok(Interpreter { state, engine: Machine::new(program.clone(), ports, observer) })
     }
 
     /// Who watches.
@@ -51,16 +49,10 @@ impl<O: Observer> Interpreter<O> {
     }
 }
 
-impl<O: Observer + Send> Engine<Reference> for Machine<O> {
+impl<F: Family, O: Observer + Send, P: Borrow<Program> + Send> Engine<F> for Machine<O, P> {
     const BACK_END: BackEnd = BackEnd::Interpreter;
 
-    fn run(
-        &mut self,
-        state: &mut State<Reference>,
-        memory: &mut [u8],
-        batch: &mut Batch,
-        outputs: &mut Outputs,
-    ) {
+    fn run(&mut self, state: &mut State<F>, memory: &mut [u8], batch: &mut Batch, outputs: &mut Outputs) {
         for i in 0..batch.len {
             let time = batch.time[i].max(state.now);
             if time >= state.next_wake {
@@ -92,8 +84,8 @@ impl<O: Observer + Send> Engine<Reference> for Machine<O> {
 }
 
 /// What runs functions, apart from the state they change.
-pub struct Machine<O> {
-    program: Program,
+pub struct Machine<O, P = Program> {
+    program: P,
     ports: u16,
     observer: O,
     slots: Vec<u64>,
@@ -106,30 +98,31 @@ struct Packet<'a> {
     in_port: u16,
 }
 
-impl<O: Observer> RunHandler<Reference> for Machine<O> {
-    fn run_handler(
-        &mut self,
-        state: &mut State<Reference>,
-        function: u32,
-        args: &[u128],
-        outputs: &mut Outputs,
-    ) {
+impl<F: Family, O: Observer, P: Borrow<Program>> RunHandler<F> for Machine<O, P> {
+    fn run_handler(&mut self, state: &mut State<F>, function: u32, args: &[u128], outputs: &mut Outputs) {
         self.observer.handler(function, args, state.now);
         self.call(state, function, args, None, outputs);
     }
 }
 
-impl<O: Observer> Machine<O> {
+impl<O: Observer, P: Borrow<Program>> Machine<O, P> {
+    /// One that has not run anything yet.
+    pub(crate) fn new(program: P, ports: u16, observer: O) -> Machine<O, P> {
+        let slots = vec![0; program.borrow().slots as usize];
+        Machine { program, ports, observer, slots, values: Vec::new() }
+    }
+
     /// Runs a function to its end; [`Verdict::PENDING`] for a handler.
-    fn call(
+    fn call<F: Family>(
         &mut self,
-        state: &mut State<Reference>,
+        state: &mut State<F>,
         index: u32,
         args: &[u128],
         packet: Option<&mut Packet<'_>>,
         outputs: &mut Outputs,
     ) -> Verdict {
         let Machine { program, ports, observer, slots, values } = self;
+        let program: &Program = (*program).borrow();
         let function = &program.functions[index as usize];
         slots.fill(0);
         values.clear();
@@ -158,7 +151,7 @@ impl<O: Observer> Machine<O> {
 }
 
 /// One run of one function.
-struct Run<'a, 'p, O> {
+struct Run<'a, 'p, O, F: Family> {
     program: &'a Program,
     ports: u16,
     observer: &'a mut O,
@@ -166,12 +159,12 @@ struct Run<'a, 'p, O> {
     values: &'a mut [u128],
     function: &'a Function,
     index: u32,
-    state: &'a mut State<Reference>,
+    state: &'a mut State<F>,
     packet: Option<&'a mut Packet<'p>>,
     outputs: &'a mut Outputs,
 }
 
-impl<O: Observer> Run<'_, '_, O> {
+impl<O: Observer, F: Family> Run<'_, '_, O, F> {
     fn value(&self, value: Value) -> u128 {
         self.values[value.0 as usize]
     }

@@ -1,7 +1,8 @@
 //! A program ready to run: one trait for every back end.
 
+use crate::interpret::Observer;
 use crate::outputs::Outputs;
-use lang::ir::{Entry, Match};
+use lang::ir::{Entry, Match, Program};
 use packet::batch::Batch;
 
 /// Which execution.
@@ -67,6 +68,19 @@ pub trait Processor: Send {
     /// Time is the larger of the last packet's time and this one's. Before each packet, entries and timers that are due by its time are handled in
     /// the order of their times; after each packet, the events it raised.
     fn run(&mut self, memory: &mut [u8], batch: &mut Batch, outputs: &mut Outputs);
+
+    /// Runs a batch as [`run`](Processor::run) does, on the same tables and with the same outcome, but step by step in the interpreter, and shows every
+    /// step to `observer`. `program` and `ports` are those that it was loaded with. Says whether this execution can; otherwise nothing has happened.
+    fn run_observed(
+        &mut self,
+        _program: (&Program, u16),
+        _observer: &mut (dyn Observer + Send),
+        _memory: &mut [u8],
+        _batch: &mut Batch,
+        _outputs: &mut Outputs,
+    ) -> bool {
+        false
+    }
 
     /// Lets time pass to `now` without a packet: entries and timers that are due are handled.
     fn advance(&mut self, now: u64, outputs: &mut Outputs);

@@ -33,6 +33,45 @@ pub trait Observer {
     fn terminator(&mut self, _function: u32, _block: BlockId, _next: Option<BlockId>) {}
 }
 
+/// Who is shown everything by way of a reference.
+impl<O: Observer + ?Sized> Observer for &mut O {
+    fn packet(&mut self, index: usize, now: u64) {
+        (**self).packet(index, now);
+    }
+
+    fn handler(&mut self, function: u32, args: &[u128], now: u64) {
+        (**self).handler(function, args, now);
+    }
+
+    fn stage(&mut self, stage: u32) {
+        (**self).stage(stage);
+    }
+
+    fn header(&mut self, layout: u32, base: u32, name: &str) {
+        (**self).header(layout, base, name);
+    }
+
+    fn instruction(&mut self, function: u32, instruction: &Instruction, results: &[u128]) {
+        (**self).instruction(function, instruction, results);
+    }
+
+    fn resized(&mut self, bytes: &[u8]) {
+        (**self).resized(bytes);
+    }
+
+    fn lookup(&mut self, table: u32, key: &[u128], hit: Option<&[u128]>) {
+        (**self).lookup(table, key, hit);
+    }
+
+    fn learn(&mut self, table: u32, key: &[u128], value: &[u128], learned: Learned) {
+        (**self).learn(table, key, value, learned);
+    }
+
+    fn terminator(&mut self, function: u32, block: BlockId, next: Option<BlockId>) {
+        (**self).terminator(function, block, next);
+    }
+}
+
 /// Watches nothing.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Silent;

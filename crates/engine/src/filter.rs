@@ -1,0 +1,221 @@
+//! Filters: which packets somebody wants to see, in expressions of the language or as pcap-filter spells them ([docs/filters.md](../../../docs/filters.md)).
+//!
+//! A filter becomes a program of the language that is compiled and run over a batch, so its words mean what they mean in programs. What became of a packet
+//! is not known before it has been run: then a first program chooses those that may be wanted, and a second one decides.
+
+mod expression;
+mod pcap;
+mod program;
+#[cfg(test)]
+mod tests;
+mod words;
+
+use exec::{BackEnd, LoadError, Outputs, Processor};
+use expression::{Expression, Piece};
+use lang::diagnostic::Severity;
+use lang::pipeline::{Options, compile};
+use packet::region::SLACK;
+use packet::{Batch, Verdict, VerdictKind};
+use std::fmt;
+use std::ops::Range;
+
+/// What there is to write, for whoever wrote something else.
+const UNDERSTOOD: &str = "a filter is an expression such as `ipv4.src in 10.0.0.0/8 && tcp.dst == 80`, `port == 2`, `verdict == drop` or `reason == no_route`, or of pcap-filter such as `host 10.0.0.1 and tcp port 80`";
+
+/// The longest filter, in bytes.
+const LONGEST: usize = 4096;
+
+/// Why a text is no filter.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct FilterError {
+    /// The filter.
+    pub text: String,
+    /// Which bytes of it are wrong.
+    pub span: Range<usize>,
+    /// What is wrong.
+    pub message: String,
+    /// What to do.
+    pub help: String,
+}
+
+impl FilterError {
+    fn new(
+        text: &str,
+        span: Range<usize>,
+        message: impl Into<String>,
+        help: impl Into<String>,
+    ) -> FilterError {
+        FilterError { text: text.to_owned(), span, message: message.into(), help: help.into() }
+    }
+}
+
+impl fmt::Display for FilterError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let chars = |text: Option<&str>| text.unwrap_or_default().chars().count();
+        let before = chars(self.text.get(..self.span.start));
+        let marks = chars(self.text.get(self.span.clone())).max(1);
+        let line = self.text.replace(['\n', '\t', '\r'], " ");
+        let (space, marks) = (" ".repeat(before), "^".repeat(marks));
+        write!(
+            f,
+            "the filter is not understood: {}\n  {line}\n  {space}{marks}\n  {}",
+            self.message, self.help
+        )
+    }
+}
+
+impl std::error::Error for FilterError {}
+
+/// A packet with what became of it.
+#[derive(Clone, Copy, Debug)]
+pub struct Decided<'a> {
+    /// Its bytes as they came in.
+    pub bytes: &'a [u8],
+    /// Its length on the wire then.
+    pub wire: u32,
+    /// The port it came in by.
+    pub port: u16,
+    /// Its verdict.
+    pub verdict: Verdict,
+    /// The name of the reason for it, where it was dropped or punted.
+    pub reason: Option<&'a str>,
+}
+
+/// A filter, ready to run.
+pub struct Filter {
+    text: String,
+    /// Over packets that have not been run.
+    first: Box<dyn Processor>,
+    /// Over packets with what became of them; none where that does not matter.
+    second: Option<Box<dyn Processor>>,
+    /// Names of the reasons that it knows, by number less one.
+    reasons: Vec<String>,
+    /// The number of the reason of what is certainly not chosen.
+    refused: u16,
+    outputs: Outputs,
+    batch: Box<Batch>,
+    memory: Vec<u8>,
+}
+
+impl Filter {
+    /// Reads and compiles a filter; an empty one chooses everything.
+    ///
+    /// # Errors
+    /// It is not understood.
+    pub fn new(text: &str) -> Result<Filter, FilterError> {
+        if text.len() > LONGEST {
+            let message = format!("it has {} bytes, and {LONGEST} are possible", text.len());
+            return Err(FilterError::new("", 0..0, message, "say less"));
+        }
+        let expression = expression::parse(text)?;
+        let (mut reasons, mut outcome) = (Vec::new(), false);
+        expression.each(&mut |leaf| {
+            outcome |= leaf.needs.contains(&expression::Header::Outcome);
+            for piece in &leaf.pieces {
+                if let Piece::Reason(name) = piece
+                    && !reasons.contains(name)
+                {
+                    reasons.push(name.clone());
+                }
+            }
+        });
+        let (first, refused) = loaded(text, &expression, false, &reasons)?;
+        let second = if outcome { Some(loaded(text, &expression, true, &reasons)?.0) } else { None };
+        Ok(Filter {
+            text: text.to_owned(),
+            first,
+            second,
+            reasons,
+            refused,
+            outputs: Outputs::default(),
+            batch: Box::new(Batch::new()),
+            memory: Vec::new(),
+        })
+    }
+
+    /// As it was written.
+    pub fn text(&self) -> &str {
+        &self.text
+    }
+
+    /// Puts the numbers of those packets of a batch into `chosen` that the filter may hold for. The packets have not been run, and have no verdicts
+    /// afterwards either.
+    pub fn choose(&mut self, memory: &mut [u8], batch: &mut Batch, chosen: &mut Vec<u16>) {
+        chosen.clear();
+        self.outputs.clear();
+        self.first.run(memory, batch, &mut self.outputs);
+        let refused = Verdict::drop(self.refused);
+        for (index, verdict) in batch.verdicts_mut().iter_mut().enumerate() {
+            // A packet whose headers cannot be read may be wanted for what became of it.
+            let may = verdict.kind() == VerdictKind::Send || self.second.is_some() && *verdict != refused;
+            if may {
+                chosen.push(index as u16);
+            }
+            *verdict = Verdict::PENDING;
+        }
+    }
+
+    /// Whether the filter holds for a packet that it [may hold](Filter::choose) for.
+    pub fn holds(&mut self, packet: &Decided<'_>) -> bool {
+        let Some(second) = &mut self.second else { return true };
+        let number = packet.reason.and_then(|name| self.reasons.iter().position(|reason| reason == name));
+        let out = if packet.verdict.kind() == VerdictKind::Send { packet.verdict.argument() } else { 0 };
+        let mut seen = [0; program::SEEN];
+        seen[0] = packet.verdict.kind() as u8;
+        seen[2..4].copy_from_slice(&number.map_or(0, |index| index as u16 + 1).to_be_bytes());
+        seen[4..6].copy_from_slice(&out.to_be_bytes());
+        seen[8..12].copy_from_slice(&packet.wire.to_be_bytes());
+        self.memory.clear();
+        self.memory.extend_from_slice(&seen);
+        self.memory.extend_from_slice(packet.bytes);
+        let length = self.memory.len() as u32;
+        self.memory.resize(self.memory.len() + SLACK, 0);
+        self.batch.clear();
+        self.batch.push(
+            0,
+            length,
+            length.max(packet.wire.saturating_add(program::SEEN as u32)),
+            packet.port,
+            0,
+        );
+        self.outputs.clear();
+        second.run(&mut self.memory, &mut self.batch, &mut self.outputs);
+        self.batch.verdict[0].kind() == VerdictKind::Send
+    }
+}
+
+/// The program of a filter, loaded, and the number of the reason by which it refuses.
+fn loaded(
+    text: &str,
+    expression: &Expression,
+    decided: bool,
+    reasons: &[String],
+) -> Result<(Box<dyn Processor>, u16), FilterError> {
+    let written = program::program(expression, decided, reasons);
+    let compiled = compile("filter", &written.text, &|_| None, &Options::default());
+    let whole = 0..text.len();
+    let Some(program) = compiled.program else {
+        let wrong = compiled.diagnostics.iter().find(|diagnostic| diagnostic.severity == Severity::Error);
+        let Some(wrong) = wrong else {
+            return Err(FilterError::new(text, whole, "it cannot be compiled", UNDERSTOOD));
+        };
+        let at = wrong.primary.span.start as usize..wrong.primary.span.end as usize;
+        let within = written.places.iter().filter(|(place, _)| place.start < at.end && at.start < place.end);
+        let (start, end) = within
+            .fold((usize::MAX, 0), |(start, end), (_, from)| (start.min(from.start), end.max(from.end)));
+        let span = if start < end { start..end } else { whole };
+        let help = wrong.help.clone().unwrap_or_else(|| UNDERSTOOD.to_owned());
+        let message = format!("{} [{}]: {}", wrong.headline, wrong.code, wrong.primary.text);
+        return Err(FilterError::new(text, span, message, help));
+    };
+    let refused = program.reasons.iter().position(|reason| reason.name == program::NOT_CHOSEN);
+    let load = |back_end| exec::load(&program, back_end, u16::MAX, 0);
+    let processor = match load(BackEnd::Native) {
+        // Where there is no code generator, filters are as slow as programs are.
+        Err(LoadError::Machine(_)) => load(BackEnd::Interpreter),
+        loaded => loaded,
+    };
+    let processor =
+        processor.map_err(|error| FilterError::new(text, whole, error.to_string(), UNDERSTOOD))?;
+    Ok((processor, refused.unwrap_or(0) as u16))
+}
