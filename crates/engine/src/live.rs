@@ -358,3 +358,6 @@ impl Remote {
 fn now() -> u64 {
     SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).map_or(0, |since| since.as_nanos() as u64)
 }
+
+#[cfg(test)]
+mod tests;

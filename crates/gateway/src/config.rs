@@ -63,7 +63,7 @@ pub struct Workers {
     /// Each may remember for itself what the program remembers.
     pub own_state: bool,
     /// Line and column of their number.
-    place: (usize, usize),
+    pub(crate) place: (usize, usize),
 }
 
 impl Default for Workers {

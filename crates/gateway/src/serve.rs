@@ -9,6 +9,7 @@ use lang::ir::Program;
 use lang::source::Sources;
 use ports::live::{AttachError, attach};
 use std::io;
+use std::os::unix::net::UnixListener;
 use std::sync::Arc;
 use std::thread;
 
@@ -81,13 +82,11 @@ pub fn serve(
     let name = config.program.display().to_string();
     let desk = Desk::new(remote.clone(), load, name.clone(), ports, &config.workers);
     let generations = loaded.generations(count, 1);
-    let last = thread::scope(|scope| {
-        let _closing = Closing(&desk, &listening.listener);
-        scope.spawn(|| desk.open(scope, &listening.listener));
+    let run = || {
         started(&desk.pictures(&[]), remote.clone());
         live::run(crew, generations, &remote, &config.workers.cores)
-    });
-    let mut last = last.map_err(ServeError::Loop)?;
+    };
+    let mut last = attend(&desk, &listening.listener, run).map_err(ServeError::Loop)?;
     let (program, sources) = match last.first() {
         Some(first) => (first.program.clone(), first.sources.clone()),
         None => return Err(ServeError::Loop(io::Error::other("there is no worker"))),
@@ -97,3 +96,15 @@ pub fn serve(
         Snapshot::whole(parts).ok_or_else(|| ServeError::Loop(io::Error::other("there is no worker")))?;
     Ok(Served { report: whole.report(&name)?, program, sources })
 }
+
+/// Answers clients while the packet loop runs. However that ends, nobody is waited for then.
+fn attend<T>(desk: &Desk<'_>, listener: &UnixListener, run: impl FnOnce() -> T) -> T {
+    thread::scope(|scope| {
+        let _closing = Closing(desk, listener);
+        scope.spawn(|| desk.open(scope, listener));
+        run()
+    })
+}
+
+#[cfg(test)]
+mod tests;

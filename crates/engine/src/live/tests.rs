@@ -1,0 +1,331 @@
+//! Workers over lanes of memory: the same packets on one worker and on several, and programs that replace each other meanwhile.
+
+use super::*;
+use exec::{BackEnd, load};
+use lang::ir::{Entry, Match};
+use lang::pipeline::{Options, compile};
+use packet::region::{HEADROOM, SLACK};
+use packet::{Batch, Offload, PortNumber};
+use ports::live::{Receiver, Sender};
+use std::collections::{HashMap, VecDeque};
+use std::os::fd::{AsRawFd, RawFd};
+use std::os::unix::net::UnixStream;
+use std::thread;
+
+/// Every packet carries its flow and its number within it; one that is not the next of its flow is dropped. So whatever is lost, comes twice, comes in
+/// another order, or finds the table without what the one before it left there, is in the account.
+const IN_ORDER: &str = r#"
+import std.net.ethernet
+layout probe { flow: u16  number: u32 }
+reason other "no probe"
+reason out_of_order "not the next of its flow"
+reason asked "the control side wants it"
+table last: exact(u16) -> u32 { capacity 4k  idle 1h  evict lru }
+table wanted: exact(u16) { capacity 16 }
+start decoder frame(eth: ethernet) { match eth.type { 0x88b5 => check, else => drop other } }
+decoder check(p: probe) {
+    match wanted[p.flow] { some _ => { punt asked } none => {} }
+    match last[p.flow] {
+        some n => {
+            learn last[p.flow] = p.number
+            if p.number != n +% 1 { drop out_of_order }
+        }
+        none => {
+            learn last[p.flow] = p.number
+            if p.number != 0 { drop out_of_order }
+        }
+    }
+    send 2
+}
+"#;
+const PORTS: u16 = 2;
+
+/// Frames that wait at a lane.
+type Cable = Arc<Mutex<VecDeque<Vec<u8>>>>;
+
+struct In {
+    cable: Cable,
+    port: PortNumber,
+    memory: Vec<u8>,
+    /// Something to wait for, which never comes: the loop looks again at its next tick.
+    silent: (UnixStream, UnixStream),
+}
+
+impl Receiver for In {
+    fn receive<'a>(&'a mut self, batch: &mut Batch, now: u64) -> &'a mut [u8] {
+        const ROOM: usize = 256;
+        batch.clear();
+        batch.headroom = HEADROOM as u32;
+        self.memory.resize(ROOM * packet::BATCH, 0);
+        let mut cable = self.cable.lock().unwrap();
+        while !batch.is_full() {
+            let Some(frame) = cable.pop_front() else { break };
+            let start = batch.len * ROOM + HEADROOM;
+            self.memory[start..start + frame.len()].copy_from_slice(&frame);
+            assert!(HEADROOM + frame.len() + SLACK <= ROOM);
+            batch.push(start as u64, frame.len() as u32, frame.len() as u32, self.port, now);
+        }
+        &mut self.memory
+    }
+
+    fn descriptor(&self) -> RawFd {
+        self.silent.0.as_raw_fd()
+    }
+
+    fn losses(&mut self) -> ReceiveLosses {
+        ReceiveLosses::default()
+    }
+}
+
+struct Out(Cable);
+
+impl Sender for Out {
+    fn send(&mut self, frame: &[u8], _offload: Offload) {
+        self.0.lock().unwrap().push_back(frame.to_vec());
+    }
+
+    fn flush(&mut self) {}
+
+    fn losses(&self) -> SendLosses {
+        SendLosses::default()
+    }
+}
+
+/// Workers with two ports each: what comes in by port 1, and what leaves by port 2.
+struct Bench {
+    come: Vec<Cable>,
+    left: Vec<Cable>,
+    remote: Remote,
+    running: thread::JoinHandle<io::Result<Vec<Generation>>>,
+}
+
+impl Bench {
+    fn new(workers: usize) -> Bench {
+        let cables = || (0..workers).map(|_| Cable::default()).collect::<Vec<_>>();
+        let (come, left) = (cables(), cables());
+        let lane = |port, come: &Cable, left: &Cable| Lane {
+            receive: Box::new(In {
+                cable: come.clone(),
+                port,
+                memory: Vec::new(),
+                silent: UnixStream::pair().unwrap(),
+            }),
+            send: Box::new(Out(left.clone())),
+        };
+        let lanes = (come.iter().zip(&left))
+            .map(|(come, left)| {
+                vec![lane(1, come, &Cable::default()), lane(2, &Cable::default(), left)]
+            })
+            .collect();
+        let (crew, remote) = super::workers(lanes).unwrap();
+        let generations = loaded(IN_ORDER, workers).generations(PORTS, 1);
+        let for_crew = remote.clone();
+        let running = thread::spawn(move || run(crew, generations, &for_crew, &[]));
+        Bench { come, left, remote, running }
+    }
+
+    /// Plays the numbers from `first` on of every flow, those of a flow to one worker; a lane holds no more than a ring would.
+    fn play(&self, flows: u16, numbers: std::ops::Range<u32>) {
+        for number in numbers {
+            for flow in 0..flows {
+                let cable = &self.come[usize::from(flow) % self.come.len()];
+                while cable.lock().unwrap().len() > 4096 {
+                    thread::yield_now();
+                }
+                cable.lock().unwrap().push_back(probe(flow, number));
+            }
+        }
+    }
+
+    /// Waits until nothing waits at any lane, and a further batch has ended.
+    fn settle(&self) {
+        while self.come.iter().any(|cable| !cable.lock().unwrap().is_empty()) {
+            thread::yield_now();
+        }
+        self.remote.ask(|_, _| ()).expect("runs");
+    }
+
+    fn stop(self) -> Vec<Generation> {
+        self.remote.stop();
+        let last = self.running.join().unwrap().unwrap();
+        assert!(self.remote.ask(|_, _| ()).is_none(), "nobody answers any more");
+        last
+    }
+}
+
+fn probe(flow: u16, number: u32) -> Vec<u8> {
+    let mut frame = b"\x02\0\0\0\0\x01\x02\0\0\0\0\x02\x88\xb5".to_vec();
+    frame.extend(flow.to_be_bytes());
+    frame.extend(number.to_be_bytes());
+    frame.resize(60, 0);
+    frame
+}
+
+fn loaded(text: &str, workers: usize) -> Loaded {
+    let compiled = compile("p.rav", text, &|_| None, &Options::default());
+    let program = compiled.program.unwrap_or_else(|| panic!("{:?}", compiled.diagnostics));
+    let processor = |_| load(&program, BackEnd::Native, PORTS, 0).unwrap();
+    let processors = (0..workers).map(processor).collect();
+    Loaded { program: Arc::new(program), sources: Arc::new(compiled.sources), processors }
+}
+
+/// Received, forwarded, and otherwise accounted for, of these parts together; in each alone the books balance.
+fn account(parts: &[Generation]) -> (u64, u64) {
+    let mut sums = (0, 0);
+    for Generation { ledger, program, .. } in parts {
+        let reasons = 0..program.reasons.len() as u16;
+        let other: u64 = reasons.map(|r| ledger.dropped(r).packets + ledger.punted(r).packets).sum();
+        let (received, forwarded) = (ledger.received().packets, ledger.forwarded().packets);
+        assert_eq!(received, forwarded + other);
+        sums = (sums.0 + received, sums.1 + forwarded);
+    }
+    sums
+}
+
+#[test]
+fn a_flow_sees_one_program_after_the_other_and_no_packet_is_lost_on_any_number_of_workers() {
+    const FLOWS: u16 = 10;
+    const NUMBERS: u32 = 3_000;
+    for workers in [1, 3] {
+        let bench = Bench::new(workers);
+        let (mut received, mut forwarded, mut programs) = (0, 0, 1);
+        thread::scope(|scope| {
+            let player = scope.spawn(|| bench.play(FLOWS, 0..NUMBERS));
+            while !player.is_finished() {
+                programs += 1;
+                let new = loaded(IN_ORDER, workers).generations(PORTS, programs);
+                let replaced = bench.remote.replace(new, Vec::new()).expect("all workers run");
+                assert_eq!(replaced.outcome.expect("the shape is the same").len(), workers);
+                let (in_, out) = account(&replaced.retired);
+                (received, forwarded) = (received + in_, forwarded + out);
+            }
+        });
+        bench.settle();
+        let mut sequences: HashMap<u16, Vec<u32>> = HashMap::new();
+        for frame in bench.left.iter().flat_map(|cable| cable.lock().unwrap().clone()) {
+            let flow = u16::from_be_bytes([frame[14], frame[15]]);
+            let number = u32::from_be_bytes([frame[16], frame[17], frame[18], frame[19]]);
+            sequences.entry(flow).or_default().push(number);
+        }
+        let last = bench.stop();
+        assert!(last.iter().all(|part| part.number == programs));
+        let (in_, out) = account(&last);
+        let all = u64::from(FLOWS) * u64::from(NUMBERS);
+        assert_eq!((received + in_, forwarded + out), (all, all), "{workers} workers, {programs} programs");
+        assert_eq!(sequences.len(), usize::from(FLOWS));
+        let whole: Vec<u32> = (0..NUMBERS).collect();
+        assert!(sequences.values().all(|numbers| *numbers == whole), "in order within every flow");
+    }
+}
+
+#[test]
+fn a_program_takes_over_at_all_workers_or_at_none() {
+    let bench = Bench::new(2);
+    bench.play(4, 0..10);
+    bench.settle();
+    let other = IN_ORDER.replace("table last: exact(u16) -> u32", "table last: exact(u32) -> u32");
+    let other = other.replace("last[p.flow]", "last[p.flow as u32]");
+    let replaced = bench.remote.replace(loaded(&other, 2).generations(PORTS, 2), Vec::new()).expect("run");
+    assert!(matches!(replaced.outcome, Err(ReplaceError::Misfit { .. })));
+    assert_eq!(account(&replaced.retired), (0, 0), "the new one has not seen a packet");
+    // What one worker has learned finds room; the table that takes over holds less than what the other one has.
+    bench.play(64, 10..11);
+    bench.settle();
+    let small = IN_ORDER.replace("capacity 4k", "capacity 20").replace("evict lru", "evict refuse");
+    let small = small.replace("= p.number\n", "= p.number else {}\n");
+    let discard = |names: &[&str]| names.iter().map(|name| (*name).to_owned()).collect();
+    let one = bench.remote.ask(|generation, _| generation.processor.learned(0).len()).expect("run");
+    assert_eq!(one, [32, 32]);
+    let replaced = bench.remote.replace(loaded(&small, 2).generations(PORTS, 2), Vec::new()).expect("run");
+    assert!(matches!(replaced.outcome, Err(ReplaceError::Entry { .. })), "32 entries do not fit in 20 places");
+    assert_eq!(bench.remote.ask(|generation, _| generation.number), Some(vec![1, 1]));
+    let replaced =
+        bench.remote.replace(loaded(&small, 2).generations(PORTS, 2), discard(&["last"])).expect("run");
+    assert!(replaced.outcome.is_ok());
+    assert_eq!(bench.remote.ask(|generation, _| generation.number), Some(vec![2, 2]));
+    bench.stop();
+}
+
+#[test]
+fn what_control_does_reaches_all_workers() {
+    let bench = Bench::new(3);
+    let punts = bench.remote.punts();
+    let entry = Entry { key: vec![Match::Exact(7)], value: Vec::new(), priority: 0 };
+    let put = bench.remote.ask(move |generation, _| generation.processor.insert(1, &entry));
+    assert_eq!(put, Some(vec![Ok(()); 3]));
+    bench.play(9, 0..3);
+    bench.settle();
+    for number in 0..3 {
+        let punted = punts.recv().expect("three of them");
+        assert_eq!((&*punted.reason, punted.port, &punted.bytes), ("asked", 1, &probe(7, number)));
+    }
+    assert!(punts.try_recv().is_err());
+    let frame = probe(99, 1);
+    let injected = Injected { port: 2, bytes: frame.clone(), offload: Offload::NONE };
+    assert!(bench.remote.send(vec![injected.clone(), Injected { port: 9, ..injected }]));
+    bench.settle();
+    assert_eq!(bench.left[0].lock().unwrap().back(), Some(&frame));
+    assert_eq!(account(&bench.stop()), (27, 24));
+}
+
+#[test]
+fn a_measurement_has_every_packet_and_ends() {
+    let bench = Bench::new(2);
+    let measurement = thread::scope(|scope| {
+        let measured = scope.spawn(|| bench.remote.measure(Duration::from_millis(300)));
+        for number in 0.. {
+            if measured.is_finished() {
+                break;
+            }
+            bench.play(2, number..number + 1);
+            thread::sleep(Duration::from_millis(1));
+        }
+        measured.join().unwrap().expect("all workers run")
+    });
+    assert_eq!(measurement.workers, 2);
+    assert!(measurement.seconds >= 0.3 && measurement.packets > 0);
+    let batches: u64 = measurement.batches().iter().map(|&(_, batches)| batches).sum();
+    assert!((1..=measurement.packets).contains(&batches));
+    let stops = measurement.stops();
+    assert_eq!(stops[0].name, "receive");
+    let whole: f64 = stops.iter().map(|stop| stop.share).sum();
+    assert!((whole - 1.0).abs() < 1e-6, "every cycle was at some stop: {whole}");
+    let latency = measurement.latency();
+    assert_eq!(latency.packets, measurement.packets, "all of them leave");
+    assert!(latency.min <= latency.p50 && latency.p50 <= latency.p99 && latency.p99 <= latency.max);
+    bench.stop();
+}
+
+#[test]
+fn all_workers_end_when_one_does() {
+    /// Breaks like a defect of a port would.
+    struct Broken;
+    impl Sender for Broken {
+        fn send(&mut self, _frame: &[u8], _offload: Offload) {
+            panic!("broken");
+        }
+        fn flush(&mut self) {}
+        fn losses(&self) -> SendLosses {
+            SendLosses::default()
+        }
+    }
+    let cables = [Cable::default(), Cable::default()];
+    let receive = |index: usize| -> Box<dyn Receiver> {
+        let (cable, silent) = (cables[index].clone(), UnixStream::pair().unwrap());
+        Box::new(In { cable, port: 1, memory: Vec::new(), silent })
+    };
+    let lanes = vec![
+        vec![Lane { receive: receive(0), send: Box::new(Out(Cable::default())) }],
+        vec![Lane { receive: receive(1), send: Box::new(Broken) }],
+    ];
+    let (crew, remote) = super::workers(lanes).unwrap();
+    let text = "start stage all() { send 1 }";
+    let generations = loaded(text, 2).generations(1, 1);
+    let for_crew = remote.clone();
+    let running = thread::spawn(move || run(crew, generations, &for_crew, &[]));
+    assert_eq!(remote.ask(|generation, _| generation.number), Some(vec![1, 1]));
+    cables[1].lock().unwrap().push_back(probe(0, 0));
+    assert!(running.join().is_err(), "the panic comes out");
+    assert!(remote.ask(|_, _| ()).is_none());
+    assert!(remote.replace(loaded(text, 2).generations(1, 2), Vec::new()).is_none());
+}

@@ -1,0 +1,126 @@
+//! A gateway without ports: how it is asked, and how it ends in every case.
+
+use super::*;
+use crate::config::Workers;
+use crate::control::{Asked, ControlError, ask};
+use engine::live::Loaded;
+use exec::{BackEnd, load};
+use std::fs;
+use std::io::{BufRead, BufReader, Write};
+use std::os::unix::net::UnixStream;
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+fn loaded(_ports: u16, workers: u16) -> Result<Loaded, String> {
+    let options = lang::pipeline::Options::default();
+    let compiled = lang::pipeline::compile("p.rav", "start stage all() { flood }", &|_| None, &options);
+    let program = compiled.program.ok_or("does not compile")?;
+    let processor = |_| load(&program, BackEnd::Native, 0, 0).map_err(|error| error.to_string());
+    let processors = (0..workers).map(processor).collect::<Result<_, _>>()?;
+    Ok(Loaded { program: Arc::new(program), sources: Arc::new(compiled.sources), processors })
+}
+
+/// Runs a gateway, and what a visitor does meanwhile; both end.
+fn visited(visit: impl FnOnce(&Path, &Remote) + Send) {
+    let directory = tempfile::tempdir().expect("a directory");
+    let path: PathBuf = directory.path().join("control.sock");
+    let listening = control::listen(&path).expect("nothing is there");
+    let (crew, remote) = live::workers(vec![Vec::new(), Vec::new()]).expect("descriptors");
+    let workers = Workers { count: 2, ..Workers::default() };
+    let desk = Desk::new(remote.clone(), &loaded, "p.rav".into(), Vec::new(), &workers);
+    let generations = loaded(0, 2).expect("loads").generations(0, 1);
+    thread::scope(|scope| {
+        let visitor = scope.spawn(|| visit(&path, &remote));
+        let last = attend(&desk, &listening.listener, || live::run(crew, generations, &remote, &[]));
+        assert_eq!(last.expect("the loop ends well").len(), 2);
+        visitor.join().expect("the visitor found everything as it should be");
+    });
+}
+
+/// What the gateway says next, and nothing once it has hung up.
+fn line(stream: &UnixStream) -> String {
+    let mut line = String::new();
+    stream.set_read_timeout(Some(Duration::from_secs(60))).expect("can be set");
+    BufReader::new(stream).read_line(&mut line).expect("an answer, or the end");
+    line
+}
+
+#[test]
+fn questions_are_answered_and_stop_ends() {
+    visited(|path, _| {
+        let picture = ask(path, Asked::Picture).expect("answers");
+        assert_eq!(picture["picture"]["generation"], 1);
+        let reloaded = ask(path, Asked::Reload).expect("answers");
+        assert!(reloaded["done"].as_str().is_some_and(|text| text.contains("took over")), "{reloaded}");
+        let picture = ask(path, Asked::Picture).expect("answers");
+        assert_eq!((&picture["picture"]["generation"], &picture["picture"]["workers"]), (&2.into(), &2.into()));
+        let measured = ask(path, Asked::Measure { seconds: 0.05 }).expect("answers");
+        assert_eq!(measured["measure"]["workers"], 2);
+        assert!(matches!(ask(path, Asked::Measure { seconds: 1e9 }), Err(ControlError::Refused(_))));
+        assert_eq!(ask(path, Asked::Stop).expect("answers")["done"], "stopping");
+    });
+}
+
+#[test]
+fn a_silent_client_or_a_socket_that_is_gone_does_not_keep_a_gateway_from_ending() {
+    visited(|path, remote| {
+        let silent = UnixStream::connect(path).expect("is taken");
+        let mut halfway = UnixStream::connect(path).expect("is taken");
+        halfway.write_all(b"{\"ask\":").expect("is read");
+        // Once a third one is answered, the first two have been taken.
+        ask(path, Asked::Picture).expect("answers");
+        fs::remove_file(path).expect("is there");
+        remote.stop();
+        assert_eq!((line(&silent), line(&halfway)), (String::new(), String::new()));
+    });
+}
+
+#[test]
+fn garbage_gets_an_error_and_the_end() {
+    visited(|path, remote| {
+        let mut garbage = UnixStream::connect(path).expect("is taken");
+        garbage.write_all(b"\xff\0{]\n{\"ask\":\"stop\"}\n").expect("is read");
+        assert!(line(&garbage).starts_with("{\"error\":\"not a question"));
+        // The question behind it was not read.
+        ask(path, Asked::Picture).expect("runs on");
+        remote.stop();
+    });
+}
+
+#[test]
+fn the_seventeenth_client_is_told_to_come_again() {
+    visited(|path, remote| {
+        let seats: Vec<_> = (0..16).map(|_| UnixStream::connect(path).expect("is taken")).collect();
+        let late = UnixStream::connect(path).expect("is taken");
+        assert!(line(&late).starts_with("{\"error\":\"16 clients"));
+        drop(seats);
+        // A seat is free as soon as the gateway has seen one go.
+        while let Err(error) = ask(path, Asked::Picture) {
+            assert!(error.to_string().contains("16 clients"), "{error}");
+            thread::sleep(Duration::from_millis(5));
+        }
+        remote.stop();
+    });
+}
+
+#[test]
+fn a_loop_that_breaks_leaves_nobody_waiting() {
+    let directory = tempfile::tempdir().expect("a directory");
+    let path = directory.path().join("control.sock");
+    let listening = control::listen(&path).expect("nothing is there");
+    let (crew, remote) = live::workers(vec![Vec::new()]).expect("descriptors");
+    drop(crew);
+    let workers = Workers::default();
+    let desk = Desk::new(remote, &loaded, "p.rav".into(), Vec::new(), &workers);
+    let client = UnixStream::connect(&path).expect("is taken");
+    let broken = catch_unwind(AssertUnwindSafe(|| {
+        attend(&desk, &listening.listener, || {
+            // As nobody runs the loop, nobody can be asked.
+            assert!(matches!(ask(&path, Asked::Picture), Err(ControlError::Refused(_))));
+            panic!("a defect")
+        })
+    }));
+    assert!(broken.is_err());
+    assert_eq!(line(&client), "");
+}
