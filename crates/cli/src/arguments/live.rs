@@ -30,6 +30,7 @@ pub(crate) struct ServeArguments {
 #[command(after_help = "Examples:
   ravelin show run
   ravelin show drops --total
+  ravelin show latency --seconds 10
   ravelin show tables --json")]
 pub(crate) struct ShowArguments {
     /// What to show
@@ -56,6 +57,10 @@ pub(crate) enum ShowChoice {
     Tables,
     /// Why packets were dropped or punted
     Drops,
+    /// Where the time of the packet loop goes, and how large its batches are
+    Stages,
+    /// How long packets stay
+    Latency,
 }
 
 /// `ravelin reload` and `ravelin stop`

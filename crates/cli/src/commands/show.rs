@@ -16,6 +16,9 @@ pub(crate) fn run(arguments: &ShowArguments, json: bool) -> Result<(), Failure> 
     if !(0.01..=3600.0).contains(&arguments.seconds) {
         return Err(Failure::Usage("--seconds: between 0.01 and 3600".to_owned()));
     }
+    if matches!(arguments.what, ShowChoice::Stages | ShowChoice::Latency) {
+        return measurement(arguments, json);
+    }
     let first = picture(arguments)?;
     let interval = if arguments.total {
         Interval { before: Value::Null, seconds: first["seconds"].as_f64().unwrap_or(0.0), now: first }
@@ -37,6 +40,8 @@ pub(crate) fn run(arguments: &ShowArguments, json: bool) -> Result<(), Failure> 
         ShowChoice::Ports => interval.ports(),
         ShowChoice::Tables => interval.tables(),
         ShowChoice::Drops => interval.reasons(),
+        // They are measured anew and are no interval between two pictures.
+        ShowChoice::Stages | ShowChoice::Latency => String::new(),
     };
     Ok(render::text(&text)?)
 }
@@ -48,6 +53,71 @@ pub(crate) fn ask(arguments: &AskArguments, asked: Asked, json: bool) -> Result<
         return Ok(render::json(&answer)?);
     }
     Ok(render::text(&format!("{}\n", answer["done"].as_str().unwrap_or_default()))?)
+}
+
+/// Has the gateway measure itself for a while.
+fn measurement(arguments: &ShowArguments, json: bool) -> Result<(), Failure> {
+    let asked = Asked::Measure { seconds: arguments.seconds.min(60.0) };
+    let mut answer = control::ask(&arguments.socket.control, asked).map_err(failure)?;
+    let measured = answer["measure"].take();
+    if json {
+        return Ok(render::json(&measured)?);
+    }
+    let number = |place: &str| measured.pointer(place).and_then(Value::as_f64).unwrap_or(0.0);
+    let packets = count(number("/packets") as u64);
+    let workers = render::quantity::of(number("/workers") as u64, "worker");
+    let heading = format!("{workers}, {packets} packets in {:.2} s\n\n", number("/seconds"));
+    let text = match arguments.what {
+        ShowChoice::Latency => heading + &latency(&measured["latency"]),
+        _ => heading + &stages(&measured),
+    };
+    Ok(render::text(&text)?)
+}
+
+fn stages(measured: &Value) -> String {
+    let number = |row: &Value, what: &str| row[what].as_f64().unwrap_or(0.0);
+    let rows = |what: &str| measured[what].as_array().cloned().unwrap_or_default();
+    let stops = rows("stops").into_iter().map(|stop| {
+        vec![
+            stop["name"].as_str().unwrap_or_default().to_owned(),
+            format!("{:.1} %", number(&stop, "share") * 100.0),
+            format!("{:.0}", number(&stop, "cycles_per_packet")),
+            format!("{:.1}", number(&stop, "nanoseconds_per_packet")),
+        ]
+    });
+    let columns = [
+        ("", Side::Left),
+        ("time", Side::Right),
+        ("cycles a packet", Side::Right),
+        ("ns a packet", Side::Right),
+    ];
+    let all: f64 = rows("batches").iter().map(|row| number(row, "batches")).sum();
+    let sizes = rows("batches").into_iter().map(|row| {
+        let least = number(&row, "least") as u64;
+        let size = match least {
+            1 | 256 => count(least),
+            least => format!("{least} to {}", 2 * least - 1),
+        };
+        let batches = number(&row, "batches") as u64;
+        vec![size, count(batches), share(batches, all as u64)]
+    });
+    let sizes_columns = [("packets a batch", Side::Right), ("batches", Side::Right), ("share", Side::Right)];
+    format!("{}\n{}", table(&columns, stops.collect()), table(&sizes_columns, sizes.collect()))
+}
+
+fn latency(measured: &Value) -> String {
+    let micros = |what: &str| format!("{:.1} µs", measured[what].as_f64().unwrap_or(0.0) / 1e3);
+    let names = [
+        ("min", "shortest"),
+        ("p50", "half at most"),
+        ("p90", "90 %"),
+        ("p99", "99 %"),
+        ("p999", "99.9 %"),
+        ("max", "longest"),
+    ];
+    let rows = names.map(|(key, name)| vec![name.to_owned(), micros(key)]).to_vec();
+    let packets = count(measured["packets"].as_u64().unwrap_or(0));
+    format!("{packets} packets left\n\n{}", table(&[("", Side::Left), ("stayed", Side::Right)], rows))
 }
 
 fn picture(arguments: &ShowArguments) -> Result<Value, Failure> {

@@ -113,9 +113,7 @@ impl Bench {
             send: Box::new(Out(left.clone())),
         };
         let lanes = (come.iter().zip(&left))
-            .map(|(come, left)| {
-                vec![lane(1, come, &Cable::default()), lane(2, &Cable::default(), left)]
-            })
+            .map(|(come, left)| vec![lane(1, come, &Cable::default()), lane(2, &Cable::default(), left)])
             .collect();
         let (crew, remote) = super::workers(lanes).unwrap();
         let generations = loaded(IN_ORDER, workers).generations(PORTS, 1);
@@ -237,7 +235,10 @@ fn a_program_takes_over_at_all_workers_or_at_none() {
     let one = bench.remote.ask(|generation, _| generation.processor.learned(0).len()).expect("run");
     assert_eq!(one, [32, 32]);
     let replaced = bench.remote.replace(loaded(&small, 2).generations(PORTS, 2), Vec::new()).expect("run");
-    assert!(matches!(replaced.outcome, Err(ReplaceError::Entry { .. })), "32 entries do not fit in 20 places");
+    assert!(
+        matches!(replaced.outcome, Err(ReplaceError::Entry { .. })),
+        "32 entries do not fit in 20 places"
+    );
     assert_eq!(bench.remote.ask(|generation, _| generation.number), Some(vec![1, 1]));
     let replaced =
         bench.remote.replace(loaded(&small, 2).generations(PORTS, 2), discard(&["last"])).expect("run");

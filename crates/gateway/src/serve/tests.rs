@@ -54,7 +54,10 @@ fn questions_are_answered_and_stop_ends() {
         let reloaded = ask(path, Asked::Reload).expect("answers");
         assert!(reloaded["done"].as_str().is_some_and(|text| text.contains("took over")), "{reloaded}");
         let picture = ask(path, Asked::Picture).expect("answers");
-        assert_eq!((&picture["picture"]["generation"], &picture["picture"]["workers"]), (&2.into(), &2.into()));
+        assert_eq!(
+            (&picture["picture"]["generation"], &picture["picture"]["workers"]),
+            (&2.into(), &2.into())
+        );
         let measured = ask(path, Asked::Measure { seconds: 0.05 }).expect("answers");
         assert_eq!(measured["measure"]["workers"], 2);
         assert!(matches!(ask(path, Asked::Measure { seconds: 1e9 }), Err(ControlError::Refused(_))));
