@@ -8,6 +8,8 @@ use net::{Net, program};
 use serde_json::Value;
 use std::fs;
 use std::process::Stdio;
+use std::thread;
+use std::time::{Duration, Instant};
 
 #[test]
 fn hosts_reach_each_other_and_every_packet_is_in_the_account() {
@@ -92,10 +94,80 @@ fn an_interface_that_was_off_is_used_again() {
     assert_eq!(net.pings("10.0.0.2"), 20);
     net.ip(&["-n", &net.name("g"), "link", "set", "to-b", "down"]);
     assert_eq!(net.pings("10.0.0.2"), 0);
-    let refused = |now: &Value| now["now"]["ports"][1]["refused"].as_u64().unwrap_or(0);
-    assert!(refused(&net.ask(&["show", "ports", "--total"])) > 0, "what was sent meanwhile is counted");
+    let down = |now: &Value| now["now"]["ports"][1]["down"].as_u64().unwrap_or(0);
+    assert!(down(&net.ask(&["show", "ports", "--total"])) > 0, "what was sent meanwhile is counted");
     net.ip(&["-n", &net.name("g"), "link", "set", "to-b", "up"]);
     net.wait_for_pings();
+    net.stop();
+}
+
+#[test]
+fn segments_leave_by_an_interface_that_cannot_cut_them() {
+    let Some(mut net) = Net::new("segments_leave") else { return };
+    for port in ["to-a", "to-b"] {
+        assert!(net.run("g", "ethtool", &["-K", port, "tso", "off", "gso", "off"]).status.success());
+    }
+    net.serve(&program("mac_switch.rav"));
+    for direction in [&[][..], &["-R"]] {
+        let report = net.tcp("10.0.0.2", direction);
+        let bytes = report["end"]["sum_received"]["bytes"].as_u64().unwrap_or(0);
+        assert!(bytes > 10_000_000, "only {bytes} bytes came over: {report}");
+    }
+    let ports = net.ask(&["show", "ports", "--total"]);
+    for port in 0..2 {
+        assert_eq!(ports["now"]["ports"][port]["busy"], 0, "{ports}");
+    }
+    net.stop();
+}
+
+#[test]
+fn an_interface_that_vanished_is_used_again_and_the_others_go_on() {
+    let Some(mut net) = Net::new("an_interface_that_vanished") else { return };
+    let make = |net: &Net| {
+        let gateway = net.name("g");
+        net.ip(&["-n", &gateway, "link", "add", "to-c", "type", "veth", "peer", "name", "c"]);
+        net.ip(&["-n", &gateway, "link", "set", "c", "address", "02:00:00:00:00:03"]);
+        for interface in ["to-c", "c"] {
+            net.ip(&["-n", &gateway, "link", "set", interface, "up"]);
+        }
+        net.ip(&["-n", &gateway, "address", "add", "10.0.0.3/24", "dev", "c"]);
+    };
+    make(&net);
+    let ports = ["to-a", "to-b", "to-c"].map(|name| format!("[[port]]\ninterface = \"{name}\"\n")).concat();
+    net.serve_ports(&program("hub.rav"), &ports);
+    let third = |net: &Net| net.ask(&["show", "ports", "--total"])["now"]["ports"][2].clone();
+    let wait_for = |net: &Net, what: &str, there: &dyn Fn(&Value) -> bool| {
+        let end = Instant::now() + Duration::from_secs(20);
+        loop {
+            let port = third(net);
+            if there(&port) {
+                return port;
+            }
+            assert!(Instant::now() < end, "{what}: {port}");
+            thread::sleep(Duration::from_millis(50));
+        }
+    };
+    assert_eq!((net.pings("10.0.0.2"), net.pings("10.0.0.3")), (20, 20));
+    let ping = net
+        .at("a", "ping", &["-c", "400", "-i", "0.01", "-W", "2", "10.0.0.2"])
+        .stdout(Stdio::piped())
+        .spawn()
+        .expect("ping runs");
+    for times in 1..=2 {
+        net.ip(&["-n", &net.name("g"), "link", "delete", "to-c"]);
+        let port = wait_for(&net, "it is missed", &|port| port["gone_seconds"].as_f64().is_some());
+        assert_eq!(port["vanished"], times);
+        wait_for(&net, "what is sent meanwhile is counted", &|port| port["down"].as_u64() > Some(0));
+        make(&net);
+        wait_for(&net, "it is back", &|port| port["gone_seconds"].is_null());
+        let end = Instant::now() + Duration::from_secs(20);
+        while net.pings("10.0.0.3") < 20 {
+            assert!(Instant::now() < end, "it is used again: {}", third(&net));
+        }
+    }
+    let output = ping.wait_with_output().expect("ends");
+    let text = String::from_utf8_lossy(&output.stdout);
+    assert_eq!(text.matches("bytes from").count(), 400, "{text}");
     net.stop();
 }
 

@@ -111,14 +111,7 @@ pub struct PortLosses {
 
 impl PortLosses {
     fn each(self, other: PortLosses, of: impl Fn(u64, u64) -> u64) -> PortLosses {
-        let (ReceiveLosses { ring_full, too_long }, SendLosses { busy, refused }) = (self.receive, self.send);
-        PortLosses {
-            receive: ReceiveLosses {
-                ring_full: of(ring_full, other.receive.ring_full),
-                too_long: of(too_long, other.receive.too_long),
-            },
-            send: SendLosses { busy: of(busy, other.send.busy), refused: of(refused, other.send.refused) },
-        }
+        PortLosses { receive: self.receive.each(other.receive, &of), send: self.send.each(other.send, &of) }
     }
 }
 

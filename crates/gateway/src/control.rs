@@ -90,6 +90,11 @@ pub struct PortPicture {
     pub interface: String,
     /// What was really obtained.
     pub mode: String,
+    /// For how many seconds its interface has been gone; nothing while it is there.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub gone_seconds: Option<f64>,
+    /// How often its interface has vanished.
+    pub vanished: u64,
     /// What was lost at it since the program took over.
     #[serde(flatten)]
     pub losses: PortLosses,

@@ -5,6 +5,7 @@ use crate::control::{self, Answer, Asked, Picture, PortPicture};
 use engine::live::{Generation, Loaded, PortLosses, Remote};
 use engine::{Figures, Imbalance, Ledger, Report, Setting, Times};
 use lang::ir::Program;
+use ports::live::Presence;
 use rustix::net::{Shutdown, shutdown};
 use std::collections::HashMap;
 use std::net::Shutdown as StreamShutdown;
@@ -12,7 +13,7 @@ use std::os::unix::net::{UnixListener, UnixStream};
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::thread;
-use std::time::Duration;
+use std::time::{Duration, SystemTime};
 
 /// How many clients are answered at once; further ones are turned away.
 const CLIENTS: usize = 16;
@@ -27,8 +28,8 @@ pub(crate) struct Desk<'a> {
     remote: Remote,
     load: &'a Load<'a>,
     program: String,
-    /// Name and mode of every port.
-    ports: Vec<(String, String)>,
+    /// Name and mode of every port, and whether its interface is there.
+    ports: Vec<(String, String, Arc<Presence>)>,
     workers: &'a Workers,
     /// How many programs have taken over; locked while one does.
     generations: Mutex<u64>,
@@ -58,7 +59,7 @@ impl<'a> Desk<'a> {
         remote: Remote,
         load: &'a Load<'a>,
         program: String,
-        ports: Vec<(String, String)>,
+        ports: Vec<(String, String, Arc<Presence>)>,
         workers: &'a Workers,
     ) -> Desk<'a> {
         Desk {
@@ -187,10 +188,12 @@ impl<'a> Desk<'a> {
         (1..)
             .zip(&self.ports)
             .zip(losses)
-            .map(|((port, (interface, mode)), losses)| PortPicture {
+            .map(|((port, (interface, mode, presence)), losses)| PortPicture {
                 port,
                 interface: interface.clone(),
                 mode: mode.clone(),
+                gone_seconds: presence.gone_since().map(seconds_since),
+                vanished: presence.vanished(),
                 losses,
             })
             .collect()
@@ -199,6 +202,12 @@ impl<'a> Desk<'a> {
     fn clients(&self) -> MutexGuard<'_, HashMap<u64, UnixStream>> {
         self.clients.lock().unwrap_or_else(PoisonError::into_inner)
     }
+}
+
+/// Seconds since a time in nanoseconds since 1970-01-01 UTC.
+fn seconds_since(time: u64) -> f64 {
+    let now = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).unwrap_or_default();
+    now.saturating_sub(Duration::from_nanos(time)).as_secs_f64()
 }
 
 /// A client that is being answered.

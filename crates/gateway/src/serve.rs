@@ -75,7 +75,7 @@ pub fn serve(
     for (number, wanted) in (1..).zip(&config.ports) {
         let attached =
             attach(wanted, number, workers).map_err(|source| ServeError::Attach { port: number, source })?;
-        ports.push((attached.name, attached.mode));
+        ports.push((attached.name, attached.mode, attached.presence));
         lanes.iter_mut().zip(attached.lanes).for_each(|(worker, lane)| worker.push(lane));
     }
     let (crew, remote) = live::workers(lanes).map_err(ServeError::Loop)?;

@@ -117,6 +117,11 @@ impl Batch {
         self.offload[last] = (offload, self.frame[last]);
     }
 
+    /// Says of packet `i` that nothing is left to do with it.
+    pub fn leave_as_it_is(&mut self, i: usize) {
+        self.offload[i] = (Offload::NONE, self.frame[i]);
+    }
+
     /// The ports the packets came in by.
     pub fn ports(&self) -> &[PortNumber] {
         &self.port[..self.len]

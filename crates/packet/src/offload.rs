@@ -11,12 +11,17 @@
 //! ```
 //!
 //! With flag 1 the checksum field at `start + offset` holds the sum of the pseudo header alone, not inverted, and the sum over everything from
-//! `start` on is to replace it (VIRTIO 1.2, §5.1.6; RFC 9293 §3.1 and RFC 768 for the pseudo header).
+//! `start` on is to replace it (VIRTIO 1.2, §5.1.6; RFC 9293 §3.1 and RFC 768 for the pseudo header). The header does not say of which kind the checksum
+//! is: SCTP has a CRC instead of a sum, with bits in another order (RFC 9260 §6.8 and appendix A), and is told by its protocol and place.
 
 use crate::checksum::{folded, sum};
 
 /// The checksum is not finished.
 const NEEDS_CHECKSUM: u8 = 1;
+
+/// The protocol number of SCTP, and where its checksum stands.
+const SCTP: u8 = 132;
+const SCTP_FIELD: usize = 8;
 
 /// What is left to do with a packet; nothing by default.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -98,6 +103,13 @@ impl Offload {
         if start > frame.len() || field + 2 > frame.len() {
             return false;
         }
+        if usize::from(self.offset) == SCTP_FIELD && protocol_at(frame, start) == Some(SCTP) {
+            let Some(place) = frame.get_mut(field..field + 4) else { return false };
+            place.fill(0);
+            let crc = crc32c::crc32c(&frame[start..]);
+            frame[field..field + 4].copy_from_slice(&crc.to_le_bytes());
+            return true;
+        }
         let sum = !sum(&frame[start..]);
         // Zero would say that there is none (RFC 768), and stands for the same number (RFC 1624).
         let sum = if sum == 0 { 0xffff } else { sum };
@@ -123,25 +135,39 @@ impl Offload {
 
 /// The sum of the pseudo header of the transport header at `start`, or `None` where no IP header leads there.
 fn pseudo_header(frame: &[u8], start: usize) -> Option<u16> {
-    const VLAN: [u16; 2] = [0x8100, 0x88a8];
     let pair = |at: usize| Some(u16::from_be_bytes([*frame.get(at)?, *frame.get(at + 1)?]));
+    let ip = ip_header(frame)?;
+    let (addresses, length) = match frame.get(ip)? >> 4 {
+        4 => (ip + 12..ip + 20, usize::from(pair(ip + 2)?) + ip),
+        _ => (ip + 8..ip + 40, usize::from(pair(ip + 4)?) + ip + 40),
+    };
+    let protocol = protocol_at(frame, start).filter(|protocol| matches!(protocol, 6 | 17))?;
+    let length = length.checked_sub(start)?;
+    Some(folded(u64::from(sum(frame.get(addresses)?)) + length as u64 + u64::from(protocol)))
+}
+
+/// Where the IP header lies, behind VLAN tags; `None` if what lies there is none.
+fn ip_header(frame: &[u8]) -> Option<usize> {
+    const VLAN: [[u8; 2]; 2] = [[0x81, 0x00], [0x88, 0xa8]];
     let mut ip = 14;
-    while VLAN.contains(&pair(ip - 2)?) {
+    while VLAN.contains(frame.get(ip - 2..ip)?.first_chunk()?) {
         ip += 4;
     }
-    let transport = |protocol: u8| matches!(protocol, 6 | 17).then_some(u64::from(protocol));
-    let (addresses, length, protocol) = match frame.get(ip)? >> 4 {
-        4 => (ip + 12..ip + 20, usize::from(pair(ip + 2)?) + ip, transport(*frame.get(ip + 9)?)?),
-        // Extension headers may stand between; TCP's field is the one 16 bytes behind `start`, UDP's 6.
-        6 => (ip + 8..ip + 40, usize::from(pair(ip + 4)?) + ip + 40, next_header(frame, ip, start)?),
-        _ => return None,
-    };
-    let length = length.checked_sub(start)?;
-    Some(folded(u64::from(sum(frame.get(addresses)?)) + length as u64 + protocol))
+    matches!(frame.get(ip)? >> 4, 4 | 6).then_some(ip)
+}
+
+/// The protocol of the header at `start`, if an IP header leads there.
+fn protocol_at(frame: &[u8], start: usize) -> Option<u8> {
+    let ip = ip_header(frame)?;
+    let first = *frame.get(ip)?;
+    match first >> 4 {
+        4 => frame.get(ip + 9).copied().filter(|_| start == ip + 4 * usize::from(first & 15)),
+        _ => next_header(frame, ip, start),
+    }
 }
 
 /// The protocol of the header at `start` in an IPv6 packet, found by way of its extension headers (RFC 8200, section 4).
-fn next_header(frame: &[u8], ip: usize, start: usize) -> Option<u64> {
+fn next_header(frame: &[u8], ip: usize, start: usize) -> Option<u8> {
     let (mut protocol, mut at) = (*frame.get(ip + 6)?, ip + 40);
     while at < start {
         let length = match protocol {
@@ -152,7 +178,7 @@ fn next_header(frame: &[u8], ip: usize, start: usize) -> Option<u64> {
         protocol = *frame.get(at)?;
         at += length;
     }
-    (at == start).then_some(u64::from(protocol))
+    (at == start).then_some(protocol)
 }
 
 #[cfg(test)]
@@ -218,6 +244,40 @@ mod tests {
                     assert_eq!(Ok(tcp.checksum()), right);
                 }
                 other => panic!("{other:?}"),
+            }
+        }
+    }
+
+    #[test]
+    fn sctp_has_a_crc_and_not_a_sum() {
+        // The CRC is made bit by bit, as it is defined.
+        let mut frame = Vec::new();
+        let load = [0x80u8, 0x44, 0x00, 0x50, 1, 2, 3, 4, 0xff, 0xff, 0xff, 0xff, 0, 3, 0, 7, 9, 9, 9, 0];
+        PacketBuilder::ethernet2([2, 0, 0, 0, 0, 1], [2, 0, 0, 0, 0, 2])
+            .ipv4([10, 0, 0, 1], [10, 9, 0, 2], 9)
+            .write(&mut frame, etherparse::IpNumber::SCTP, &load)
+            .expect("fits");
+        let offload = Offload { flags: NEEDS_CHECKSUM, start: 34, offset: 8, ..Offload::NONE };
+        assert!(offload.complete(&mut frame));
+        let mut crc = u32::MAX;
+        for byte in load[..8].iter().chain(&[0; 4]).chain(&load[12..]) {
+            crc ^= u32::from(*byte);
+            for _ in 0..8 {
+                crc = (crc >> 1) ^ if crc & 1 == 1 { 0x82f6_3b78 } else { 0 };
+            }
+        }
+        assert_eq!(frame[42..46], (!crc).to_le_bytes());
+        assert_eq!((&frame[34..42], &frame[46..]), (&load[..8], &load[12..]));
+        frame.truncate(45);
+        assert!(!offload.complete(&mut frame), "no room for it");
+    }
+
+    #[test]
+    fn an_ip_header_that_leads_elsewhere_has_no_pseudo_header_for_it() {
+        for (mut frame, start, offset) in frames() {
+            for elsewhere in [start - 8, start - 4, start + 4, start + 20] {
+                let offload = Offload { flags: NEEDS_CHECKSUM, start: elsewhere, offset, ..Offload::NONE };
+                assert!(!offload.restart(&mut frame), "{start}: {elsewhere}");
             }
         }
     }

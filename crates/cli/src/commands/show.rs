@@ -205,6 +205,10 @@ impl Interval {
             let at = |what: &str| format!("/report/ports/{port}/{what}");
             let lost = |what: &str| count(self.grown(&format!("/ports/{port}/{what}")));
             let text = |what: &str| self.now["ports"][port][what].as_str().unwrap_or_default().to_owned();
+            let mode = |port: usize| match self.now["ports"][port]["gone_seconds"].as_f64() {
+                Some(seconds) => format!("its interface has been gone for {seconds:.1} s; {}", text("mode")),
+                None => text("mode"),
+            };
             vec![
                 (port + 1).to_string(),
                 text("interface"),
@@ -216,7 +220,8 @@ impl Interval {
                 lost("too_long"),
                 lost("busy"),
                 lost("refused"),
-                text("mode"),
+                lost("down"),
+                mode(port),
             ]
         });
         let columns = [
@@ -230,6 +235,7 @@ impl Interval {
             ("too long", Side::Right),
             ("busy", Side::Right),
             ("refused", Side::Right),
+            ("down", Side::Right),
             ("mode", Side::Wrapped),
         ];
         self.heading() + &table(&columns, rows.collect())

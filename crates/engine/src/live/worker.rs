@@ -125,8 +125,9 @@ fn patience(due: Option<u64>) -> u64 {
 }
 
 /// Long segments are cut on their way out, and whoever cuts them sums each piece: they get the sum to begin with. One that leaves in fragments of IP keeps
-/// its finished sum.
-fn restart_checksums(memory: &mut [u8], batch: &Batch, outputs: &Outputs) {
+/// its finished sum. So does one in which the headers are not where they were any more, as in a tunnel that the program put it into: nobody can cut it, and
+/// the interface refuses it where it is too long.
+fn restart_checksums(memory: &mut [u8], batch: &mut Batch, outputs: &Outputs) {
     if !batch.unfinished {
         return;
     }
@@ -137,8 +138,9 @@ fn restart_checksums(memory: &mut [u8], batch: &Batch, outputs: &Outputs) {
             continue;
         }
         let start = batch.frame[index] as usize;
-        if let Some(frame) = memory.get_mut(start..start + batch.captured[index] as usize) {
-            offload.restart(frame);
+        let frame = memory.get_mut(start..start + batch.captured[index] as usize);
+        if !frame.is_some_and(|frame| offload.restart(frame)) {
+            batch.leave_as_it_is(index);
         }
     }
 }

@@ -34,6 +34,16 @@ pub enum AttachError {
     /// it is switched off
     #[error("interface {0} is switched off; `ip link set {0} up` switches it on")]
     Down(String),
+    /// it has no Ethernet headers
+    #[error(
+        "interface {interface} is not an Ethernet interface (its link type is {kind} in the kernel's list, ARPHRD_*), and programs are made for Ethernet frames"
+    )]
+    LinkType {
+        /// The interface's name.
+        interface: String,
+        /// The number of its type.
+        kind: u16,
+    },
     /// the right is missing
     #[error(
         "no right to take packets off interface {0}: it needs CAP_NET_RAW; run as root, or over a capture with `ravelin run`, which needs no rights"

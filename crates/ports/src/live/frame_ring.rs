@@ -91,8 +91,11 @@ impl FrameRing {
         self.next = end % frames;
         let start = geometry.offset(first);
         let stop = if self.lent == 0 { start } else { geometry.offset(end - 1) + geometry.frame };
-        // SAFETY: full frames are this side's until their word goes back to the kernel, which is above and needs the ring whole, so comes after
-        // the borrow; what lies between two blocks' frames nobody uses.
+        // SAFETY: the range begins with the first lent frame and ends with the last one, and between them lie only lent frames and the rests of blocks,
+        // which nobody uses. The kernel had handed over every lent frame by its word, whose reading acquired what was written to it, and writes to a
+        // frame only after its word was stored as the kernel's; it may read the words meanwhile, which hold as they are since nobody writes there: before
+        // every packet lie 60 bytes more than its headroom. On this side words of lent frames are read and stored only above, which needs the
+        // ring by `&mut` and so comes after the borrow.
         let memory = unsafe { self.shared.own(start, stop) };
         let places = (first..end).map(move |frame| {
             let at = geometry.offset(frame) - start;

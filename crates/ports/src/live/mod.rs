@@ -4,17 +4,20 @@ mod af_packet;
 mod attach;
 mod frame_ring;
 mod out;
+mod presence;
 mod sys;
 mod wait;
 
 pub use attach::{AttachError, Kind, Wanted, attach};
 pub use out::LiveOut;
+pub use presence::Presence;
 pub use sys::{cycles, pin};
 pub use wait::{Bell, Waiter};
 
 use packet::{Batch, Offload};
 use serde::Serialize;
 use std::os::fd::RawFd;
+use std::sync::Arc;
 
 /// A port that has been attached.
 pub struct Attached {
@@ -24,6 +27,8 @@ pub struct Attached {
     pub mode: String,
     /// One for each worker, as many as were asked for. Packets of one flow, in both its directions, come by the same lane.
     pub lanes: Vec<Lane>,
+    /// Whether its interface is there.
+    pub presence: Arc<Presence>,
 }
 
 /// A port as one worker has it to itself.
@@ -40,7 +45,8 @@ pub trait Receiver: Send {
     /// it can be reached any more. `now` is what the packets carry as time of arrival (nanoseconds since 1970-01-01 UTC).
     fn receive<'a>(&'a mut self, batch: &mut Batch, now: u64) -> &'a mut [u8];
 
-    /// What can be read when a packet is there. It is open as long as the port is.
+    /// What can be read when a packet is there. It is open, under this number, as long as the port is; what it stands for may be replaced, so it is
+    /// asked for anew for every wait (as by `poll`).
     fn descriptor(&self) -> RawFd;
 
     /// What did not get as far as the program.
@@ -67,10 +73,23 @@ pub trait Sender: Send {
 /// Packets that came to a port but not to the program.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
 pub struct ReceiveLosses {
-    /// Came while the ring was full.
+    /// Came while the ring was full, or are of a kind that no virtio-net header can tell of.
     pub ring_full: u64,
     /// Were longer than a frame of the ring, so that only a part of them is there.
     pub too_long: u64,
+    /// Were there, but the kernel could not hand them over.
+    pub unreadable: u64,
+}
+
+impl ReceiveLosses {
+    /// Both, figure by figure.
+    pub fn each(self, other: ReceiveLosses, of: impl Fn(u64, u64) -> u64) -> ReceiveLosses {
+        ReceiveLosses {
+            ring_full: of(self.ring_full, other.ring_full),
+            too_long: of(self.too_long, other.too_long),
+            unreadable: of(self.unreadable, other.unreadable),
+        }
+    }
 }
 
 /// Packets that the program sent but that did not leave.
@@ -78,6 +97,19 @@ pub struct ReceiveLosses {
 pub struct SendLosses {
     /// The interface had no room for them.
     pub busy: u64,
-    /// The interface refused them: they are too long for it, or it is off.
+    /// The interface did not take them: they are longer than its MTU, or are left unfinished in a way that nobody can finish.
     pub refused: u64,
+    /// The interface was off, without a carrier, or gone.
+    pub down: u64,
+}
+
+impl SendLosses {
+    /// Both, figure by figure.
+    pub fn each(self, other: SendLosses, of: impl Fn(u64, u64) -> u64) -> SendLosses {
+        SendLosses {
+            busy: of(self.busy, other.busy),
+            refused: of(self.refused, other.refused),
+            down: of(self.down, other.down),
+        }
+    }
 }

@@ -106,10 +106,57 @@ pub(crate) fn set_option<T: Copy>(fd: &OwnedFd, level: i32, option: i32, value: 
     Ok(())
 }
 
-/// Gives a socket's buffer so many bytes, or as many as may be had without the right to more (CAP_NET_ADMIN).
-pub(crate) fn set_buffer(fd: &OwnedFd, (forced, plain): (i32, i32), bytes: i32) -> io::Result<()> {
+/// Gives a socket's receive buffer so many bytes, or as many as may be had without the right to more (CAP_NET_ADMIN); says how many it has now.
+pub(crate) fn set_receive_buffer(fd: &OwnedFd, bytes: usize) -> io::Result<usize> {
+    set_buffer(fd, (libc::SO_RCVBUFFORCE, libc::SO_RCVBUF), bytes)
+}
+
+/// The same for its send buffer.
+pub(crate) fn set_send_buffer(fd: &OwnedFd, bytes: usize) -> io::Result<usize> {
+    set_buffer(fd, (libc::SO_SNDBUFFORCE, libc::SO_SNDBUF), bytes)
+}
+
+fn set_buffer(fd: &OwnedFd, (forced, plain): (i32, i32), bytes: usize) -> io::Result<usize> {
+    let bytes = i32::try_from(bytes).unwrap_or(i32::MAX);
     set_option(fd, libc::SOL_SOCKET, forced, bytes)
-        .or_else(|_| set_option(fd, libc::SOL_SOCKET, plain, bytes))
+        .or_else(|_| set_option(fd, libc::SOL_SOCKET, plain, bytes))?;
+    // The kernel counts its own keeping, too, and says twice what was asked for (socket(7)).
+    let twice: i32 = option(fd, libc::SOL_SOCKET, plain)?;
+    Ok(twice as usize / 2)
+}
+
+/// Asks for an option of a socket that is a number.
+fn option(fd: &OwnedFd, level: i32, option: i32) -> io::Result<i32> {
+    let mut value = 0i32;
+    let mut size = size_of_val(&value) as libc::socklen_t;
+    // SAFETY: the pointer and the size are those of a value that lives throughout the call.
+    check(unsafe {
+        libc::getsockopt(fd.as_raw_fd(), level, option, (&raw mut value).cast(), &raw mut size)
+    })?;
+    Ok(value)
+}
+
+/// Whether a packet socket sends to its interface directly, past the queueing discipline. The direct way does not cut segments.
+pub(crate) fn send_directly(fd: &OwnedFd, directly: bool) -> io::Result<()> {
+    set_option(fd, libc::SOL_PACKET, libc::PACKET_QDISC_BYPASS, i32::from(directly))
+}
+
+/// Asks an interface for packets that are meant for others, too, as long as the packet socket is open.
+pub(crate) fn take_all(fd: &OwnedFd, interface: u32) -> io::Result<()> {
+    let request = libc::packet_mreq {
+        mr_ifindex: interface as i32,
+        mr_type: libc::PACKET_MR_PROMISC as u16,
+        mr_alen: 0,
+        mr_address: [0; 8],
+    };
+    set_option(fd, libc::SOL_PACKET, libc::PACKET_ADD_MEMBERSHIP, request)
+}
+
+/// Lets a descriptor stand for what another stands for, under its own number.
+pub(crate) fn replace(place: &OwnedFd, by: &OwnedFd) -> io::Result<()> {
+    // SAFETY: takes numbers only; both are open, and `place` stays so.
+    check(unsafe { libc::dup3(by.as_raw_fd(), place.as_raw_fd(), libc::O_CLOEXEC) })?;
+    Ok(())
 }
 
 /// What a packet socket counted since it was asked last: frames, and those of them that found no room.
@@ -148,14 +195,53 @@ pub(crate) fn interface_mtu(fd: &OwnedFd, name: &str) -> io::Result<u32> {
     Ok(unsafe { request.ifr_ifru.ifru_mtu } as u32)
 }
 
+/// What kind of headers an interface's frames have, as a number of the list in the kernel (ARPHRD_*).
+pub(crate) fn interface_link_type(fd: &OwnedFd, name: &str) -> io::Result<u16> {
+    let mut request = request(name)?;
+    // SAFETY: the request lives throughout the call, and SIOCGIFHWADDR writes inside it.
+    check(unsafe { libc::ioctl(fd.as_raw_fd(), libc::SIOCGIFHWADDR, &raw mut request) })?;
+    // SAFETY: SIOCGIFHWADDR has filled this member.
+    Ok(unsafe { request.ifr_ifru.ifru_hwaddr }.sa_family)
+}
+
+/// A socket to ask about interfaces by.
+pub(crate) fn asker() -> io::Result<OwnedFd> {
+    socket(libc::AF_INET, libc::SOCK_DGRAM, 0)
+}
+
+/// Whether there is an interface of this number.
+pub(crate) fn interface_exists(fd: &OwnedFd, index: u32) -> bool {
+    // SAFETY: zeros are a valid value of this plain structure.
+    let mut request: libc::ifreq = unsafe { std::mem::zeroed() };
+    request.ifr_ifru.ifru_ifindex = index as i32;
+    // SAFETY: the request lives throughout the call, and SIOCGIFNAME writes inside it.
+    check(unsafe { libc::ioctl(fd.as_raw_fd(), libc::SIOCGIFNAME, &raw mut request) }).is_ok()
+}
+
 /// Whether the interface is switched on.
 pub(crate) fn interface_is_up(fd: &OwnedFd, name: &str) -> io::Result<bool> {
+    Ok(interface_flags(fd, name)? & libc::IFF_UP != 0)
+}
+
+/// Whether the interface has a carrier: somebody is at the other end. The interface's flags would say so up to a second later.
+pub(crate) fn interface_has_carrier(fd: &OwnedFd, name: &str) -> io::Result<bool> {
+    /// ETHTOOL_GLINK of linux/ethtool.h.
+    const ASK_LINK: u32 = 0x0a;
+    // struct ethtool_value: the question, and the place of its answer.
+    let mut value = [ASK_LINK, 0];
+    let mut request = request(name)?;
+    request.ifr_ifru.ifru_data = value.as_mut_ptr().cast();
+    // SAFETY: the request and the value that it points to live throughout the call, and the kernel writes the second word of the value.
+    check(unsafe { libc::ioctl(fd.as_raw_fd(), libc::SIOCETHTOOL, &raw mut request) })?;
+    Ok(value[1] != 0)
+}
+
+fn interface_flags(fd: &OwnedFd, name: &str) -> io::Result<i32> {
     let mut request = request(name)?;
     // SAFETY: the request lives throughout the call, and SIOCGIFFLAGS writes inside it.
     check(unsafe { libc::ioctl(fd.as_raw_fd(), libc::SIOCGIFFLAGS, &raw mut request) })?;
     // SAFETY: SIOCGIFFLAGS has filled this member.
-    let flags = i32::from(unsafe { request.ifr_ifru.ifru_flags });
-    Ok(flags & libc::IFF_UP != 0)
+    Ok(i32::from(unsafe { request.ifr_ifru.ifru_flags }))
 }
 
 fn request(name: &str) -> io::Result<libc::ifreq> {
@@ -170,12 +256,12 @@ fn request(name: &str) -> io::Result<libc::ifreq> {
     Ok(request)
 }
 
-/// Binds a packet socket to an interface, from which on it sees every frame.
-pub(crate) fn bind_packet(fd: &OwnedFd, interface: u32) -> io::Result<()> {
+/// Binds a packet socket to an interface, by which it sends, and of which it sees the frames of a protocol from then on (ETH_P_ALL: of all; 0: of none).
+pub(crate) fn bind_packet(fd: &OwnedFd, interface: u32, protocol: i32) -> io::Result<()> {
     // SAFETY: zeros are a valid value of this plain structure.
     let mut address: libc::sockaddr_ll = unsafe { std::mem::zeroed() };
     address.sll_family = libc::AF_PACKET as u16;
-    address.sll_protocol = (libc::ETH_P_ALL as u16).to_be();
+    address.sll_protocol = (protocol as u16).to_be();
     address.sll_ifindex = interface as i32;
     let size = size_of_val(&address) as libc::socklen_t;
     // SAFETY: the pointer and the size are those of a value that lives throughout the call.
@@ -200,18 +286,7 @@ pub(crate) fn begin(fd: &OwnedFd) -> io::Result<()> {
 pub(crate) fn make_fanout(fd: &OwnedFd) -> io::Result<u16> {
     let way = libc::PACKET_FANOUT_HASH | libc::PACKET_FANOUT_FLAG_UNIQUEID;
     set_option(fd, libc::SOL_PACKET, libc::PACKET_FANOUT, (way << 16) as i32)?;
-    let mut group = 0i32;
-    let mut size = size_of_val(&group) as libc::socklen_t;
-    // SAFETY: the pointer and the size are those of a value that lives throughout the call.
-    check(unsafe {
-        libc::getsockopt(
-            fd.as_raw_fd(),
-            libc::SOL_PACKET,
-            libc::PACKET_FANOUT,
-            (&raw mut group).cast(),
-            &raw mut size,
-        )
-    })?;
+    let group = option(fd, libc::SOL_PACKET, libc::PACKET_FANOUT)?;
     Ok(group as u16)
 }
 

@@ -1,0 +1,292 @@
+//! The half of an AF_PACKET lane by which packets come in: full frames of the ring, or packets that were too long for one.
+
+use super::port::Port;
+use super::{FIRST, TAG};
+use crate::live::frame_ring::FrameRing;
+use crate::live::{ReceiveLosses, Receiver, sys};
+use packet::region::{FRAME_ALIGNMENT, HEADROOM, SLACK};
+use packet::{BATCH, Batch, Offload, PortNumber, Region};
+use std::io;
+use std::os::fd::{AsRawFd, OwnedFd, RawFd};
+use std::sync::Arc;
+
+/// The longest packet that hosts hand over uncut, with its headers.
+const LONGEST: usize = (64 << 10) + 64;
+/// Where such a packet begins in its slot: behind the room to grow, and a tag.
+const LONG_FIRST: usize = (HEADROOM + TAG).next_multiple_of(FRAME_ALIGNMENT);
+/// Bytes of a slot.
+const SLOT: usize = (LONG_FIRST + LONGEST + SLACK).next_multiple_of(FRAME_ALIGNMENT);
+/// So many long packets are a batch at most.
+const LONG_AT_ONCE: usize = 32;
+
+/// What comes in.
+pub(super) struct Incoming {
+    ring: FrameRing,
+    /// Keeps its number when another socket takes its place.
+    socket: OwnedFd,
+    number: PortNumber,
+    losses: ReceiveLosses,
+    /// Where long packets are received into; empty until there is one.
+    long: Region,
+    port: Arc<Port>,
+    lane: usize,
+}
+
+impl Incoming {
+    pub(super) fn new(
+        (socket, ring): (OwnedFd, FrameRing),
+        number: PortNumber,
+        port: Arc<Port>,
+        lane: usize,
+    ) -> Incoming {
+        Incoming {
+            ring,
+            socket,
+            number,
+            losses: ReceiveLosses::default(),
+            long: Region::default(),
+            port,
+            lane,
+        }
+    }
+
+    /// Goes on with a ring and a socket of an interface that is there again.
+    fn renew(&mut self, (socket, ring): (OwnedFd, FrameRing)) {
+        self.count_dropped();
+        // The number stays, since others wait for it; if that fails nothing has changed and the port stays away.
+        if sys::replace(&self.socket, &socket).is_ok() {
+            self.ring = ring;
+        }
+    }
+
+    fn count_dropped(&mut self) {
+        if let Ok((_, dropped)) = sys::packet_statistics(&self.socket) {
+            self.losses.ring_full += u64::from(dropped);
+        }
+    }
+}
+
+impl Receiver for Incoming {
+    fn receive<'a>(&'a mut self, batch: &mut Batch, now: u64) -> &'a mut [u8] {
+        if let Some(renewed) = self.port.incoming[self.lane].take() {
+            self.renew(renewed);
+        }
+        batch.clear();
+        batch.headroom = HEADROOM as u32;
+        let (memory, frames) = self.ring.take(BATCH, libc::TP_STATUS_COPY, LONG_AT_ONCE);
+        let queued = frames
+            .clone()
+            .next()
+            .is_some_and(|first| word(&memory[first], STATUS) & libc::TP_STATUS_COPY != 0);
+        let mut take = |offset: usize, arrived: Arrived| {
+            batch.push((offset + arrived.start) as u64, arrived.length, arrived.length, self.number, now);
+            batch.leave_unfinished(arrived.offload);
+        };
+        if !queued {
+            for place in frames {
+                match Arrived::in_ring(&mut memory[place.clone()]) {
+                    Some(arrived) => take(place.start, arrived),
+                    None => self.losses.too_long += 1,
+                }
+            }
+            return memory;
+        }
+        self.long.reserve(LONG_AT_ONCE * SLOT);
+        let long = self.long.bytes_mut();
+        for (number, (slot, place)) in long.chunks_exact_mut(SLOT).zip(frames).enumerate() {
+            match Arrived::queued(&self.socket, Tag::of(&memory[place]), slot) {
+                Ok(Some(arrived)) => take(number * SLOT, arrived),
+                Ok(None) => self.losses.too_long += 1,
+                Err(_) => self.losses.unreadable += 1,
+            }
+        }
+        long
+    }
+
+    fn descriptor(&self) -> RawFd {
+        self.socket.as_raw_fd()
+    }
+
+    fn losses(&mut self) -> ReceiveLosses {
+        self.count_dropped();
+        self.losses
+    }
+}
+
+/// Offsets of the fields of a frame's header (struct tpacket2_hdr).
+const STATUS: usize = 0;
+const LENGTH: usize = 4;
+const CAPTURED: usize = 8;
+const START: usize = 12;
+const TAG_CONTROL: usize = 24;
+const TAG_PROTOCOL: usize = 26;
+
+fn word(frame: &[u8], at: usize) -> u32 {
+    u32::from_ne_bytes([frame[at], frame[at + 1], frame[at + 2], frame[at + 3]])
+}
+
+fn pair(frame: &[u8], at: usize) -> u16 {
+    u16::from_ne_bytes([frame[at], frame[at + 1]])
+}
+
+/// A VLAN tag that the kernel took out of a packet: its type and its control word.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+struct Tag(u16, u16);
+
+impl Tag {
+    /// The tag that the header of a frame tells of.
+    fn of(frame: &[u8]) -> Option<Tag> {
+        let status = word(frame, STATUS);
+        let protocol =
+            if status & libc::TP_STATUS_VLAN_TPID_VALID != 0 { pair(frame, TAG_PROTOCOL) } else { 0x8100 };
+        (status & libc::TP_STATUS_VLAN_VALID != 0).then(|| Tag(protocol, pair(frame, TAG_CONTROL)))
+    }
+}
+
+/// A packet that is ready for the program: where in its frame it lies, and what is left to do with it on the way out.
+#[derive(Debug, PartialEq, Eq)]
+struct Arrived {
+    start: usize,
+    length: u32,
+    offload: Offload,
+}
+
+impl Arrived {
+    /// The packet of a full frame of the ring; `None` if it is not there whole.
+    fn in_ring(frame: &mut [u8]) -> Option<Arrived> {
+        let (length, captured) = (word(frame, LENGTH), word(frame, CAPTURED));
+        let (mut start, bytes) = (usize::from(pair(frame, START)), length as usize);
+        if captured < length || start < FIRST || start + bytes > frame.len() {
+            return None;
+        }
+        let (tag, header) = (Tag::of(frame), frame[start - Offload::LEN..start].first_chunk().copied()?);
+        if start + bytes + SLACK > frame.len() {
+            // There is more room before a packet than it needs: what the kernel wrote there has been read.
+            frame.copy_within(start..start + bytes, start - SLACK);
+            start -= SLACK;
+        }
+        Some(Arrived::finish(frame, start, bytes, &header, tag))
+    }
+
+    /// The next packet that was too long for a frame of the ring and waits at the socket, received into a slot; `None` if it does not fit there either.
+    ///
+    /// # Errors
+    /// It cannot be had.
+    fn queued(socket: &OwnedFd, tag: Option<Tag>, slot: &mut [u8]) -> io::Result<Option<Arrived>> {
+        let mut header = [0; Offload::LEN];
+        let room = LONG_FIRST..slot.len() - SLACK;
+        let length = once_more(|| sys::receive_frame(socket, &mut header, &mut slot[room.clone()]))?;
+        Ok((length <= room.len()).then(|| Arrived::finish(slot, LONG_FIRST, length, &header, tag)))
+    }
+
+    /// Finishes the checksum and puts the tag back.
+    fn finish(
+        frame: &mut [u8],
+        mut start: usize,
+        mut length: usize,
+        header: &[u8; Offload::LEN],
+        tag: Option<Tag>,
+    ) -> Arrived {
+        let mut offload = Offload::read(header);
+        offload.complete(&mut frame[start..start + length]);
+        offload = offload.without_checksum();
+        if let Some(Tag(protocol, control)) = tag.filter(|_| length >= 12) {
+            frame.copy_within(start..start + 12, start - TAG);
+            start -= TAG;
+            length += TAG;
+            frame[start + 12..start + 14].copy_from_slice(&protocol.to_be_bytes());
+            frame[start + 14..start + 16].copy_from_slice(&control.to_be_bytes());
+            offload = offload.moved(TAG as i32).unwrap_or(Offload::NONE);
+        }
+        Arrived { start, length: length as u32, offload }
+    }
+}
+
+/// Receives again where the kernel said what had happened to the interface instead of handing a packet over: the ring counts on as many packets at the
+/// socket as it has marked frames. It says so once for each thing that happened. EINVAL is of the packet, which is gone then.
+fn once_more<T>(mut receive: impl FnMut() -> io::Result<T>) -> io::Result<T> {
+    const TRIES: usize = 8;
+    let mut result = receive();
+    for _ in 1..TRIES {
+        match &result {
+            Err(error) if !matches!(error.raw_os_error(), Some(libc::EAGAIN | libc::EINVAL)) => {}
+            _ => break,
+        }
+        result = receive();
+    }
+    result
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// A frame as the kernel writes it.
+    fn written(length: u32, captured: u32, status: u32, packet: &[u8]) -> Vec<u8> {
+        let mut frame = vec![0; 2112];
+        frame[0..4].copy_from_slice(&status.to_ne_bytes());
+        frame[4..8].copy_from_slice(&length.to_ne_bytes());
+        frame[8..12].copy_from_slice(&captured.to_ne_bytes());
+        frame[12..14].copy_from_slice(&(FIRST as u16).to_ne_bytes());
+        frame[24..26].copy_from_slice(&0x2064u16.to_ne_bytes());
+        frame[26..28].copy_from_slice(&0x88a8u16.to_ne_bytes());
+        frame[FIRST - Offload::LEN..FIRST].copy_from_slice(&[1, 1, 66, 0, 0, 5, 34, 0, 16, 0]);
+        frame[FIRST..FIRST + packet.len()].copy_from_slice(packet);
+        frame
+    }
+
+    #[test]
+    fn a_tag_that_the_kernel_took_out_is_put_back() {
+        let mut frame = written(16, 16, libc::TP_STATUS_USER, b"ddddddssssss\x08\x00xy");
+        let plain = Arrived::in_ring(&mut frame).expect("whole");
+        assert_eq!((plain.start, plain.length), (FIRST, 16));
+        let status = libc::TP_STATUS_USER | libc::TP_STATUS_VLAN_VALID | libc::TP_STATUS_VLAN_TPID_VALID;
+        let mut frame = written(16, 16, status, b"ddddddssssss\x08\x00xy");
+        let tagged = Arrived::in_ring(&mut frame).expect("whole");
+        assert_eq!(
+            &frame[tagged.start..][..tagged.length as usize],
+            b"ddddddssssss\x88\xa8\x20\x64\x08\x00xy"
+        );
+        assert_eq!(plain.offload.moved(4), Some(tagged.offload));
+    }
+
+    #[test]
+    fn a_packet_that_is_not_there_whole_is_none() {
+        assert_eq!(Arrived::in_ring(&mut written(17, 16, 1, b"")), None);
+        assert_eq!(Arrived::in_ring(&mut written(2000, 2000, 1, b"")), None, "longer than its frame");
+    }
+
+    #[test]
+    fn a_packet_that_fills_its_frame_is_there_with_slack_behind_it_and_room_before_it() {
+        let status = libc::TP_STATUS_USER | libc::TP_STATUS_VLAN_VALID | libc::TP_STATUS_VLAN_TPID_VALID;
+        for length in 2112 - FIRST - SLACK - 2..=2112 - FIRST {
+            let packet: Vec<u8> = (0..length).map(|index| (index % 251) as u8).collect();
+            for (status, tag) in [(1, 0), (status, TAG)] {
+                let mut frame = written(length as u32, length as u32, status, &packet);
+                frame[FIRST - Offload::LEN..FIRST].fill(0);
+                let arrived = Arrived::in_ring(&mut frame).expect("whole");
+                assert_eq!(arrived.length as usize, length + tag);
+                let end = arrived.start + length + tag;
+                assert!(end + SLACK <= 2112 && arrived.start >= HEADROOM + 8, "{length}: {}", arrived.start);
+                assert!(frame[arrived.start..][..12] == packet[..12], "{length}");
+                assert!(frame[arrived.start + 12 + tag..end] == packet[12..], "{length}");
+            }
+        }
+    }
+
+    #[test]
+    fn what_befell_the_interface_is_no_packet() {
+        let run = |codes: &[i32]| {
+            let mut codes = codes.iter();
+            let result = once_more(|| match codes.next() {
+                Some(0) | None => Ok(()),
+                Some(&code) => Err(io::Error::from_raw_os_error(code)),
+            });
+            (result.is_ok(), codes.len())
+        };
+        assert_eq!(run(&[libc::ENETDOWN, libc::ENETDOWN, 0, 0]), (true, 1));
+        assert_eq!(run(&[libc::EINVAL, 0]), (false, 1), "a packet that is gone");
+        assert_eq!(run(&[libc::EAGAIN, 0]), (false, 1), "there is none");
+        assert!(!run(&[libc::ENETDOWN; 100]).0, "it ends");
+    }
+}

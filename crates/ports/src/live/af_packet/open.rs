@@ -1,0 +1,170 @@
+//! Opening the sockets of an AF_PACKET port: one with a ring to receive by and one to send by for every lane.
+
+use super::{FIRST, TAG};
+use crate::live::frame_ring::{BLOCK, FrameRing, Geometry};
+use crate::live::{AttachError, Wanted, sys};
+use packet::Offload;
+use packet::region::SLACK;
+use std::io;
+use std::os::fd::OwnedFd;
+
+/// What the kernel puts before a packet besides its own room: the header of the ring and the address of the sender, as it rounds them.
+const KERNEL: usize = 80 - ETHERNET;
+const ETHERNET: usize = 14;
+/// The longest packet that a frame of the ring is made for, behind its Ethernet header: longer ones wait at the socket. The loopback interface, whose MTU
+/// is 64 KiB, would have a ring of half a gigabyte otherwise.
+const LONGEST_IN_RING: usize = 9216;
+/// Bytes of longer packets that may wait at the socket.
+const LONG_BUFFER: usize = 64 << 20;
+/// Bytes of packets that may be on their way out.
+const SEND_BUFFER: usize = 8 << 20;
+
+/// The sockets of a port, and what was really obtained.
+pub(super) struct Opened {
+    /// The interface's number in the kernel.
+    pub(super) index: u32,
+    pub(super) mode: String,
+    pub(super) lanes: Vec<OpenLane>,
+}
+
+/// The sockets of a lane.
+pub(super) struct OpenLane {
+    pub(super) incoming: OwnedFd,
+    pub(super) ring: FrameRing,
+    pub(super) outgoing: OwnedFd,
+}
+
+/// Opens everything; packets come in from then on.
+///
+/// # Errors
+/// The interface is missing, off or of a kind that has no Ethernet headers, or the kernel refuses; then nothing is left open.
+pub(super) fn open(wanted: &Wanted, lanes: u16) -> Result<Opened, AttachError> {
+    let interface = Interface::find(wanted)?;
+    let mut short = None;
+    let lanes: Vec<_> = (0..lanes).map(|_| interface.lane(&mut short)).collect::<Result<_, _>>()?;
+    if let [first, others @ ..] = &lanes[..]
+        && !others.is_empty()
+    {
+        let group = sys::make_fanout(&first.incoming).map_err(interface.failed("sharing its packets out"))?;
+        for lane in others {
+            sys::join_fanout(&lane.incoming, group).map_err(interface.failed("sharing its packets out"))?;
+        }
+    }
+    for lane in &lanes {
+        sys::begin(&lane.incoming).map_err(interface.failed("letting packets in"))?;
+    }
+    Ok(Opened { index: interface.index, mode: interface.mode(lanes.len(), short), lanes })
+}
+
+/// An interface that is there and switched on.
+struct Interface<'a> {
+    wanted: &'a Wanted,
+    index: u32,
+    geometry: Geometry,
+    /// Whether packets that are longer than a frame of the ring wait at the socket.
+    long: bool,
+}
+
+impl<'a> Interface<'a> {
+    fn find(wanted: &'a Wanted) -> Result<Interface<'a>, AttachError> {
+        let name = &wanted.interface;
+        let failed = |call| system(name, call);
+        let socket = socket(name)?;
+        let index = sys::interface_index(name).map_err(|_| AttachError::NoInterface(name.clone()))?;
+        let kind = sys::interface_link_type(&socket, name).map_err(failed("asking for its link type"))?;
+        if ![libc::ARPHRD_ETHER, libc::ARPHRD_LOOPBACK].contains(&kind) {
+            return Err(AttachError::LinkType { interface: name.clone(), kind });
+        }
+        if !sys::interface_is_up(&socket, name).map_err(failed("asking whether it is on"))? {
+            return Err(AttachError::Down(name.clone()));
+        }
+        let mtu = sys::interface_mtu(&socket, name).map_err(failed("asking for its MTU"))? as usize;
+        let geometry = Geometry::of(FIRST + ETHERNET + TAG + mtu.min(LONGEST_IN_RING) + SLACK);
+        Ok(Interface { wanted, index, geometry, long: wanted.offloads || mtu > LONGEST_IN_RING })
+    }
+
+    fn failed(&self, call: &'static str) -> impl FnOnce(io::Error) -> AttachError + use<> {
+        system(&self.wanted.interface, call)
+    }
+
+    /// Two sockets bound to it, the first of which gets nothing before [`sys::begin`], and its ring. A buffer that got smaller than was asked for is
+    /// told in `short`.
+    fn lane(&self, short: &mut Option<usize>) -> Result<OpenLane, AttachError> {
+        let incoming = socket(&self.wanted.interface)?;
+        let option = |socket: &OwnedFd, option, value: i32, call| {
+            sys::set_option(socket, libc::SOL_PACKET, option, value).map_err(self.failed(call))
+        };
+        sys::hold(&incoming).map_err(self.failed("keeping packets out to begin with"))?;
+        const V2: i32 = libc::tpacket_versions::TPACKET_V2 as i32;
+        const ROOM: i32 = (FIRST - KERNEL - Offload::LEN) as i32;
+        option(&incoming, libc::PACKET_VERSION, V2, "asking for a ring of version 2")?;
+        option(&incoming, libc::PACKET_IGNORE_OUTGOING, 1, "asking not to see what leaves")?;
+        option(&incoming, libc::PACKET_VNET_HDR, 1, "asking for virtio-net headers")?;
+        option(&incoming, libc::PACKET_RESERVE, ROOM, "asking for room before packets")?;
+        if self.long {
+            option(
+                &incoming,
+                libc::PACKET_COPY_THRESH,
+                1,
+                "asking for packets that are longer than a frame",
+            )?;
+            let got = sys::set_receive_buffer(&incoming, LONG_BUFFER)
+                .map_err(self.failed("asking for a receive buffer"))?;
+            *short = short.or(Some(got).filter(|&got| got < LONG_BUFFER));
+        }
+        let geometry = self.geometry;
+        let request = libc::tpacket_req {
+            tp_block_size: BLOCK as u32,
+            tp_block_nr: geometry.blocks as u32,
+            tp_frame_size: geometry.frame as u32,
+            tp_frame_nr: geometry.frames() as u32,
+        };
+        sys::set_option(&incoming, libc::SOL_PACKET, libc::PACKET_RX_RING, request)
+            .map_err(self.failed("asking for a ring"))?;
+        let ring = FrameRing::map(&incoming, geometry).map_err(self.failed("mapping the ring"))?;
+        sys::bind_packet(&incoming, self.index, libc::ETH_P_ALL).map_err(self.failed("binding to it"))?;
+        sys::take_all(&incoming, self.index)
+            .map_err(self.failed("asking for packets that are meant for others"))?;
+
+        let outgoing = socket(&self.wanted.interface)?;
+        option(&outgoing, libc::PACKET_VNET_HDR, 1, "asking for virtio-net headers")?;
+        sys::send_directly(&outgoing, true)
+            .map_err(self.failed("asking to send past the queueing discipline"))?;
+        sys::set_send_buffer(&outgoing, SEND_BUFFER).map_err(self.failed("asking for a send buffer"))?;
+        // Protocol 0: it receives nothing.
+        sys::bind_packet(&outgoing, self.index, 0).map_err(self.failed("binding to it"))?;
+        Ok(OpenLane { incoming, ring, outgoing })
+    }
+
+    fn mode(&self, lanes: usize, short: Option<usize>) -> String {
+        let Geometry { frame, .. } = self.geometry;
+        let mut mode = format!("af_packet, ring of {} frames of {frame} bytes", self.geometry.frames());
+        mode += if self.wanted.offloads {
+            ", whole segments and unfinished checksums taken"
+        } else {
+            ", offloads not used"
+        };
+        if lanes > 1 {
+            mode += &format!(", flows shared out among {lanes} sockets");
+        }
+        if let Some(bytes) = short {
+            let (got, asked) = (bytes >> 10, LONG_BUFFER >> 10);
+            mode += &format!(
+                ", {got} KiB for long packets instead of {asked}, which need CAP_NET_ADMIN or a larger net.core.rmem_max"
+            );
+        }
+        mode
+    }
+}
+
+fn socket(name: &str) -> Result<OwnedFd, AttachError> {
+    sys::packet_socket().map_err(|source| match source.kind() {
+        io::ErrorKind::PermissionDenied => AttachError::Rights(name.to_owned()),
+        _ => system(name, "opening a packet socket")(source),
+    })
+}
+
+pub(super) fn system(name: &str, call: &'static str) -> impl FnOnce(io::Error) -> AttachError + use<> {
+    let interface = name.to_owned();
+    move |source| AttachError::System { interface, call, source }
+}

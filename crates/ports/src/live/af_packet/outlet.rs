@@ -1,0 +1,130 @@
+//! The half of an AF_PACKET lane by which packets leave: short frames many at a call, long ones one by one from where they lie.
+//!
+//! Frames go to the interface directly, past its queueing discipline, as long as that works. The direct way does not cut segments: where the interface
+//! cannot do it either, the first segment is refused, and from then on everything takes the way through the queueing discipline, where the kernel cuts.
+//! Everything, since one way is faster than the other and packets of one flow must not overtake each other.
+
+use super::port::Port;
+use crate::live::sys::{self, Outgoing};
+use crate::live::{SendLosses, Sender};
+use packet::{BATCH, Offload};
+use std::io;
+use std::os::fd::OwnedFd;
+use std::sync::Arc;
+
+/// What leaves.
+pub(super) struct Outlet {
+    socket: OwnedFd,
+    /// Whether frames go past the queueing discipline.
+    direct: bool,
+    queue: Queue,
+    losses: SendLosses,
+    port: Arc<Port>,
+    lane: usize,
+}
+
+impl Outlet {
+    pub(super) fn new(socket: OwnedFd, port: Arc<Port>, lane: usize) -> Outlet {
+        Outlet { socket, direct: true, queue: Queue::default(), losses: SendLosses::default(), port, lane }
+    }
+
+    /// Sees to a frame that was not taken. Says whether it is to be tried again.
+    fn again(&mut self, error: &io::Error, segments: bool, carrier: &mut Option<bool>) -> bool {
+        match error.raw_os_error() {
+            Some(libc::ENETDOWN | libc::ENXIO | libc::ENODEV) => self.losses.down += 1,
+            Some(libc::EAGAIN) => self.losses.busy += 1,
+            Some(libc::ENOBUFS) => {
+                let name = &self.port.wanted.interface;
+                if !*carrier
+                    .get_or_insert_with(|| sys::interface_has_carrier(&self.socket, name).unwrap_or(true))
+                {
+                    self.losses.down += 1;
+                } else if segments && self.direct && sys::send_directly(&self.socket, false).is_ok() {
+                    self.direct = false;
+                    return true;
+                } else {
+                    self.losses.busy += 1;
+                }
+            }
+            _ => self.losses.refused += 1,
+        }
+        false
+    }
+}
+
+impl Sender for Outlet {
+    fn send(&mut self, frame: &[u8], offload: Offload) {
+        if frame.len() <= Queue::SHORT {
+            if self.queue.push(frame, offload) {
+                self.flush();
+            }
+            return;
+        }
+        self.flush();
+        let header = offload.write();
+        let mut carrier = None;
+        while let Err(error) =
+            sys::send_frames(&self.socket, std::iter::once(Outgoing { header: &header, frame }))
+            && self.again(&error, offload.segments(), &mut carrier)
+        {}
+    }
+
+    fn flush(&mut self) {
+        if let Some(socket) = self.port.outgoing[self.lane].take() {
+            (self.socket, self.direct) = (socket, true);
+        }
+        let (mut first, mut carrier) = (0, None);
+        while first < self.queue.frames.len() {
+            match sys::send_frames(&self.socket, self.queue.outgoing(first)) {
+                Ok(sent) => first += sent.max(1),
+                Err(error) => {
+                    let segments = Offload::read(&self.queue.frames[first].header).segments();
+                    first += usize::from(!self.again(&error, segments, &mut carrier));
+                }
+            }
+        }
+        self.queue.clear();
+    }
+
+    fn losses(&self) -> SendLosses {
+        self.losses
+    }
+}
+
+/// Short frames on their way out, copied so that many can leave at a call; a long one is worth a call of its own.
+#[derive(Default)]
+struct Queue {
+    bytes: Vec<u8>,
+    frames: Vec<Queued>,
+}
+
+/// A frame in the queue: `bytes` up to `end`, from where the one before it ends.
+struct Queued {
+    header: [u8; Offload::LEN],
+    end: usize,
+}
+
+impl Queue {
+    /// The longest frame that is copied, in bytes.
+    const SHORT: usize = 2048;
+
+    /// Appends a frame; says whether it is full now.
+    fn push(&mut self, frame: &[u8], offload: Offload) -> bool {
+        self.bytes.extend_from_slice(frame);
+        self.frames.push(Queued { header: offload.write(), end: self.bytes.len() });
+        self.frames.len() >= BATCH
+    }
+
+    fn outgoing(&self, first: usize) -> impl Iterator<Item = Outgoing<'_>> {
+        (first..self.frames.len()).map(|index| {
+            let start = index.checked_sub(1).map_or(0, |before| self.frames[before].end);
+            let Queued { header, end } = &self.frames[index];
+            Outgoing { header, frame: &self.bytes[start..*end] }
+        })
+    }
+
+    fn clear(&mut self) {
+        self.bytes.clear();
+        self.frames.clear();
+    }
+}
