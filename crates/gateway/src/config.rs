@@ -9,13 +9,13 @@
 //!
 //! [[port]]                        # port 1 of the program, the next one is port 2
 //! interface = "eth0"
-//! kind = "af_packet"              # by which way its packets come and go; this is the default
+//! kind = "af_packet"              # by which way its packets come and go; this is the default, another is "af_xdp"
 //! offloads = true                 # take whole segments and unfinished checksums; this is the default
 //! ```
 
 use engine::live::{Core, remembered};
 use lang::ir::Program;
-use ports::live::{Kind, Wanted};
+use ports::live::{Kind, Wanted, XdpMode, XdpWishes};
 use serde::Deserialize;
 use std::collections::{HashMap, HashSet};
 use std::ops::Range;
@@ -120,6 +120,43 @@ struct FilePort {
     kind: Kind,
     #[serde(default = "yes")]
     offloads: bool,
+    mode: Option<Spanned<XdpMode>>,
+    zero_copy: Option<Spanned<bool>>,
+    queues: Option<Spanned<Vec<u32>>>,
+}
+
+impl FilePort {
+    /// What is wanted of AF_XDP, or what is wrong with it and where.
+    fn xdp(&self) -> Result<XdpWishes, (Option<Range<usize>>, String)> {
+        let wishes = XdpWishes {
+            mode: self.mode.as_ref().map(|mode| *mode.get_ref()),
+            zero_copy: self.zero_copy.as_ref().map(|wish| *wish.get_ref()),
+            queues: self.queues.as_ref().map(|queues| queues.get_ref().clone()),
+        };
+        let given = [
+            ("mode", self.mode.as_ref().map(Spanned::span)),
+            ("zero_copy", self.zero_copy.as_ref().map(Spanned::span)),
+            ("queues", self.queues.as_ref().map(Spanned::span)),
+        ];
+        if let (true, Some((key, span))) =
+            (self.kind != Kind::AfXdp, given.into_iter().find(|(_, span)| span.is_some()))
+        {
+            return Err((span, format!("`{key}` is for ports of `kind = \"af_xdp\"` alone")));
+        }
+        if let (Some(mode), Some(true)) = (&self.mode, wishes.zero_copy)
+            && *mode.get_ref() == XdpMode::Generic
+        {
+            return Err((Some(mode.span()), "zero-copy needs `mode = \"driver\"`".to_owned()));
+        }
+        if let Some(queues) = &self.queues {
+            let distinct: HashSet<_> = queues.get_ref().iter().collect();
+            if distinct.is_empty() || distinct.len() < queues.get_ref().len() {
+                let message = "`queues` names each queue that is to be served, once".to_owned();
+                return Err((Some(queues.span()), message));
+            }
+        }
+        Ok(wishes)
+    }
 }
 
 fn control() -> PathBuf {
@@ -163,16 +200,17 @@ impl Config {
                 return Err(at(span, message));
             }
         }
-        let ports = file.port.into_iter().map(|port| Wanted {
-            interface: port.interface.into_inner(),
-            kind: port.kind,
-            offloads: port.offloads,
-        });
+        let mut ports = Vec::new();
+        for port in file.port {
+            let xdp = port.xdp().map_err(|(span, message)| at(span, message))?;
+            let interface = port.interface.into_inner();
+            ports.push(Wanted { interface, kind: port.kind, offloads: port.offloads, xdp });
+        }
         Ok(Config {
             program: directory.join(file.program.into_inner()),
             control: file.control,
             workers,
-            ports: ports.collect(),
+            ports,
         })
     }
 }
@@ -229,6 +267,7 @@ mod tests {
             interface: interface.into(),
             kind: Kind::AfPacket,
             offloads,
+            xdp: XdpWishes::default(),
         };
         assert_eq!(
             config,
@@ -282,6 +321,18 @@ mod tests {
             (
                 "program = \"a\"\n[[port]]\ninterface = \"x\"\nkind = \"dpdk\"\n",
                 "line 4, column 8: unknown variant `dpdk`, expected `af_packet`",
+            ),
+            (
+                "program = \"a\"\n[[port]]\ninterface = \"x\"\nqueues = [0]\n",
+                "line 4, column 10: `queues` is for ports of `kind = \"af_xdp\"` alone",
+            ),
+            (
+                "program = \"a\"\n[[port]]\ninterface = \"x\"\nkind = \"af_xdp\"\nmode = \"generic\"\nzero_copy = true\n",
+                "line 5, column 8: zero-copy needs",
+            ),
+            (
+                "program = \"a\"\n[[port]]\ninterface = \"x\"\nkind = \"af_xdp\"\nqueues = [1, 1]\n",
+                "line 5, column 10: `queues` names each queue",
             ),
             ("program = \"a\n", "line 1, column 13: "),
             (

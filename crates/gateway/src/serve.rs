@@ -7,7 +7,7 @@ use engine::live::{self, Remote};
 use engine::{Imbalance, Report};
 use lang::ir::Program;
 use lang::source::Sources;
-use ports::live::{AttachError, attach};
+use ports::live::{AttachError, attach_all};
 use std::io;
 use std::os::unix::net::UnixListener;
 use std::sync::Arc;
@@ -72,9 +72,9 @@ pub fn serve(
         .map_err(|source| ServeError::Control { path: config.control.display().to_string(), source })?;
     let mut ports = Vec::new();
     let mut lanes: Vec<Vec<_>> = (0..workers).map(|_| Vec::new()).collect();
-    for (number, wanted) in (1..).zip(&config.ports) {
-        let attached =
-            attach(wanted, number, workers).map_err(|source| ServeError::Attach { port: number, source })?;
+    let attached =
+        attach_all(&config.ports, workers).map_err(|(port, source)| ServeError::Attach { port, source })?;
+    for attached in attached {
         ports.push((attached.name, attached.mode, attached.presence));
         lanes.iter_mut().zip(attached.lanes).for_each(|(worker, lane)| worker.push(lane));
     }

@@ -58,6 +58,33 @@ impl Offload {
         }
     }
 
+    /// What is left to do with a frame that came without a header: where a checksum of TCP or UDP holds the sum of the pseudo header, or one of SCTP
+    /// is zero, nobody has finished it. Once in 2^16 (2^32) a finished one looks the same; to finish it again changes nothing. A frame that was padded
+    /// came over a wire, finished.
+    pub fn unmarked(frame: &[u8]) -> Offload {
+        let unfinished = || {
+            let (start, protocol, end) = transport(frame)?;
+            let field = match protocol {
+                6 => 16,
+                17 => 6,
+                SCTP => SCTP_FIELD,
+                _ => return None,
+            };
+            let there = frame.get(start + field..)?;
+            let begun = match protocol {
+                SCTP => there.starts_with(&[0; 4]),
+                _ => there.starts_with(&pseudo_header(frame, start)?.to_be_bytes()),
+            };
+            (begun && end == frame.len()).then_some((start as u16, field as u16))
+        };
+        unfinished().map_or(Offload::NONE, |(start, offset)| Offload {
+            flags: NEEDS_CHECKSUM,
+            start,
+            offset,
+            ..Offload::NONE
+        })
+    }
+
     /// Writes the header.
     pub fn write(&self) -> [u8; Offload::LEN] {
         let mut bytes = [0; Offload::LEN];
@@ -166,19 +193,39 @@ fn protocol_at(frame: &[u8], start: usize) -> Option<u8> {
     }
 }
 
-/// The protocol of the header at `start` in an IPv6 packet, found by way of its extension headers (RFC 8200, section 4).
+/// Where the header behind IP's begins in a packet that is no fragment, its protocol, and where the packet ends.
+fn transport(frame: &[u8]) -> Option<(usize, u8, usize)> {
+    let pair = |at: usize| Some(u16::from_be_bytes([*frame.get(at)?, *frame.get(at + 1)?]));
+    let ip = ip_header(frame)?;
+    if frame.get(ip)? >> 4 == 6 {
+        let (start, protocol) = behind_extensions(frame, ip, usize::MAX)?;
+        return Some((start, protocol, ip + 40 + usize::from(pair(ip + 4)?)));
+    }
+    // "More fragments" and the place of this one (RFC 791).
+    let whole = pair(ip + 6)? & 0x3fff == 0;
+    let start = ip + 4 * usize::from(frame.get(ip)? & 15);
+    whole.then_some((start, *frame.get(ip + 9)?, ip + usize::from(pair(ip + 2)?)))
+}
+
+/// The protocol of the header at `start` in an IPv6 packet, found by way of its extension headers.
 fn next_header(frame: &[u8], ip: usize, start: usize) -> Option<u8> {
+    let (at, protocol) = behind_extensions(frame, ip, start)?;
+    (at == start).then_some(protocol)
+}
+
+/// The first header of an IPv6 packet that lies at `end` or behind it, or is no extension header; and its protocol (RFC 8200, section 4).
+fn behind_extensions(frame: &[u8], ip: usize, end: usize) -> Option<(usize, u8)> {
     let (mut protocol, mut at) = (*frame.get(ip + 6)?, ip + 40);
-    while at < start {
+    while at < end {
         let length = match protocol {
             0 | 43 | 60 => 8 * (usize::from(*frame.get(at + 1)?) + 1),
             44 => 8,
-            _ => return None,
+            _ => break,
         };
         protocol = *frame.get(at)?;
         at += length;
     }
-    (at == start).then_some(protocol)
+    Some((at, protocol))
 }
 
 #[cfg(test)]
@@ -280,6 +327,23 @@ mod tests {
                 assert!(!offload.restart(&mut frame), "{start}: {elsewhere}");
             }
         }
+    }
+
+    #[test]
+    fn an_unfinished_checksum_shows_by_itself() {
+        for (whole, start, offset) in frames() {
+            assert!(Offload::unmarked(&whole).is_none());
+            let (mut frame, offload) = unfinished(whole, start, offset);
+            assert_eq!(Offload::unmarked(&frame), offload);
+            for length in 0..frame.len() {
+                assert!(Offload::unmarked(&frame[..length]).is_none(), "a piece of it, {length}");
+            }
+            frame.push(0);
+            assert!(Offload::unmarked(&frame).is_none(), "padded");
+        }
+        let (mut fragment, _) = unfinished(frames()[0].0.clone(), 34, 6);
+        fragment[20] |= 0x20;
+        assert!(Offload::unmarked(&fragment).is_none());
     }
 
     #[test]

@@ -4,7 +4,7 @@
 #![cfg(target_os = "linux")]
 
 use packet::{Batch, Offload};
-use ports::live::{Attached, Kind, Receiver, Wanted, attach};
+use ports::live::{Attached, Kind, Receiver, Wanted, XdpWishes, attach};
 use std::collections::{BTreeMap, BTreeSet};
 use std::process::Command;
 use std::thread;
@@ -55,7 +55,12 @@ fn cable(namespace: Option<&str>) -> bool {
 }
 
 fn port(interface: &str, lanes: u16) -> Attached {
-    let wanted = Wanted { interface: interface.to_owned(), kind: Kind::AfPacket, offloads: true };
+    let wanted = Wanted {
+        interface: interface.to_owned(),
+        kind: Kind::AfPacket,
+        offloads: true,
+        xdp: XdpWishes::default(),
+    };
     attach(&wanted, 1, lanes).expect("can be attached")
 }
 
@@ -276,7 +281,12 @@ fn what_is_no_ethernet_interface_or_too_large_is_said_or_kept_small() {
         assert!(mode.contains("frames of 9"), "not of 64 KiB: {mode}");
         if ip(&["tuntap", "add", "dev", "t0", "mode", "tun"]) {
             assert!(ip(&["link", "set", "t0", "up"]));
-            let wanted = Wanted { interface: "t0".to_owned(), kind: Kind::AfPacket, offloads: true };
+            let wanted = Wanted {
+                interface: "t0".to_owned(),
+                kind: Kind::AfPacket,
+                offloads: true,
+                xdp: XdpWishes::default(),
+            };
             let error = attach(&wanted, 1, 1).err().expect("not Ethernet").to_string();
             assert!(error.contains("t0 is not an Ethernet interface"), "{error}");
         }

@@ -1,6 +1,6 @@
 //! Making a network interface a port: what is wanted of it, by which way, and why that is not possible.
 
-use super::{Attached, af_packet};
+use super::{Attached, af_packet, af_xdp};
 use packet::PortNumber;
 use serde::Deserialize;
 use std::io;
@@ -12,6 +12,8 @@ pub enum Kind {
     /// AF_PACKET sockets: every interface has them.
     #[default]
     AfPacket,
+    /// AF_XDP sockets: the kernel puts packets into memory of the gateway, past its own network stack.
+    AfXdp,
 }
 
 /// What is wanted of an interface.
@@ -23,6 +25,8 @@ pub struct Wanted {
     pub kind: Kind,
     /// Take packets as hosts on virtual links hand them over: checksums unfinished, long segments whole.
     pub offloads: bool,
+    /// What is wanted of AF_XDP.
+    pub xdp: af_xdp::Wishes,
 }
 
 /// Why an interface cannot be a port.
@@ -49,6 +53,9 @@ pub enum AttachError {
         "no right to take packets off interface {0}: it needs CAP_NET_RAW; run as root, or over a capture with `ravelin run`, which needs no rights"
     )]
     Rights(String),
+    /// AF_XDP
+    #[error(transparent)]
+    Xdp(#[from] af_xdp::XdpError),
     /// a call failed
     #[error("interface {interface}: {call}: {source}")]
     System {
@@ -61,12 +68,30 @@ pub enum AttachError {
     },
 }
 
-/// Makes an interface a port with so many lanes (at least one); its packets carry `port`.
+/// Makes interfaces ports 1 and the following, with so many lanes each (at least one). Those of AF_XDP share the memory that packets lie in.
+///
+/// # Errors
+/// The first port that cannot be: its interface is missing or off, or the kernel refuses; then nothing has changed.
+pub fn attach_all(wanted: &[Wanted], lanes: u16) -> Result<Vec<Attached>, (PortNumber, AttachError)> {
+    let numbered = || (1..).zip(wanted);
+    let sharing: Vec<_> = numbered().filter(|(_, wanted)| wanted.kind == Kind::AfXdp).collect();
+    let mut shared = af_xdp::attach_all(&sharing, lanes.max(1))?.into_iter();
+    let one = |(port, wanted): (PortNumber, &Wanted)| match wanted.kind {
+        // As many as were asked for have come, in their order.
+        Kind::AfXdp => shared.next().map_or_else(|| attach(wanted, port, lanes), Ok),
+        Kind::AfPacket => attach(wanted, port, lanes),
+    };
+    numbered().map(one).zip(1..).map(|(attached, port)| attached.map_err(|error| (port, error))).collect()
+}
+
+/// Makes an interface a port with so many lanes (at least one); its packets carry `port`. It shares no memory with others.
 ///
 /// # Errors
 /// The interface is missing or off, or the kernel refuses; then nothing has changed.
 pub fn attach(wanted: &Wanted, port: PortNumber, lanes: u16) -> Result<Attached, AttachError> {
+    let lanes = lanes.max(1);
     match wanted.kind {
-        Kind::AfPacket => af_packet::attach(wanted, port, lanes.max(1)),
+        Kind::AfPacket => af_packet::attach(wanted, port, lanes),
+        Kind::AfXdp => af_xdp::attach(wanted, port, lanes),
     }
 }

@@ -1,6 +1,7 @@
 //! Live ports: network interfaces of this machine, each in two halves so that a packet can leave by one port while its bytes still lie at another.
 
 mod af_packet;
+mod af_xdp;
 mod attach;
 mod frame_ring;
 mod out;
@@ -8,7 +9,8 @@ mod presence;
 mod sys;
 mod wait;
 
-pub use attach::{AttachError, Kind, Wanted, attach};
+pub use af_xdp::{Mode as XdpMode, Wishes as XdpWishes, XdpError};
+pub use attach::{AttachError, Kind, Wanted, attach, attach_all};
 pub use out::LiveOut;
 pub use presence::Presence;
 pub use sys::{cycles, pin};

@@ -6,7 +6,7 @@ use std::ffi::CString;
 use std::io;
 use std::os::fd::{AsRawFd, FromRawFd, OwnedFd, RawFd};
 use std::ptr::NonNull;
-use std::sync::atomic::{AtomicU32, Ordering};
+use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 
 /// A frame that is handed to [`send_frames`]: what stands before it, and its bytes.
 pub(crate) struct Outgoing<'a> {
@@ -55,6 +55,17 @@ impl Shared {
         assert!(offset.is_multiple_of(4) && offset + 4 <= self.len);
         // SAFETY: inside the mapping and aligned, as was just checked; both sides touch it as a whole word only.
         unsafe { self.start.add(offset).cast::<AtomicU32>().as_ref() }
+    }
+
+    /// A word of 64 bits, at a byte offset that is a multiple of 8.
+    ///
+    /// # Panics
+    /// As for [`word`](Shared::word).
+    #[inline]
+    pub(crate) fn long(&self, offset: usize) -> &AtomicU64 {
+        assert!(offset.is_multiple_of(8) && offset + 8 <= self.len);
+        // SAFETY: inside the mapping and aligned, as was just checked; both sides touch it as a whole word only.
+        unsafe { self.start.add(offset).cast::<AtomicU64>().as_ref() }
     }
 
     /// Bytes that are this side's own for as long as the slice lives.

@@ -1,0 +1,82 @@
+//! Every kind of port between two hosts, used by programs that know nothing of it.
+
+mod net;
+
+use net::{Net, program};
+use serde_json::Value;
+
+/// Ports of these kinds, as a gateway's file tells of them.
+fn ports(first: &str, second: &str) -> String {
+    format!("[[port]]\ninterface = \"to-a\"\n{first}\n[[port]]\ninterface = \"to-b\"\n{second}\n")
+}
+
+const DRIVER: &str = "kind = \"af_xdp\"\nmode = \"driver\"";
+const GENERIC: &str = "kind = \"af_xdp\"\nmode = \"generic\"";
+
+/// What a port has of something, since it was attached.
+fn at_port(now: &Value, port: usize, what: &str) -> u64 {
+    now["now"]["ports"][port - 1][what].as_u64().unwrap_or_else(|| panic!("no {what} of port {port}: {now}"))
+}
+
+/// The mode of a port.
+fn mode(now: &Value, port: usize) -> String {
+    now["now"]["ports"][port - 1]["mode"].as_str().unwrap_or_default().to_owned()
+}
+
+/// The hosts reach each other by ICMP over IPv4 and IPv6, and by TCP both ways.
+fn reach_each_other(net: &Net) {
+    assert_eq!(net.pings("10.0.0.2"), 20);
+    assert_eq!(net.pings("fd00::2"), 20);
+    for (address, direction) in [("10.0.0.2", &[][..]), ("10.0.0.2", &["-R"]), ("fd00::2", &[])] {
+        let report = net.tcp(address, direction);
+        let bytes = report["end"]["sum_received"]["bytes"].as_u64().unwrap_or(0);
+        assert!(bytes > 5_000_000, "only {bytes} bytes came over: {report}");
+    }
+}
+
+#[test]
+fn af_xdp_in_the_driver_needs_nothing_of_the_hosts() {
+    let Some(mut net) = Net::new("af_xdp_in_the_driver") else { return };
+    net.serve_ports(&program("mac_switch.rav"), &ports(DRIVER, DRIVER));
+    let now = net.ask(&["show", "ports", "--total"]);
+    assert!(mode(&now, 1).starts_with("af_xdp, driver mode, copies, 1 queue"), "{now}");
+    reach_each_other(&net);
+    let now = net.ask(&["show", "ports", "--total"]);
+    for port in [1, 2] {
+        assert_eq!(at_port(&now, port, "too_long"), 0, "the kernel cuts segments for such a port: {now}");
+    }
+    net.stop();
+}
+
+#[test]
+fn af_xdp_behind_the_driver_takes_what_is_no_longer_than_a_frame() {
+    let Some(mut net) = Net::new("af_xdp_behind_the_driver") else { return };
+    net.serve_ports(&program("mac_switch.rav"), &ports(GENERIC, GENERIC));
+    assert_eq!(net.pings("10.0.0.2"), 20);
+    net.tcp("10.0.0.2", &[]);
+    let now = net.ask(&["show", "ports", "--total"]);
+    assert!(mode(&now, 1).starts_with("af_xdp, generic mode"), "{now}");
+    assert!(at_port(&now, 1, "too_long") > 0, "long segments are lost and counted: {now}");
+    for host in ["a", "b"] {
+        assert!(net.run(host, "ethtool", &["-K", "eth0", "tso", "off", "gso", "off"]).status.success());
+    }
+    reach_each_other(&net);
+    net.stop();
+}
+
+#[test]
+fn a_killed_af_xdp_gateway_leaves_nothing_behind() {
+    let Some(mut net) = Net::new("a_killed_af_xdp_gateway") else { return };
+    for kind in [DRIVER, GENERIC] {
+        net.serve_ports(&program("mac_switch.rav"), &ports(kind, kind));
+        assert_eq!(net.pings("10.0.0.2"), 20);
+        let mut gateway = net.gateway.take().expect("was started");
+        gateway.kill().expect("can be killed");
+        gateway.wait().expect("ends");
+    }
+    net.serve_ports(&program("mac_switch.rav"), &ports(DRIVER, DRIVER));
+    net.wait_for_pings();
+    net.stop();
+    let links = net.run("g", "ip", &["link"]);
+    assert!(!String::from_utf8_lossy(&links.stdout).contains("xdp"), "no program is left at an interface");
+}

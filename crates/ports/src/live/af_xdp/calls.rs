@@ -1,0 +1,285 @@
+//! The system calls of AF_XDP, each wrapped once: sockets and their rings, the program that redirects packets to them, and what interfaces say of themselves.
+
+#![allow(unsafe_code)]
+
+use super::memory::Pages;
+use super::ring::{Places, Words};
+use crate::live::sys::{self, Shared};
+use std::io;
+use std::os::fd::{AsRawFd, FromRawFd, OwnedFd, RawFd};
+use std::sync::atomic::Ordering;
+
+impl Words for Shared {
+    #[inline]
+    fn word(&self, at: usize, order: Ordering) -> u32 {
+        Shared::word(self, at).load(order)
+    }
+    #[inline]
+    fn set_word(&self, at: usize, value: u32, order: Ordering) {
+        Shared::word(self, at).store(value, order);
+    }
+    #[inline]
+    fn long(&self, at: usize) -> u64 {
+        Shared::long(self, at).load(Ordering::Relaxed)
+    }
+    #[inline]
+    fn set_long(&self, at: usize, value: u64) {
+        Shared::long(self, at).store(value, Ordering::Relaxed);
+    }
+}
+
+fn check(result: i64) -> io::Result<i32> {
+    if result < 0 { Err(io::Error::last_os_error()) } else { Ok(result as i32) }
+}
+
+fn owned(fd: i64) -> io::Result<OwnedFd> {
+    let fd = check(fd)?;
+    // SAFETY: the kernel has just given it to nobody else.
+    Ok(unsafe { OwnedFd::from_raw_fd(fd) })
+}
+
+/// A socket without memory and rings.
+pub(crate) fn xdp_socket() -> io::Result<OwnedFd> {
+    // SAFETY: takes numbers only.
+    owned(i64::from(unsafe { libc::socket(libc::AF_XDP, libc::SOCK_RAW | libc::SOCK_CLOEXEC, 0) }))
+}
+
+/// Makes the pages known to the kernel as frames of `chunk` bytes. Where that is no power of two, frames may lie anywhere.
+pub(crate) fn register(fd: &OwnedFd, pages: &Pages, chunk: usize) -> io::Result<()> {
+    let unaligned = if chunk.is_power_of_two() { 0 } else { libc::XDP_UMEM_UNALIGNED_CHUNK_FLAG };
+    let request = libc::xdp_umem_reg {
+        addr: pages.address() as u64,
+        len: (pages.len() / chunk * chunk) as u64,
+        chunk_size: chunk as u32,
+        headroom: 0,
+        flags: unaligned,
+        tx_metadata_len: 0,
+    };
+    sys::set_option(fd, libc::SOL_XDP, libc::XDP_UMEM_REG, request)
+}
+
+/// The four rings a socket can have.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum RingKind {
+    /// Free frames for the kernel to receive into.
+    Fill,
+    /// Frames that the kernel has sent.
+    Completion,
+    /// Received packets.
+    Receive,
+    /// Packets to be sent.
+    Transmit,
+}
+
+/// Asks for a ring of so many entries (a power of two) and maps it.
+pub(crate) fn ring(fd: &OwnedFd, kind: RingKind, size: u32) -> io::Result<(Shared, Places)> {
+    let (option, page, bytes) = match kind {
+        RingKind::Fill => (libc::XDP_UMEM_FILL_RING, libc::XDP_UMEM_PGOFF_FILL_RING as i64, 8),
+        RingKind::Completion => {
+            (libc::XDP_UMEM_COMPLETION_RING, libc::XDP_UMEM_PGOFF_COMPLETION_RING as i64, 8)
+        }
+        RingKind::Receive => (libc::XDP_RX_RING, libc::XDP_PGOFF_RX_RING, 16),
+        RingKind::Transmit => (libc::XDP_TX_RING, libc::XDP_PGOFF_TX_RING, 16),
+    };
+    sys::set_option(fd, libc::SOL_XDP, option, size)?;
+    // SAFETY: zeros are a valid value of this plain structure.
+    let mut offsets: libc::xdp_mmap_offsets = unsafe { std::mem::zeroed() };
+    read_option(fd, libc::XDP_MMAP_OFFSETS, &mut offsets)?;
+    let places = match kind {
+        RingKind::Fill => offsets.fr,
+        RingKind::Completion => offsets.cr,
+        RingKind::Receive => offsets.rx,
+        RingKind::Transmit => offsets.tx,
+    };
+    let entries = places.desc as usize;
+    let shared = Shared::map(fd, entries + size as usize * bytes, page)?;
+    let places = Places {
+        producer: places.producer as usize,
+        consumer: places.consumer as usize,
+        flags: places.flags as usize,
+        entries,
+        size,
+    };
+    Ok((shared, places))
+}
+
+/// Reads an option of an AF_XDP socket into a plain structure that the kernel documents for it.
+fn read_option<T: Copy>(fd: &OwnedFd, option: i32, value: &mut T) -> io::Result<()> {
+    let mut size = size_of::<T>() as libc::socklen_t;
+    // SAFETY: the pointer and the size are those of a value that lives throughout the call, and every value of its numbers is valid.
+    let result = unsafe {
+        libc::getsockopt(
+            fd.as_raw_fd(),
+            libc::SOL_XDP,
+            option,
+            std::ptr::from_mut(value).cast(),
+            &raw mut size,
+        )
+    };
+    check(i64::from(result)).map(|_| ())
+}
+
+/// What the kernel counted at a socket since it was bound.
+pub(crate) fn statistics(fd: &OwnedFd) -> io::Result<libc::xdp_statistics> {
+    // SAFETY: zeros are a valid value of this plain structure.
+    let mut statistics: libc::xdp_statistics = unsafe { std::mem::zeroed() };
+    read_option(fd, libc::XDP_STATISTICS, &mut statistics)?;
+    Ok(statistics)
+}
+
+/// Whether the kernel and the interface's driver use the frames themselves rather than copies.
+pub(crate) fn is_zero_copy(fd: &OwnedFd) -> io::Result<bool> {
+    let mut options = libc::xdp_options { flags: 0 };
+    read_option(fd, libc::XDP_OPTIONS, &mut options)?;
+    Ok(options.flags & libc::XDP_OPTIONS_ZEROCOPY != 0)
+}
+
+/// Binds a socket to a queue of an interface; with `shared`, to the memory that another socket has registered.
+pub(crate) fn bind(
+    fd: &OwnedFd,
+    interface: u32,
+    queue: u32,
+    flags: u16,
+    shared: Option<&OwnedFd>,
+) -> io::Result<()> {
+    let address = libc::sockaddr_xdp {
+        sxdp_family: libc::AF_XDP as u16,
+        sxdp_flags: if shared.is_some() { libc::XDP_SHARED_UMEM } else { flags },
+        sxdp_ifindex: interface,
+        sxdp_queue_id: queue,
+        sxdp_shared_umem_fd: shared.map_or(0, |fd| fd.as_raw_fd() as u32),
+    };
+    let size = size_of_val(&address) as libc::socklen_t;
+    // SAFETY: the pointer and the size are those of a value that lives throughout the call.
+    check(i64::from(unsafe { libc::bind(fd.as_raw_fd(), (&raw const address).cast(), size) }))?;
+    Ok(())
+}
+
+/// Lets the kernel send what the transmit ring holds.
+pub(crate) fn kick_transmit(fd: &OwnedFd) -> io::Result<()> {
+    // SAFETY: no bytes are handed over.
+    let result =
+        unsafe { libc::sendto(fd.as_raw_fd(), std::ptr::null(), 0, libc::MSG_DONTWAIT, std::ptr::null(), 0) };
+    check(result as i64).map(|_| ())
+}
+
+/// Lets the kernel look at the fill ring. Where it cannot, the interface is gone or off, which other calls say.
+pub(crate) fn kick_receive(fd: &OwnedFd) {
+    // SAFETY: no bytes are asked for.
+    unsafe {
+        libc::recvfrom(
+            fd.as_raw_fd(),
+            std::ptr::null_mut(),
+            0,
+            libc::MSG_DONTWAIT,
+            std::ptr::null_mut(),
+            std::ptr::null_mut(),
+        )
+    };
+}
+
+/// A descriptor that can be read when one of these can.
+pub(crate) fn any_of(fds: &[RawFd]) -> io::Result<OwnedFd> {
+    // SAFETY: takes numbers only.
+    let all = owned(i64::from(unsafe { libc::epoll_create1(libc::EPOLL_CLOEXEC) }))?;
+    for &fd in fds {
+        let mut event = libc::epoll_event { events: libc::EPOLLIN as u32, u64: 0 };
+        // SAFETY: the event lives throughout the call.
+        let result = unsafe { libc::epoll_ctl(all.as_raw_fd(), libc::EPOLL_CTL_ADD, fd, &raw mut event) };
+        check(i64::from(result))?;
+    }
+    Ok(all)
+}
+
+/// Commands of bpf(2).
+const MAP_CREATE: i32 = 0;
+const MAP_UPDATE: i32 = 2;
+const PROGRAM_LOAD: i32 = 5;
+const LINK_CREATE: i32 = 28;
+/// Kinds of maps, programs and places to attach them (include/uapi/linux/bpf.h).
+const XSKMAP: u32 = 17;
+const PROGRAM_XDP: u32 = 6;
+const ATTACH_XDP: u32 = 37;
+
+/// bpf(2) with a request laid out in words of 32 bits.
+fn bpf<const WORDS: usize>(command: i32, mut request: [u32; WORDS]) -> io::Result<i64> {
+    // SAFETY: the pointer and the size are those of the request; addresses in it are of values that the callers keep throughout the call.
+    let result =
+        unsafe { libc::syscall(libc::SYS_bpf, command, request.as_mut_ptr(), size_of_val(&request)) };
+    check(result as i64).map(i64::from)
+}
+
+fn halves(address: u64) -> [u32; 2] {
+    let bytes = address.to_ne_bytes();
+    let word = |at: usize| u32::from_ne_bytes([bytes[at], bytes[at + 1], bytes[at + 2], bytes[at + 3]]);
+    [word(0), word(4)]
+}
+
+/// A map from queues (0 and the following) to sockets.
+pub(crate) fn socket_map(queues: u32) -> io::Result<OwnedFd> {
+    owned(bpf(MAP_CREATE, [XSKMAP, 4, 4, queues, 0])?)
+}
+
+/// Puts a socket into such a map.
+pub(crate) fn put_socket(map: &OwnedFd, queue: u32, socket: &OwnedFd) -> io::Result<()> {
+    let (key, value) = (queue, socket.as_raw_fd() as u32);
+    let [key_low, key_high] = halves((&raw const key).addr() as u64);
+    let [value_low, value_high] = halves((&raw const value).addr() as u64);
+    let map = map.as_raw_fd() as u32;
+    bpf(MAP_UPDATE, [map, 0, key_low, key_high, value_low, value_high, 0, 0]).map(|_| ())
+}
+
+/// Loads a program for XDP.
+pub(crate) fn load_program(instructions: &[u64]) -> io::Result<OwnedFd> {
+    let licence = c"Dual MIT/GPL";
+    let [code_low, code_high] = halves(instructions.as_ptr().addr() as u64);
+    let [licence_low, licence_high] = halves(licence.as_ptr().addr() as u64);
+    let name = u32::from_ne_bytes(*b"rave");
+    let rest = u32::from_ne_bytes(*b"lin\0");
+    let request = [
+        PROGRAM_XDP,
+        instructions.len() as u32,
+        code_low,
+        code_high,
+        licence_low,
+        licence_high,
+        // No log, any version, no flags.
+        0,
+        0,
+        0,
+        0,
+        0,
+        0,
+        name,
+        rest,
+        0,
+        0,
+        // Any interface, and where it is to be attached.
+        0,
+        ATTACH_XDP,
+    ];
+    owned(bpf(PROGRAM_LOAD, request)?)
+}
+
+/// Attaches a program to an interface for as long as the descriptor is open, in `mode` (XDP_FLAGS_SKB_MODE or XDP_FLAGS_DRV_MODE).
+pub(crate) fn link(program: &OwnedFd, interface: u32, mode: u32) -> io::Result<OwnedFd> {
+    owned(bpf(LINK_CREATE, [program.as_raw_fd() as u32, interface, ATTACH_XDP, mode])?)
+}
+
+/// How many receive queues an interface has; one where it does not say.
+pub(crate) fn receive_queues(fd: &OwnedFd, interface: &str) -> u32 {
+    /// ETHTOOL_GCHANNELS and what it answers (include/uapi/linux/ethtool.h): the greatest and the present numbers of queues that receive, send, do
+    /// neither, or both.
+    const CHANNELS: u32 = 0x3c;
+    let mut channels = [CHANNELS, 0, 0, 0, 0, 0, 0, 0, 0];
+    // SAFETY: zeros are a valid value of this plain structure.
+    let mut request: libc::ifreq = unsafe { std::mem::zeroed() };
+    for (to, from) in request.ifr_name.iter_mut().zip(interface.bytes().take(libc::IFNAMSIZ - 1)) {
+        *to = from as libc::c_char;
+    }
+    request.ifr_ifru.ifru_data = channels.as_mut_ptr().cast();
+    // SAFETY: the request and the numbers it points to live throughout the call, and the command writes nine of them.
+    let result = unsafe { libc::ioctl(fd.as_raw_fd(), libc::SIOCETHTOOL, &raw mut request) };
+    let [_, _, _, _, _, receive, _, _, both] = channels;
+    if result < 0 { 1 } else { (receive + both).max(1) }
+}

@@ -1,0 +1,152 @@
+//! Whose a frame of the shared memory is: every frame is in exactly one place.
+//!
+//! ```text
+//!         next_free            lend              take            the kernel has sent it
+//!  free ───────────► kernel's ──────► program's ──────► on its way ───────────────────► given back
+//!   ▲ ▲                                │                                                   │
+//!   │ └────────── settle: nobody took it                       settle                      │
+//!   └──────────────────────────────────────────────────────────────────────────────────────┘
+//! ```
+//!
+//! The lane that frames are received by is their [`Home`] and moves them along the upper line. Sending halves, of this lane or of others, hold its
+//! [`Marks`]: they take a frame that is the program's, and give it back when it is sent. What is given back is a list threaded through the frames
+//! (R. K. Treiber, "Systems programming: coping with parallelism", 1986) that its home takes as a whole, so that no frame can be met again on it
+//! while another half looks at it.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU32, Ordering};
+
+/// A word that both halves reach.
+pub(crate) trait Word: Send + Sync {
+    fn new(value: u32) -> Self;
+    fn load(&self, order: Ordering) -> u32;
+    fn store(&self, value: u32, order: Ordering);
+    fn swap(&self, value: u32, order: Ordering) -> u32;
+    /// Puts `new` where `old` is; says whether it was.
+    fn replace(&self, old: u32, new: u32, order: Ordering) -> bool;
+}
+
+impl Word for AtomicU32 {
+    fn new(value: u32) -> AtomicU32 {
+        AtomicU32::new(value)
+    }
+    fn load(&self, order: Ordering) -> u32 {
+        AtomicU32::load(self, order)
+    }
+    fn store(&self, value: u32, order: Ordering) {
+        AtomicU32::store(self, value, order);
+    }
+    fn swap(&self, value: u32, order: Ordering) -> u32 {
+        AtomicU32::swap(self, value, order)
+    }
+    fn replace(&self, old: u32, new: u32, order: Ordering) -> bool {
+        self.compare_exchange(old, new, order, Ordering::Relaxed).is_ok()
+    }
+}
+
+/// What a mark says of a frame: free, the kernel's or given back.
+const OTHERS: u32 = 0;
+/// The program has it.
+const LENT: u32 = 1;
+/// A sending half has it.
+const TAKEN: u32 = 2;
+
+/// The end of a list.
+const END: u32 = u32::MAX;
+
+/// What both halves know of the frames of one home.
+pub(crate) struct Marks<W = AtomicU32> {
+    marks: Box<[W]>,
+    /// What follows a frame in the list of those given back, which begins with `first`.
+    next: Box<[W]>,
+    first: W,
+}
+
+impl<W: Word> Marks<W> {
+    fn new(frames: u32) -> Marks<W> {
+        let words = |value| (0..frames).map(|_| W::new(value)).collect();
+        Marks { marks: words(OTHERS), next: words(END), first: W::new(END) }
+    }
+
+    /// Takes a frame that the program has. Says whether it was the program's.
+    pub(crate) fn take(&self, frame: u32) -> bool {
+        self.marks.get(frame as usize).is_some_and(|mark| mark.replace(LENT, TAKEN, Ordering::AcqRel))
+    }
+
+    /// Gives a frame that was taken back to its home. One that was not taken stays where it is.
+    pub(crate) fn give_back(&self, frame: u32) {
+        let place = frame as usize;
+        let taken = self.marks.get(place).is_some_and(|mark| mark.replace(TAKEN, OTHERS, Ordering::AcqRel));
+        if !taken {
+            return;
+        }
+        loop {
+            let first = self.first.load(Ordering::Relaxed);
+            self.next[place].store(first, Ordering::Relaxed);
+            // What the sender did with the frame comes before, for whoever takes the list.
+            if self.first.replace(first, frame, Ordering::AcqRel) {
+                return;
+            }
+        }
+    }
+}
+
+/// The frames that one lane receives into.
+pub(crate) struct Home<W = AtomicU32> {
+    marks: Arc<Marks<W>>,
+    free: Vec<u32>,
+    lent: Vec<u32>,
+}
+
+impl<W: Word> Home<W> {
+    /// So many frames, numbered from 0 and all free.
+    pub(crate) fn new(frames: u32) -> Home<W> {
+        let free = (0..frames).rev().collect();
+        Home { marks: Arc::new(Marks::new(frames)), free, lent: Vec::with_capacity(packet::BATCH) }
+    }
+
+    /// For sending halves.
+    pub(crate) fn marks(&self) -> Arc<Marks<W>> {
+        self.marks.clone()
+    }
+
+    /// Ends the loan to the program: frames that nobody took are free, and so are those that were given back since.
+    pub(crate) fn settle(&mut self) {
+        let Home { marks, free, lent } = self;
+        free.extend(
+            lent.drain(..)
+                .filter(|&frame| marks.marks[frame as usize].replace(LENT, OTHERS, Ordering::Relaxed)),
+        );
+        if marks.first.load(Ordering::Relaxed) == END {
+            return;
+        }
+        let mut next = marks.first.swap(END, Ordering::AcqRel);
+        while next != END {
+            free.push(next);
+            next = marks.next[next as usize].load(Ordering::Relaxed);
+        }
+    }
+
+    /// A free frame, which is the kernel's from now on; the one that was in use last, as the caches may hold it.
+    pub(crate) fn next_free(&mut self) -> Option<u32> {
+        self.free.pop()
+    }
+
+    /// Gives a frame that the kernel has filled to the program. Says whether there is such a frame.
+    pub(crate) fn lend(&mut self, frame: u32) -> bool {
+        let Some(mark) = self.marks.marks.get(frame as usize) else { return false };
+        mark.store(LENT, Ordering::Release);
+        self.lent.push(frame);
+        true
+    }
+
+    /// Takes back a frame that was the kernel's and holds nothing for the program.
+    pub(crate) fn put_back(&mut self, frame: u32) {
+        if (frame as usize) < self.marks.marks.len() {
+            self.free.push(frame);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,146 @@
+//! Ownership of frames against a model that keeps a place for each, and under every order of the halves' steps.
+
+use super::*;
+use proptest::prelude::*;
+use std::sync::atomic::AtomicU32;
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Place {
+    Free,
+    Kernel,
+    Program,
+    OnItsWay,
+}
+
+#[derive(Clone, Debug)]
+enum Step {
+    Fill,
+    Lend(u32),
+    Take(u32),
+    GiveBack(u32),
+    Settle,
+}
+
+fn steps() -> impl Strategy<Value = Vec<Step>> {
+    let frame = || 0..7u32;
+    let step = prop_oneof![
+        3 => Just(Step::Fill),
+        3 => frame().prop_map(Step::Lend),
+        3 => frame().prop_map(Step::Take),
+        3 => frame().prop_map(Step::GiveBack),
+        1 => Just(Step::Settle),
+    ];
+    proptest::collection::vec(step, 0..300)
+}
+
+proptest! {
+    #[test]
+    fn every_frame_is_in_one_place(steps in steps()) {
+        const FRAMES: u32 = 5;
+        let mut home = Home::<AtomicU32>::new(FRAMES);
+        let marks = home.marks();
+        let mut places = [Place::Free; FRAMES as usize];
+        // Frames that were given back are free once the home looks.
+        let mut given_back = Vec::new();
+        for step in steps {
+            let place = |frame: u32| places.get(frame as usize).copied();
+            match step {
+                Step::Fill => match home.next_free() {
+                    Some(frame) => {
+                        prop_assert_eq!(place(frame), Some(Place::Free));
+                        prop_assert!(!given_back.contains(&frame));
+                        places[frame as usize] = Place::Kernel;
+                    }
+                    None => {
+                        let free = (0..FRAMES).filter(|&frame| place(frame) == Some(Place::Free));
+                        prop_assert_eq!(free.count(), given_back.len());
+                    }
+                },
+                Step::Lend(frame) => {
+                    // Only the kernel hands frames over, and only those it has.
+                    if place(frame).is_none_or(|place| place == Place::Kernel) {
+                        prop_assert_eq!(home.lend(frame), frame < FRAMES);
+                        if frame < FRAMES {
+                            places[frame as usize] = Place::Program;
+                        }
+                    }
+                }
+                Step::Take(frame) => {
+                    let program = place(frame) == Some(Place::Program);
+                    prop_assert_eq!(marks.take(frame), program);
+                    if program {
+                        places[frame as usize] = Place::OnItsWay;
+                    }
+                }
+                Step::GiveBack(frame) => {
+                    marks.give_back(frame);
+                    if place(frame) == Some(Place::OnItsWay) {
+                        places[frame as usize] = Place::Free;
+                        given_back.push(frame);
+                    }
+                }
+                Step::Settle => {
+                    home.settle();
+                    given_back.clear();
+                    for place in places.iter_mut().filter(|place| **place == Place::Program) {
+                        *place = Place::Free;
+                    }
+                }
+            }
+        }
+    }
+}
+
+/// Two senders give frames back while the home looks for them: each comes home once.
+#[test]
+fn frames_that_are_given_back_come_home_once() {
+    loom::model(|| {
+        let mut home = Home::<loom::sync::atomic::AtomicU32>::new(2);
+        for _ in 0..2 {
+            let frame = home.next_free().expect("free");
+            home.lend(frame);
+        }
+        let senders: Vec<_> = [0, 1]
+            .into_iter()
+            .map(|frame| {
+                let marks = home.marks();
+                loom::thread::spawn(move || {
+                    if marks.take(frame) {
+                        marks.give_back(frame);
+                    }
+                })
+            })
+            .collect();
+        let mut seen = [false; 2];
+        let mut look = |home: &mut Home<loom::sync::atomic::AtomicU32>| {
+            home.settle();
+            while let Some(frame) = home.next_free() {
+                assert!(!std::mem::replace(&mut seen[frame as usize], true), "frame {frame} twice");
+            }
+        };
+        look(&mut home);
+        for sender in senders {
+            sender.join().expect("ends");
+        }
+        look(&mut home);
+        assert_eq!(seen, [true; 2]);
+    });
+}
+
+impl Word for loom::sync::atomic::AtomicU32 {
+    fn new(value: u32) -> Self {
+        loom::sync::atomic::AtomicU32::new(value)
+    }
+    fn load(&self, order: Ordering) -> u32 {
+        loom::sync::atomic::AtomicU32::load(self, order)
+    }
+    fn store(&self, value: u32, order: Ordering) {
+        loom::sync::atomic::AtomicU32::store(self, value, order);
+    }
+    fn swap(&self, value: u32, order: Ordering) -> u32 {
+        loom::sync::atomic::AtomicU32::swap(self, value, order)
+    }
+    fn replace(&self, old: u32, new: u32, order: Ordering) -> bool {
+        self.compare_exchange(old, new, order, Ordering::Relaxed).is_ok()
+    }
+}

@@ -1,0 +1,82 @@
+//! A socket at one queue of an interface with its rings, bound to the memory of a worker's ports.
+
+use super::calls::{self, RingKind};
+use super::memory::Pages;
+use super::ring::{Consumer, Producer};
+use crate::live::sys::{self, Shared};
+use std::io;
+use std::os::fd::OwnedFd;
+use std::sync::Arc;
+use std::thread;
+use std::time::{Duration, Instant};
+
+/// Entries of the rings by which packets leave.
+pub(super) const TRANSMIT: u32 = 2048;
+/// Bytes of packets that may be on their way out, as the kernel counts them.
+const SEND_BUFFER: usize = 16 << 20;
+/// A queue may still be in use for a moment by a socket that was closed, as after a process was killed.
+const PATIENCE: Duration = Duration::from_secs(2);
+
+/// What a socket is bound to.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Place {
+    pub(super) interface: u32,
+    pub(super) queue: u32,
+}
+
+/// A socket that is bound.
+pub(super) struct Socket {
+    pub(super) fd: Arc<OwnedFd>,
+    pub(super) fill: Producer<Shared, 1>,
+    pub(super) received: Consumer<Shared, 2>,
+    /// For a socket that sends, too.
+    pub(super) sending: Option<(Producer<Shared, 2>, Consumer<Shared, 1>)>,
+}
+
+/// How a socket is to be made.
+pub(super) struct Order<'a> {
+    pub(super) pages: &'a Pages,
+    pub(super) chunk: usize,
+    /// How many frames it may hold for receiving: a power of two.
+    pub(super) frames: u32,
+    pub(super) sends: bool,
+    pub(super) zero_copy: bool,
+}
+
+impl Order<'_> {
+    /// Makes it, at the memory that `first` has registered or, without one, registers it.
+    pub(super) fn open(&self, place: Place, first: Option<&OwnedFd>) -> io::Result<Socket> {
+        let end = Instant::now() + PATIENCE;
+        loop {
+            match self.try_open(place, first) {
+                Err(error) if error.raw_os_error() == Some(libc::EBUSY) && Instant::now() < end => {
+                    thread::sleep(Duration::from_millis(20));
+                }
+                result => return result,
+            }
+        }
+    }
+
+    fn try_open(&self, place: Place, first: Option<&OwnedFd>) -> io::Result<Socket> {
+        let fd = calls::xdp_socket()?;
+        if first.is_none() {
+            calls::register(&fd, self.pages, self.chunk)?;
+        }
+        let fill = calls::ring(&fd, RingKind::Fill, self.frames)?;
+        // The kernel wants both, whether anything is sent or not.
+        let completed = calls::ring(&fd, RingKind::Completion, TRANSMIT)?;
+        let received = calls::ring(&fd, RingKind::Receive, self.frames)?;
+        let transmit = self.sends.then(|| calls::ring(&fd, RingKind::Transmit, TRANSMIT)).transpose()?;
+        sys::set_send_buffer(&fd, SEND_BUFFER)?;
+        let copying = if self.zero_copy { libc::XDP_ZEROCOPY } else { libc::XDP_COPY };
+        calls::bind(&fd, place.interface, place.queue, copying | libc::XDP_USE_NEED_WAKEUP, first)?;
+        Ok(Socket {
+            fd: Arc::new(fd),
+            fill: Producer::new(fill.0, fill.1),
+            received: Consumer::new(received.0, received.1),
+            sending: transmit.map(|transmit| {
+                (Producer::new(transmit.0, transmit.1), Consumer::new(completed.0, completed.1))
+            }),
+        })
+    }
+}
