@@ -293,9 +293,12 @@ pub(crate) fn begin(fd: &OwnedFd) -> io::Result<()> {
     set_option(fd, libc::SOL_SOCKET, libc::SO_DETACH_FILTER, 0i32)
 }
 
+/// By flow; and not what leaves, for a group does not ask its sockets about that (`PACKET_FANOUT_FLAG_IGNORE_OUTGOING`, Linux 5.14).
+const FANOUT: u32 = libc::PACKET_FANOUT_HASH | 0x4000;
+
 /// Makes a bound packet socket the first of a group that shares the packets of its interface out by flow, and returns the number of the group.
 pub(crate) fn make_fanout(fd: &OwnedFd) -> io::Result<u16> {
-    let way = libc::PACKET_FANOUT_HASH | libc::PACKET_FANOUT_FLAG_UNIQUEID;
+    let way = FANOUT | libc::PACKET_FANOUT_FLAG_UNIQUEID;
     set_option(fd, libc::SOL_PACKET, libc::PACKET_FANOUT, (way << 16) as i32)?;
     let group = option(fd, libc::SOL_PACKET, libc::PACKET_FANOUT)?;
     Ok(group as u16)
@@ -303,7 +306,7 @@ pub(crate) fn make_fanout(fd: &OwnedFd) -> io::Result<u16> {
 
 /// Adds a bound packet socket to a group.
 pub(crate) fn join_fanout(fd: &OwnedFd, group: u16) -> io::Result<()> {
-    let way = (libc::PACKET_FANOUT_HASH << 16) | u32::from(group);
+    let way = (FANOUT << 16) | u32::from(group);
     set_option(fd, libc::SOL_PACKET, libc::PACKET_FANOUT, way as i32)
 }
 
