@@ -4,6 +4,7 @@ mod net;
 
 use net::{Net, program};
 use serde_json::Value;
+use std::time::{Duration, Instant};
 
 /// Ports of these kinds, as a gateway's file tells of them.
 fn ports(first: &str, second: &str) -> String {
@@ -25,10 +26,15 @@ fn mode(now: &Value, port: usize) -> String {
 
 /// The hosts reach each other by ICMP over IPv4 and IPv6, and by TCP both ways.
 fn reach_each_other(net: &Net) {
+    reaches(net, "b");
+}
+
+/// The same for `a` and a host that has the addresses of `b`.
+fn reaches(net: &Net, host: &str) {
     assert_eq!(net.pings("10.0.0.2"), 20);
     assert_eq!(net.pings("fd00::2"), 20);
     for (address, direction) in [("10.0.0.2", &[][..]), ("10.0.0.2", &["-R"]), ("fd00::2", &[])] {
-        let report = net.tcp(address, direction);
+        let report = net.tcp_with(host, address, direction);
         let bytes = report["end"]["sum_received"]["bytes"].as_u64().unwrap_or(0);
         assert!(bytes > 5_000_000, "only {bytes} bytes came over: {report}");
     }
@@ -79,4 +85,31 @@ fn a_killed_af_xdp_gateway_leaves_nothing_behind() {
     net.stop();
     let links = net.run("g", "ip", &["link"]);
     assert!(!String::from_utf8_lossy(&links.stdout).contains("xdp"), "no program is left at an interface");
+}
+
+#[test]
+fn the_machine_itself_is_behind_a_tap() {
+    let Some(mut net) = Net::new("the_machine_itself") else { return };
+    let ports = "[[port]]\ninterface = \"to-a\"\n[[port]]\ninterface = \"machine\"\nkind = \"tap\"\n";
+    let address = |net: &Net| {
+        net.ip(&["-n", &net.name("g"), "address", "add", "10.0.0.2/24", "dev", "machine"]);
+        net.ip(&["-n", &net.name("g"), "address", "add", "fd00::2/64", "dev", "machine", "nodad"]);
+    };
+    net.serve_ports(&program("mac_switch.rav"), ports);
+    address(&net);
+    let now = net.ask(&["show", "ports", "--total"]);
+    assert!(mode(&now, 2).starts_with("tap, 1 queue, whole segments"), "{now}");
+    reaches(&net, "g");
+    let now = net.ask(&["show", "ports", "--total"]);
+    assert_eq!((at_port(&now, 2, "refused"), at_port(&now, 2, "down")), (0, 0), "{now}");
+    net.ip(&["-n", &net.name("g"), "link", "delete", "machine"]);
+    let made_again = || net.run("g", "ip", &["link", "show", "machine"]).status.success();
+    let end = Instant::now() + Duration::from_secs(10);
+    while !made_again() {
+        assert!(Instant::now() < end, "a device that is gone is made again");
+    }
+    address(&net);
+    net.wait_for_pings();
+    net.stop();
+    assert!(!net.run("g", "ip", &["link", "show", "machine"]).status.success(), "it goes with the gateway");
 }

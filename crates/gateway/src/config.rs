@@ -320,7 +320,7 @@ mod tests {
             ),
             (
                 "program = \"a\"\n[[port]]\ninterface = \"x\"\nkind = \"dpdk\"\n",
-                "line 4, column 8: unknown variant `dpdk`, expected `af_packet`",
+                "line 4, column 8: unknown variant `dpdk`, expected one of",
             ),
             (
                 "program = \"a\"\n[[port]]\ninterface = \"x\"\nqueues = [0]\n",

@@ -145,10 +145,15 @@ impl Net {
         }
     }
 
-    /// Bits a second and packets sent again of one TCP stream of two seconds.
+    /// Bits a second and packets sent again of one TCP stream of two seconds between `a` and `b`.
     pub(crate) fn tcp(&self, address: &str, direction: &[&str]) -> Value {
+        self.tcp_with("b", address, direction)
+    }
+
+    /// The same between `a` and another host.
+    pub(crate) fn tcp_with(&self, host: &str, address: &str, direction: &[&str]) -> Value {
         let mut server = self
-            .at("b", "timeout", &["30", "iperf3", "-s", "-1"])
+            .at(host, "timeout", &["30", "iperf3", "-s", "-1"])
             .stdout(Stdio::null())
             .stderr(Stdio::null())
             .spawn()

@@ -1,6 +1,6 @@
 //! Making a network interface a port: what is wanted of it, by which way, and why that is not possible.
 
-use super::{Attached, af_packet, af_xdp};
+use super::{Attached, af_packet, af_xdp, tap};
 use packet::PortNumber;
 use serde::Deserialize;
 use std::io;
@@ -14,6 +14,8 @@ pub enum Kind {
     AfPacket,
     /// AF_XDP sockets: the kernel puts packets into memory of the gateway, past its own network stack.
     AfXdp,
+    /// A TAP device: an interface of this machine that is made for the gateway, so that the machine is behind it.
+    Tap,
 }
 
 /// What is wanted of an interface.
@@ -56,6 +58,9 @@ pub enum AttachError {
     /// AF_XDP
     #[error(transparent)]
     Xdp(#[from] af_xdp::XdpError),
+    /// TAP
+    #[error(transparent)]
+    Tap(#[from] tap::TapError),
     /// a call failed
     #[error("interface {interface}: {call}: {source}")]
     System {
@@ -79,7 +84,7 @@ pub fn attach_all(wanted: &[Wanted], lanes: u16) -> Result<Vec<Attached>, (PortN
     let one = |(port, wanted): (PortNumber, &Wanted)| match wanted.kind {
         // As many as were asked for have come, in their order.
         Kind::AfXdp => shared.next().map_or_else(|| attach(wanted, port, lanes), Ok),
-        Kind::AfPacket => attach(wanted, port, lanes),
+        Kind::AfPacket | Kind::Tap => attach(wanted, port, lanes),
     };
     numbered().map(one).zip(1..).map(|(attached, port)| attached.map_err(|error| (port, error))).collect()
 }
@@ -93,5 +98,6 @@ pub fn attach(wanted: &Wanted, port: PortNumber, lanes: u16) -> Result<Attached,
     match wanted.kind {
         Kind::AfPacket => af_packet::attach(wanted, port, lanes),
         Kind::AfXdp => af_xdp::attach(wanted, port, lanes),
+        Kind::Tap => tap::attach(wanted, port, lanes),
     }
 }

@@ -7,6 +7,7 @@ mod frame_ring;
 mod out;
 mod presence;
 mod sys;
+mod tap;
 mod wait;
 
 pub use af_xdp::{Mode as XdpMode, Wishes as XdpWishes, XdpError};
@@ -14,6 +15,7 @@ pub use attach::{AttachError, Kind, Wanted, attach, attach_all};
 pub use out::LiveOut;
 pub use presence::Presence;
 pub use sys::{cycles, pin};
+pub use tap::TapError;
 pub use wait::{Bell, Waiter};
 
 use packet::{Batch, Offload};

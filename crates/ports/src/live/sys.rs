@@ -105,7 +105,8 @@ fn owned(fd: RawFd) -> io::Result<OwnedFd> {
     Ok(unsafe { OwnedFd::from_raw_fd(fd) })
 }
 
-fn check(result: i32) -> io::Result<i32> {
+/// The result of a call that is negative where it fails.
+pub(crate) fn check(result: i32) -> io::Result<i32> {
     if result < 0 { Err(io::Error::last_os_error()) } else { Ok(result) }
 }
 
@@ -247,7 +248,8 @@ pub(crate) fn interface_has_carrier(fd: &OwnedFd, name: &str) -> io::Result<bool
     Ok(value[1] != 0)
 }
 
-fn interface_flags(fd: &OwnedFd, name: &str) -> io::Result<i32> {
+/// The flags of an interface (IFF_UP and others).
+pub(crate) fn interface_flags(fd: &OwnedFd, name: &str) -> io::Result<i32> {
     let mut request = request(name)?;
     // SAFETY: the request lives throughout the call, and SIOCGIFFLAGS writes inside it.
     check(unsafe { libc::ioctl(fd.as_raw_fd(), libc::SIOCGIFFLAGS, &raw mut request) })?;
@@ -255,7 +257,11 @@ fn interface_flags(fd: &OwnedFd, name: &str) -> io::Result<i32> {
     Ok(i32::from(unsafe { request.ifr_ifru.ifru_flags }))
 }
 
-fn request(name: &str) -> io::Result<libc::ifreq> {
+/// A question about an interface.
+///
+/// # Errors
+/// No interface can have this name.
+pub(crate) fn request(name: &str) -> io::Result<libc::ifreq> {
     // SAFETY: zeros are a valid value of this plain structure.
     let mut request: libc::ifreq = unsafe { std::mem::zeroed() };
     if name.len() >= request.ifr_name.len() || name.contains('\0') {

@@ -1,0 +1,262 @@
+//! A TAP device: an interface of this machine whose other end is a port, so that the machine itself is one of the hosts behind the gateway.
+//!
+//! ```text
+//! read and written at once: | virtio-net header, 10 bytes | the packet … |
+//! ```
+//!
+//! (Linux, Documentation/networking/tuntap.rst.) The device is made when the port is attached, unless it is there, and goes with the process. With several
+//! lanes it has as many queues, and the kernel shares packets out by the hash of addresses and ports that AF_PACKET ports are shared out by, too.
+
+mod calls;
+
+use super::{
+    AttachError, Attached, Lane, Presence, ReceiveLosses, Receiver, SendLosses, Sender, Wanted, sys,
+};
+use packet::region::{HEADROOM, SLACK, frame_with_headroom};
+use packet::{Batch, Offload, PortNumber, Region};
+use std::fs;
+use std::io;
+use std::os::fd::{AsRawFd, OwnedFd, RawFd};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+/// The longest packet that is handed over uncut, with its headers.
+const LONGEST: usize = (64 << 10) + 64;
+/// Bytes for the packets of a batch: a full one of usual packets, or some long ones.
+const MEMORY: usize = 1 << 20;
+/// How many packets may wait for the gateway.
+const WAITING: i32 = 4096;
+/// How long after a failed attempt a device that is gone is made again, in nanoseconds.
+const AGAIN: u64 = 200_000_000;
+
+/// Why a TAP device cannot be a port.
+#[derive(Debug, thiserror::Error)]
+pub enum TapError {
+    /// the right is missing
+    #[error(
+        "no right to make TAP device {0}: it needs CAP_NET_ADMIN (or root), or a device that was made for this user, as by `ip tuntap add {0} mode tap multi_queue user NAME`"
+    )]
+    Rights(String),
+    /// the kernel has none
+    #[error(
+        "TAP device {0} cannot be made: there is no /dev/net/tun here, so this kernel (or container) has no TAP devices; `kind = \"af_packet\"` on one end of a pair of virtual interfaces (`ip link add {0} type veth peer name {0}-gw`) works instead"
+    )]
+    Missing(String),
+    /// something else has this name, or somebody else has this device
+    #[error(
+        "{0} is in use: another process has that TAP device open, or interface {0} is no TAP device (`ip -d link show {0}` tells)"
+    )]
+    Taken(String),
+    /// as many queues cannot be had
+    #[error(
+        "TAP device {0} was made without `multi_queue`, so that one worker alone can serve it: make it with `ip tuntap add {0} mode tap multi_queue`, or let the gateway make it"
+    )]
+    OneQueue(String),
+}
+
+/// What both halves of all lanes share.
+struct Device {
+    name: String,
+    lanes: usize,
+    offloads: bool,
+    presence: Arc<Presence>,
+    /// When it is to be made again at the earliest.
+    again: AtomicU64,
+}
+
+/// Makes a TAP device a port.
+pub(super) fn attach(wanted: &Wanted, port: PortNumber, lanes: u16) -> Result<Attached, AttachError> {
+    let device = Arc::new(Device {
+        name: wanted.interface.clone(),
+        lanes: usize::from(lanes),
+        offloads: wanted.offloads,
+        presence: Arc::default(),
+        again: AtomicU64::new(0),
+    });
+    let queues: Vec<_> = (0..lanes).map(|_| device.open()).collect::<Result<_, _>>()?;
+    let mut mode = format!("tap, {lanes} queue{}", if lanes == 1 { "" } else { "s" });
+    mode += match queues.first().map(|queue| device.prepare(queue)).transpose()?.flatten() {
+        Some(Offloads::Segments) => ", whole segments and unfinished checksums taken",
+        Some(Offloads::Checksums) => ", unfinished checksums taken, segments of UDP not",
+        None => ", offloads not used",
+    };
+    let lanes = queues.into_iter().enumerate().map(|(number, queue)| {
+        let queue = Arc::new(queue);
+        let (losses, memory) = (ReceiveLosses::default(), Region::zeroed(MEMORY));
+        let (queue_in, device_in) = (queue.clone(), device.clone());
+        let incoming = Incoming { queue: queue_in, device: device_in, port, number, memory, losses };
+        Lane { receive: Box::new(incoming), send: Box::new(Outlet { queue, losses: SendLosses::default() }) }
+    });
+    let lanes = lanes.collect();
+    Ok(Attached { name: wanted.interface.clone(), mode, lanes, presence: device.presence.clone() })
+}
+
+/// Which packets are handed over unfinished.
+enum Offloads {
+    /// All that can be.
+    Segments,
+    /// All but segments of UDP, which older kernels cannot.
+    Checksums,
+}
+
+impl Device {
+    fn system(&self, call: &'static str) -> impl Fn(io::Error) -> AttachError {
+        let interface = self.name.clone();
+        move |source| AttachError::System { interface: interface.clone(), call, source }
+    }
+
+    /// Opens a queue of it. A device that was made before for one queue alone serves one lane.
+    fn open(&self) -> Result<OwnedFd, AttachError> {
+        let single = |error: io::Error| match error.raw_os_error() {
+            Some(libc::EINVAL) if self.lanes == 1 => calls::open(&self.name, false),
+            _ => Err(error),
+        };
+        calls::open(&self.name, true).or_else(single).map_err(|source| {
+            let name = self.name.clone();
+            match source.raw_os_error() {
+                Some(libc::EPERM | libc::EACCES) => TapError::Rights(name).into(),
+                Some(libc::ENOENT | libc::ENODEV | libc::ENXIO) => TapError::Missing(name).into(),
+                Some(libc::EBUSY) => TapError::Taken(name).into(),
+                Some(libc::EINVAL) if self.lanes > 1 && calls::open(&self.name, false).is_ok() => {
+                    TapError::OneQueue(name).into()
+                }
+                Some(libc::EINVAL) => TapError::Taken(name).into(),
+                _ => self.system("opening the TAP device")(source),
+            }
+        })
+    }
+
+    /// Asks for unfinished packets if they are wanted, and switches the interface on.
+    fn prepare(&self, queue: &OwnedFd) -> Result<Option<Offloads>, AttachError> {
+        const CHECKSUMS: u32 = libc::TUN_F_CSUM | libc::TUN_F_TSO4 | libc::TUN_F_TSO6 | libc::TUN_F_TSO_ECN;
+        const SEGMENTS: u32 = CHECKSUMS | libc::TUN_F_USO4 | libc::TUN_F_USO6;
+        let offloads = if !self.offloads {
+            calls::offloads(queue, 0).map_err(self.system("asking for finished packets"))?;
+            None
+        } else if calls::offloads(queue, SEGMENTS).is_ok() {
+            Some(Offloads::Segments)
+        } else {
+            calls::offloads(queue, CHECKSUMS).map_err(self.system("asking for unfinished packets"))?;
+            Some(Offloads::Checksums)
+        };
+        calls::switch_on(&self.name, WAITING).map_err(self.system("switching it on"))?;
+        Ok(offloads)
+    }
+
+    /// Makes a device again that somebody has deleted, under the number of its queue.
+    fn renew(&self, queue: &OwnedFd, now: u64) {
+        if self.presence.gone_since().is_none() {
+            self.presence.gone(now);
+        }
+        if now < self.again.load(Ordering::Relaxed) {
+            return;
+        }
+        self.again.store(now + AGAIN, Ordering::Relaxed);
+        // Whatever is in the way now, it may be gone the next time.
+        if let Ok(new) = self.open()
+            && self.prepare(&new).is_ok()
+            && sys::replace(queue, &new).is_ok()
+        {
+            self.presence.back();
+        }
+    }
+}
+
+/// The half by which packets come in.
+struct Incoming {
+    queue: Arc<OwnedFd>,
+    device: Arc<Device>,
+    port: PortNumber,
+    /// Of the lane.
+    number: usize,
+    memory: Region,
+    losses: ReceiveLosses,
+}
+
+impl Receiver for Incoming {
+    fn receive<'a>(&'a mut self, batch: &mut Batch, now: u64) -> &'a mut [u8] {
+        batch.clear();
+        batch.headroom = HEADROOM as u32;
+        let memory = self.memory.bytes_mut();
+        let mut start = frame_with_headroom(None, 0);
+        while !batch.is_full() && start + LONGEST + SLACK <= memory.len() {
+            let mut header = [0; Offload::LEN];
+            let packet = match calls::read(&self.queue, &mut header, &mut memory[start..start + LONGEST]) {
+                Ok(length) => &mut memory[start..start + length],
+                Err(error) => {
+                    // The device was deleted.
+                    if error.raw_os_error() == Some(libc::EBADFD) {
+                        self.device.renew(&self.queue, now);
+                    }
+                    break;
+                }
+            };
+            let offload = Offload::read(&header);
+            offload.complete(packet);
+            let length = packet.len();
+            batch.push(start as u64, length as u32, length as u32, self.port, now);
+            batch.leave_unfinished(offload.without_checksum());
+            start = frame_with_headroom(Some(start), start + length);
+        }
+        memory
+    }
+
+    fn descriptor(&self) -> RawFd {
+        self.queue.as_raw_fd()
+    }
+
+    /// What found no room is counted for the device as a whole, and told by its first lane.
+    fn losses(&mut self) -> ReceiveLosses {
+        if self.number == 0
+            && let Ok(text) = fs::read_to_string("/proc/thread-self/net/dev")
+            && let Some(dropped) = not_sent(&text, &self.device.name)
+        {
+            self.losses.ring_full = dropped;
+        }
+        self.losses
+    }
+}
+
+/// How many packets the machine could not send by an interface, since it is there (proc_pid_net(5), `dev`).
+fn not_sent(text: &str, interface: &str) -> Option<u64> {
+    let figures =
+        text.lines().find_map(|line| line.trim_start().strip_prefix(interface)?.strip_prefix(':'))?;
+    figures.split_ascii_whitespace().nth(11)?.parse().ok()
+}
+
+/// The half by which they leave.
+struct Outlet {
+    queue: Arc<OwnedFd>,
+    losses: SendLosses,
+}
+
+impl Sender for Outlet {
+    fn send(&mut self, frame: &[u8], offload: Offload) {
+        if let Err(error) = calls::write(&self.queue, &offload.write(), frame) {
+            match error.raw_os_error() {
+                Some(libc::EIO | libc::EBADFD) => self.losses.down += 1,
+                Some(libc::EAGAIN | libc::ENOMEM | libc::ENOBUFS) => self.losses.busy += 1,
+                _ => self.losses.refused += 1,
+            }
+        }
+    }
+
+    fn flush(&mut self) {}
+
+    fn losses(&self) -> SendLosses {
+        self.losses
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_found_no_room_is_found() {
+        let text = "Inter-|   Receive  |  Transmit\n face |bytes packets errs drop fifo frame compressed multicast|bytes packets errs drop fifo colls carrier compressed\n tap01: 1 2 3 4 5 6 7 8 9 10 11 12 13 14 15 16\n tap0:  10 20 30 40 50 60 70 80 90 100 110 120 130 140 150 160\n";
+        assert_eq!(not_sent(text, "tap0"), Some(120));
+        assert_eq!(not_sent(text, "tap01"), Some(12));
+        assert_eq!(not_sent(text, "tap"), None);
+    }
+}

@@ -1,0 +1,71 @@
+//! The system calls of TAP devices, each wrapped once.
+
+#![allow(unsafe_code)]
+
+use crate::live::sys;
+use packet::Offload;
+use std::fs::OpenOptions;
+use std::io;
+use std::os::fd::{AsRawFd, OwnedFd};
+use std::os::unix::fs::OpenOptionsExt;
+
+/// Opens a queue of a TAP device, which is made if there is none, with virtio-net headers before packets.
+pub(super) fn open(name: &str, several: bool) -> io::Result<OwnedFd> {
+    let file = OpenOptions::new()
+        .read(true)
+        .write(true)
+        .custom_flags(libc::O_NONBLOCK | libc::O_CLOEXEC)
+        .open("/dev/net/tun")?;
+    let fd = OwnedFd::from(file);
+    let mut request = sys::request(name)?;
+    let several = if several { libc::IFF_MULTI_QUEUE } else { 0 };
+    request.ifr_ifru.ifru_flags =
+        (libc::IFF_TAP | libc::IFF_NO_PI | libc::IFF_VNET_HDR | several) as libc::c_short;
+    // SAFETY: the request lives throughout the call, and TUNSETIFF reads and writes inside it.
+    sys::check(unsafe { libc::ioctl(fd.as_raw_fd(), libc::TUNSETIFF, &raw mut request) })?;
+    let length = Offload::LEN as libc::c_int;
+    // SAFETY: the number lives throughout the call.
+    sys::check(unsafe { libc::ioctl(fd.as_raw_fd(), libc::TUNSETVNETHDRSZ, &raw const length) })?;
+    Ok(fd)
+}
+
+/// Says which packets may be handed over unfinished; none by default (TUN_F_CSUM and others of linux/if_tun.h).
+pub(super) fn offloads(fd: &OwnedFd, which: libc::c_uint) -> io::Result<()> {
+    // SAFETY: takes numbers only.
+    sys::check(unsafe { libc::ioctl(fd.as_raw_fd(), libc::TUNSETOFFLOAD, libc::c_ulong::from(which)) })?;
+    Ok(())
+}
+
+/// Switches an interface on, and lets so many packets wait for whoever reads.
+pub(super) fn switch_on(name: &str, waiting: i32) -> io::Result<()> {
+    let asker = sys::asker()?;
+    let mut request = sys::request(name)?;
+    request.ifr_ifru.ifru_metric = waiting;
+    // SAFETY: the request lives throughout the call, which only reads it; the length of the queue has the place of the metric (struct ifreq).
+    sys::check(unsafe { libc::ioctl(asker.as_raw_fd(), libc::SIOCSIFTXQLEN, &raw mut request) })?;
+    request.ifr_ifru.ifru_flags = (sys::interface_flags(&asker, name)? | libc::IFF_UP) as libc::c_short;
+    // SAFETY: the request lives throughout the call, which only reads it.
+    sys::check(unsafe { libc::ioctl(asker.as_raw_fd(), libc::SIOCSIFFLAGS, &raw mut request) })?;
+    Ok(())
+}
+
+/// Reads the next packet and what stands before it; says how long the packet is.
+pub(super) fn read(fd: &OwnedFd, header: &mut [u8; Offload::LEN], packet: &mut [u8]) -> io::Result<usize> {
+    let parts = [header.as_mut_slice(), packet]
+        .map(|bytes| libc::iovec { iov_base: bytes.as_mut_ptr().cast(), iov_len: bytes.len() });
+    // SAFETY: the parts are of bytes that are ours alone throughout the call.
+    let length = unsafe { libc::readv(fd.as_raw_fd(), parts.as_ptr(), 2) };
+    match usize::try_from(length) {
+        Ok(length) => Ok(length.saturating_sub(Offload::LEN)),
+        Err(_) => Err(io::Error::last_os_error()),
+    }
+}
+
+/// Writes a packet and what stands before it.
+pub(super) fn write(fd: &OwnedFd, header: &[u8; Offload::LEN], packet: &[u8]) -> io::Result<()> {
+    let parts = [header.as_slice(), packet]
+        .map(|bytes| libc::iovec { iov_base: bytes.as_ptr().cast_mut().cast(), iov_len: bytes.len() });
+    // SAFETY: the parts live throughout the call, which only reads them.
+    let length = unsafe { libc::writev(fd.as_raw_fd(), parts.as_ptr(), 2) };
+    if length < 0 { Err(io::Error::last_os_error()) } else { Ok(()) }
+}
