@@ -402,7 +402,7 @@ pub(crate) struct LabArguments {
     #[arg(long, value_name = "[SAMPLE=]FILE")]
     pub(crate) capture: Vec<String>,
     /// How many runs each figure is the median of; 5 unless --quick
-    #[arg(long, value_parser = clap::value_parser!(u64).range(1..))]
+    #[arg(long, visible_alias = "rounds", value_parser = clap::value_parser!(u64).range(1..))]
     pub(crate) runs: Option<u64>,
     /// How long one run takes, in seconds; about 0.3 unless --quick
     #[arg(long, value_parser = seconds, conflicts_with = "repeat")]
@@ -466,7 +466,9 @@ pub(crate) enum ExperimentChoice {
     Tables,
     /// A router and its kin over a whole Internet table and rules: packets a second, and what each stage costs
     Router,
-    /// Everything
+    /// Two hosts with a gateway between them: TCP, UDP and ping beside Linux, DPDK and nftables; needs the right to make networks
+    Forwarding,
+    /// Everything that runs in memory
     All,
 }
 

@@ -6,6 +6,8 @@ mod compile;
 mod counts;
 mod decode;
 mod experiment;
+#[cfg(target_os = "linux")]
+pub mod forwarding;
 mod learn;
 mod machine;
 mod measure;

@@ -23,10 +23,12 @@ pub enum Kind {
     Tables,
     /// A router and its kin over whole tables, and what each stage of it costs.
     Router,
+    /// A gateway between two hosts, beside others. It needs the right to make networks, so it is not among [`ALL`](Kind::ALL).
+    Forwarding,
 }
 
 impl Kind {
-    /// All experiments in the order in which they are run.
+    /// All experiments in memory, in the order in which they are run.
     pub const ALL: [Kind; 7] = [
         Kind::SwitchApps,
         Kind::Decode,
@@ -36,6 +38,11 @@ impl Kind {
         Kind::Tables,
         Kind::Router,
     ];
+
+    /// Whether it runs over packets in memory, on one thread that is best held on one processor. The others start programs, which would be held there, too.
+    pub fn in_memory(self) -> bool {
+        Kind::ALL.contains(&self)
+    }
 
     /// Its name on the command line.
     pub fn name(self) -> &'static str {
@@ -47,6 +54,7 @@ impl Kind {
             Kind::Compile => "compile",
             Kind::Tables => "tables",
             Kind::Router => "router",
+            Kind::Forwarding => "forwarding",
         }
     }
 }
@@ -116,6 +124,11 @@ pub fn run(
                 mode = router::mode();
                 router::rows(plan, progress)?
             }
+            Kind::Forwarding => {
+                let (rows, roll) = forwarded(plan, progress)?;
+                mode = roll;
+                rows
+            }
             Kind::Tables => {
                 let (rows, roll) = tables::rows(plan, progress)?;
                 mode = format!("one thread, its own time, queries in memory; {roll}");
@@ -128,4 +141,13 @@ pub fn run(
         experiments.push(Experiment { experiment: kind.name().to_owned(), machine, rows });
     }
     Ok(experiments)
+}
+
+#[cfg(target_os = "linux")]
+use crate::forwarding::rows as forwarded;
+
+/// Networks of its own are something that only Linux has.
+#[cfg(not(target_os = "linux"))]
+fn forwarded(_: &Plan, _: &mut dyn FnMut(&str)) -> Result<(Vec<crate::experiment::Row>, String), LabError> {
+    Err(LabError::Tables("networks to measure gateways in can be made on Linux only".to_owned()))
 }

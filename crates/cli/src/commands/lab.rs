@@ -14,6 +14,8 @@ use std::time::SystemTime;
 /// Runs of each figure, and the seconds of one, unless the command line says otherwise.
 const RUNS: usize = 5;
 const SECONDS: f64 = 0.3;
+/// The seconds of one run over network interfaces.
+const LIVE_SECONDS: f64 = 1.0;
 /// The same with `--quick`.
 const QUICK_RUNS: usize = 3;
 const QUICK_SECONDS: f64 = 0.03;
@@ -29,7 +31,7 @@ pub(crate) fn run(arguments: &LabArguments, json: bool) -> Result<(), Failure> {
         let file = fs::OpenOptions::new().create(true).append(true).open(path);
         file.map_err(|error| cannot_write(path, &error))?;
     }
-    let machine = machine();
+    let machine = machine(&plan);
     let bar = io::stderr().is_terminal().then(indicatif::ProgressBar::new_spinner);
     let mut progress = |what: &str| {
         if let Some(bar) = &bar {
@@ -88,6 +90,7 @@ fn plan(arguments: &LabArguments) -> Plan {
             ExperimentChoice::Compile => vec![Kind::Compile],
             ExperimentChoice::Tables => vec![Kind::Tables],
             ExperimentChoice::Router => vec![Kind::Router],
+            ExperimentChoice::Forwarding => vec![Kind::Forwarding],
             ExperimentChoice::All => Kind::ALL.to_vec(),
         };
         kinds.extend(more);
@@ -103,7 +106,12 @@ fn plan(arguments: &LabArguments) -> Plan {
         [] => Capture::defaults(),
         files => files.iter().map(|file| Capture::parse(file)).collect(),
     };
-    let usual = if arguments.quick { (QUICK_RUNS, QUICK_SECONDS) } else { (RUNS, SECONDS) };
+    let live = !kinds.iter().any(|kind| kind.in_memory());
+    let usual = match (arguments.quick, live) {
+        (true, _) => (QUICK_RUNS, QUICK_SECONDS),
+        (false, true) => (RUNS, LIVE_SECONDS),
+        (false, false) => (RUNS, SECONDS),
+    };
     let length = match (arguments.repeat, arguments.seconds) {
         (Some(repeat), _) => Length::Repeat(repeat),
         (None, seconds) => Length::Seconds(seconds.unwrap_or(usual.1)),
@@ -129,7 +137,7 @@ fn tables(arguments: &LabArguments) -> TablesPlan {
     }
 }
 
-fn machine() -> Machine {
+fn machine(plan: &Plan) -> Machine {
     // Elsewhere than on Linux these files do not exist, and the machine is described without them.
     let read = |path| fs::read_to_string(path).unwrap_or_default();
     let mut command: Vec<String> = std::env::args().collect();
@@ -138,7 +146,7 @@ fn machine() -> Machine {
     }
     let described = Machine::describe(&read("/proc/cpuinfo"), &read("/proc/sys/kernel/osrelease"));
     Machine {
-        pinned: lab::pin(),
+        pinned: if plan.kinds.iter().any(|kind| kind.in_memory()) { lab::pin() } else { None },
         date: humantime::format_rfc3339_seconds(SystemTime::now()).to_string(),
         command: command.join(" "),
         ..described

@@ -6,6 +6,7 @@ mod attach;
 mod frame_ring;
 mod out;
 mod presence;
+pub mod rig;
 mod sys;
 mod tap;
 mod wait;

@@ -99,7 +99,7 @@ fn socket(family: i32, kind: i32, protocol: i32) -> io::Result<OwnedFd> {
     owned(fd)
 }
 
-fn owned(fd: RawFd) -> io::Result<OwnedFd> {
+pub(crate) fn owned(fd: RawFd) -> io::Result<OwnedFd> {
     check(fd)?;
     // SAFETY: the kernel has just given it to nobody else.
     Ok(unsafe { OwnedFd::from_raw_fd(fd) })

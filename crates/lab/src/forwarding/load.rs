@@ -1,0 +1,176 @@
+//! Load on a gateway, and what came of it: as many UDP packets as one processor can send, one TCP stream, pings.
+
+use super::net::{B, Net};
+use ports::live::rig::{FrameSender, hold};
+use serde_json::Value;
+use std::io;
+use std::process::{Child, Output, Stdio};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::thread;
+use std::time::{Duration, Instant};
+
+/// Frames that are handed over at a call.
+const AT_ONCE: usize = 64;
+
+/// Which processors are used for what.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Processors {
+    /// That which sends.
+    pub sender: usize,
+    /// That of the gateway.
+    pub gateway: usize,
+}
+
+/// Packets a second.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Rates {
+    /// That were sent.
+    pub offered: f64,
+    /// That arrived at the other host.
+    pub arrived: f64,
+}
+
+/// Sends frames from host a as fast as one processor can and counts those that arrive at host b, after a time in which it is not counted.
+///
+/// # Errors
+/// What the kernel says.
+pub fn flood(
+    net: &Net,
+    frames: &[Vec<u8>],
+    processor: usize,
+    before: Duration,
+    time: Duration,
+) -> io::Result<Rates> {
+    let sender = FrameSender::new(&net.a, "eth0")?;
+    let (stop, sent) = (AtomicBool::new(false), AtomicU64::new(0));
+    let frames: Vec<&[u8]> = frames.iter().map(Vec::as_slice).collect();
+    thread::scope(|scope| {
+        let work = scope.spawn(|| -> io::Result<()> {
+            hold(processor)?;
+            let mut volleys = frames.chunks(AT_ONCE).cycle();
+            while !stop.load(Ordering::Relaxed)
+                && let Some(volley) = volleys.next()
+            {
+                // Where there is no room for more, it goes on with the next ones.
+                let taken = sender.send(volley).unwrap_or(0);
+                sent.fetch_add(taken as u64, Ordering::Relaxed);
+            }
+            Ok(())
+        });
+        let counted = || {
+            thread::sleep(before);
+            let first = (Instant::now(), sent.load(Ordering::Relaxed), net.arrived()?.received);
+            thread::sleep(time);
+            let last = (Instant::now(), sent.load(Ordering::Relaxed), net.arrived()?.received);
+            let seconds = (last.0 - first.0).as_secs_f64();
+            let offered = (last.1 - first.1) as f64 / seconds;
+            Ok(Rates { offered, arrived: (last.2 - first.2) as f64 / seconds })
+        };
+        let rates = counted();
+        stop.store(true, Ordering::Relaxed);
+        work.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic))?;
+        rates
+    })
+}
+
+/// Which host of a TCP stream sends.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Direction {
+    /// Host a, which began.
+    There,
+    /// Host b.
+    Back,
+}
+
+/// Bits a second that arrive in one TCP stream of iperf3 of so many seconds.
+///
+/// # Errors
+/// It is not installed, or the hosts do not reach each other.
+pub fn tcp(net: &Net, direction: Direction, seconds: u64, processor: Option<usize>) -> Result<f64, String> {
+    let start = |host: &ports::live::rig::Namespace, arguments: &[&str]| -> Result<Child, String> {
+        let mut command = host.command("iperf3", processor);
+        command.args(arguments).stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());
+        command.spawn().map_err(|error| format!("iperf3: {error}"))
+    };
+    let mut server = start(&net.b, &["--server", "--one-off", "--port", "5201"])?;
+    let (address, seconds_text) = (B.1.to_string(), seconds.to_string());
+    let mut arguments = vec!["--client", &address, "--port", "5201", "--time", &seconds_text, "--json"];
+    if direction == Direction::Back {
+        arguments.push("--reverse");
+    }
+    let mut result = Err("iperf3 does not reach the other host".to_owned());
+    // The server may not listen yet.
+    for _ in 0..20 {
+        thread::sleep(Duration::from_millis(50));
+        let output = ended(start(&net.a, &arguments)?, Duration::from_secs(seconds + 10))?;
+        result = bits(&output);
+        if result.is_ok() {
+            break;
+        }
+    }
+    // It may have ended by itself.
+    let _ = server.kill();
+    server.wait().map_err(|error| format!("iperf3: {error}"))?;
+    result
+}
+
+/// What a program said, once it has ended; it is ended where it takes too long.
+fn ended(mut child: Child, limit: Duration) -> Result<Output, String> {
+    let end = Instant::now() + limit;
+    loop {
+        match child.try_wait() {
+            Ok(Some(_)) => return child.wait_with_output().map_err(|error| error.to_string()),
+            Ok(None) if Instant::now() < end => thread::sleep(Duration::from_millis(5)),
+            Ok(None) => {
+                // It may have ended by itself.
+                let _ = child.kill();
+                let _ = child.wait();
+                return Err(format!("took longer than {} s", limit.as_secs()));
+            }
+            Err(error) => return Err(error.to_string()),
+        }
+    }
+}
+
+/// The rate in a report of iperf3.
+fn bits(output: &Output) -> Result<f64, String> {
+    let report: Value = serde_json::from_slice(&output.stdout).map_err(|error| format!("iperf3: {error}"))?;
+    match report["end"]["sum_received"]["bits_per_second"].as_f64() {
+        Some(rate) => Ok(rate),
+        None => Err(format!("iperf3: {}", report["error"].as_str().unwrap_or("no rate in its report"))),
+    }
+}
+
+/// The middle time in microseconds that some pings take from host a to host b and back.
+///
+/// # Errors
+/// It is not installed, or one is not answered.
+pub fn ping(net: &Net, count: u32) -> Result<f64, String> {
+    let mut command = net.a.command("ping", None);
+    command.args(["-n", "-c", &count.to_string(), "-i", "0.005", "-W", "2", "-w", "10", &B.1.to_string()]);
+    command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());
+    let child = command.spawn().map_err(|error| format!("ping: {error}"))?;
+    let text = String::from_utf8_lossy(&ended(child, Duration::from_secs(15))?.stdout).into_owned();
+    let times = text.lines().filter_map(|line| line.split_once("time=")?.1.split_once(" ms")?.0.parse().ok());
+    let mut times: Vec<f64> = times.collect();
+    if times.len() < count as usize {
+        return Err(format!("{} of {count} pings are answered", times.len()));
+    }
+    times.sort_by(f64::total_cmp);
+    Ok(times[times.len() / 2] * 1e3)
+}
+
+/// Waits until host b answers host a.
+///
+/// # Errors
+/// It does not within a time.
+pub fn reachable(net: &Net, limit: Duration) -> Result<(), String> {
+    let end = Instant::now() + limit;
+    loop {
+        match ping(net, 1) {
+            Ok(_) => return Ok(()),
+            Err(error) if Instant::now() > end => return Err(error),
+            Err(_) => thread::sleep(Duration::from_millis(20)),
+        }
+    }
+}

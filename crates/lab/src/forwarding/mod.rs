@@ -1,0 +1,289 @@
+//! `lab forwarding`: two hosts with a gateway between them, and how fast ours is beside others on the same cables.
+//!
+//! Gateways take turns, round by round and in the opposite order every other round. Each gets fresh networks, starts, and is measured by
+//! programs that know nothing of it.
+
+pub mod gateways;
+pub mod load;
+pub mod net;
+mod programs;
+
+use crate::experiment::{Better, Figure, Other, Row};
+use crate::plan::{Length, Plan};
+use crate::traffic::LabError;
+use gateways::{Gateway, Make};
+use load::{Direction, Processors, flood, ping, tcp};
+use net::{Net, Offloads, Way};
+use std::collections::BTreeMap;
+use std::path::Path;
+use std::time::Duration;
+
+/// Frames of a flood differ in their source ports.
+const FLOWS: u16 = 64;
+/// Lengths of frames with their check sequences.
+const SIZES: [usize; 3] = [64, 512, 1460];
+/// Numbers of rules.
+const RULES: [usize; 3] = [0, 100, 1000];
+/// How long a flood runs before it is counted.
+const BEFORE: Duration = Duration::from_millis(200);
+const PINGS: u32 = 100;
+
+/// What is measured.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+enum Measure {
+    TcpThere(bool),
+    TcpBack(bool),
+    Udp(usize),
+    Ping,
+}
+
+impl Measure {
+    fn case(self) -> String {
+        let offloads = |on| if on { "offloads on" } else { "offloads off" };
+        match self {
+            Measure::TcpThere(on) => format!("TCP with {}, one stream a to b", offloads(on)),
+            Measure::TcpBack(on) => format!("TCP with {}, one stream b to a", offloads(on)),
+            Measure::Udp(size) => format!("UDP of {size} bytes"),
+            Measure::Ping => "ping".to_owned(),
+        }
+    }
+
+    fn unit(self) -> (&'static str, &'static str, Better) {
+        match self {
+            Measure::TcpThere(_) | Measure::TcpBack(_) => ("TCP payload", "Gbit/s of TCP", Better::More),
+            Measure::Udp(_) => ("packets that arrive", "Mpps", Better::More),
+            Measure::Ping => ("round trip", "µs", Better::Less),
+        }
+    }
+}
+
+/// What a gateway showed, and why where it did not.
+#[derive(Default)]
+struct Shown {
+    samples: BTreeMap<Measure, Vec<f64>>,
+    said: String,
+    absent: Option<String>,
+}
+
+/// The rows of a plan, and in words who took part and on which processors.
+///
+/// # Errors
+/// Networks cannot be made here.
+pub(crate) fn rows(plan: &Plan, progress: &mut dyn FnMut(&str)) -> Result<(Vec<Row>, String), LabError> {
+    let failed = |error: std::io::Error| {
+        LabError::Tables(format!("no networks can be made here: {error}; run as root, or let users have namespaces"))
+    };
+    ports::live::rig::become_root().map_err(failed)?;
+    let processors = processors().map_err(failed)?;
+    Net::new(Way::Routed, Offloads::On).map_err(failed)?;
+    let directory = tempfile::Builder::new().prefix("ravelin-lab-").tempdir().map_err(failed)?;
+    let gateways = gateways();
+    let walls = walls();
+    let mut shown: Vec<Shown> = gateways.iter().chain(&walls).map(|_| Shown::default()).collect();
+    for round in 0..plan.runs {
+        let mut order: Vec<usize> = (0..shown.len()).collect();
+        if round % 2 == 1 {
+            order.reverse();
+        }
+        for index in order {
+            let gateway = gateways.iter().chain(&walls).nth(index).filter(|_| shown[index].absent.is_none());
+            let Some(gateway) = gateway else { continue };
+            progress(&format!("forwarding: round {} of {}, {}", round + 1, plan.runs, gateway.name));
+            let whole = index < gateways.len();
+            let mut turn = Turn { gateway, plan, processors, directory: directory.path(), shown: &mut shown[index] };
+            if let Err(why) = turn.take(whole) {
+                shown[index].absent = Some(why);
+            }
+        }
+    }
+    let mut rows = compared(&gateways, &shown);
+    rows.extend(walled(&walls, &shown[gateways.len()..]));
+    let roll = roll(gateways.iter().chain(&walls).zip(&shown), processors);
+    Ok((rows, roll))
+}
+
+/// One gateway's turn.
+struct Turn<'a> {
+    gateway: &'a Gateway,
+    plan: &'a Plan,
+    processors: Processors,
+    directory: &'a Path,
+    shown: &'a mut Shown,
+}
+
+impl Turn<'_> {
+    /// Everything, or only what matters to rules.
+    fn take(&mut self, whole: bool) -> Result<(), String> {
+        for offloads in [Offloads::On, Offloads::Off] {
+            let on = offloads == Offloads::On;
+            if !whole && !on {
+                break;
+            }
+            let net = Net::new(self.gateway.way, offloads).map_err(|error| error.to_string())?;
+            let running = self.gateway.start(&net, self.processors, self.directory)?;
+            self.shown.said.clone_from(&running.said);
+            if on {
+                let sizes = if whole { &SIZES[..] } else { &SIZES[..1] };
+                for &size in sizes {
+                    let frames = net.frames(size, FLOWS);
+                    let time = Duration::from_secs_f64(seconds(self.plan));
+                    let rates = flood(&net, &frames, self.processors.sender, BEFORE, time);
+                    let rates = rates.map_err(|error| format!("sending packets: {error}"))?;
+                    self.keep(Measure::Udp(size), rates.arrived / 1e6);
+                }
+            }
+            if whole {
+                if on {
+                    let time = ping(&net, PINGS)?;
+                    self.keep(Measure::Ping, time);
+                }
+                let seconds = (seconds(self.plan).round() as u64).max(1);
+                let there = tcp(&net, Direction::There, seconds, None)?;
+                self.keep(Measure::TcpThere(on), there / 1e9);
+                let back = tcp(&net, Direction::Back, seconds, None)?;
+                self.keep(Measure::TcpBack(on), back / 1e9);
+            }
+        }
+        Ok(())
+    }
+
+    fn keep(&mut self, measure: Measure, value: f64) {
+        self.shown.samples.entry(measure).or_default().push(value);
+    }
+}
+
+fn seconds(plan: &Plan) -> f64 {
+    match plan.length {
+        Length::Seconds(seconds) => seconds,
+        // So many repeats say nothing of packets that come from elsewhere.
+        Length::Repeat(_) => 1.0,
+    }
+}
+
+/// The sender's is the first one that may be used, the gateway's the last.
+fn processors() -> std::io::Result<Processors> {
+    let cores = core_affinity::get_core_ids().unwrap_or_default();
+    let (first, last) = (cores.first().map_or(0, |core| core.id), cores.last().map_or(0, |core| core.id));
+    Ok(Processors { sender: first, gateway: last })
+}
+
+/// Everybody who is to stand between the hosts.
+fn gateways() -> Vec<Gateway> {
+    let ours = |kind, name: &str, program: String, way| Gateway {
+        name: format!("Ravelin {name} over {kind}"),
+        make: Make::Ravelin { kind, program },
+        way,
+    };
+    let mut all = Vec::new();
+    for kind in ["af_packet", "af_xdp"] {
+        all.push(ours(kind, "wire", programs::shipped("wire"), Way::Switched));
+        all.push(ours(kind, "router", programs::router(), Way::Routed));
+    }
+    let other = |name: &str, make, way| Gateway { name: name.to_owned(), make, way };
+    let routing = |steered| Make::Routing { steered, rules: None };
+    all.extend([
+        other("Linux routing", routing(false), Way::Routed),
+        other("Linux routing on its own processor", routing(true), Way::Routed),
+        other("Linux bridge", Make::Bridge, Way::Switched),
+        other("testpmd over af_packet", Make::Testpmd { device: "net_af_packet,iface={}" }, Way::Switched),
+        other("testpmd over af_xdp", Make::Testpmd { device: "net_af_xdp,iface={}" }, Way::Switched),
+    ]);
+    all
+}
+
+/// Firewalls: ours and nftables, with the same rules.
+fn walls() -> Vec<Gateway> {
+    let mut all = Vec::new();
+    for count in RULES {
+        let rules = programs::rules(count);
+        let program = programs::firewall(&rules);
+        all.push(Gateway {
+            name: format!("Ravelin firewall_rules with {count} rules"),
+            make: Make::Ravelin { kind: "af_packet", program },
+            way: Way::Switched,
+        });
+        let rules = Some(programs::nftables(&rules));
+        all.push(Gateway {
+            name: format!("nftables with {count} rules"),
+            make: Make::Routing { steered: false, rules },
+            way: Way::Routed,
+        });
+    }
+    all
+}
+
+/// Ours held against others. What hands on as they are is held against everybody, a router against routers.
+fn compared(gateways: &[Gateway], shown: &[Shown]) -> Vec<Row> {
+    let measures = [Measure::TcpThere(false), Measure::TcpBack(false), Measure::TcpThere(true), Measure::TcpBack(true)];
+    let measures = measures.into_iter().chain(SIZES.map(Measure::Udp)).chain([Measure::Ping]);
+    let mut rows = Vec::new();
+    let figure = |index: usize, measure| {
+        shown[index].samples.get(&measure).and_then(|values| Figure::of(values.iter().copied()))
+    };
+    for measure in measures {
+        let (what, unit, better) = measure.unit();
+        for (index, ours) in gateways.iter().enumerate().filter(|(_, gateway)| gateway.ours()) {
+            let Some(mine) = figure(index, measure) else { continue };
+            let case = format!("{}, {}", measure.case(), ours.name);
+            let others = gateways.iter().enumerate().filter(|(_, other)| !other.ours());
+            let others = others.filter(|(_, other)| ours.way == Way::Switched || other.way == Way::Routed);
+            let before = rows.len();
+            for (number, other) in others {
+                if let Some(theirs) = figure(number, measure) {
+                    let row = Row::alone(&case, what, unit, Some(mine), None);
+                    rows.push(row.against(Some(Other::of(&other.name, theirs)), better));
+                }
+            }
+            if rows.len() == before {
+                rows.push(Row::alone(&case, what, unit, Some(mine), None));
+            }
+        }
+    }
+    rows
+}
+
+/// Rules: ours against nftables with as many, and against ours without.
+fn walled(walls: &[Gateway], shown: &[Shown]) -> Vec<Row> {
+    let measure = Measure::Udp(SIZES[0]);
+    let figure = |index: usize| {
+        let values = shown.get(index)?.samples.get(&measure)?;
+        Figure::of(values.iter().copied())
+    };
+    let (what, unit, better) = measure.unit();
+    let mut rows = Vec::new();
+    for ours in (0..walls.len()).step_by(2) {
+        let Some(mine) = figure(ours) else { continue };
+        let row = || Row::alone(&format!("Rules and {}, {}", measure.case(), walls[ours].name), what, unit, Some(mine), None);
+        let mut others = vec![ours + 1];
+        if ours > 0 {
+            others.push(0);
+        }
+        let against = |&other: &usize| {
+            Some(row().against(Some(Other::of(&walls[other].name, figure(other)?)), better))
+        };
+        rows.extend(others.iter().filter_map(against));
+    }
+    rows
+}
+
+/// Who took part and how, and who did not and why.
+fn roll<'a>(all: impl Iterator<Item = (&'a Gateway, &'a Shown)>, processors: Processors) -> String {
+    let (mut present, mut absent) = (Vec::new(), Vec::new());
+    for (gateway, shown) in all {
+        let name = &gateway.name;
+        match &shown.absent {
+            Some(why) => absent.push(format!("{name} ({why})")),
+            None if shown.said.is_empty() => present.push(name.clone()),
+            None => present.push(format!("{name} ({})", shown.said)),
+        }
+    }
+    let absent = if absent.is_empty() { "nobody".to_owned() } else { absent.join("; ") };
+    format!(
+        "hosts and gateway in networks of their own, joined by virtual cables; UDP packets sent by one thread on processor {}, gateways that are programs \
+held on processor {}, the kernel's ways on the processor that sends unless a row says otherwise, and there the sender's work and theirs share it; hosts of \
+TCP streams where the system puts them; took part: {}; absent: {absent}",
+        processors.sender,
+        processors.gateway,
+        present.join("; "),
+    )
+}

@@ -1,0 +1,281 @@
+//! Cables, addresses, neighbours and routes of a namespace, by netlink (RFC 3549; rtnetlink(7)).
+
+use super::namespace::Namespace;
+use super::sys;
+use netlink_packet_core::{
+    NLM_F_ACK, NLM_F_CREATE, NLM_F_EXCL, NLM_F_REPLACE, NLM_F_REQUEST, NetlinkMessage, NetlinkPayload,
+};
+use netlink_packet_route::address::{AddressAttribute, AddressMessage};
+use netlink_packet_route::link::{
+    InfoData, InfoKind, InfoVeth, LinkAttribute, LinkFlags, LinkInfo, LinkMessage,
+};
+use netlink_packet_route::neighbour::{
+    NeighbourAddress, NeighbourAttribute, NeighbourMessage, NeighbourState,
+};
+use netlink_packet_route::route::{
+    RouteAddress, RouteAttribute, RouteHeader, RouteMessage, RouteProtocol, RouteScope, RouteType,
+};
+use netlink_packet_route::{AddressFamily, RouteNetlinkMessage};
+use std::io;
+use std::net::{IpAddr, Ipv4Addr};
+use std::os::fd::{AsRawFd, OwnedFd};
+
+/// Offloads of a network device, by the numbers that set them (linux/ethtool.h): checksums received and sent, scatter and gather, segmentation
+/// of TCP, of everything, and the joining of segments.
+const OFFLOADS: [u32; 6] = [0x15, 0x17, 0x19, 0x1f, 0x24, 0x2c];
+
+/// What a device counted since it was made.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Counters {
+    /// Frames that came in.
+    pub received: u64,
+    /// Frames that went out.
+    pub sent: u64,
+    /// Frames that were to come in and did not.
+    pub dropped: u64,
+}
+
+/// The devices of a namespace.
+pub struct Links<'a> {
+    namespace: &'a Namespace,
+    socket: OwnedFd,
+}
+
+impl Namespace {
+    /// Its devices.
+    ///
+    /// # Errors
+    /// The kernel gives no socket.
+    pub fn links(&self) -> io::Result<Links<'_>> {
+        Ok(Links { namespace: self, socket: self.inside(sys::route_socket)? })
+    }
+}
+
+impl Links<'_> {
+    /// A virtual cable from here to another namespace; each end has a name and an Ethernet address.
+    ///
+    /// # Errors
+    /// What the kernel says.
+    pub fn cable(&self, here: (&str, [u8; 6]), there: (&str, [u8; 6], &Namespace)) -> io::Result<()> {
+        let end = |name: &str, address: [u8; 6]| {
+            vec![LinkAttribute::IfName(name.to_owned()), LinkAttribute::Address(address.to_vec())]
+        };
+        let mut peer = LinkMessage::default();
+        peer.attributes = end(there.0, there.1);
+        peer.attributes.push(LinkAttribute::NetNsFd(there.2.network().as_raw_fd()));
+        let mut link = LinkMessage::default();
+        link.attributes = end(here.0, here.1);
+        link.attributes.push(LinkAttribute::LinkInfo(vec![
+            LinkInfo::Kind(InfoKind::Veth),
+            LinkInfo::Data(InfoData::Veth(InfoVeth::Peer(peer))),
+        ]));
+        self.make(RouteNetlinkMessage::NewLink(link))
+    }
+
+    /// A bridge, switched on.
+    ///
+    /// # Errors
+    /// What the kernel says.
+    pub fn bridge(&self, name: &str) -> io::Result<()> {
+        let mut link = LinkMessage::default();
+        link.header.flags = LinkFlags::Up;
+        link.header.change_mask = LinkFlags::Up;
+        link.attributes = vec![
+            LinkAttribute::IfName(name.to_owned()),
+            LinkAttribute::LinkInfo(vec![LinkInfo::Kind(InfoKind::Bridge)]),
+        ];
+        self.make(RouteNetlinkMessage::NewLink(link))
+    }
+
+    /// Makes an interface a port of a bridge.
+    ///
+    /// # Errors
+    /// What the kernel says.
+    pub fn plug(&self, interface: &str, bridge: &str) -> io::Result<()> {
+        let bridge = self.index(bridge)?;
+        let mut link = self.named(interface)?;
+        link.attributes.push(LinkAttribute::Controller(bridge));
+        self.request(RouteNetlinkMessage::SetLink(link), NLM_F_ACK).map(drop)
+    }
+
+    /// Switches an interface on.
+    ///
+    /// # Errors
+    /// What the kernel says.
+    pub fn up(&self, interface: &str) -> io::Result<()> {
+        let mut link = self.named(interface)?;
+        link.header.flags = LinkFlags::Up;
+        link.header.change_mask = LinkFlags::Up;
+        self.request(RouteNetlinkMessage::SetLink(link), NLM_F_ACK).map(drop)
+    }
+
+    /// Gives an interface an address with the length of its network's prefix.
+    ///
+    /// # Errors
+    /// What the kernel says.
+    pub fn address(&self, interface: &str, address: Ipv4Addr, length: u8) -> io::Result<()> {
+        let mut message = AddressMessage::default();
+        message.header.family = AddressFamily::Inet;
+        message.header.prefix_len = length;
+        message.header.index = self.index(interface)?;
+        message.attributes = vec![
+            AddressAttribute::Local(IpAddr::V4(address)),
+            AddressAttribute::Address(IpAddr::V4(address)),
+        ];
+        self.make(RouteNetlinkMessage::NewAddress(message))
+    }
+
+    /// Says for good which Ethernet address a neighbour has.
+    ///
+    /// # Errors
+    /// What the kernel says.
+    pub fn neighbour(&self, interface: &str, address: Ipv4Addr, ethernet: [u8; 6]) -> io::Result<()> {
+        let mut message = NeighbourMessage::default();
+        message.header.family = AddressFamily::Inet;
+        message.header.ifindex = self.index(interface)?;
+        message.header.state = NeighbourState::Permanent;
+        message.header.kind = RouteType::Unicast;
+        message.attributes = vec![
+            NeighbourAttribute::Destination(NeighbourAddress::Inet(address)),
+            NeighbourAttribute::LinkLayerAddress(ethernet.to_vec()),
+        ];
+        let message = RouteNetlinkMessage::NewNeighbour(message);
+        self.request(message, NLM_F_ACK | NLM_F_CREATE | NLM_F_REPLACE).map(drop)
+    }
+
+    /// Sends what is for none of the interfaces' networks to a neighbour.
+    ///
+    /// # Errors
+    /// What the kernel says.
+    pub fn default_route(&self, gateway: Ipv4Addr) -> io::Result<()> {
+        let mut message = RouteMessage::default();
+        message.header.address_family = AddressFamily::Inet;
+        message.header.table = RouteHeader::RT_TABLE_MAIN;
+        message.header.protocol = RouteProtocol::Static;
+        message.header.scope = RouteScope::Universe;
+        message.header.kind = RouteType::Unicast;
+        message.attributes = vec![RouteAttribute::Gateway(RouteAddress::Inet(gateway))];
+        self.make(RouteNetlinkMessage::NewRoute(message))
+    }
+
+    /// Switches the offloads of an interface on or off: checksums, scatter and gather, segmentation, joining of segments.
+    ///
+    /// # Errors
+    /// What the kernel says; features that a device does not let anyone change are left as they are.
+    pub fn offloads(&self, interface: &str, on: bool) -> io::Result<()> {
+        self.namespace.inside(|| {
+            for command in OFFLOADS {
+                match sys::set_feature(interface, command, on) {
+                    Err(error) if error.raw_os_error() != Some(libc::EOPNOTSUPP) => return Err(error),
+                    _ => {}
+                }
+            }
+            Ok(())
+        })
+    }
+
+    /// What an interface counted.
+    ///
+    /// # Errors
+    /// What the kernel says.
+    pub fn counters(&self, interface: &str) -> io::Result<Counters> {
+        let link = self.link(interface)?;
+        let stats = link.attributes.iter().find_map(|attribute| match attribute {
+            LinkAttribute::Stats64(stats) => Some(stats),
+            _ => None,
+        });
+        let stats = stats.ok_or_else(|| io::Error::from(io::ErrorKind::Unsupported))?;
+        Ok(Counters { received: stats.rx_packets, sent: stats.tx_packets, dropped: stats.rx_dropped })
+    }
+
+    /// The number of an interface.
+    ///
+    /// # Errors
+    /// There is none of this name.
+    pub fn index(&self, interface: &str) -> io::Result<u32> {
+        Ok(self.link(interface)?.header.index)
+    }
+
+    fn link(&self, interface: &str) -> io::Result<LinkMessage> {
+        let mut link = LinkMessage::default();
+        link.attributes.push(LinkAttribute::IfName(interface.to_owned()));
+        match self.request(RouteNetlinkMessage::GetLink(link), 0)? {
+            Some(RouteNetlinkMessage::NewLink(link)) => Ok(link),
+            _ => Err(io::Error::from(io::ErrorKind::InvalidData)),
+        }
+    }
+
+    /// A message that is to change an interface.
+    fn named(&self, interface: &str) -> io::Result<LinkMessage> {
+        let mut link = LinkMessage::default();
+        link.header.index = self.index(interface)?;
+        Ok(link)
+    }
+
+    fn make(&self, message: RouteNetlinkMessage) -> io::Result<()> {
+        self.request(message, NLM_F_ACK | NLM_F_CREATE | NLM_F_EXCL).map(drop)
+    }
+
+    /// Asks the kernel and takes its answer.
+    fn request(&self, message: RouteNetlinkMessage, flags: u16) -> io::Result<Option<RouteNetlinkMessage>> {
+        let mut message = NetlinkMessage::from(message);
+        message.header.flags = NLM_F_REQUEST | flags;
+        message.finalize();
+        let mut bytes = vec![0; message.buffer_len()];
+        message.serialize(&mut bytes);
+        sys::send(&self.socket, &bytes)?;
+        let mut room = vec![0; 32 << 10];
+        let length = sys::receive(&self.socket, &mut room)?;
+        let answer = NetlinkMessage::<RouteNetlinkMessage>::deserialize(&room[..length]);
+        match answer.map_err(|error| io::Error::new(io::ErrorKind::InvalidData, error.to_string()))?.payload {
+            NetlinkPayload::Error(error) if error.code.is_some() => Err(error.to_io()),
+            NetlinkPayload::InnerMessage(message) => Ok(Some(message)),
+            _ => Ok(None),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_cable_carries_frames_and_goes_with_its_namespaces() {
+        let Ok(left) = Namespace::new() else {
+            eprintln!("not run, since network namespaces cannot be made here");
+            return;
+        };
+        let right = Namespace::new().expect("a second one");
+        let (ours, theirs) = (left.links().expect("links"), right.links().expect("links"));
+        ours.cable(("here", [2, 0, 0, 0, 0, 1]), ("there", [2, 0, 0, 0, 0, 2], &right)).expect("a cable");
+        ours.up("here").expect("on");
+        theirs.up("there").expect("on");
+        theirs.offloads("there", false).expect("off");
+        ours.address("here", Ipv4Addr::new(10, 0, 1, 1), 24).expect("an address");
+        ours.neighbour("here", Ipv4Addr::new(10, 0, 1, 2), [2, 0, 0, 0, 0, 2]).expect("a neighbour");
+        ours.default_route(Ipv4Addr::new(10, 0, 1, 2)).expect("a route");
+        assert!(ours.index("nothing").is_err());
+        let before = theirs.counters("there").expect("counters").received;
+        let frame = [&[2, 0, 0, 0, 0, 2, 2, 0, 0, 0, 0, 1, 8, 0][..], &[7; 46]].concat();
+        let mut receiver = super::super::FrameReceiver::new(&right, "there").expect("a receiver");
+        let sender = super::super::FrameSender::new(&left, "here").expect("a sender");
+        assert_eq!(sender.send(&[&frame, &frame, &frame]).expect("sent"), 3);
+        let mut times = Vec::new();
+        let mut look = |time, bytes: &[u8]| {
+            assert_eq!(bytes, frame);
+            times.push(time);
+        };
+        while receiver.receive(&mut look).expect("received") > 0 {}
+        assert_eq!(times.len(), 3, "what was sent on a virtual cable is there when the call returns");
+        assert!(times.is_sorted() && times[0] > 1_600_000_000_000_000_000);
+        assert!(theirs.counters("there").expect("counters").received >= before + 3);
+        drop((ours, sender));
+        drop(left);
+        let links = right.links().expect("links");
+        let end = std::time::Instant::now() + std::time::Duration::from_secs(20);
+        while links.index("there").is_ok() {
+            assert!(std::time::Instant::now() < end, "the cable stays though its other end is gone");
+            std::thread::sleep(std::time::Duration::from_millis(20));
+        }
+    }
+}
