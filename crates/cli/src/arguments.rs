@@ -419,6 +419,9 @@ pub(crate) struct LabArguments {
     /// Hold tables against the libraries that are installed here: DPDK, Hyperscan, aho-corasick, daachorse
     #[arg(long)]
     pub(crate) peers: bool,
+    /// Only gateways whose names hold this take part in `forwarding`; may be given several times
+    #[arg(long, value_name = "NAME")]
+    pub(crate) gateway: Vec<String>,
     /// Which tables the experiment `tables` measures; all unless named; may be given several times
     #[arg(long, value_enum, value_name = "KIND")]
     pub(crate) table: Vec<TableChoice>,

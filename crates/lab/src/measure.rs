@@ -354,6 +354,7 @@ mod tests {
             length,
             quick: true,
             tables: TablesPlan::default(),
+            gateways: Vec::new(),
         };
         rounds(&mut workload, &mut [(Group::new(contenders), 5)], &plan).remove(0)
     }

@@ -93,6 +93,8 @@ pub struct Plan {
     pub quick: bool,
     /// What the experiment on tables does.
     pub tables: TablesPlan,
+    /// Only gateways take part whose names hold one of these; all if none is named.
+    pub gateways: Vec<String>,
 }
 
 /// Holds this thread on the last processor it may use, so that it does not wander while it measures; gives its number.

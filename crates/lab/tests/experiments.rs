@@ -11,6 +11,7 @@ fn plan(kind: Kind) -> Plan {
         length: Length::Repeat(2),
         quick: true,
         tables: TablesPlan::default(),
+        gateways: Vec::new(),
     }
 }
 

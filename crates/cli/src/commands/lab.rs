@@ -117,7 +117,8 @@ fn plan(arguments: &LabArguments) -> Plan {
         (None, seconds) => Length::Seconds(seconds.unwrap_or(usual.1)),
     };
     let runs = arguments.runs.map_or(usual.0, |runs| usize::try_from(runs).unwrap_or(usize::MAX));
-    Plan { kinds, captures, runs, length, quick: arguments.quick, tables: tables(arguments) }
+    let gateways = arguments.gateway.clone();
+    Plan { kinds, captures, runs, length, quick: arguments.quick, tables: tables(arguments), gateways }
 }
 
 fn tables(arguments: &LabArguments) -> TablesPlan {

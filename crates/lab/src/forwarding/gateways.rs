@@ -110,8 +110,10 @@ impl Running {
         let _ = child.kill();
         let output = child.wait_with_output().ok()?;
         let said = [output.stderr, output.stdout].map(|bytes| String::from_utf8_lossy(&bytes).into_owned());
-        let lines = || said.iter().flat_map(|text| text.lines()).map(str::trim).filter(|line| !line.is_empty());
-        let line = lines().find(|line| line.to_lowercase().contains("error")).or_else(|| lines().last())?;
+        let lines =
+            || said.iter().flat_map(|text| text.lines()).map(str::trim).filter(|line| !line.is_empty());
+        let line =
+            lines().find(|line| line.to_lowercase().contains("error")).or_else(|| lines().next_back())?;
         Some(line.chars().take(200).collect())
     }
 }
@@ -187,7 +189,8 @@ fn ravelin(
                 return Ok(running);
             }
             Err(error) => {
-                let over = running.child.as_mut().is_some_and(|child| matches!(child.try_wait(), Ok(Some(_))));
+                let over =
+                    running.child.as_mut().is_some_and(|child| matches!(child.try_wait(), Ok(Some(_))));
                 if over || Instant::now() > end {
                     return Err(running.ended().unwrap_or_else(|| error.to_string()));
                 }
@@ -215,7 +218,16 @@ fn testpmd(net: &Net, device: &str, processors: Processors) -> Result<Running, S
     let cores = format!("0@{},1@{}", processors.sender, processors.gateway);
     // A name of its own, so that it does not take another one at work for itself.
     let prefix = format!("ravelin-lab-{}", std::process::id());
-    command.args(["--no-huge", "-m", "512", "--no-pci", "--no-telemetry", "--no-shconf", "--file-prefix", &prefix]);
+    command.args([
+        "--no-huge",
+        "-m",
+        "512",
+        "--no-pci",
+        "--no-telemetry",
+        "--no-shconf",
+        "--file-prefix",
+        &prefix,
+    ]);
     command.args(["--lcores", &cores, "--main-lcore", "0"]);
     for (number, interface) in ["to-a", "to-b"].iter().enumerate() {
         let (name, options) = device.split_once(',').unwrap_or((device, ""));
@@ -227,7 +239,8 @@ fn testpmd(net: &Net, device: &str, processors: Processors) -> Result<Running, S
 }
 
 fn start(command: &mut Command) -> Result<Running, String> {
-    let program = Path::new(command.get_program()).file_name().unwrap_or_default().to_string_lossy().into_owned();
+    let program =
+        Path::new(command.get_program()).file_name().unwrap_or_default().to_string_lossy().into_owned();
     // Some end when there is nobody to read from.
     command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
     let child = command.spawn().map_err(|error| match error.kind() {

@@ -61,6 +61,7 @@ impl Measure {
 #[derive(Default)]
 struct Shown {
     samples: BTreeMap<Measure, Vec<f64>>,
+    failed: BTreeMap<Measure, String>,
     said: String,
     absent: Option<String>,
 }
@@ -71,14 +72,21 @@ struct Shown {
 /// Networks cannot be made here.
 pub(crate) fn rows(plan: &Plan, progress: &mut dyn FnMut(&str)) -> Result<(Vec<Row>, String), LabError> {
     let failed = |error: std::io::Error| {
-        LabError::Tables(format!("no networks can be made here: {error}; run as root, or let users have namespaces"))
+        LabError::Tables(format!(
+            "no networks can be made here: {error}; run as root, or let users have namespaces"
+        ))
     };
     ports::live::rig::become_root().map_err(failed)?;
     let processors = processors().map_err(failed)?;
     Net::new(Way::Routed, Offloads::On).map_err(failed)?;
     let directory = tempfile::Builder::new().prefix("ravelin-lab-").tempdir().map_err(failed)?;
-    let gateways = gateways();
-    let walls = walls();
+    let wanted = |gateway: &Gateway| {
+        plan.gateways.is_empty() || plan.gateways.iter().any(|name| gateway.name.contains(name))
+    };
+    let gateways: Vec<Gateway> = gateways().into_iter().filter(wanted).collect();
+    // Ours and the kernel's stand in pairs, and stay together.
+    let some = plan.gateways.is_empty() || plan.gateways.iter().any(|name| name == "rules");
+    let walls: Vec<Gateway> = if some { walls() } else { Vec::new() };
     let mut shown: Vec<Shown> = gateways.iter().chain(&walls).map(|_| Shown::default()).collect();
     for round in 0..plan.runs {
         let mut order: Vec<usize> = (0..shown.len()).collect();
@@ -90,7 +98,8 @@ pub(crate) fn rows(plan: &Plan, progress: &mut dyn FnMut(&str)) -> Result<(Vec<R
             let Some(gateway) = gateway else { continue };
             progress(&format!("forwarding: round {} of {}, {}", round + 1, plan.runs, gateway.name));
             let whole = index < gateways.len();
-            let mut turn = Turn { gateway, plan, processors, directory: directory.path(), shown: &mut shown[index] };
+            let mut turn =
+                Turn { gateway, plan, processors, directory: directory.path(), shown: &mut shown[index] };
             if let Err(why) = turn.take(whole) {
                 shown[index].absent = Some(why);
             }
@@ -122,33 +131,40 @@ impl Turn<'_> {
             let net = Net::new(self.gateway.way, offloads).map_err(|error| error.to_string())?;
             let running = self.gateway.start(&net, self.processors, self.directory)?;
             self.shown.said.clone_from(&running.said);
+            let whole_seconds = (seconds(self.plan).round() as u64).max(1);
             if on {
-                let sizes = if whole { &SIZES[..] } else { &SIZES[..1] };
-                for &size in sizes {
+                let (time, processor) = (Duration::from_secs_f64(seconds(self.plan)), self.processors.sender);
+                for &size in if whole { &SIZES[..] } else { &SIZES[..1] } {
                     let frames = net.frames(size, FLOWS);
-                    let time = Duration::from_secs_f64(seconds(self.plan));
-                    let rates = flood(&net, &frames, self.processors.sender, BEFORE, time);
-                    let rates = rates.map_err(|error| format!("sending packets: {error}"))?;
-                    self.keep(Measure::Udp(size), rates.arrived / 1e6);
+                    self.keep(Measure::Udp(size), || {
+                        let rates = flood(&net, &frames, processor, BEFORE, time);
+                        Ok(rates.map_err(|error| error.to_string())?.arrived / 1e6)
+                    });
                 }
             }
+            if whole && on {
+                self.keep(Measure::Ping, || ping(&net, PINGS));
+            }
             if whole {
-                if on {
-                    let time = ping(&net, PINGS)?;
-                    self.keep(Measure::Ping, time);
-                }
-                let seconds = (seconds(self.plan).round() as u64).max(1);
-                let there = tcp(&net, Direction::There, seconds, None)?;
-                self.keep(Measure::TcpThere(on), there / 1e9);
-                let back = tcp(&net, Direction::Back, seconds, None)?;
-                self.keep(Measure::TcpBack(on), back / 1e9);
+                let stream = |direction| Ok(tcp(&net, direction, whole_seconds, None)? / 1e9);
+                self.keep(Measure::TcpThere(on), || stream(Direction::There));
+                self.keep(Measure::TcpBack(on), || stream(Direction::Back));
             }
         }
         Ok(())
     }
 
-    fn keep(&mut self, measure: Measure, value: f64) {
-        self.shown.samples.entry(measure).or_default().push(value);
+    /// Keeps what is measured; what once could not be is not tried again.
+    fn keep(&mut self, measure: Measure, taken: impl FnOnce() -> Result<f64, String>) {
+        if self.shown.failed.contains_key(&measure) {
+            return;
+        }
+        match taken() {
+            Ok(value) => self.shown.samples.entry(measure).or_default().push(value),
+            Err(why) => {
+                self.shown.failed.insert(measure, why);
+            }
+        }
     }
 }
 
@@ -214,7 +230,8 @@ fn walls() -> Vec<Gateway> {
 
 /// Ours held against others. What hands on as they are is held against everybody, a router against routers.
 fn compared(gateways: &[Gateway], shown: &[Shown]) -> Vec<Row> {
-    let measures = [Measure::TcpThere(false), Measure::TcpBack(false), Measure::TcpThere(true), Measure::TcpBack(true)];
+    let measures =
+        [Measure::TcpThere(false), Measure::TcpBack(false), Measure::TcpThere(true), Measure::TcpBack(true)];
     let measures = measures.into_iter().chain(SIZES.map(Measure::Udp)).chain([Measure::Ping]);
     let mut rows = Vec::new();
     let figure = |index: usize, measure| {
@@ -253,14 +270,21 @@ fn walled(walls: &[Gateway], shown: &[Shown]) -> Vec<Row> {
     let mut rows = Vec::new();
     for ours in (0..walls.len()).step_by(2) {
         let Some(mine) = figure(ours) else { continue };
-        let row = || Row::alone(&format!("Rules and {}, {}", measure.case(), walls[ours].name), what, unit, Some(mine), None);
+        let row = || {
+            Row::alone(
+                &format!("Rules and {}, {}", measure.case(), walls[ours].name),
+                what,
+                unit,
+                Some(mine),
+                None,
+            )
+        };
         let mut others = vec![ours + 1];
         if ours > 0 {
             others.push(0);
         }
-        let against = |&other: &usize| {
-            Some(row().against(Some(Other::of(&walls[other].name, figure(other)?)), better))
-        };
+        let against =
+            |&other: &usize| Some(row().against(Some(Other::of(&walls[other].name, figure(other)?)), better));
         rows.extend(others.iter().filter_map(against));
     }
     rows
@@ -271,6 +295,9 @@ fn roll<'a>(all: impl Iterator<Item = (&'a Gateway, &'a Shown)>, processors: Pro
     let (mut present, mut absent) = (Vec::new(), Vec::new());
     for (gateway, shown) in all {
         let name = &gateway.name;
+        for (measure, why) in &shown.failed {
+            absent.push(format!("{name} in {} ({why})", measure.case()));
+        }
         match &shown.absent {
             Some(why) => absent.push(format!("{name} ({why})")),
             None if shown.said.is_empty() => present.push(name.clone()),

@@ -130,7 +130,8 @@ mod tests {
     fn the_checksum_of_a_frame_is_right() {
         let frame = udp(TO_A.0, A, SINK.1, 1024, 60);
         assert_eq!(frame.len(), 60);
-        let sum: u32 = frame[14..34].chunks_exact(2).map(|pair| u32::from(pair[0]) << 8 | u32::from(pair[1])).sum();
+        let sum: u32 =
+            frame[14..34].chunks_exact(2).map(|pair| u32::from(pair[0]) << 8 | u32::from(pair[1])).sum();
         assert_eq!((sum & 0xffff) + (sum >> 16), 0xffff);
         assert_eq!(frame[16..18], [0, 46]);
         assert_eq!(frame[38..40], [0, 26]);

@@ -21,8 +21,7 @@ pub(crate) fn router() -> String {
         "routes",
         &["10.0.1.0/24 => 1".to_owned(), "10.0.2.0/24 => 2".to_owned(), format!("{} => 3", SINK.1)],
     );
-    let hops =
-        [hop(1, 1, A.0, TO_A.0), hop(2, 2, B.0, TO_B.0), hop(3, 2, SINK.0, TO_B.0)];
+    let hops = [hop(1, 1, A.0, TO_A.0), hop(2, 2, B.0, TO_B.0), hop(3, 2, SINK.0, TO_B.0)];
     with_entries(&text, "next_hops", &hops)
 }
 
@@ -40,7 +39,10 @@ pub(crate) fn firewall(rules: &[Rule]) -> String {
 pub(crate) fn nftables(rules: &[Rule]) -> String {
     let line = |rule: &Rule| {
         let protocol = if rule.protocol == 6 { "tcp" } else { "udp" };
-        format!("ip saddr {} ip daddr {} {protocol} dport {} counter drop\n", rule.source, rule.destination, rule.port)
+        format!(
+            "ip saddr {} ip daddr {} {protocol} dport {} counter drop\n",
+            rule.source, rule.destination, rule.port
+        )
     };
     let lines: String = rules.iter().map(line).collect();
     format!(
@@ -65,7 +67,12 @@ pub(crate) fn rules(count: usize) -> Vec<Rule> {
         let source = (172u32 << 24 | 16 << 16 | network) & (u32::MAX << (32 - length));
         let source = format!("{}/{length}", std::net::Ipv4Addr::from(source));
         let destination = format!("10.0.2.{}/32", number % 250);
-        Rule { source, destination, port: 1 + (number % 1000) as u16, protocol: if number % 2 == 0 { 6 } else { 17 } }
+        Rule {
+            source,
+            destination,
+            port: 1 + (number % 1000) as u16,
+            protocol: if number.is_multiple_of(2) { 6 } else { 17 },
+        }
     };
     (0..count).map(rule).collect()
 }
