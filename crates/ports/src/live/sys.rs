@@ -128,7 +128,7 @@ pub(crate) fn set_send_buffer(fd: &OwnedFd, bytes: usize) -> io::Result<usize> {
     set_buffer(fd, (libc::SO_SNDBUFFORCE, libc::SO_SNDBUF), bytes)
 }
 
-fn set_buffer(fd: &OwnedFd, (forced, plain): (i32, i32), bytes: usize) -> io::Result<usize> {
+pub(crate) fn set_buffer(fd: &OwnedFd, (forced, plain): (i32, i32), bytes: usize) -> io::Result<usize> {
     let bytes = i32::try_from(bytes).unwrap_or(i32::MAX);
     set_option(fd, libc::SOL_SOCKET, forced, bytes)
         .or_else(|_| set_option(fd, libc::SOL_SOCKET, plain, bytes))?;

@@ -7,7 +7,7 @@ use std::io;
 use std::os::fd::OwnedFd;
 
 /// Bytes that may wait at a receiving socket.
-const BUFFER: i32 = 64 << 20;
+const BUFFER: usize = 64 << 20;
 
 /// Sends frames by an interface; never receives.
 pub struct FrameSender {
