@@ -126,7 +126,10 @@ impl Sub for PortLosses {
 
     /// What was lost since `earlier`.
     fn sub(self, earlier: PortLosses) -> PortLosses {
-        self.each(earlier, u64::saturating_sub)
+        let mut since = self.each(earlier, u64::saturating_sub);
+        // What waits now is no sum over time.
+        (since.receive.waiting, since.send.waiting) = (self.receive.waiting, self.send.waiting);
+        since
     }
 }
 

@@ -11,8 +11,10 @@
 //! interface = "eth0"
 //! kind = "af_packet"              # by which way its packets come and go; this is the default, another is "af_xdp"
 //! offloads = true                 # take whole segments and unfinished checksums; this is the default
+//! shape = { rate = "100Mbit" }    # this, `impair` and `trace` are described in `middleware.rs`; the default is nothing
 //! ```
 
+use crate::middleware::{self, FileImpair, FileShape};
 use engine::live::{Core, remembered};
 use lang::ir::Program;
 use ports::live::{Kind, Wanted, XdpMode, XdpWishes};
@@ -41,7 +43,7 @@ pub struct ConfigError {
 }
 
 /// A gateway.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq)]
 pub struct Config {
     /// The program's file, as it can be opened.
     pub program: PathBuf,
@@ -123,6 +125,10 @@ struct FilePort {
     mode: Option<Spanned<XdpMode>>,
     zero_copy: Option<Spanned<bool>>,
     queues: Option<Spanned<Vec<u32>>>,
+    shape: Option<FileShape>,
+    impair: Option<FileImpair>,
+    trace: Option<Spanned<String>>,
+    trace_size: Option<Spanned<String>>,
 }
 
 impl FilePort {
@@ -200,11 +206,13 @@ impl Config {
                 return Err(at(span, message));
             }
         }
-        let mut ports = Vec::new();
+        let mut ports = Vec::with_capacity(file.port.len());
         for port in file.port {
             let xdp = port.xdp().map_err(|(span, message)| at(span, message))?;
-            let interface = port.interface.into_inner();
-            ports.push(Wanted { interface, kind: port.kind, offloads: port.offloads, xdp });
+            let FilePort { interface, kind, offloads, shape, impair, trace, trace_size, .. } = port;
+            let middleware = middleware::read(shape, impair, trace, trace_size, directory)
+                .map_err(|(span, message)| at(Some(span), message))?;
+            ports.push(Wanted { interface: interface.into_inner(), kind, offloads, xdp, middleware });
         }
         Ok(Config {
             program: directory.join(file.program.into_inner()),
@@ -268,6 +276,7 @@ mod tests {
             kind: Kind::AfPacket,
             offloads,
             xdp: XdpWishes::default(),
+            middleware: ports::live::Middleware::default(),
         };
         assert_eq!(
             config,

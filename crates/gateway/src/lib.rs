@@ -5,6 +5,7 @@
 pub mod config;
 pub mod control;
 mod desk;
+mod middleware;
 pub mod serve;
 
 pub use config::{Config, ConfigError};

@@ -23,6 +23,12 @@ const NEEDS_CHECKSUM: u8 = 1;
 const SCTP: u8 = 132;
 const SCTP_FIELD: usize = 8;
 
+/// Kinds of segments, and the mark of one whose sender takes part in explicit congestion notification.
+const TCP4: u8 = 1;
+const TCP6: u8 = 4;
+const UDP: u8 = 5;
+const CONGESTION: u8 = 0x80;
+
 /// What is left to do with a packet; nothing by default.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Offload {
@@ -141,6 +147,34 @@ impl Offload {
         // Zero would say that there is none (RFC 768), and stands for the same number (RFC 1624).
         let sum = if sum == 0 { 0xffff } else { sum };
         frame[field..field + 2].copy_from_slice(&sum.to_be_bytes());
+        true
+    }
+
+    /// How many bytes the frame has on the wire: every piece that it is cut into has the headers again.
+    pub fn wire_bytes(&self, frame: &[u8]) -> u64 {
+        let whole = frame.len() as u64;
+        let transport = usize::from(self.start);
+        let header = match self.gso_type & !CONGESTION {
+            TCP4 | TCP6 => frame.get(transport + 12).map_or(20, |byte| usize::from(byte >> 4) * 4),
+            UDP => 8,
+            _ => 0,
+        };
+        let headers = (transport + header) as u64;
+        if !self.segments() || self.gso_size == 0 || whole <= headers {
+            return whole;
+        }
+        let pieces = (whole - headers).div_ceil(u64::from(self.gso_size));
+        whole + (pieces - 1) * headers
+    }
+
+    /// Damages the checksum that the pieces of a frame will have, so that whoever receives them notices. Says whether the frame is one that is cut, and
+    /// has the bytes.
+    pub fn spoil(&self, frame: &mut [u8]) -> bool {
+        let field = usize::from(self.start) + usize::from(self.offset);
+        match frame.get_mut(field) {
+            Some(byte) if self.segments() && self.flags & NEEDS_CHECKSUM != 0 => *byte ^= 1,
+            _ => return false,
+        }
         true
     }
 
@@ -344,6 +378,43 @@ mod tests {
         let (mut fragment, _) = unfinished(frames()[0].0.clone(), 34, 6);
         fragment[20] |= 0x20;
         assert!(Offload::unmarked(&fragment).is_none());
+    }
+
+    #[test]
+    fn pieces_have_their_headers_again() {
+        let mut frame = vec![0; 54 + 12 + 4_000];
+        frame[34 + 12] = 8 << 4;
+        let tcp = Offload {
+            flags: NEEDS_CHECKSUM,
+            gso_type: TCP4 | CONGESTION,
+            gso_size: 1_448,
+            start: 34,
+            offset: 16,
+            ..Offload::NONE
+        };
+        assert_eq!(tcp.wire_bytes(&frame), 4_000 + 3 * 66);
+        assert_eq!(tcp.wire_bytes(&frame[..66 + 1_448]), 66 + 1_448);
+        assert_eq!(tcp.wire_bytes(&frame[..40]), 40);
+        let udp = Offload { gso_type: UDP, gso_size: 1_000, ..tcp };
+        assert_eq!(udp.wire_bytes(&frame[..42 + 2_001]), 2_001 + 3 * 42);
+        assert_eq!(Offload::NONE.wire_bytes(&frame), 4_066);
+    }
+
+    #[test]
+    fn a_spoilt_segment_has_another_sum_to_begin_with() {
+        let mut frame = vec![0; 100];
+        let tcp = Offload {
+            flags: NEEDS_CHECKSUM,
+            gso_type: TCP4,
+            gso_size: 10,
+            start: 34,
+            offset: 16,
+            ..Offload::NONE
+        };
+        assert!(tcp.spoil(&mut frame));
+        assert_eq!(frame.iter().position(|&byte| byte != 0), Some(50));
+        assert!(!Offload { gso_type: 0, ..tcp }.spoil(&mut frame));
+        assert!(!tcp.spoil(&mut frame[..50]));
     }
 
     #[test]

@@ -4,7 +4,7 @@
 #![cfg(target_os = "linux")]
 
 use packet::{Batch, Offload};
-use ports::live::{Attached, Kind, Receiver, Wanted, XdpWishes, attach};
+use ports::live::{Attached, Kind, Middleware, Receiver, Wanted, XdpWishes, attach};
 use std::collections::{BTreeMap, BTreeSet};
 use std::process::Command;
 use std::thread;
@@ -60,6 +60,7 @@ fn port(interface: &str, lanes: u16) -> Attached {
         kind: Kind::AfPacket,
         offloads: true,
         xdp: XdpWishes::default(),
+        middleware: Middleware::default(),
     };
     attach(&wanted, 1, lanes).expect("can be attached")
 }
@@ -286,6 +287,7 @@ fn what_is_no_ethernet_interface_or_too_large_is_said_or_kept_small() {
                 kind: Kind::AfPacket,
                 offloads: true,
                 xdp: XdpWishes::default(),
+                middleware: Middleware::default(),
             };
             let error = attach(&wanted, 1, 1).err().expect("not Ethernet").to_string();
             assert!(error.contains("t0 is not an Ethernet interface"), "{error}");

@@ -129,6 +129,29 @@ fn failure(error: ControlError) -> Failure {
     Failure::Finding(error.to_string())
 }
 
+/// What can be lost at any port, and the columns' names.
+const LOSSES: [(&str, &str); 5] = [
+    ("ring_full", "ring full"),
+    ("too_long", "too long"),
+    ("busy", "busy"),
+    ("refused", "refused"),
+    ("down", "down"),
+];
+
+/// What hardly ever happens, and what only `shape` and `impair` do.
+const RARE_LOSSES: [(&str, &str); 10] = [
+    ("unreadable", "unreadable"),
+    ("shaped", "shaped"),
+    ("impaired", "impaired"),
+    ("doubled", "doubled"),
+    ("damaged", "damaged"),
+    ("waiting", "waiting"),
+    ("impaired_in", "impaired in"),
+    ("doubled_in", "doubled in"),
+    ("damaged_in", "damaged in"),
+    ("waiting_in", "waiting in"),
+];
+
 /// What happened between two pictures of one program, or since it took over.
 struct Interval {
     before: Value,
@@ -201,43 +224,35 @@ impl Interval {
 
     fn ports(&self) -> String {
         let ports = self.now["ports"].as_array().map_or(0, Vec::len);
+        let lost = |port: usize, what: &str| self.grown(&format!("/ports/{port}/{what}"));
+        // Columns that say nothing of any port would only make the others narrow.
+        let rare: Vec<_> =
+            RARE_LOSSES.into_iter().filter(|(what, _)| (0..ports).any(|port| lost(port, what) > 0)).collect();
         let rows = (0..ports).map(|port| {
             let at = |what: &str| format!("/report/ports/{port}/{what}");
-            let lost = |what: &str| count(self.grown(&format!("/ports/{port}/{what}")));
             let text = |what: &str| self.now["ports"][port][what].as_str().unwrap_or_default().to_owned();
             let mode = |port: usize| match self.now["ports"][port]["gone_seconds"].as_f64() {
                 Some(seconds) => format!("its interface has been gone for {seconds:.1} s; {}", text("mode")),
                 None => text("mode"),
             };
-            vec![
+            let mut row = vec![
                 (port + 1).to_string(),
                 text("interface"),
                 self.rate(&at("received")),
                 self.bits(&at("received_bytes")),
                 self.rate(&at("transmitted")),
                 self.bits(&at("transmitted_bytes")),
-                lost("ring_full"),
-                lost("too_long"),
-                lost("busy"),
-                lost("refused"),
-                lost("down"),
-                mode(port),
-            ]
+            ];
+            let columns = LOSSES.iter().chain(&rare);
+            row.extend(columns.map(|(what, _)| count(lost(port, what))));
+            row.push(mode(port));
+            row
         });
-        let columns = [
-            ("port", Side::Right),
-            ("interface", Side::Left),
-            ("received", Side::Right),
-            ("", Side::Right),
-            ("sent", Side::Right),
-            ("", Side::Right),
-            ("ring full", Side::Right),
-            ("too long", Side::Right),
-            ("busy", Side::Right),
-            ("refused", Side::Right),
-            ("down", Side::Right),
-            ("mode", Side::Wrapped),
-        ];
+        let start = ["port", "interface", "received", "", "sent", ""];
+        let side = |name| (name, if name == "interface" { Side::Left } else { Side::Right });
+        let losses = LOSSES.iter().chain(&rare).map(|&(_, name)| (name, Side::Right));
+        let columns: Vec<_> =
+            start.map(side).into_iter().chain(losses).chain([("mode", Side::Wrapped)]).collect();
         self.heading() + &table(&columns, rows.collect())
     }
 

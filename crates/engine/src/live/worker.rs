@@ -95,7 +95,8 @@ impl LiveWorker {
             match requests.try_recv() {
                 Err(TryRecvError::Empty) if idle => {
                     stopwatch.lap(Stop::Receive);
-                    waiter.wait(patience(transmitter.sink().due()))?;
+                    let due = receivers.iter().filter_map(|port| port.due()).chain(transmitter.sink().due());
+                    waiter.wait(patience(due.min()))?;
                     outputs.clear();
                     generation.processor.advance(now(), outputs);
                     generation.ledger.commit_outputs(outputs);

@@ -12,6 +12,8 @@ use std::io::{self, Write};
 
 /// The code of a comment, in any block.
 const OPT_COMMENT: u16 = 1;
+/// The code of the flags of a packet, of which the lowest two are its direction.
+const EPB_FLAGS: u16 = 2;
 /// The code of the name of the writing program, in a section header.
 const SHB_USERAPPL: u16 = 4;
 /// The code of an interface's name.
@@ -28,9 +30,28 @@ pub struct Interface<'a> {
     pub link: LinkType,
 }
 
+/// Which way a packet passed an interface.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Direction {
+    /// It came in.
+    In,
+    /// It left.
+    Out,
+}
+
+/// What is written beside a packet; nothing by default.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Remarks<'a> {
+    /// Which way it passed.
+    pub direction: Option<Direction>,
+    /// What is shown beside it.
+    pub comment: Option<&'a str>,
+}
+
 /// Writes a capture in pcapng format.
 pub struct PcapngWriter<W> {
     write: W,
+    written: u64,
     interfaces: u32,
     block: Vec<u8>,
 }
@@ -38,7 +59,7 @@ pub struct PcapngWriter<W> {
 impl<W: Write> PcapngWriter<W> {
     /// Starts a capture of these interfaces, which packets name by their place in the list.
     pub fn new(write: W, interfaces: &[Interface<'_>]) -> io::Result<PcapngWriter<W>> {
-        let mut writer = PcapngWriter { write, interfaces: 0, block: Vec::with_capacity(2048) };
+        let mut writer = PcapngWriter { write, written: 0, interfaces: 0, block: Vec::with_capacity(2048) };
         writer.start(0x0a0d_0d0a);
         writer.u32(0x1a2b_3c4d);
         writer.u32(1); // version 1.0: two bytes major, two minor
@@ -63,6 +84,18 @@ impl<W: Write> PcapngWriter<W> {
         data: &[u8],
         comment: Option<&str>,
     ) -> io::Result<()> {
+        self.write_with(interface, time_ns, wire, data, Remarks { comment, direction: None })
+    }
+
+    /// Writes a packet as [`write`](PcapngWriter::write) does, with more to say about it.
+    pub fn write_with(
+        &mut self,
+        interface: u32,
+        time_ns: u64,
+        wire: u32,
+        data: &[u8],
+        remarks: Remarks<'_>,
+    ) -> io::Result<()> {
         if interface >= self.interfaces {
             let text = format!(
                 "the capture has {} interfaces, and the packet is of number {interface}",
@@ -78,11 +111,30 @@ impl<W: Write> PcapngWriter<W> {
         self.u32(captured);
         self.u32(wire.max(captured));
         self.padded(data);
-        if let Some(comment) = comment {
+        if let Some(comment) = remarks.comment {
             self.option(OPT_COMMENT, comment.as_bytes());
+        }
+        if let Some(direction) = remarks.direction {
+            let flags = match direction {
+                Direction::In => 1u32,
+                Direction::Out => 2,
+            };
+            self.option(EPB_FLAGS, &flags.to_le_bytes());
+        }
+        if remarks.comment.is_some() || remarks.direction.is_some() {
             self.end_of_options();
         }
         self.end()
+    }
+
+    /// How many bytes the capture has so far.
+    pub fn written(&self) -> u64 {
+        self.written
+    }
+
+    /// Hands everything to the stream and makes that hand it on.
+    pub fn flush(&mut self) -> io::Result<()> {
+        self.write.flush()
     }
 
     /// Ends the capture and gives the stream back, flushed.
@@ -113,6 +165,7 @@ impl<W: Write> PcapngWriter<W> {
         let length = (self.block.len() + 4) as u32;
         self.block[4..8].copy_from_slice(&length.to_le_bytes());
         self.u32(length);
+        self.written += u64::from(length);
         self.write.write_all(&self.block)
     }
 

@@ -1,6 +1,6 @@
 //! Making a network interface a port: what is wanted of it, by which way, and why that is not possible.
 
-use super::{Attached, af_packet, af_xdp, tap};
+use super::{Attached, Middleware, af_packet, af_xdp, tap};
 use packet::PortNumber;
 use serde::Deserialize;
 use std::io;
@@ -19,7 +19,7 @@ pub enum Kind {
 }
 
 /// What is wanted of an interface.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq)]
 pub struct Wanted {
     /// Its name.
     pub interface: String,
@@ -29,6 +29,8 @@ pub struct Wanted {
     pub offloads: bool,
     /// What is wanted of AF_XDP.
     pub xdp: af_xdp::Wishes,
+    /// What is to stand between the program and it.
+    pub middleware: Middleware,
 }
 
 /// Why an interface cannot be a port.
@@ -83,7 +85,9 @@ pub fn attach_all(wanted: &[Wanted], lanes: u16) -> Result<Vec<Attached>, (PortN
     let mut shared = af_xdp::attach_all(&sharing, lanes.max(1))?.into_iter();
     let one = |(port, wanted): (PortNumber, &Wanted)| match wanted.kind {
         // As many as were asked for have come, in their order.
-        Kind::AfXdp => shared.next().map_or_else(|| attach(wanted, port, lanes), Ok),
+        Kind::AfXdp => {
+            shared.next().map_or_else(|| attach(wanted, port, lanes), |attached| wrap(wanted, attached))
+        }
         Kind::AfPacket | Kind::Tap => attach(wanted, port, lanes),
     };
     numbered().map(one).zip(1..).map(|(attached, port)| attached.map_err(|error| (port, error))).collect()
@@ -95,9 +99,19 @@ pub fn attach_all(wanted: &[Wanted], lanes: u16) -> Result<Vec<Attached>, (PortN
 /// The interface is missing or off, or the kernel refuses; then nothing has changed.
 pub fn attach(wanted: &Wanted, port: PortNumber, lanes: u16) -> Result<Attached, AttachError> {
     let lanes = lanes.max(1);
-    match wanted.kind {
-        Kind::AfPacket => af_packet::attach(wanted, port, lanes),
-        Kind::AfXdp => af_xdp::attach(wanted, port, lanes),
-        Kind::Tap => tap::attach(wanted, port, lanes),
-    }
+    let attached = match wanted.kind {
+        Kind::AfPacket => af_packet::attach(wanted, port, lanes)?,
+        Kind::AfXdp => af_xdp::attach(wanted, port, lanes)?,
+        Kind::Tap => tap::attach(wanted, port, lanes)?,
+    };
+    wrap(wanted, attached)
+}
+
+/// Puts what is wanted between the program and a port.
+fn wrap(wanted: &Wanted, attached: Attached) -> Result<Attached, AttachError> {
+    wanted.middleware.wrap(attached).map_err(|source| AttachError::System {
+        interface: wanted.interface.clone(),
+        call: "making the file of its trace",
+        source,
+    })
 }

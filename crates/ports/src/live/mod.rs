@@ -4,15 +4,21 @@ mod af_packet;
 mod af_xdp;
 mod attach;
 mod frame_ring;
+mod held;
+pub mod impair;
+pub mod middleware;
 mod out;
 mod presence;
 pub mod rig;
+pub mod shape;
 mod sys;
 mod tap;
+pub mod trace;
 mod wait;
 
 pub use af_xdp::{Mode as XdpMode, Wishes as XdpWishes, XdpError};
 pub use attach::{AttachError, Kind, Wanted, attach, attach_all};
+pub use middleware::Middleware;
 pub use out::LiveOut;
 pub use presence::Presence;
 pub use sys::{cycles, pin};
@@ -54,6 +60,11 @@ pub trait Receiver: Send {
     /// asked for anew for every wait (as by `poll`).
     fn descriptor(&self) -> RawFd;
 
+    /// When [`receive`](Receiver::receive) is to be called again although nothing more comes (nanoseconds since 1970-01-01 UTC); `None` if nothing waits.
+    fn due(&self) -> Option<u64> {
+        None
+    }
+
     /// What did not get as far as the program.
     fn losses(&mut self) -> ReceiveLosses;
 }
@@ -84,15 +95,35 @@ pub struct ReceiveLosses {
     pub too_long: u64,
     /// Were there, but the kernel could not hand them over.
     pub unreadable: u64,
+    /// Were lost by [`impair`](middleware::Middleware::impair_in).
+    #[serde(rename = "impaired_in")]
+    pub impaired: u64,
+    /// Came once more than they came: copies that `impair` made, no loss.
+    #[serde(rename = "doubled_in")]
+    pub doubled: u64,
+    /// Came with a bit changed by `impair`, no loss.
+    #[serde(rename = "damaged_in")]
+    pub damaged: u64,
+    /// Are held back by `impair` now, no loss.
+    #[serde(rename = "waiting_in")]
+    pub waiting: u64,
+    /// Are missing in the trace, no loss.
+    #[serde(rename = "untraced_in")]
+    pub untraced: u64,
 }
 
 impl ReceiveLosses {
-    /// Both, figure by figure.
+    /// Each count of this with the same count of another, put together by `of`.
     pub fn each(self, other: ReceiveLosses, of: impl Fn(u64, u64) -> u64) -> ReceiveLosses {
         ReceiveLosses {
             ring_full: of(self.ring_full, other.ring_full),
             too_long: of(self.too_long, other.too_long),
             unreadable: of(self.unreadable, other.unreadable),
+            impaired: of(self.impaired, other.impaired),
+            doubled: of(self.doubled, other.doubled),
+            damaged: of(self.damaged, other.damaged),
+            waiting: of(self.waiting, other.waiting),
+            untraced: of(self.untraced, other.untraced),
         }
     }
 }
@@ -106,15 +137,33 @@ pub struct SendLosses {
     pub refused: u64,
     /// The interface was off, without a carrier, or gone.
     pub down: u64,
+    /// The queue of [`shape`](middleware::Middleware::shape) was full.
+    pub shaped: u64,
+    /// Were lost by [`impair`](middleware::Middleware::impair_out).
+    pub impaired: u64,
+    /// Left once more than they were sent: copies that `impair` made, no loss.
+    pub doubled: u64,
+    /// Left with a bit changed by `impair`, no loss.
+    pub damaged: u64,
+    /// Are held back by `shape` or `impair` now, no loss yet.
+    pub waiting: u64,
+    /// Are missing in the trace, no loss.
+    pub untraced: u64,
 }
 
 impl SendLosses {
-    /// Both, figure by figure.
+    /// Each count of this with the same count of another, put together by `of`.
     pub fn each(self, other: SendLosses, of: impl Fn(u64, u64) -> u64) -> SendLosses {
         SendLosses {
             busy: of(self.busy, other.busy),
             refused: of(self.refused, other.refused),
             down: of(self.down, other.down),
+            shaped: of(self.shaped, other.shaped),
+            impaired: of(self.impaired, other.impaired),
+            doubled: of(self.doubled, other.doubled),
+            damaged: of(self.damaged, other.damaged),
+            waiting: of(self.waiting, other.waiting),
+            untraced: of(self.untraced, other.untraced),
         }
     }
 }

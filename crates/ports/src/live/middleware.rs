@@ -1,0 +1,311 @@
+//! What may stand between a program and a port: shaping, impairment, a trace. Each wraps the halves of a lane, which look the same afterwards.
+//!
+//! ```text
+//! program ──► shape ──► impair ──► trace ──► port            as a bottleneck before a bad line, seen at its near end
+//! program ◄──────────── impair ◄── trace ◄── port
+//! ```
+
+use super::held::{Frame, Held};
+use super::impair::{Impair, Impairer};
+use super::shape::{Bucket, Shape, Shaper};
+use super::trace::{self, Recorder, Trace};
+use super::{Attached, Lane, ReceiveLosses, Receiver, SendLosses, Sender};
+use crate::arena::Arena;
+use packet::{Batch, Offload, PortNumber};
+use std::io;
+use std::os::fd::RawFd;
+use std::sync::Arc;
+use std::time::{Duration, Instant, SystemTime};
+
+/// What stands between a program and a port; nothing by default.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Middleware {
+    /// Keeps what leaves below a rate.
+    pub shape: Option<Shape>,
+    /// Impairs what leaves.
+    pub impair_out: Option<Impair>,
+    /// Impairs what comes in.
+    pub impair_in: Option<Impair>,
+    /// Writes down what passes.
+    pub trace: Option<Trace>,
+}
+
+impl Middleware {
+    /// Puts it before a port. With several lanes, what may wait is shared among them evenly, the rate as it is needed, and each lane has chances of its
+    /// own.
+    ///
+    /// # Errors
+    /// The file of the trace cannot be made; then nothing else was done.
+    pub fn wrap(&self, port: Attached) -> io::Result<Attached> {
+        let Attached { name, mut mode, lanes, presence } = port;
+        let count = lanes.len();
+        let recorders = match &self.trace {
+            None => Vec::new(),
+            Some(trace) => trace::start(trace, &name, 2 * count)?,
+        };
+        let mut recorders = recorders.into_iter();
+        let bucket =
+            self.shape.map(|shape| (Arc::new(Bucket::new(shape)), shape.queue.div_ceil(count.max(1))));
+        let started = Instant::now();
+        let mut wrapped = Vec::with_capacity(count);
+        for (number, Lane { mut receive, mut send }) in (0u64..).zip(lanes) {
+            let own = |impair: Impair, direction: u64| Impair {
+                seed: impair.seed.wrapping_add((2 * number + direction).wrapping_mul(0x9e37_79b9_7f4a_7c15)),
+                queue: impair.queue.div_ceil(count.max(1)),
+                ..impair
+            };
+            if let (Some(incoming), Some(outgoing)) = (recorders.next(), recorders.next()) {
+                receive = Box::new(TracedReceiver { inner: receive, recorder: incoming });
+                send = Box::new(TracedSender { inner: send, recorder: outgoing });
+            }
+            if let Some(impair) = self.impair_in {
+                receive = Box::new(Impeded::new(receive, Impairer::new(own(impair, 1), true), started));
+            }
+            if let Some(impair) = self.impair_out {
+                send = Box::new(Staged::new(send, Impairer::new(own(impair, 0), false), started));
+            }
+            if let Some((bucket, share)) = &bucket {
+                send = Box::new(Staged::new(send, Shaper::new(bucket.clone(), *share), started));
+            }
+            wrapped.push(Lane { receive, send });
+        }
+        for what in self.describe() {
+            mode.push_str(", ");
+            mode.push_str(&what);
+        }
+        Ok(Attached { name, mode, lanes: wrapped, presence })
+    }
+
+    /// What it does, in words.
+    fn describe(&self) -> Vec<String> {
+        let shape = self.shape.map(|shape| format!("shaped to {} bit/s", shape.rate));
+        let impaired = match (self.impair_in, self.impair_out) {
+            (Some(_), Some(_)) => Some("impaired in both directions"),
+            (Some(_), None) => Some("impaired inwards"),
+            (None, Some(_)) => Some("impaired outwards"),
+            (None, None) => None,
+        };
+        let trace = self.trace.as_ref().map(|trace| format!("traced to {}", trace.file.display()));
+        shape.into_iter().chain(impaired.map(str::to_owned)).chain(trace).collect()
+    }
+}
+
+/// Something that may hold frames back, lose, change or double them. It has no clock: `now` is nanoseconds since any moment and never goes back.
+pub(crate) trait Stage: Send {
+    /// Takes a frame.
+    fn pass(&mut self, now: u64, frame: &[u8], offload: Offload, out: &mut dyn Sender);
+
+    /// Lets go what is due.
+    fn release(&mut self, now: u64, out: &mut dyn Sender);
+
+    /// When something will be.
+    fn due(&self) -> Option<u64>;
+
+    /// Adds what it lost, changed, doubled and holds.
+    fn count(&self, losses: &mut SendLosses);
+}
+
+/// When, in nanoseconds since 1970, it will be `due` nanoseconds after `started`.
+fn since_1970(started: Instant, due: u64) -> u64 {
+    let left = Duration::from_nanos(due).saturating_sub(started.elapsed());
+    let now = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).unwrap_or_default();
+    (now + left).as_nanos() as u64
+}
+
+/// A sending half with a stage before it.
+struct Staged<S> {
+    inner: Box<dyn Sender>,
+    stage: S,
+    started: Instant,
+    /// The time of the first frame since the last flush, which is that of the others, too.
+    now: Option<u64>,
+}
+
+impl<S: Stage> Staged<S> {
+    fn new(inner: Box<dyn Sender>, stage: S, started: Instant) -> Staged<S> {
+        Staged { inner, stage, started, now: None }
+    }
+}
+
+impl<S: Stage> Sender for Staged<S> {
+    fn send(&mut self, frame: &[u8], offload: Offload) {
+        let now = match self.now {
+            Some(now) => now,
+            None => {
+                let now = self.started.elapsed().as_nanos() as u64;
+                self.stage.release(now, self.inner.as_mut());
+                *self.now.insert(now)
+            }
+        };
+        self.stage.pass(now, frame, offload, self.inner.as_mut());
+    }
+
+    fn flush(&mut self) {
+        self.now = None;
+        if self.stage.due().is_some() {
+            self.stage.release(self.started.elapsed().as_nanos() as u64, self.inner.as_mut());
+        }
+        self.inner.flush();
+    }
+
+    fn due(&self) -> Option<u64> {
+        let own = self.stage.due().map(|due| since_1970(self.started, due));
+        own.into_iter().chain(self.inner.due()).min()
+    }
+
+    fn losses(&self) -> SendLosses {
+        let mut losses = self.inner.losses();
+        self.stage.count(&mut losses);
+        losses
+    }
+}
+
+/// A receiving half with a stage behind it.
+struct Impeded {
+    inner: Box<dyn Receiver>,
+    stage: Impairer,
+    started: Instant,
+    ready: Ready,
+    arena: Arena,
+    port: PortNumber,
+}
+
+/// What the program will get next.
+struct Ready(Held);
+
+/// Bytes that may be ready: a batch of the longest packets, twice.
+const READY: usize = 64 << 20;
+
+impl Impeded {
+    fn new(inner: Box<dyn Receiver>, stage: Impairer, started: Instant) -> Impeded {
+        let ready = Ready(Held::new(READY));
+        Impeded { inner, stage, started, ready, arena: Arena::new(), port: packet::NO_PORT }
+    }
+}
+
+impl Sender for Ready {
+    fn send(&mut self, frame: &[u8], offload: Offload) {
+        self.0.push(Frame { bytes: frame, offload, mark: 0 });
+    }
+
+    fn flush(&mut self) {}
+
+    fn losses(&self) -> SendLosses {
+        SendLosses::default()
+    }
+}
+
+impl Receiver for Impeded {
+    fn receive<'a>(&'a mut self, batch: &mut Batch, now: u64) -> &'a mut [u8] {
+        let Impeded { inner, stage, started, ready, arena, port } = self;
+        let elapsed = started.elapsed().as_nanos() as u64;
+        // What is ready leaves first, so that it stays a few batches at most.
+        if ready.0.is_empty() {
+            stage.release(elapsed, ready);
+            let memory = inner.receive(batch, now);
+            for index in 0..batch.len {
+                *port = batch.port[index];
+                if let Some(frame) = batch.bytes(memory, index) {
+                    stage.pass(elapsed, frame, batch.offload(index), ready);
+                }
+            }
+        }
+        batch.clear();
+        arena.clear();
+        while let Some(frame) = ready.0.first() {
+            if !arena.push(batch, frame.bytes, frame.bytes.len() as u32, now) {
+                break;
+            }
+            batch.port[batch.len - 1] = *port;
+            batch.leave_unfinished(frame.offload);
+            ready.0.pop();
+        }
+        arena.memory_mut()
+    }
+
+    fn descriptor(&self) -> RawFd {
+        self.inner.descriptor()
+    }
+
+    fn due(&self) -> Option<u64> {
+        let ready = (!self.ready.0.is_empty()).then_some(0);
+        let own = ready.or_else(|| self.stage.due().map(|due| since_1970(self.started, due)));
+        own.into_iter().chain(self.inner.due()).min()
+    }
+
+    fn losses(&mut self) -> ReceiveLosses {
+        let mut counted = SendLosses::default();
+        self.stage.count(&mut counted);
+        let mut losses = self.inner.losses();
+        losses.impaired += counted.impaired;
+        losses.doubled += counted.doubled;
+        losses.damaged += counted.damaged;
+        losses.waiting += counted.waiting + self.ready.0.len() as u64;
+        losses
+    }
+}
+
+/// A receiving half whose packets are written down.
+struct TracedReceiver {
+    inner: Box<dyn Receiver>,
+    recorder: Recorder,
+}
+
+impl Receiver for TracedReceiver {
+    fn receive<'a>(&'a mut self, batch: &mut Batch, now: u64) -> &'a mut [u8] {
+        let memory = self.inner.receive(batch, now);
+        for index in 0..batch.len {
+            if let Some(frame) = batch.bytes(memory, index) {
+                self.recorder.record(now, frame);
+            }
+        }
+        self.recorder.hand_over();
+        memory
+    }
+
+    fn descriptor(&self) -> RawFd {
+        self.inner.descriptor()
+    }
+
+    fn due(&self) -> Option<u64> {
+        self.recorder.due().into_iter().chain(self.inner.due()).min()
+    }
+
+    fn losses(&mut self) -> ReceiveLosses {
+        let mut losses = self.inner.losses();
+        losses.untraced += self.recorder.lost();
+        losses
+    }
+}
+
+/// A sending half whose packets are written down.
+struct TracedSender {
+    inner: Box<dyn Sender>,
+    recorder: Recorder,
+}
+
+impl Sender for TracedSender {
+    fn send(&mut self, frame: &[u8], offload: Offload) {
+        let now = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).unwrap_or_default();
+        self.recorder.record(now.as_nanos() as u64, frame);
+        self.inner.send(frame, offload);
+    }
+
+    fn flush(&mut self) {
+        self.recorder.hand_over();
+        self.inner.flush();
+    }
+
+    fn due(&self) -> Option<u64> {
+        self.recorder.due().into_iter().chain(self.inner.due()).min()
+    }
+
+    fn losses(&self) -> SendLosses {
+        let mut losses = self.inner.losses();
+        losses.untraced += self.recorder.lost();
+        losses
+    }
+}
+
+#[cfg(test)]
+pub(crate) mod tests;
