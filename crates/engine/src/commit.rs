@@ -55,6 +55,7 @@ pub struct Ledger {
     grown: Vec<(u64, i64)>,
     copies: u64,
     made: u64,
+    injected: u64,
     lost: u64,
 }
 
@@ -99,6 +100,7 @@ impl Ledger {
             grown: vec![(0, 0); ports as usize + 1],
             copies: 0,
             made: 0,
+            injected: 0,
             lost: 0,
         }
     }
@@ -176,12 +178,20 @@ impl Ledger {
             } else {
                 self.made += 1;
             }
-            match self.extra.get_mut(output.port as usize) {
-                Some(extra) if output.port != 0 => {
-                    *extra += Volume { packets: 1, bytes: u64::from(output.wire) };
-                }
-                _ => self.lost += 1,
-            }
+            self.commit_extra(output.port, output.wire);
+        }
+    }
+
+    /// Counts a frame that control sends by a port, past the program.
+    pub fn commit_injected(&mut self, port: u16, wire: u32) {
+        self.injected += 1;
+        self.commit_extra(port, wire);
+    }
+
+    fn commit_extra(&mut self, port: u16, wire: u32) {
+        match self.extra.get_mut(usize::from(port)) {
+            Some(extra) if port != 0 => *extra += Volume { packets: 1, bytes: u64::from(wire) },
+            _ => self.lost += 1,
         }
     }
 
@@ -198,6 +208,7 @@ impl Ledger {
         }
         self.copies += other.copies;
         self.made += other.made;
+        self.injected += other.injected;
         self.lost += other.lost;
     }
 
@@ -239,7 +250,7 @@ impl Ledger {
         total
     }
 
-    /// Every copy that left by a port: by verdict, `copy to` or `emit`.
+    /// Every copy that left by a port: by verdict, `copy to` or `emit`, or sent by control.
     pub fn transmitted_by(&self, port: u16) -> Volume {
         if port == 0 || port > self.ports {
             return Volume::default();
@@ -292,7 +303,12 @@ impl Ledger {
         self.made
     }
 
-    /// Copies and made packets for ports that do not exist.
+    /// Frames that control sent past the program, lost ones included.
+    pub fn injected(&self) -> u64 {
+        self.injected
+    }
+
+    /// Copies, made packets and frames of control for ports that do not exist.
     pub fn lost(&self) -> u64 {
         self.lost
     }

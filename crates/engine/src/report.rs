@@ -152,7 +152,9 @@ pub struct Report {
     pub copies: u64,
     /// Packets that the program made.
     pub made: u64,
-    /// Copies and made packets for ports that do not exist.
+    /// Frames that control sent past the program.
+    pub injected: u64,
+    /// Copies, made packets and frames of control for ports that do not exist.
     pub outputs_lost: u64,
     /// Seconds in the packet loop alone.
     pub seconds: f64,
@@ -297,6 +299,7 @@ impl Report {
             events_lost: figures.lost_events,
             copies: ledger.copies(),
             made: ledger.made(),
+            injected: ledger.injected(),
             outputs_lost: ledger.lost(),
             seconds,
             compile_seconds: times.compile.as_secs_f64(),

@@ -266,7 +266,12 @@ fn what_control_does_reaches_all_workers() {
     assert!(bench.remote.send(vec![injected.clone(), Injected { port: 9, ..injected }]));
     bench.settle();
     assert_eq!(bench.left[0].lock().unwrap().back(), Some(&frame));
-    assert_eq!(account(&bench.stop()), (27, 24));
+    let last = bench.stop();
+    assert_eq!(account(&last), (27, 24));
+    let (injected, lost) = (last[0].ledger.injected(), last[0].ledger.lost());
+    assert_eq!((injected, lost), (2, 1), "one of them had no port");
+    let left: u64 = last.iter().map(|part| part.ledger.transmitted_by(2).packets).sum();
+    assert_eq!(left, 24 + 1);
 }
 
 #[test]

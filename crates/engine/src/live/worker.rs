@@ -5,7 +5,7 @@
 
 use super::measure::{Stop, Stopwatch};
 use super::{Generation, Injected, Line, PortLosses, PuntQueue, Request, now};
-use crate::{Transmitter, pieces};
+use crate::{Ledger, Transmitter, pieces};
 use exec::Outputs;
 use packet::{Batch, Offload};
 use ports::live::{Lane, LiveOut, Receiver, Waiter};
@@ -111,7 +111,7 @@ impl LiveWorker {
                     let since = now.into_iter().zip(&generation.lost_before).map(|(now, &then)| now - then);
                     question(generation, &since.collect::<Vec<_>>());
                 }
-                Ok(Request::Send(frames)) => inject(frames, transmitter.sink())?,
+                Ok(Request::Send(frames)) => inject(frames, &mut generation.ledger, transmitter.sink())?,
                 Ok(Request::Punts(queue)) => *punts = Some(queue),
                 Ok(Request::Measure(measuring)) => stopwatch.start(measuring),
             }
@@ -147,10 +147,11 @@ fn restart_checksums(memory: &mut [u8], batch: &mut Batch, outputs: &Outputs) {
 }
 
 /// Sends what control made.
-fn inject(frames: Vec<Injected>, out: &mut LiveOut) -> io::Result<()> {
+fn inject(frames: Vec<Injected>, ledger: &mut Ledger, out: &mut LiveOut) -> io::Result<()> {
     for Injected { port, mut bytes, offload } in frames {
         let offload = if offload.restart(&mut bytes) { offload } else { Offload::NONE };
         let wire = bytes.len() as u32;
+        ledger.commit_injected(port, wire);
         out.transmit(&Departure { port, bytes: &bytes, wire, time: now(), offload, comment: None })?;
     }
     out.flush();

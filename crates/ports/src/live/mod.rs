@@ -53,7 +53,7 @@ pub struct Lane {
 /// The half of a live port by which packets come in.
 pub trait Receiver: Send {
     /// Replaces the contents of `batch` by what has come, without waiting, and returns the memory that the frames lie in. Nothing of the batch before
-    /// it can be reached any more. `now` is what the packets carry as time of arrival (nanoseconds since 1970-01-01 UTC).
+    /// it can be reached any more. Packets carry their time of arrival (nanoseconds since 1970-01-01 UTC), which is `now` where nobody knows better.
     fn receive<'a>(&'a mut self, batch: &mut Batch, now: u64) -> &'a mut [u8];
 
     /// What can be read when a packet is there. It is open, under this number, as long as the port is; what it stands for may be replaced, so it is

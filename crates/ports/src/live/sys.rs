@@ -366,31 +366,25 @@ pub(crate) fn receive_frame(fd: &OwnedFd, header: &mut [u8], frame: &mut [u8]) -
     }
 }
 
-/// How many descriptors are waited for at once at most.
-const WAITED: usize = 256;
-
-/// Waits until one of the descriptors (the first 256) has something to read, or the time is up. Says whether the first one has.
+/// Waits until one of the descriptors has something to read, or the time is up. Says whether the first one has.
 pub(crate) fn wait(fds: &[RawFd], nanoseconds: u64) -> io::Result<bool> {
-    let mut polled = [libc::pollfd { fd: -1, events: libc::POLLIN, revents: 0 }; WAITED];
-    let count = fds.len().min(WAITED);
-    for (place, &fd) in polled.iter_mut().zip(fds) {
-        place.fd = fd;
-    }
+    let polled = |&fd: &RawFd| libc::pollfd { fd, events: libc::POLLIN, revents: 0 };
+    let mut polled: Vec<libc::pollfd> = fds.iter().map(polled).collect();
     let limit = libc::timespec {
         tv_sec: (nanoseconds / 1_000_000_000) as libc::time_t,
         tv_nsec: (nanoseconds % 1_000_000_000) as libc::c_long,
     };
     // SAFETY: the pointers and the count are those of values that live throughout the call.
     let result = unsafe {
-        libc::ppoll(polled.as_mut_ptr(), count as libc::nfds_t, &raw const limit, std::ptr::null())
+        libc::ppoll(polled.as_mut_ptr(), polled.len() as libc::nfds_t, &raw const limit, std::ptr::null())
     };
     match check(result) {
         Err(error) if error.kind() == io::ErrorKind::Interrupted => Ok(false),
         Err(error) => Err(error),
         Ok(_) => {
-            let failed = polled[..count].iter().filter(|polled| polled.revents & libc::POLLERR != 0);
+            let failed = polled.iter().filter(|polled| polled.revents & libc::POLLERR != 0);
             failed.for_each(|polled| forget_error(polled.fd));
-            Ok(polled[0].revents != 0)
+            Ok(polled.first().is_some_and(|first| first.revents != 0))
         }
     }
 }

@@ -67,7 +67,8 @@ impl Incoming {
 }
 
 impl Receiver for Incoming {
-    fn receive<'a>(&'a mut self, batch: &mut Batch, now: u64) -> &'a mut [u8] {
+    /// Packets carry the time at which the kernel wrote them.
+    fn receive<'a>(&'a mut self, batch: &mut Batch, _now: u64) -> &'a mut [u8] {
         if let Some(renewed) = self.port.incoming[self.lane].take() {
             self.renew(renewed);
         }
@@ -78,14 +79,15 @@ impl Receiver for Incoming {
             .clone()
             .next()
             .is_some_and(|first| word(&memory[first], STATUS) & libc::TP_STATUS_COPY != 0);
-        let mut take = |offset: usize, arrived: Arrived| {
-            batch.push((offset + arrived.start) as u64, arrived.length, arrived.length, self.number, now);
+        let mut take = |offset: usize, time: u64, arrived: Arrived| {
+            batch.push((offset + arrived.start) as u64, arrived.length, arrived.length, self.number, time);
             batch.leave_unfinished(arrived.offload);
         };
         if !queued {
             for place in frames {
+                let time = time(&memory[place.clone()]);
                 match Arrived::in_ring(&mut memory[place.clone()]) {
-                    Some(arrived) => take(place.start, arrived),
+                    Some(arrived) => take(place.start, time, arrived),
                     None => self.losses.too_long += 1,
                 }
             }
@@ -94,8 +96,9 @@ impl Receiver for Incoming {
         self.long.reserve(LONG_AT_ONCE * SLOT);
         let long = self.long.bytes_mut();
         for (number, (slot, place)) in long.chunks_exact_mut(SLOT).zip(frames).enumerate() {
-            match Arrived::queued(&self.socket, Tag::of(&memory[place]), slot) {
-                Ok(Some(arrived)) => take(number * SLOT, arrived),
+            let (tag, time) = (Tag::of(&memory[place.clone()]), time(&memory[place]));
+            match Arrived::queued(&self.socket, tag, slot) {
+                Ok(Some(arrived)) => take(number * SLOT, time, arrived),
                 Ok(None) => self.losses.too_long += 1,
                 Err(_) => self.losses.unreadable += 1,
             }
@@ -118,6 +121,8 @@ const STATUS: usize = 0;
 const LENGTH: usize = 4;
 const CAPTURED: usize = 8;
 const START: usize = 12;
+const SECONDS: usize = 16;
+const NANOSECONDS: usize = 20;
 const TAG_CONTROL: usize = 24;
 const TAG_PROTOCOL: usize = 26;
 
@@ -127,6 +132,11 @@ fn word(frame: &[u8], at: usize) -> u32 {
 
 fn pair(frame: &[u8], at: usize) -> u16 {
     u16::from_ne_bytes([frame[at], frame[at + 1]])
+}
+
+/// When the frame was written, in nanoseconds since 1970-01-01 UTC.
+fn time(frame: &[u8]) -> u64 {
+    u64::from(word(frame, SECONDS)) * 1_000_000_000 + u64::from(word(frame, NANOSECONDS))
 }
 
 /// A VLAN tag that the kernel took out of a packet: its type and its control word.
@@ -238,6 +248,9 @@ mod tests {
     #[test]
     fn a_tag_that_the_kernel_took_out_is_put_back() {
         let mut frame = written(16, 16, libc::TP_STATUS_USER, b"ddddddssssss\x08\x00xy");
+        frame[16..20].copy_from_slice(&7u32.to_ne_bytes());
+        frame[20..24].copy_from_slice(&9u32.to_ne_bytes());
+        assert_eq!(time(&frame), 7_000_000_009);
         let plain = Arrived::in_ring(&mut frame).expect("whole");
         assert_eq!((plain.start, plain.length), (FIRST, 16));
         let status = libc::TP_STATUS_USER | libc::TP_STATUS_VLAN_VALID | libc::TP_STATUS_VLAN_TPID_VALID;
