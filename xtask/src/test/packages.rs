@@ -5,13 +5,22 @@ use std::path::Path;
 use std::process::Command;
 
 /// A package and the program by which one sees that it is there.
-const PACKAGES: [(&str, &str); 6] = [
+const PACKAGES: [(&str, &str); 15] = [
     ("tshark", "tshark"),
     ("nftables", "nft"),
     ("iproute2", "ip"),
     ("iputils-ping", "ping"),
     ("iperf3", "iperf3"),
     ("ethtool", "ethtool"),
+    ("tcpdump", "tcpdump"),
+    ("curl", "curl"),
+    ("nginx-light", "nginx"),
+    ("dnsmasq-base", "dnsmasq"),
+    ("bind9-dnsutils", "dig"),
+    ("openssh-server", "sshd"),
+    ("openssh-client", "ssh"),
+    ("traceroute", "traceroute"),
+    ("python3-minimal", "python3"),
 ];
 
 /// Installs what is missing when this runs as root on a machine with apt-get.

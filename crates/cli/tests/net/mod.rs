@@ -200,3 +200,18 @@ pub(crate) fn binary() -> &'static str {
 pub(crate) fn program(name: &str) -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("../../programs").join(name)
 }
+
+/// Whether these programs are there. Where they have to be (`CI=true`), it is an error if not.
+pub(crate) fn installed(test: &str, programs: &[&str]) -> bool {
+    let there = |program: &&&str| {
+        let found = Command::new("sh").args(["-c", &format!("command -v {program}")]).output();
+        found.is_ok_and(|output| output.status.success())
+    };
+    let missing: Vec<_> = programs.iter().filter(|program| !there(program)).collect();
+    if missing.is_empty() {
+        return true;
+    }
+    assert!(std::env::var("CI").as_deref() != Ok("true"), "{test}: {missing:?} are not installed");
+    eprintln!("{test}: not run, since {missing:?} are not installed (`cargo xtask test --only packages`)");
+    false
+}

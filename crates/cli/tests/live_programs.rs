@@ -1,0 +1,272 @@
+//! Programs that know nothing of a gateway, on both sides of one; and what another decoder says of all that left by it.
+
+mod net;
+
+use net::{Net, installed, program};
+use std::fs;
+use std::path::Path;
+use std::process::{Child, Command, Output, Stdio};
+use std::thread;
+use std::time::{Duration, Instant};
+
+/// A program that serves; it ends with this.
+struct Server(Child);
+
+impl Drop for Server {
+    fn drop(&mut self) {
+        // SIGTERM: tcpdump writes what it has, nginx ends its workers. Either may have ended by itself.
+        let _ = Command::new("kill").arg(self.0.id().to_string()).output();
+        let _ = self.0.wait();
+    }
+}
+
+/// Starts a program at a host, ended at the latest after a minute.
+fn serve(net: &Net, host: &str, command: &[&str]) -> Server {
+    let limited = [&["60"], command].concat();
+    let mut command = net.at(host, "timeout", &limited);
+    Server(command.stdout(Stdio::null()).stderr(Stdio::null()).spawn().expect("can be started"))
+}
+
+/// Runs a command at host `a` until it succeeds: servers need a moment.
+fn reach(net: &Net, command: &[&str]) -> Output {
+    let end = Instant::now() + Duration::from_secs(20);
+    loop {
+        let output = net.run("a", "timeout", &[&["15"], command].concat());
+        if output.status.success() {
+            return output;
+        }
+        let errors = String::from_utf8_lossy(&output.stderr).into_owned();
+        assert!(Instant::now() < end, "{command:?} does not succeed: {errors}");
+        thread::sleep(Duration::from_millis(200));
+    }
+}
+
+fn text(output: &Output) -> String {
+    String::from_utf8_lossy(&output.stdout).trim().to_owned()
+}
+
+/// A capture of what reaches host `b`, by another program.
+fn capture(net: &Net, file: &Path) -> Server {
+    let name = file.display().to_string();
+    let server = serve(
+        net,
+        "b",
+        &[
+            "tcpdump",
+            "-i",
+            "eth0",
+            "-Q",
+            "in",
+            "-s",
+            "0",
+            "-B",
+            "65536",
+            "--immediate-mode",
+            "-U",
+            "-Z",
+            "root",
+            "-w",
+            &name,
+        ],
+    );
+    let end = Instant::now() + Duration::from_secs(20);
+    // It writes the head of the file once it listens.
+    while fs::metadata(file).map_or(0, |data| data.len()) < 24 {
+        assert!(Instant::now() < end, "tcpdump does not begin");
+        thread::sleep(Duration::from_millis(20));
+    }
+    server
+}
+
+/// Ends a capture once nothing more comes.
+fn end(watching: Server, file: &Path) {
+    let length = || fs::metadata(file).map_or(0, |data| data.len());
+    let mut before = 0;
+    while before < length() {
+        before = length();
+        thread::sleep(Duration::from_millis(300));
+    }
+    drop(watching);
+}
+
+/// How many frames of a capture another decoder finds, that checks checksums.
+fn frames(file: &Path, filter: &str) -> usize {
+    let checks = ["ip", "tcp", "udp"].map(|protocol| format!("{protocol}.check_checksum:TRUE"));
+    let mut command = Command::new("tshark");
+    command.arg("-n").arg("-r").arg(file).args(["-Y", filter, "-T", "fields", "-e", "frame.number"]);
+    command.args(checks.iter().flat_map(|check| ["-o", check]));
+    let output = command.output().expect("tshark runs");
+    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+    output.stdout.iter().filter(|&&byte| byte == b'\n').count()
+}
+
+/// Every packet that reached `b` had right checksums and a length that fits the link.
+fn judge(file: &Path, at_least: usize) {
+    let status = |what: &str| {
+        let one = |protocol| format!("{protocol}.checksum.status == \"{what}\"");
+        ["ip", "tcp", "udp", "icmp", "icmpv6"].map(one).join(" || ")
+    };
+    assert_eq!(frames(file, &status("Bad")), 0, "bad checksums");
+    assert_eq!(frames(file, "frame.len > 1514"), 0, "frames longer than the link's");
+    assert_eq!(frames(file, "_ws.malformed"), 0, "damaged packets");
+    let good = frames(file, &status("Good"));
+    assert!(good >= at_least, "only {good} frames were judged");
+}
+
+#[test]
+fn a_browser_gets_its_pages() {
+    let test = "a_browser_gets_its_pages";
+    if !installed(test, &["nginx", "curl", "tcpdump", "tshark", "ethtool"]) {
+        return;
+    }
+    let Some(mut net) = Net::new(test) else { return };
+    // Host `a` hands over whole segments and unfinished checksums; towards `b` they are to be cut and finished.
+    let off = ["-K", "to-b", "tx", "off", "tso", "off", "gso", "off", "sg", "off"];
+    assert!(net.run("g", "ethtool", &off).status.success());
+    net.serve(&program("mac_switch.rav"));
+    let (root, captured) = (net.path("www"), net.path("b.pcap"));
+    fs::create_dir(&root).expect("can be made");
+    let page: Vec<u8> = (0..8_000_000u32).map(|at| (at.wrapping_mul(2_654_435_761) >> 13) as u8).collect();
+    fs::write(root.join("page"), &page).expect("can be written");
+    let directory = net.path("").display().to_string();
+    let config = format!(
+        "worker_processes 1;\nuser root;\npid {directory}/nginx.pid;\nerror_log {directory}/error.log;\nevents {{}}\n\
+         http {{\naccess_log off;\nclient_max_body_size 64m;\nclient_body_temp_path {directory}/body;\nproxy_temp_path {directory}/proxy;\n\
+         fastcgi_temp_path {directory}/fastcgi;\nuwsgi_temp_path {directory}/uwsgi;\nscgi_temp_path {directory}/scgi;\n\
+         server {{ listen 10.0.0.2:8080; listen [fd00::2]:8080; root {};\nlocation = /taken {{ return 204; }} }}\n}}\n",
+        root.display()
+    );
+    let file = net.path("nginx.conf");
+    fs::write(&file, config).expect("can be written");
+    let watching = capture(&net, &captured);
+    let server = serve(&net, "b", &["nginx", "-c", &file.display().to_string(), "-g", "daemon off;"]);
+    for address in ["10.0.0.2", "[fd00::2]"] {
+        let url = format!("http://{address}:8080/page");
+        let got = reach(&net, &["curl", "-s", "-S", "-f", "-g", &url]);
+        assert!(got.stdout == page, "{} bytes of {}", got.stdout.len(), page.len());
+    }
+    // The other way: a long body makes long segments go to `b`.
+    let body = format!("@{}", root.join("page").display());
+    let form = ["curl", "-s", "-S", "-f", "--data-binary", &body, "http://10.0.0.2:8080/taken"];
+    reach(&net, &form);
+    drop(server);
+    end(watching, &captured);
+    let report = net.stop();
+    let average = report["received"]["bytes"].as_u64().unwrap_or(0)
+        / report["received"]["packets"].as_u64().unwrap_or(1);
+    assert!(average > 1514, "segments came whole: {average}");
+    judge(&captured, 1_000);
+}
+
+#[test]
+fn a_resolver_gets_its_names() {
+    let test = "a_resolver_gets_its_names";
+    if !installed(test, &["dnsmasq", "dig", "tcpdump", "tshark"]) {
+        return;
+    }
+    let Some(mut net) = Net::new(test) else { return };
+    // Checksums are finished where they leave the hosts, so that what is judged has them.
+    for host in ["a", "b"] {
+        assert!(net.run(host, "ethtool", &["-K", "eth0", "tx", "off"]).status.success());
+    }
+    net.serve(&program("mac_switch.rav"));
+    let captured = net.path("b.pcap");
+    let watching = capture(&net, &captured);
+    let settings = [
+        "dnsmasq",
+        "--keep-in-foreground",
+        "--conf-file=/dev/null",
+        "--no-resolv",
+        "--no-hosts",
+        "--user=root",
+        "--pid-file=",
+        "--bind-interfaces",
+        "--listen-address=10.0.0.2,fd00::2",
+        "--address=/ravelin.test/10.9.8.7",
+    ];
+    let server = serve(&net, "b", &settings);
+    for server in ["@10.0.0.2", "@fd00::2"] {
+        for transport in ["+notcp", "+tcp"] {
+            let answer =
+                reach(&net, &["dig", "+short", "+time=2", transport, server, "gateway.ravelin.test"]);
+            assert_eq!(text(&answer), "10.9.8.7");
+        }
+    }
+    drop(server);
+    end(watching, &captured);
+    net.stop();
+    judge(&captured, 8);
+}
+
+#[test]
+fn a_shell_opens_on_the_other_side() {
+    let test = "a_shell_opens_on_the_other_side";
+    if !installed(test, &["sshd", "ssh", "ssh-keygen", "tcpdump", "tshark"]) {
+        return;
+    }
+    let Some(mut net) = Net::new(test) else { return };
+    for host in ["a", "b"] {
+        assert!(net.run(host, "ethtool", &["-K", "eth0", "tx", "off"]).status.success());
+    }
+    net.serve(&program("mac_switch.rav"));
+    let at = |name: &str| net.path(name).display().to_string();
+    for key in ["host", "user"] {
+        let made =
+            Command::new("ssh-keygen").args(["-q", "-t", "ed25519", "-N", "", "-f", &at(key)]).status();
+        assert!(made.is_ok_and(|status| status.success()));
+    }
+    let config = format!(
+        "Port 2222\nListenAddress 10.0.0.2\nHostKey {}\nAuthorizedKeysFile {}\nStrictModes no\nUsePAM no\nPasswordAuthentication no\n\
+         PermitRootLogin prohibit-password\nPidFile none\n",
+        at("host"),
+        at("user.pub")
+    );
+    fs::write(net.path("sshd.conf"), config).expect("can be written");
+    let captured = net.path("b.pcap");
+    let watching = capture(&net, &captured);
+    // The folder that it insists on is made where nobody else sees it.
+    let start = format!(
+        "mount -t tmpfs none /run && mkdir /run/sshd && exec $(command -v sshd) -D -e -f {}",
+        at("sshd.conf")
+    );
+    let server = serve(&net, "b", &["sh", "-c", &start]);
+    let known = [
+        "-o",
+        "StrictHostKeyChecking=no",
+        "-o",
+        "UserKnownHostsFile=/dev/null",
+        "-o",
+        "BatchMode=yes",
+        "-F",
+        "none",
+    ];
+    let key = at("user");
+    let command =
+        [&["ssh", "-q", "-i", &key, "-p", "2222"], &known[..], &["root@10.0.0.2", "seq 1 20000 | cksum"]]
+            .concat();
+    let there = text(&reach(&net, &command));
+    let here = Command::new("sh").args(["-c", "seq 1 20000 | cksum"]).output().expect("runs");
+    assert_eq!(there, text(&here));
+    drop(server);
+    end(watching, &captured);
+    net.stop();
+    judge(&captured, 20);
+}
+
+#[test]
+fn a_route_is_traced_through_the_switch() {
+    let test = "a_route_is_traced_through_the_switch";
+    if !installed(test, &["traceroute"]) {
+        return;
+    }
+    let Some(mut net) = Net::new(test) else { return };
+    net.serve(&program("mac_switch.rav"));
+    net.wait_for_pings();
+    for (kind, address) in [("-U", "10.0.0.2"), ("-I", "10.0.0.2"), ("-T", "10.0.0.2"), ("-I", "fd00::2")] {
+        let output = reach(&net, &["traceroute", "-n", "-w", "5", "-q", "1", kind, address]);
+        let hops = text(&output);
+        let last = hops.lines().last().unwrap_or_default().trim().to_owned();
+        assert!(last.starts_with(&format!("1  {address} ")), "{kind}: {hops}");
+    }
+    net.stop();
+}
