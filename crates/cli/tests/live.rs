@@ -17,7 +17,7 @@ fn hosts_reach_each_other_and_every_packet_is_in_the_account() {
     net.serve(&program("mac_switch.rav"));
     assert_eq!(net.pings("10.0.0.2"), 20);
     assert_eq!(net.pings("fd00::2"), 20);
-    // Offloads are on, as they are on every new virtual cable: long segments pass whole, their checksums unfinished.
+    // Offloads are on, as they are on every new virtual cable: hosts send long segments, their checksums unfinished.
     for (address, direction) in [("10.0.0.2", &[][..]), ("10.0.0.2", &["-R"]), ("fd00::2", &[])] {
         let report = net.tcp(address, direction);
         let bytes = report["end"]["sum_received"]["bytes"].as_u64().unwrap_or(0);
@@ -25,13 +25,41 @@ fn hosts_reach_each_other_and_every_packet_is_in_the_account() {
     }
     let now = net.ask(&["show", "tables", "--total"]);
     assert_eq!(now["now"]["report"]["tables"]["hosts"]["entries"], 2);
-    let report = net.stop();
-    let longest = report["received"]["bytes"].as_u64().unwrap_or(0)
-        / report["received"]["packets"].as_u64().unwrap_or(1);
-    assert!(
-        longest > 1514,
-        "segments passed whole, so packets are longer than the MTU on average: {longest}"
-    );
+    net.stop();
+}
+
+#[test]
+fn segments_are_packets_to_a_program_unless_it_wants_them_whole() {
+    const STRICT: &str = "reason too_big \"longer than the MTU\"\n\
+        start stage cable() {\n\
+            if length > 1514 { drop too_big }\n\
+            match in_port {\n 1 => send 2\n 2 => send 1\n else => drop too_big\n }\n\
+        }\n";
+    let Some(mut net) = Net::new("segments_are_packets") else { return };
+    let strict = net.path("strict.rav");
+    fs::write(&strict, STRICT).expect("can be written");
+    let average =
+        |packets: &Value, bytes: &Value| bytes.as_u64().unwrap_or(0) / packets.as_u64().unwrap_or(1).max(1);
+    for (program, offloads) in [(strict, "cut"), (program("wire.rav"), "whole")] {
+        let port = |name: &str| format!("[[port]]\ninterface = \"{name}\"\noffloads = \"{offloads}\"\n");
+        net.serve_ports(&program, &(port("to-a") + &port("to-b")));
+        for (address, direction) in [("10.0.0.2", &[][..]), ("10.0.0.2", &["-R"]), ("fd00::2", &[])] {
+            let report = net.tcp(address, direction);
+            let bytes = report["end"]["sum_received"]["bytes"].as_u64().unwrap_or(0);
+            assert!(bytes > 10_000_000, "only {bytes} bytes came over: {report}");
+        }
+        let report = net.stop();
+        assert!(report["drops"]["too_big"].as_u64().unwrap_or(0) == 0, "{report}");
+        let received = average(&report["received"]["packets"], &report["received"]["bytes"]);
+        assert_eq!(received > 1514, offloads == "whole", "{offloads}: {received} bytes a packet");
+        let output = net.run("b", "ip", &["-s", "-j", "link", "show", "eth0"]).stdout;
+        let links: Value = serde_json::from_slice(&output).expect("JSON");
+        let came = &links[0]["stats64"]["rx"];
+        assert!(
+            average(&came["packets"], &came["bytes"]) > 1514,
+            "{offloads}: the host got segments: {came}"
+        );
+    }
 }
 
 #[test]

@@ -10,14 +10,14 @@
 //! [[port]]                        # port 1 of the program, the next one is port 2
 //! interface = "eth0"
 //! kind = "af_packet"              # by which way its packets come and go; this is the default, another is "af_xdp"
-//! offloads = true                 # take whole segments and unfinished checksums; this is the default
+//! offloads = "cut"                # unfinished packets are finished, long segments cut for the program; this is the default
 //! shape = { rate = "100Mbit" }    # this, `impair` and `trace` are described in `middleware.rs`; the default is nothing
 //! ```
 
 use crate::middleware::{self, FileImpair, FileShape};
 use engine::live::{Core, remembered};
 use lang::ir::Program;
-use ports::live::{Kind, Wanted, XdpMode, XdpWishes};
+use ports::live::{Kind, Offloads, Wanted, XdpMode, XdpWishes};
 use serde::Deserialize;
 use std::collections::{HashMap, HashSet};
 use std::ops::Range;
@@ -120,8 +120,8 @@ struct FilePort {
     interface: Spanned<String>,
     #[serde(default)]
     kind: Kind,
-    #[serde(default = "yes")]
-    offloads: bool,
+    #[serde(default)]
+    offloads: Offloads,
     mode: Option<Spanned<XdpMode>>,
     zero_copy: Option<Spanned<bool>>,
     queues: Option<Spanned<Vec<u32>>>,
@@ -167,10 +167,6 @@ impl FilePort {
 
 fn control() -> PathBuf {
     PathBuf::from(CONTROL)
-}
-
-fn yes() -> bool {
-    true
 }
 
 impl Config {
@@ -284,7 +280,7 @@ mod tests {
                 program: "/etc/ravelin/a.rav".into(),
                 control: CONTROL.into(),
                 workers: Workers::default(),
-                ports: vec![port("x", true), port("y", false)],
+                ports: vec![port("x", Offloads::Cut), port("y", Offloads::Off)],
             })
         );
     }
@@ -342,6 +338,14 @@ mod tests {
             (
                 "program = \"a\"\n[[port]]\ninterface = \"x\"\nkind = \"af_xdp\"\nqueues = [1, 1]\n",
                 "line 5, column 10: `queues` names each queue",
+            ),
+            (
+                "program = \"a\"\n[[port]]\ninterface = \"x\"\noffloads = \"on\"\n",
+                "line 4, column 12: invalid value: string \"on\", expected `\"cut\"`, `\"whole\"` or `\"off\"`",
+            ),
+            (
+                "program = \"a\"\n[[port]]\ninterface = \"x\"\noffloads = 1\n",
+                "line 4, column 12: invalid type: integer `1`, expected `\"cut\"`, `\"whole\"` or `\"off\"`",
             ),
             ("program = \"a\n", "line 1, column 13: "),
             (

@@ -13,6 +13,7 @@ pub mod link;
 pub mod offload;
 pub mod region;
 pub mod resize;
+pub mod segment;
 pub mod verdict;
 
 pub use batch::{BATCH, Batch};

@@ -23,6 +23,15 @@ const NEEDS_CHECKSUM: u8 = 1;
 const SCTP: u8 = 132;
 const SCTP_FIELD: usize = 8;
 
+/// What is cut.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Kind {
+    /// A segment of TCP.
+    Tcp,
+    /// Datagrams of UDP that were handed over as one.
+    Udp,
+}
+
 /// Kinds of segments, and the mark of one whose sender takes part in explicit congestion notification.
 const TCP4: u8 = 1;
 const TCP6: u8 = 4;
@@ -111,6 +120,33 @@ impl Offload {
     /// Whether the packet is to be cut into several on the way out.
     pub fn segments(&self) -> bool {
         self.gso_type != 0
+    }
+
+    /// What is to be cut, and how many bytes of data every packet is to have; `None` if nothing is, or what it is is not known.
+    pub fn cutting(&self) -> Option<(Kind, usize)> {
+        let kind = match self.gso_type & !CONGESTION {
+            TCP4 | TCP6 => Kind::Tcp,
+            UDP => Kind::Udp,
+            _ => return None,
+        };
+        Some((kind, usize::from(self.gso_size)))
+    }
+
+    /// Where the transport header begins, if that is said.
+    pub fn transport(&self) -> Option<usize> {
+        (self.flags & NEEDS_CHECKSUM != 0).then_some(usize::from(self.start))
+    }
+
+    /// A segment of TCP is to be cut into packets with `size` bytes of data; the checksum field has the sum of the pseudo header.
+    pub(crate) fn of_tcp(six: bool, transport: usize, headers: usize, size: usize) -> Offload {
+        Offload {
+            flags: NEEDS_CHECKSUM,
+            gso_type: if six { TCP6 } else { TCP4 },
+            headers: headers as u16,
+            gso_size: size as u16,
+            start: transport as u16,
+            offset: 16,
+        }
     }
 
     /// What is left once the checksum is finished: nothing, or the cutting, which begins with the checksum anew.
@@ -208,7 +244,7 @@ fn pseudo_header(frame: &[u8], start: usize) -> Option<u16> {
 }
 
 /// Where the IP header lies, behind VLAN tags; `None` if what lies there is none.
-fn ip_header(frame: &[u8]) -> Option<usize> {
+pub(crate) fn ip_header(frame: &[u8]) -> Option<usize> {
     const VLAN: [[u8; 2]; 2] = [[0x81, 0x00], [0x88, 0xa8]];
     let mut ip = 14;
     while VLAN.contains(frame.get(ip - 2..ip)?.first_chunk()?) {
@@ -218,7 +254,7 @@ fn ip_header(frame: &[u8]) -> Option<usize> {
 }
 
 /// The protocol of the header at `start`, if an IP header leads there.
-fn protocol_at(frame: &[u8], start: usize) -> Option<u8> {
+pub(crate) fn protocol_at(frame: &[u8], start: usize) -> Option<u8> {
     let ip = ip_header(frame)?;
     let first = *frame.get(ip)?;
     match first >> 4 {

@@ -4,7 +4,7 @@
 #![cfg(target_os = "linux")]
 
 use packet::{Batch, Offload};
-use ports::live::{Attached, Kind, Middleware, Receiver, Wanted, XdpWishes, attach};
+use ports::live::{Attached, Kind, Middleware, Offloads, Receiver, Wanted, XdpWishes, attach};
 use std::collections::{BTreeMap, BTreeSet};
 use std::process::Command;
 use std::thread;
@@ -58,7 +58,7 @@ fn port(interface: &str, lanes: u16) -> Attached {
     let wanted = Wanted {
         interface: interface.to_owned(),
         kind: Kind::AfPacket,
-        offloads: true,
+        offloads: Offloads::Cut,
         xdp: XdpWishes::default(),
         middleware: Middleware::default(),
     };
@@ -285,7 +285,7 @@ fn what_is_no_ethernet_interface_or_too_large_is_said_or_kept_small() {
             let wanted = Wanted {
                 interface: "t0".to_owned(),
                 kind: Kind::AfPacket,
-                offloads: true,
+                offloads: Offloads::Cut,
                 xdp: XdpWishes::default(),
                 middleware: Middleware::default(),
             };

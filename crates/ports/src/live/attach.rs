@@ -1,9 +1,10 @@
 //! Making a network interface a port: what is wanted of it, by which way, and why that is not possible.
 
-use super::{Attached, Middleware, af_packet, af_xdp, tap};
+use super::{Attached, Middleware, af_packet, af_xdp, segments, tap};
 use packet::PortNumber;
-use serde::Deserialize;
-use std::io;
+use serde::de::{Error, Unexpected, Visitor};
+use serde::{Deserialize, Deserializer};
+use std::{fmt, io};
 
 /// By which way packets come off an interface and leave by it.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize)]
@@ -18,6 +19,48 @@ pub enum Kind {
     Tap,
 }
 
+/// What to do with packets that hosts on virtual links, and network cards, hand over unfinished: checksums not summed, long segments not cut.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Offloads {
+    /// The program gets segments cut into packets; what leaves is joined again where that changes nothing.
+    #[default]
+    Cut,
+    /// The program gets segments whole. It must not compare lengths with an MTU, nor put packets into tunnels.
+    Whole,
+    /// Long segments are lost and counted.
+    Off,
+}
+
+impl<'de> Deserialize<'de> for Offloads {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Offloads, D::Error> {
+        deserializer.deserialize_any(OffloadsVisitor)
+    }
+}
+
+struct OffloadsVisitor;
+
+impl Visitor<'_> for OffloadsVisitor {
+    type Value = Offloads;
+
+    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("`\"cut\"`, `\"whole\"` or `\"off\"`")
+    }
+
+    fn visit_str<E: Error>(self, text: &str) -> Result<Offloads, E> {
+        match text {
+            "cut" => Ok(Offloads::Cut),
+            "whole" => Ok(Offloads::Whole),
+            "off" => Ok(Offloads::Off),
+            other => Err(E::invalid_value(Unexpected::Str(other), &self)),
+        }
+    }
+
+    /// `true` is the default, `false` is `"off"`.
+    fn visit_bool<E: Error>(self, on: bool) -> Result<Offloads, E> {
+        Ok(if on { Offloads::default() } else { Offloads::Off })
+    }
+}
+
 /// What is wanted of an interface.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Wanted {
@@ -25,8 +68,8 @@ pub struct Wanted {
     pub interface: String,
     /// By which way.
     pub kind: Kind,
-    /// Take packets as hosts on virtual links hand them over: checksums unfinished, long segments whole.
-    pub offloads: bool,
+    /// What to do with unfinished packets.
+    pub offloads: Offloads,
     /// What is wanted of AF_XDP.
     pub xdp: af_xdp::Wishes,
     /// What is to stand between the program and it.
@@ -104,7 +147,9 @@ pub fn attach(wanted: &Wanted, port: PortNumber, lanes: u16) -> Result<Attached,
         Kind::AfXdp => af_xdp::attach(wanted, port, lanes)?,
         Kind::Tap => tap::attach(wanted, port, lanes)?,
     };
-    wrap(wanted, attached)
+    // AF_XDP hands over no segments and takes none.
+    let cut = wanted.offloads == Offloads::Cut && wanted.kind != Kind::AfXdp;
+    wrap(wanted, if cut { segments::packets_only(attached) } else { attached })
 }
 
 /// Puts what is wanted between the program and a port.

@@ -10,6 +10,7 @@ pub mod middleware;
 mod out;
 mod presence;
 pub mod rig;
+mod segments;
 pub mod shape;
 mod sys;
 mod tap;
@@ -17,7 +18,7 @@ pub mod trace;
 mod wait;
 
 pub use af_xdp::{Mode as XdpMode, Wishes as XdpWishes, XdpError};
-pub use attach::{AttachError, Kind, Wanted, attach, attach_all};
+pub use attach::{AttachError, Kind, Offloads, Wanted, attach, attach_all};
 pub use middleware::Middleware;
 pub use out::LiveOut;
 pub use presence::Presence;

@@ -69,7 +69,7 @@ pub(super) fn attach(wanted: &Wanted, port: PortNumber, lanes: u16) -> Result<At
     let device = Arc::new(Device {
         name: wanted.interface.clone(),
         lanes: usize::from(lanes),
-        offloads: wanted.offloads,
+        offloads: wanted.offloads != super::Offloads::Off,
         presence: Arc::default(),
         again: AtomicU64::new(0),
     });

@@ -2,7 +2,7 @@
 
 use super::{FIRST, TAG};
 use crate::live::frame_ring::{BLOCK, FrameRing, Geometry};
-use crate::live::{AttachError, Wanted, sys};
+use crate::live::{AttachError, Offloads, Wanted, sys};
 use packet::Offload;
 use packet::region::SLACK;
 use std::io;
@@ -80,7 +80,12 @@ impl<'a> Interface<'a> {
         }
         let mtu = sys::interface_mtu(&socket, name).map_err(failed("asking for its MTU"))? as usize;
         let geometry = Geometry::of(FIRST + ETHERNET + TAG + mtu.min(LONGEST_IN_RING) + SLACK);
-        Ok(Interface { wanted, index, geometry, long: wanted.offloads || mtu > LONGEST_IN_RING })
+        Ok(Interface {
+            wanted,
+            index,
+            geometry,
+            long: wanted.offloads != Offloads::Off || mtu > LONGEST_IN_RING,
+        })
     }
 
     fn failed(&self, call: &'static str) -> impl FnOnce(io::Error) -> AttachError + use<> {
@@ -139,10 +144,10 @@ impl<'a> Interface<'a> {
     fn mode(&self, lanes: usize, short: Option<usize>) -> String {
         let Geometry { frame, .. } = self.geometry;
         let mut mode = format!("af_packet, ring of {} frames of {frame} bytes", self.geometry.frames());
-        mode += if self.wanted.offloads {
-            ", whole segments and unfinished checksums taken"
-        } else {
-            ", offloads not used"
+        mode += match self.wanted.offloads {
+            Offloads::Cut => ", checksums finished, segments cut for the program and joined behind it",
+            Offloads::Whole => ", checksums finished, segments whole",
+            Offloads::Off => ", offloads not used",
         };
         if lanes > 1 {
             mode += &format!(", flows shared out among {lanes} sockets");

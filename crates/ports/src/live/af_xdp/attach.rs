@@ -5,7 +5,7 @@ use super::memory::Part;
 use super::redirect::{self, Redirect};
 use super::socket::{Order, Place, Socket, TRANSMIT};
 use super::{FIRST, Incoming, Outlet, Pool, Queue, calls};
-use crate::live::{AttachError, Attached, Lane, ReceiveLosses, SendLosses, Wanted, sys};
+use crate::live::{AttachError, Attached, Lane, Offloads, ReceiveLosses, SendLosses, Wanted, sys};
 use packet::PortNumber;
 use packet::region::FRAME_ALIGNMENT;
 use serde::Deserialize;
@@ -375,7 +375,7 @@ impl PortParts {
             turn: 0,
             any,
             port: interface.port,
-            offloads: interface.wanted.offloads,
+            offloads: interface.wanted.offloads != Offloads::Off,
             losses: ReceiveLosses::default(),
             _attached: (redirect.clone(), interface.socket.clone()),
         };

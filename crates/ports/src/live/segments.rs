@@ -1,0 +1,283 @@
+//! Long segments cut before the program sees them, and joined again behind it.
+//!
+//! A program may compare a packet's length with an MTU, put it into a tunnel, or count it: of a segment of 64 KiB that stands for 45 packets all of it would
+//! be wrong. So it gets the packets. The kernel and the host at the other end have far less to do with one segment than with 45 packets; so what leaves
+//! one after the other as it would be cut from a segment is made one again.
+
+use super::{Attached, Lane, ReceiveLosses, Receiver, SendLosses, Sender};
+use packet::region::{HEADROOM, SLACK, frame_with_headroom};
+use packet::segment::{Joined, Segments};
+use packet::{BATCH, Batch, Offload, PortNumber, Region};
+use std::os::fd::RawFd;
+
+/// Cuts what comes in by a port's lanes, and joins what leaves by them.
+pub(super) fn packets_only(attached: Attached) -> Attached {
+    let each =
+        |lane: Lane| Lane { receive: Box::new(Cut::new(lane.receive)), send: Box::new(Join::new(lane.send)) };
+    Attached { lanes: attached.lanes.into_iter().map(each).collect(), ..attached }
+}
+
+/// A packet in the region.
+struct Piece {
+    start: u64,
+    length: u32,
+    port: PortNumber,
+    time: u64,
+    offload: Offload,
+}
+
+/// Cuts what comes in.
+struct Cut {
+    inner: Box<dyn Receiver>,
+    /// Where the packets of a batch with segments are copied to, as packets, and which of them the program has.
+    region: Region,
+    pieces: Vec<Piece>,
+    given: usize,
+    losses: ReceiveLosses,
+}
+
+impl Cut {
+    fn new(inner: Box<dyn Receiver>) -> Cut {
+        Cut {
+            inner,
+            region: Region::default(),
+            pieces: Vec::new(),
+            given: 0,
+            losses: ReceiveLosses::default(),
+        }
+    }
+}
+
+impl Receiver for Cut {
+    fn receive<'a>(&'a mut self, batch: &mut Batch, now: u64) -> &'a mut [u8] {
+        let Cut { inner, region, pieces, given, losses } = self;
+        if *given == pieces.len() {
+            let memory = inner.receive(batch, now);
+            if !(0..batch.len).any(|index| batch.offload(index).segments()) {
+                return memory;
+            }
+            pieces.clear();
+            *given = 0;
+            cut(memory, batch, region, pieces, losses);
+        }
+        batch.clear();
+        batch.headroom = HEADROOM as u32;
+        for piece in pieces[*given..].iter().take(BATCH) {
+            batch.push(piece.start, piece.length, piece.length, piece.port, piece.time);
+            batch.leave_unfinished(piece.offload);
+        }
+        *given += batch.len;
+        region.bytes_mut()
+    }
+
+    fn descriptor(&self) -> RawFd {
+        self.inner.descriptor()
+    }
+
+    fn losses(&mut self) -> ReceiveLosses {
+        self.inner.losses().each(self.losses, |inner, own| inner + own)
+    }
+}
+
+/// Copies the packets of a batch into the region, and of every segment the packets that it stands for.
+fn cut(
+    memory: &[u8],
+    batch: &Batch,
+    region: &mut Region,
+    pieces: &mut Vec<Piece>,
+    losses: &mut ReceiveLosses,
+) {
+    let (mut last, mut end) = (None, 0);
+    let mut place = |region: &mut Region, length: usize| {
+        let start = frame_with_headroom(last, end);
+        (last, end) = (Some(start), start + length);
+        region.reserve(end + SLACK);
+        start
+    };
+    for index in 0..batch.len {
+        let Some(frame) = batch.bytes(memory, index) else { continue };
+        let offload = batch.offload(index);
+        let mut push = |start: usize, length: usize, offload| {
+            let (port, time) = (batch.port[index], batch.time[index]);
+            pieces.push(Piece { start: start as u64, length: length as u32, port, time, offload });
+        };
+        if !offload.segments() {
+            let start = place(region, frame.len());
+            region.bytes_mut()[start..start + frame.len()].copy_from_slice(frame);
+            push(start, frame.len(), offload);
+            continue;
+        }
+        let Some(segments) = Segments::of(frame, &offload) else {
+            losses.unreadable += 1;
+            continue;
+        };
+        for number in 0..segments.count() {
+            let length = segments.length(number);
+            let start = place(region, length);
+            segments.write(frame, number, &mut region.bytes_mut()[start..start + length]);
+            push(start, length, Offload::NONE);
+        }
+    }
+}
+
+/// Joins what leaves.
+struct Join {
+    inner: Box<dyn Sender>,
+    joined: Joined,
+}
+
+impl Join {
+    fn new(inner: Box<dyn Sender>) -> Join {
+        Join { inner, joined: Joined::default() }
+    }
+
+    /// Sends what was joined.
+    fn release(&mut self) {
+        if let Some((frame, offload)) = self.joined.finish() {
+            self.inner.send(frame, offload);
+            self.joined.clear();
+        }
+    }
+}
+
+impl Sender for Join {
+    fn send(&mut self, frame: &[u8], offload: Offload) {
+        if offload.is_none() && self.joined.join(frame) {
+            if self.joined.is_closed() {
+                self.release();
+            }
+            return;
+        }
+        self.release();
+        if !offload.is_none() || !self.joined.begin(frame) {
+            self.inner.send(frame, offload);
+        }
+    }
+
+    fn flush(&mut self) {
+        self.release();
+        self.inner.flush();
+    }
+
+    fn due(&self) -> Option<u64> {
+        self.inner.due()
+    }
+
+    fn losses(&self) -> SendLosses {
+        self.inner.losses()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::sync::{Arc, Mutex};
+
+    /// A packet's bytes, and what is left to do with it.
+    type Frame = (Vec<u8>, Offload);
+
+    /// Hands over batches of which the packets are given.
+    struct Given(Vec<Vec<Frame>>, Region);
+
+    impl Receiver for Given {
+        fn receive<'a>(&'a mut self, batch: &mut Batch, now: u64) -> &'a mut [u8] {
+            batch.clear();
+            if !self.0.is_empty() {
+                for (number, (frame, offload)) in self.0.remove(0).into_iter().enumerate() {
+                    let start = number * 70_016 + HEADROOM;
+                    self.1.reserve(start + frame.len() + SLACK);
+                    self.1.bytes_mut()[start..start + frame.len()].copy_from_slice(&frame);
+                    batch.push(start as u64, frame.len() as u32, frame.len() as u32, 3, now);
+                    batch.leave_unfinished(offload);
+                }
+            }
+            self.1.bytes_mut()
+        }
+
+        fn descriptor(&self) -> RawFd {
+            -1
+        }
+
+        fn losses(&mut self) -> ReceiveLosses {
+            ReceiveLosses::default()
+        }
+    }
+
+    /// Keeps what is sent.
+    struct Kept(Arc<Mutex<Vec<Frame>>>);
+
+    impl Sender for Kept {
+        fn send(&mut self, frame: &[u8], offload: Offload) {
+            self.0.lock().expect("whole").push((frame.to_vec(), offload));
+        }
+
+        fn flush(&mut self) {}
+
+        fn losses(&self) -> SendLosses {
+            SendLosses::default()
+        }
+    }
+
+    /// A finished segment of TCP over IPv4, and what is left to do with it; `kind` 1 says that it is to be cut.
+    fn segment(data: usize, sequence: u32, kind: u8) -> Frame {
+        let mut frame = vec![0u8; 54 + data];
+        frame[12] = 8;
+        frame[14..24].copy_from_slice(&[0x45, 0, 0, 0, 0, 7, 0x40, 0, 64, 6]);
+        frame[16..18].copy_from_slice(&((40 + data) as u16).to_be_bytes());
+        let sum = !packet::checksum::sum(&frame[14..34]);
+        frame[24..26].copy_from_slice(&sum.to_be_bytes());
+        frame[38..42].copy_from_slice(&sequence.to_be_bytes());
+        frame[46] = 0x50;
+        frame[47] = 0x10;
+        for (index, byte) in frame[54..].iter_mut().enumerate() {
+            *byte = index as u8;
+        }
+        let mut header = [1, kind, 54, 0, 0, 0, 34, 0, 16, 0];
+        header[4..6].copy_from_slice(&1000u16.to_ne_bytes());
+        header[6..8].copy_from_slice(&34u16.to_ne_bytes());
+        header[8..10].copy_from_slice(&16u16.to_ne_bytes());
+        let offload = Offload::read(&header);
+        assert!(offload.restart(&mut frame) && offload.complete(&mut frame));
+        (frame, offload.without_checksum())
+    }
+
+    #[test]
+    fn a_program_gets_packets_and_the_wire_segments() {
+        let (long, last) = (segment(60_500, 5, 1), segment(300, 9, 0));
+        let mut unknown = long.1.write();
+        unknown[1] = 3;
+        let batch = vec![last.clone(), long.clone(), (long.0.clone(), Offload::read(&unknown)), last.clone()];
+        let batches = vec![vec![long.clone(); 5], vec![last.clone()], batch];
+        let mut cut = Cut::new(Box::new(Given(batches, Region::default())));
+        let sent = Arc::new(Mutex::new(Vec::new()));
+        let mut join = Join::new(Box::new(Kept(sent.clone())));
+        let (mut batch, mut lengths) = (Batch::new(), Vec::new());
+        for time in 0..20 {
+            let memory = cut.receive(&mut batch, time);
+            for index in 0..batch.len {
+                assert!(batch.offload(index).is_none() && batch.port[index] == 3);
+                assert!(batch.frame[index] as usize + batch.captured[index] as usize + SLACK <= memory.len());
+                join.send(batch.bytes(memory, index).expect("lies there"), Offload::NONE);
+            }
+            lengths.push(batch.len);
+            join.flush();
+        }
+        assert_eq!(lengths[..6], [256, 49, 1, 63, 0, 0], "61 packets a segment, at most 256 at once");
+        assert_eq!(cut.losses(), ReceiveLosses { unreadable: 1, ..Default::default() });
+        let sent = sent.lock().expect("whole");
+        let finished = |(frame, offload): &Frame| {
+            let mut frame = frame.clone();
+            offload.complete(&mut frame);
+            frame
+        };
+        // The fifth segment was cut by the end of a batch.
+        assert_eq!(sent.len(), 6 + 1 + 3);
+        for place in [0, 1, 2, 3, 8] {
+            assert!(sent[place].1.segments() && finished(&sent[place]) == long.0, "{place}");
+        }
+        assert_eq!(sent[4].0.len() + sent[5].0.len(), 54 + 60_500 + 54);
+        for place in [6, 7, 9] {
+            assert_eq!(sent[place], last);
+        }
+    }
+}
