@@ -77,6 +77,11 @@ impl Generation {
             lost_before,
         }
     }
+
+    /// What had been lost at each port since it was attached, when this took over.
+    pub fn lost_before(&self) -> &[PortLosses] {
+        &self.lost_before
+    }
 }
 
 /// A program that has been loaded, once for every worker.

@@ -98,6 +98,8 @@ pub struct PortPicture {
     /// What was lost at it since the program took over.
     #[serde(flatten)]
     pub losses: PortLosses,
+    /// What was lost at it since it was attached, under all programs together.
+    pub since_attached: PortLosses,
 }
 
 /// Why a gateway did not answer.

@@ -183,8 +183,9 @@ impl<'a> Desk<'a> {
         }
     }
 
-    pub(crate) fn pictures(&self, losses: &[PortLosses]) -> Vec<PortPicture> {
-        let losses = losses.iter().copied().chain(std::iter::repeat(PortLosses::default()));
+    /// The ports with what was lost at each, if anybody has asked yet.
+    pub(crate) fn pictures(&self, losses: &[Lost]) -> Vec<PortPicture> {
+        let losses = losses.iter().copied().chain(std::iter::repeat(Lost::default()));
         (1..)
             .zip(&self.ports)
             .zip(losses)
@@ -194,7 +195,8 @@ impl<'a> Desk<'a> {
                 mode: mode.clone(),
                 gone_seconds: presence.gone_since().map(seconds_since),
                 vanished: presence.vanished(),
-                losses,
+                losses: losses.since_takeover,
+                since_attached: losses.since_attached,
             })
             .collect()
     }
@@ -223,6 +225,13 @@ fn ended() -> Answer {
     Answer::Error("the packet loop has ended".to_owned())
 }
 
+/// What was lost at a port.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct Lost {
+    since_takeover: PortLosses,
+    since_attached: PortLosses,
+}
+
 /// What a worker tells of its part of a program between two batches. Everything that is made from it is made elsewhere.
 pub(crate) struct Snapshot {
     program: Arc<Program>,
@@ -230,7 +239,7 @@ pub(crate) struct Snapshot {
     age: Duration,
     ledger: Ledger,
     figures: Figures,
-    losses: Vec<PortLosses>,
+    losses: Vec<Lost>,
     punt_queue_full: u64,
 }
 
@@ -242,7 +251,7 @@ impl Snapshot {
             age: generation.since.elapsed(),
             ledger: generation.ledger.clone(),
             figures: Figures::of(&generation.program, generation.processor.as_ref()),
-            losses: losses.to_vec(),
+            losses: losses.iter().zip(generation.lost_before()).map(lost).collect(),
             punt_queue_full: generation.punt_queue_full,
         }
     }
@@ -253,7 +262,10 @@ impl Snapshot {
             whole.ledger.add(&part.ledger);
             whole.figures.add(&whole.program, &part.figures);
             whole.age = whole.age.max(part.age);
-            whole.losses.iter_mut().zip(&part.losses).for_each(|(losses, &more)| *losses += more);
+            for (lost, more) in whole.losses.iter_mut().zip(&part.losses) {
+                lost.since_takeover += more.since_takeover;
+                lost.since_attached += more.since_attached;
+            }
             whole.punt_queue_full += part.punt_queue_full;
             whole
         })
@@ -264,4 +276,13 @@ impl Snapshot {
         let times = Times { packets: self.age, ..Times::default() };
         Report::of(setting, &self.program, &self.ledger, self.figures, times)
     }
+}
+
+fn lost((&since_takeover, &before): (&PortLosses, &PortLosses)) -> Lost {
+    let mut since_attached = before;
+    since_attached += since_takeover;
+    // What waits now is no sum over time.
+    since_attached.receive.waiting = since_takeover.receive.waiting;
+    since_attached.send.waiting = since_takeover.send.waiting;
+    Lost { since_takeover, since_attached }
 }
