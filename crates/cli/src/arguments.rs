@@ -73,6 +73,7 @@ pub(crate) enum Command {
 #[command(after_help = "Examples:
   ravelin check programs/firewall.rav
   ravelin check programs/*.rav --format short
+  ravelin check gateway.toml
   ravelin check new.rav --replaces running.rav --discard hosts")]
 pub(crate) struct CheckArguments {
     /// Programs (.rav)

@@ -4,6 +4,7 @@ use crate::arguments::{BackEndChoice, DecodeChoice, DiagnosticFormat};
 use crate::failure::Failure;
 use crate::render;
 use exec::{BackEnd, Processor};
+use gateway::config::TableFile;
 use lang::diagnostic::Severity;
 use lang::ir::{Match, Program, TableKind};
 use lang::pipeline::{Compiled, Decode, Options};
@@ -91,6 +92,30 @@ fn fill(program: Option<&mut Program>, path: &Path) -> Result<(), Failure> {
         }
         table.entries.extend(entries);
     }
+    Ok(())
+}
+
+/// Gives a table the entries of a file that a gateway's own file names, in place of those of the program's text.
+///
+/// # Errors
+/// There is no such table, or the file cannot be read, does not suit it, or has more entries than it has room for; in words.
+pub(crate) fn refill(program: &mut Program, filled: &TableFile) -> Result<(), String> {
+    let names: Vec<&str> = program.tables.iter().map(|table| table.name.as_str()).collect();
+    let Some(index) = names.iter().position(|name| *name == filled.table) else {
+        return Err(format!("the program has no table `{}`; it has {}", filled.table, names.join(", ")));
+    };
+    let (table, name) = (&mut program.tables[index], filled.file.display());
+    let mut bytes = Vec::new();
+    ports::capture_in::open(&name.to_string())
+        .and_then(|mut file| file.read_to_end(&mut bytes))
+        .map_err(|error| format!("cannot read {name}: {error}"))?;
+    let entries =
+        import::entries::read(&bytes, &filled.format, table).map_err(|error| format!("{name}: {error}"))?;
+    if entries.len() > table.capacity as usize {
+        let (all, room) = (entries.len(), table.capacity);
+        return Err(format!("{name} has {all} entries and the table room for {room}: raise its capacity"));
+    }
+    table.entries = entries;
     Ok(())
 }
 

@@ -11,10 +11,27 @@
 //! interface = "eth0"
 //! kind = "af_packet"              # by which way its packets come and go; this is the default, another is "af_xdp"
 //! offloads = "cut"                # unfinished packets are finished, long segments cut for the program; this is the default
+//! addresses = ["10.0.1.1/24"]     # the gateway's own there; without any it has none and does not route
+//! mtu = 1500                      # the largest packet that leaves there; the interface's is the default
 //! shape = { rate = "100Mbit" }    # this, `impair` and `trace` are described in `middleware.rs`; the default is nothing
+//!
+//! [[route]]                       # to other networks, by a router of a connected one
+//! to = "198.51.100.0/24"
+//! via = "10.0.1.7"
+//!
+//! [kernel]
+//! routes = true                   # follow the routes of the kernel's main table; false is the default
+//!
+//! [[table]]                       # entries of a table of the program, in place of those in its text
+//! name = "acl"
+//! from = "rules.txt"              # beside this file, unless it begins with /
+//! as = "iptables"                 # the format of the file; the language's own is the default
 //! ```
 
+mod addresses;
+
 use crate::middleware::{self, FileImpair, FileShape};
+use crate::routing::{self, RoutingError, Settings};
 use engine::live::{Core, remembered};
 use lang::ir::Program;
 use ports::live::{Kind, Offloads, Wanted, XdpMode, XdpWishes};
@@ -53,6 +70,25 @@ pub struct Config {
     pub workers: Workers,
     /// Its ports in order; the first is port 1.
     pub ports: Vec<Wanted>,
+    /// Its addresses and routes.
+    pub routing: Settings,
+    /// The line and column of its first address of IPv4 and of IPv6, for what a program may lack.
+    pub first_address: [Option<(usize, usize)>; 2],
+    /// Files with entries for tables.
+    pub tables: Vec<TableFile>,
+}
+
+/// A file with entries for a table of the program.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct TableFile {
+    /// The table's name.
+    pub table: String,
+    /// The file, as it can be opened.
+    pub file: PathBuf,
+    /// Its format; empty for the language's own entries.
+    pub format: String,
+    /// Line and column of the table's name.
+    pub place: (usize, usize),
 }
 
 /// What runs a gateway.
@@ -75,6 +111,11 @@ impl Default for Workers {
 }
 
 impl Workers {
+    /// Whether these are the same, wherever they stand in their files.
+    fn are(&self, other: &Workers) -> bool {
+        (self.count, &self.cores, self.own_state) == (other.count, &other.cores, other.own_state)
+    }
+
     /// Whether they may run this program.
     ///
     /// # Errors
@@ -105,6 +146,12 @@ struct File {
     state: Option<State>,
     #[serde(default)]
     port: Vec<FilePort>,
+    #[serde(default)]
+    route: Vec<addresses::FileRoute>,
+    #[serde(default)]
+    kernel: addresses::FileKernel,
+    #[serde(default)]
+    table: Vec<FileTable>,
 }
 
 /// Whose the state of a program is.
@@ -129,6 +176,9 @@ struct FilePort {
     impair: Option<FileImpair>,
     trace: Option<Spanned<String>>,
     trace_size: Option<Spanned<String>>,
+    #[serde(default)]
+    addresses: Vec<Spanned<String>>,
+    mtu: Option<Spanned<u16>>,
 }
 
 impl FilePort {
@@ -165,6 +215,15 @@ impl FilePort {
     }
 }
 
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct FileTable {
+    name: Spanned<String>,
+    from: Spanned<String>,
+    #[serde(default, rename = "as")]
+    format: String,
+}
+
 fn control() -> PathBuf {
     PathBuf::from(CONTROL)
 }
@@ -187,6 +246,8 @@ impl Config {
             let message = "a gateway needs at least one port: add `[[port]]` with `interface = \"…\"`";
             return Err(at(Some(text.len()..text.len()), message.to_owned()));
         }
+        let (routing, first_address) = addresses::read(&file, &at)?;
+        let first_address = first_address.map(|span| span.map(|span| line_and_column(text, span.start)));
         let workers = workers(text, file.workers, file.cores, file.state.is_some())?;
         let mut owners = HashMap::new();
         for (index, port) in file.port.iter().enumerate() {
@@ -202,6 +263,23 @@ impl Config {
                 return Err(at(span, message));
             }
         }
+        let mut tables = Vec::with_capacity(file.table.len());
+        for table in file.table {
+            let (name, from) = (table.name.get_ref(), table.from.get_ref());
+            if tables.iter().any(|known: &TableFile| known.table == *name) {
+                let message = format!("table `{name}` is filled above already; a table has one file");
+                return Err(at(Some(table.name.span()), message));
+            }
+            if from.is_empty() {
+                return Err(at(Some(table.from.span()), "`from` names no file".to_owned()));
+            }
+            tables.push(TableFile {
+                file: directory.join(from),
+                format: table.format,
+                place: line_and_column(text, table.name.span().start),
+                table: table.name.into_inner(),
+            });
+        }
         let mut ports = Vec::with_capacity(file.port.len());
         for port in file.port {
             let xdp = port.xdp().map_err(|(span, message)| at(span, message))?;
@@ -215,6 +293,9 @@ impl Config {
             control: file.control,
             workers,
             ports,
+            routing,
+            first_address,
+            tables,
         })
     }
 }
@@ -247,11 +328,62 @@ fn workers(
     Ok(workers)
 }
 
+impl Config {
+    /// Whether a gateway that runs by this file can go on by another one.
+    ///
+    /// # Errors
+    /// It has other ports, workers, or another place to be asked at, which are taken once and for all.
+    pub fn takes(&self, other: &Config) -> Result<(), ConfigError> {
+        let what = if self.ports != other.ports {
+            "ports"
+        } else if !self.workers.are(&other.workers) {
+            "workers"
+        } else if self.control != other.control {
+            "`control`"
+        } else {
+            return Ok(());
+        };
+        let message =
+            format!("other {what} than the gateway runs with: stop it and start it anew to have them");
+        Err(ConfigError::at((1, 1), message))
+    }
+
+    /// Whether the program has the tables that the addresses of this file need.
+    ///
+    /// # Errors
+    /// It lacks one, or has it in another shape.
+    pub fn routes_by(&self, program: &Program) -> Result<(), ConfigError> {
+        routing::check(program, &self.routing).map_err(|error| self.explain(error))
+    }
+
+    /// The same error at the place in the file that it is about.
+    pub fn explain(&self, error: RoutingError) -> ConfigError {
+        let [four, six] = self.first_address;
+        let place = match &error {
+            RoutingError::Program { family: Some(true), .. } => four,
+            RoutingError::Program { family: Some(false), .. } => six,
+            _ => four.or(six),
+        };
+        ConfigError::at(place.unwrap_or((1, 1)), error.to_string())
+    }
+}
+
+impl ConfigError {
+    /// Something that is wrong at this line and column, as is only known with the program at hand.
+    pub fn at((line, column): (usize, usize), message: String) -> ConfigError {
+        ConfigError { line, column, message }
+    }
+}
+
 fn place(text: &str, offset: usize, message: String) -> ConfigError {
+    ConfigError::at(line_and_column(text, offset), message)
+}
+
+fn line_and_column(text: &str, offset: usize) -> (usize, usize) {
     let before = text.get(..offset).unwrap_or(text);
     let line = before.matches('\n').count() + 1;
     let column = before.chars().rev().take_while(|&character| character != '\n').count() + 1;
-    ConfigError { line, column, message }
+    (line, column)
 }
 
 #[cfg(test)]
@@ -274,15 +406,12 @@ mod tests {
             xdp: XdpWishes::default(),
             middleware: ports::live::Middleware::default(),
         };
-        assert_eq!(
-            config,
-            Ok(Config {
-                program: "/etc/ravelin/a.rav".into(),
-                control: CONTROL.into(),
-                workers: Workers::default(),
-                ports: vec![port("x", Offloads::Cut), port("y", Offloads::Off)],
-            })
-        );
+        let config = config.expect("is right");
+        assert_eq!(config.program, Path::new("/etc/ravelin/a.rav"));
+        assert_eq!(config.control, Path::new(CONTROL));
+        assert_eq!(config.workers, Workers::default());
+        assert_eq!(config.ports, [port("x", Offloads::Cut), port("y", Offloads::Off)]);
+        assert!(!config.routing.is_active() && config.tables.is_empty());
     }
 
     #[test]

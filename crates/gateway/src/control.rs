@@ -7,12 +7,17 @@
 //! ← {"done":"…"} or {"error":"…"}         on an error nothing has changed
 //! → {"ask":"measure","seconds":1}         where the time of the packet loop goes over the next second
 //! ← {"measure":{…}}
+//! → {"ask":"routes"}                      the routes there are
+//! ← {"routes":{…}}
+//! → {"ask":"neighbours"}                  the neighbours there are, and what became of packets handed to control
+//! ← {"neighbours":{…}}
 //! → {"ask":"stop"}                        ends the gateway
 //! ← {"done":"stopping"}
 //! → anything else
 //! ← {"error":"…"}                         and the connection is closed
 //! ```
 
+use crate::routing::{NeighboursPicture, RoutesPicture};
 use engine::Report;
 use engine::live::{Measurement, PortLosses};
 use serde::{Deserialize, Serialize};
@@ -44,6 +49,10 @@ pub enum Asked {
         /// For how long it is watched, 0.01 to 60.
         seconds: f64,
     },
+    /// The routes there are.
+    Routes,
+    /// The neighbours there are.
+    Neighbours,
     /// To end.
     Stop,
 }
@@ -56,6 +65,10 @@ pub enum Answer {
     Picture(Box<Picture>),
     /// Where the time of the packet loop went.
     Measure(Box<Measurement>),
+    /// The routes there are.
+    Routes(Box<RoutesPicture>),
+    /// The neighbours there are.
+    Neighbours(Box<NeighboursPicture>),
     /// It was done; what there is to say about it.
     Done(String),
     /// It was not done, or not understood.

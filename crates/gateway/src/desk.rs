@@ -1,7 +1,8 @@
 //! Where clients of a running gateway are answered: each on a thread of its own, away from the packets.
 
-use crate::config::Workers;
+use crate::config::Config;
 use crate::control::{self, Answer, Asked, Picture, PortPicture};
+use crate::routing::Routing;
 use engine::live::{Generation, Loaded, PortLosses, Remote};
 use engine::{Figures, Imbalance, Ledger, Report, Setting, Times};
 use lang::ir::Program;
@@ -20,22 +21,30 @@ const CLIENTS: usize = 16;
 /// How long to wait when no client can be taken, as when descriptors have run out.
 const PAUSE: Duration = Duration::from_millis(100);
 
-/// A program, loaded for so many ports and so many workers, or why that is not possible, in words.
-pub type Load<'a> = dyn Fn(u16, u16) -> Result<Loaded, String> + Sync + 'a;
+/// What a gateway is made from, read again whenever it is asked for.
+#[derive(Clone, Copy)]
+pub struct Reader<'a> {
+    /// The file that describes it, or what is wrong with it, in words.
+    pub config: &'a (dyn Fn() -> Result<Config, String> + Sync),
+    /// The program that such a file names, loaded for its ports and workers, with the entries of the files that it names; or why that is not possible,
+    /// in words.
+    pub load: &'a (dyn Fn(&Config) -> Result<Loaded, String> + Sync),
+}
 
 /// What the threads that answer need.
 pub(crate) struct Desk<'a> {
     remote: Remote,
-    load: &'a Load<'a>,
-    program: String,
+    reader: Reader<'a>,
+    /// What it runs by.
+    config: Mutex<Config>,
     /// Name and mode of every port, and whether its interface is there.
     ports: Vec<(String, String, Arc<Presence>)>,
-    workers: &'a Workers,
+    pub(crate) routing: Routing,
     /// How many programs have taken over; locked while one does.
     generations: Mutex<u64>,
     clients: Mutex<HashMap<u64, UnixStream>>,
     visits: AtomicU64,
-    ended: AtomicBool,
+    pub(crate) ended: AtomicBool,
 }
 
 /// Sends all clients away and stops taking new ones when it goes, however the packet loop ended.
@@ -57,17 +66,17 @@ impl Drop for Closing<'_> {
 impl<'a> Desk<'a> {
     pub(crate) fn new(
         remote: Remote,
-        load: &'a Load<'a>,
-        program: String,
+        reader: Reader<'a>,
+        config: Config,
         ports: Vec<(String, String, Arc<Presence>)>,
-        workers: &'a Workers,
+        routing: Routing,
     ) -> Desk<'a> {
         Desk {
             remote,
-            load,
-            program,
+            reader,
+            config: Mutex::new(config),
             ports,
-            workers,
+            routing,
             generations: Mutex::new(1),
             clients: Mutex::default(),
             visits: AtomicU64::new(0),
@@ -120,6 +129,8 @@ impl<'a> Desk<'a> {
         match asked {
             Asked::Picture => self.picture(),
             Asked::Reload => self.reload(),
+            Asked::Routes => Answer::Routes(Box::new(self.routing.routes())),
+            Asked::Neighbours => Answer::Neighbours(Box::new(self.routing.neighbours())),
             Asked::Measure { seconds } => self.measure(seconds),
             Asked::Stop => Answer::Done("stopping".to_owned()),
         }
@@ -130,7 +141,7 @@ impl<'a> Desk<'a> {
         let Some(whole) = Snapshot::whole(parts) else { return ended() };
         let (number, losses, punt_queue_full) = (whole.number, whole.losses.clone(), whole.punt_queue_full);
         let (seconds, program) = (whole.age.as_secs_f64(), whole.program.clone());
-        match whole.report(&self.program) {
+        match whole.report(&self.program()) {
             Ok(report) => Answer::Picture(Box::new(Picture {
                 seconds,
                 generation: number,
@@ -138,7 +149,7 @@ impl<'a> Desk<'a> {
                 reasons: (program.reasons.iter())
                     .map(|reason| (reason.name.clone(), reason.help.clone()))
                     .collect(),
-                workers: u64::from(self.workers.count),
+                workers: u64::from(self.config().workers.count),
                 punt_queue_full,
                 ports: self.pictures(&losses),
             })),
@@ -148,19 +159,34 @@ impl<'a> Desk<'a> {
 
     fn reload(&self) -> Answer {
         let count = self.ports.len() as u16;
-        let loaded = match (self.load)(count, self.workers.count) {
-            Ok(loaded) => loaded,
+        let read = (self.reader.config)().and_then(|config| {
+            self.config().takes(&config).map_err(|error| error.to_string())?;
+            let loaded = (self.reader.load)(&config)?;
+            config.workers.suit(&loaded.program).map_err(|error| error.to_string())?;
+            Ok((config, loaded))
+        });
+        let (config, mut loaded) = match read {
+            Ok(read) => read,
             Err(error) => return Answer::Error(format!("{error}\nnothing has changed")),
         };
-        if let Err(error) = self.workers.suit(&loaded.program) {
-            return Answer::Error(format!("{error}; nothing has changed"));
-        }
         let mut generations = self.generations.lock().unwrap_or_else(PoisonError::into_inner);
+        // From here on nothing changes routes or neighbours until the program has taken over or not.
+        let staged = self.routing.stage(&loaded.program, &config.routing);
+        let staged = staged.map_err(|error| config.explain(error).to_string()).and_then(|staged| {
+            loaded.processors.iter_mut().try_for_each(|processor| staged.fill(processor.as_mut()))?;
+            Ok(staged)
+        });
+        let staged = match staged {
+            Ok(staged) => staged,
+            Err(error) => return Answer::Error(format!("{error}\nnothing has changed")),
+        };
         let replaced = self.remote.replace(loaded.generations(count, *generations + 1), Vec::new());
         let Some(replaced) = replaced else { return ended() };
         match replaced.outcome {
             Ok(carried) => {
+                staged.commit();
                 *generations += 1;
+                *self.config() = config;
                 let entries: u64 =
                     carried.iter().flat_map(|part| &part.tables).map(|(_, entries)| entries).sum();
                 let packets: u64 = replaced.retired.iter().map(|old| old.ledger.received().packets).sum();
@@ -199,6 +225,20 @@ impl<'a> Desk<'a> {
                 since_attached: losses.since_attached,
             })
             .collect()
+    }
+
+    /// How the packet loop is asked.
+    pub(crate) fn remote(&self) -> &Remote {
+        &self.remote
+    }
+
+    /// The program's file.
+    pub(crate) fn program(&self) -> String {
+        self.config().program.display().to_string()
+    }
+
+    fn config(&self) -> MutexGuard<'_, Config> {
+        self.config.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     fn clients(&self) -> MutexGuard<'_, HashMap<u64, UnixStream>> {

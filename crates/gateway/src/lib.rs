@@ -6,9 +6,10 @@ pub mod config;
 pub mod control;
 mod desk;
 mod middleware;
+pub mod routing;
 pub mod serve;
 
 pub use config::{Config, ConfigError};
 pub use control::{Answer, Asked, ControlError, Picture, PortPicture};
-pub use desk::Load;
+pub use desk::Reader;
 pub use serve::{ServeError, Served};

@@ -2,7 +2,8 @@
 
 use crate::config::{Config, ConfigError};
 use crate::control::{self, PortPicture};
-use crate::desk::{Closing, Desk, Load, Snapshot};
+use crate::desk::{Closing, Desk, Reader, Snapshot};
+use crate::routing::Routing;
 use engine::live::{self, Remote};
 use engine::{Imbalance, Report};
 use lang::ir::Program;
@@ -62,12 +63,13 @@ pub struct Served {
 /// What is wrong with the ports, the program or the socket; then no packet has been taken.
 pub fn serve(
     config: &Config,
-    load: &Load<'_>,
+    reader: Reader<'_>,
     started: impl FnOnce(&[PortPicture], Remote),
 ) -> Result<Served, ServeError> {
     let (count, workers) = (config.ports.len() as u16, config.workers.count);
-    let loaded = load(count, workers).map_err(ServeError::Program)?;
+    let mut loaded = (reader.load)(config).map_err(ServeError::Program)?;
     config.workers.suit(&loaded.program)?;
+    config.routes_by(&loaded.program)?;
     let listening = control::listen(&config.control)
         .map_err(|source| ServeError::Control { path: config.control.display().to_string(), source })?;
     let mut ports = Vec::new();
@@ -79,8 +81,11 @@ pub fn serve(
         lanes.iter_mut().zip(attached.lanes).for_each(|(worker, lane)| worker.push(lane));
     }
     let (crew, remote) = live::workers(lanes).map_err(ServeError::Loop)?;
-    let name = config.program.display().to_string();
-    let desk = Desk::new(remote.clone(), load, name.clone(), ports, &config.workers);
+    let routing = Routing::new(&loaded.program, &config.routing).map_err(|error| config.explain(error))?;
+    for processor in &mut loaded.processors {
+        routing.fill(processor.as_mut()).map_err(ServeError::Program)?;
+    }
+    let desk = Desk::new(remote.clone(), reader, config.clone(), ports, routing);
     let generations = loaded.generations(count, 1);
     let run = || {
         started(&desk.pictures(&[]), remote.clone());
@@ -94,7 +99,7 @@ pub fn serve(
     let parts: Vec<_> = last.iter_mut().map(|part| Snapshot::of(part, &[])).collect();
     let whole =
         Snapshot::whole(parts).ok_or_else(|| ServeError::Loop(io::Error::other("there is no worker")))?;
-    Ok(Served { report: whole.report(&name)?, program, sources })
+    Ok(Served { report: whole.report(&desk.program())?, program, sources })
 }
 
 /// Answers clients while the packet loop runs. However that ends, nobody is waited for then.
@@ -102,6 +107,7 @@ fn attend<T>(desk: &Desk<'_>, listener: &UnixListener, run: impl FnOnce() -> T) 
     thread::scope(|scope| {
         let _closing = Closing(desk, listener);
         scope.spawn(|| desk.open(scope, listener));
+        desk.routing.start(scope, desk.remote(), &desk.ended);
         run()
     })
 }

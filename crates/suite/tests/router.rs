@@ -219,11 +219,12 @@ impl Second<'_> {
         if route.value[0] == 65535 {
             return Fate::Punt("ours");
         }
-        let Some(hop) = self.row("next_hops", route.value[0]) else { return Fate::Drop("no_next_hop") };
-        let mtu = hop[3].max(SMALLEST[usize::from(!four)]);
-        match leaves(mtu) {
-            Err((silent, told)) => pick(silent, told),
-            Ok(()) => Fate::Send {
+        let hop = self.row("next_hops", route.value[0]);
+        let mtu = hop.map_or(u128::MAX, |hop| hop[3].max(SMALLEST[usize::from(!four)]));
+        match (leaves(mtu), hop) {
+            (Err((silent, told)), _) => pick(silent, told),
+            (Ok(()), None) => Fate::Punt("unresolved"),
+            (Ok(()), Some(hop)) => Fate::Send {
                 port: hop[0] as u16,
                 neighbour: hop[1] as u64,
                 own: hop[2] as u64,

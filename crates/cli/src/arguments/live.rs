@@ -30,6 +30,7 @@ pub(crate) struct ServeArguments {
 #[command(after_help = "Examples:
   ravelin show run
   ravelin show drops --total
+  ravelin show neighbours
   ravelin show latency --seconds 10
   ravelin show tables --json")]
 pub(crate) struct ShowArguments {
@@ -57,6 +58,10 @@ pub(crate) enum ShowChoice {
     Tables,
     /// Why packets were dropped or punted
     Drops,
+    /// Routes, where they come from and where they lead
+    Routes,
+    /// Neighbours, what is known of them, and what became of packets handed to control
+    Neighbours,
     /// Where the time of the packet loop goes, and how large its batches are
     Stages,
     /// How long packets stay

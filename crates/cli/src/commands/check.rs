@@ -1,5 +1,6 @@
-//! `ravelin check`: whether programs are right, and what they cost.
+//! `ravelin check`: whether programs are right, and what they cost; and whether a gateway's file is right.
 
+use super::serve;
 use crate::arguments::{CheckArguments, DecodeChoice};
 use crate::failure::Failure;
 use crate::render::quantity::{bytes, of};
@@ -19,6 +20,10 @@ pub(crate) fn run(arguments: &CheckArguments, json: bool) -> Result<(), Failure>
     let mut wrong = 0;
     for path in &arguments.programs {
         let name = path.display().to_string();
+        if path.extension().is_some_and(|extension| extension == "toml") {
+            serve::check(path, json)?;
+            continue;
+        }
         let compiled = program::compile(path, DecodeChoice::Lazy)?;
         let right = is_right(&compiled);
         wrong += usize::from(!right);

@@ -13,6 +13,7 @@ mod lab;
 mod run;
 mod serve;
 mod show;
+mod show_routing;
 mod table;
 mod test;
 mod trace;

@@ -6,7 +6,7 @@ use crate::failure::Failure;
 use crate::program;
 use crate::render;
 use engine::live::{Loaded, Remote};
-use gateway::{Config, PortPicture, ServeError};
+use gateway::{Config, ConfigError, PortPicture, Reader, ServeError};
 use signal_hook::consts::{SIGINT, SIGTERM};
 use signal_hook::iterator::Signals;
 use std::path::Path;
@@ -20,17 +20,14 @@ const SEED: u64 = 0;
 /// Runs the command.
 pub(crate) fn run(arguments: &ServeArguments, json: bool) -> Result<(), Failure> {
     let file = &arguments.file;
-    let text = program::read(file)?;
-    let config = Config::read(&text, file.parent().unwrap_or(Path::new("")))
-        .map_err(|error| Failure::Finding(format!("{}: {error}", file.display())))?;
-    let load = |ports, workers| loaded(&config.program, ports, workers);
     if arguments.check {
-        let loaded = load(config.ports.len() as u16, 1).map_err(Failure::Finding)?;
-        let suits = config.workers.suit(&loaded.program);
-        suits.map_err(|error| Failure::Finding(format!("{}: {error}", file.display())))?;
-        let ports = render::quantity::of(config.ports.len() as u64, "port");
-        return Ok(render::text(&format!("{} is right: {ports}\n", file.display()))?);
+        return check(file, json);
     }
+    let config = read(file)?;
+    let reader = Reader {
+        config: &|| read(file).map_err(|error| error.to_string()),
+        load: &|config| loaded(file, config),
+    };
     let mut signals =
         Signals::new([SIGINT, SIGTERM]).map_err(|error| Failure::Finding(format!("signals: {error}")))?;
     let handle = signals.handle();
@@ -47,7 +44,7 @@ pub(crate) fn run(arguments: &ServeArguments, json: bool) -> Result<(), Failure>
             }
         });
     };
-    let served = gateway::serve::serve(&config, &load, started);
+    let served = gateway::serve::serve(&config, reader, started);
     handle.close();
     let served = served.map_err(|error| match error {
         ServeError::Program(text) => Failure::Finding(text),
@@ -59,16 +56,43 @@ pub(crate) fn run(arguments: &ServeArguments, json: bool) -> Result<(), Failure>
     Ok(render::text(&render::report::report(&served.report, &served.program, &served.sources))?)
 }
 
-/// The program of a gateway, loaded for every worker, or what is wrong with it as people read it.
-fn loaded(path: &Path, ports: u16, workers: u16) -> Result<Loaded, String> {
-    let compiled = program::compile(path, DecodeChoice::Lazy).map_err(|error| error.to_string())?;
+/// Whether a gateway's file, its program and the files that both name are right.
+pub(super) fn check(file: &Path, json: bool) -> Result<(), Failure> {
+    let config = read(file)?;
+    let loaded = loaded(file, &config).map_err(Failure::Finding)?;
+    let suits = config.workers.suit(&loaded.program).and_then(|()| config.routes_by(&loaded.program));
+    suits.map_err(|error| Failure::Finding(format!("{}: {error}", file.display())))?;
+    let ports = render::quantity::of(config.ports.len() as u64, "port");
+    if json {
+        let told = serde_json::json!({ "gateway": file.display().to_string(), "ports": config.ports.len() });
+        return Ok(render::json(&told)?);
+    }
+    Ok(render::text(&format!("{} is right: {ports}\n", file.display()))?)
+}
+
+fn read(file: &Path) -> Result<Config, Failure> {
+    let text = program::read(file)?;
+    Config::read(&text, file.parent().unwrap_or(Path::new("")))
+        .map_err(|error| Failure::Finding(format!("{}: {error}", file.display())))
+}
+
+/// The program of a gateway, loaded for every worker, with the entries of the files that the gateway's `file` names; or what is wrong as people read it.
+fn loaded(file: &Path, config: &Config) -> Result<Loaded, String> {
+    let mut compiled =
+        program::compile(&config.program, DecodeChoice::Lazy).map_err(|error| error.to_string())?;
     let told = |diagnostic| render::diagnostic::one(&compiled.sources, diagnostic, DiagnosticFormat::Human);
-    let program = compiled
-        .program
+    let mut program = (compiled.program.take())
         .ok_or_else(|| compiled.diagnostics.iter().map(told).collect::<Vec<_>>().join("\n"))?;
+    for table in &config.tables {
+        program::refill(&mut program, table).map_err(|error| {
+            let error = ConfigError::at(table.place, error);
+            format!("{}: {error}", file.display())
+        })?;
+    }
+    let ports = config.ports.len() as u16;
     let load =
         |_| program::load(&program, BackEndChoice::Native, ports, SEED).map_err(|error| error.to_string());
-    let processors = (0..workers).map(load).collect::<Result<Vec<_>, _>>()?;
+    let processors = (0..config.workers.count).map(load).collect::<Result<Vec<_>, _>>()?;
     Ok(Loaded { program: Arc::new(program), sources: Arc::new(compiled.sources), processors })
 }
 

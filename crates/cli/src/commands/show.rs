@@ -1,6 +1,7 @@
 //! `ravelin show`, `reload` and `stop`: asking a gateway that runs.
 
 use crate::arguments::live::{AskArguments, ShowArguments, ShowChoice};
+use crate::commands::show_routing;
 use crate::failure::Failure;
 use crate::render;
 use crate::render::quantity::{bit_rate, count, packet_rate, share};
@@ -18,6 +19,9 @@ pub(crate) fn run(arguments: &ShowArguments, json: bool) -> Result<(), Failure> 
     }
     if matches!(arguments.what, ShowChoice::Stages | ShowChoice::Latency) {
         return measurement(arguments, json);
+    }
+    if matches!(arguments.what, ShowChoice::Routes | ShowChoice::Neighbours) {
+        return show_routing::run(arguments, json);
     }
     let first = picture(arguments)?;
     let interval = if arguments.total {
@@ -40,8 +44,10 @@ pub(crate) fn run(arguments: &ShowArguments, json: bool) -> Result<(), Failure> 
         ShowChoice::Ports => interval.ports(),
         ShowChoice::Tables => interval.tables(),
         ShowChoice::Drops => interval.reasons(),
-        // They are measured anew and are no interval between two pictures.
-        ShowChoice::Stages | ShowChoice::Latency => String::new(),
+        // They are no interval between two pictures.
+        ShowChoice::Stages | ShowChoice::Latency | ShowChoice::Routes | ShowChoice::Neighbours => {
+            String::new()
+        }
     };
     Ok(render::text(&text)?)
 }
@@ -125,7 +131,7 @@ fn picture(arguments: &ShowArguments) -> Result<Value, Failure> {
     Ok(answer["picture"].take())
 }
 
-fn failure(error: ControlError) -> Failure {
+pub(super) fn failure(error: ControlError) -> Failure {
     Failure::Finding(error.to_string())
 }
 

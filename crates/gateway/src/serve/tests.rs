@@ -1,8 +1,8 @@
 //! A gateway without ports: how it is asked, and how it ends in every case.
 
 use super::*;
-use crate::config::Workers;
 use crate::control::{Asked, ControlError, ask};
+use crate::routing::Settings;
 use engine::live::Loaded;
 use exec::{BackEnd, load};
 use std::fs;
@@ -12,12 +12,24 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-fn loaded(_ports: u16, workers: u16) -> Result<Loaded, String> {
+const READER: Reader<'_> = Reader { config: &|| Ok(config(2)), load: &loaded };
+
+fn config(workers: u16) -> Config {
+    let text = format!("program = \"p.rav\"\nworkers = {workers}\n[[port]]\ninterface = \"x\"\n");
+    Config::read(&text, Path::new("")).expect("is right")
+}
+
+fn routing() -> Routing {
+    let program = loaded(&config(1)).expect("loads").program;
+    Routing::new(&program, &Settings::default()).expect("the kernel answers")
+}
+
+fn loaded(config: &Config) -> Result<Loaded, String> {
     let options = lang::pipeline::Options::default();
     let compiled = lang::pipeline::compile("p.rav", "start stage all() { flood }", &|_| None, &options);
     let program = compiled.program.ok_or("does not compile")?;
     let processor = |_| load(&program, BackEnd::Native, 0, 0).map_err(|error| error.to_string());
-    let processors = (0..workers).map(processor).collect::<Result<_, _>>()?;
+    let processors = (0..config.workers.count).map(processor).collect::<Result<_, _>>()?;
     Ok(Loaded { program: Arc::new(program), sources: Arc::new(compiled.sources), processors })
 }
 
@@ -27,9 +39,8 @@ fn visited(visit: impl FnOnce(&Path, &Remote) + Send) {
     let path: PathBuf = directory.path().join("control.sock");
     let listening = control::listen(&path).expect("nothing is there");
     let (crew, remote) = live::workers(vec![Vec::new(), Vec::new()]).expect("descriptors");
-    let workers = Workers { count: 2, ..Workers::default() };
-    let desk = Desk::new(remote.clone(), &loaded, "p.rav".into(), Vec::new(), &workers);
-    let generations = loaded(0, 2).expect("loads").generations(0, 1);
+    let desk = Desk::new(remote.clone(), READER, config(2), Vec::new(), routing());
+    let generations = loaded(&config(2)).expect("loads").generations(0, 1);
     thread::scope(|scope| {
         let visitor = scope.spawn(|| visit(&path, &remote));
         let last = attend(&desk, &listening.listener, || live::run(crew, generations, &remote, &[]));
@@ -100,7 +111,9 @@ fn the_seventeenth_client_is_told_to_come_again() {
         drop(seats);
         // A seat is free as soon as the gateway has seen one go.
         while let Err(error) = ask(path, Asked::Picture) {
-            assert!(error.to_string().contains("16 clients"), "{error}");
+            // The gateway may have hung up before the question was sent.
+            let turned_away = ["16 clients", "broke off"].map(|text| error.to_string().contains(text));
+            assert!(turned_away.contains(&true), "{error}");
             thread::sleep(Duration::from_millis(5));
         }
         remote.stop();
@@ -114,8 +127,7 @@ fn a_loop_that_breaks_leaves_nobody_waiting() {
     let listening = control::listen(&path).expect("nothing is there");
     let (crew, remote) = live::workers(vec![Vec::new()]).expect("descriptors");
     drop(crew);
-    let workers = Workers::default();
-    let desk = Desk::new(remote, &loaded, "p.rav".into(), Vec::new(), &workers);
+    let desk = Desk::new(remote, READER, config(2), Vec::new(), routing());
     let client = UnixStream::connect(&path).expect("is taken");
     let broken = catch_unwind(AssertUnwindSafe(|| {
         attend(&desk, &listening.listener, || {

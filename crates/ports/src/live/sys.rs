@@ -389,6 +389,14 @@ pub(crate) fn wait(fds: &[RawFd], nanoseconds: u64) -> io::Result<bool> {
     }
 }
 
+/// Waits until a descriptor has something to read or an error to tell, which stays there, or the time is up.
+pub(crate) fn wait_to_read(fd: RawFd, nanoseconds: u64) {
+    let mut polled = libc::pollfd { fd, events: libc::POLLIN, revents: 0 };
+    let milliseconds = i32::try_from(nanoseconds / 1_000_000).unwrap_or(i32::MAX);
+    // SAFETY: the pointer is that of a value that lives throughout the call.
+    unsafe { libc::poll(&raw mut polled, 1, milliseconds) };
+}
+
 /// Takes the error off a socket, as of an interface that was switched off: until then every wait would end at once. Where that fails there is none.
 fn forget_error(fd: RawFd) {
     let mut error = 0i32;

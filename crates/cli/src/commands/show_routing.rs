@@ -1,0 +1,104 @@
+//! `ravelin show routes` and `ravelin show neighbours`.
+
+use super::show::failure;
+use crate::arguments::live::{ShowArguments, ShowChoice};
+use crate::failure::Failure;
+use crate::render;
+use crate::render::quantity::{count, of};
+use crate::render::table::{Side, table};
+use gateway::control::{self, Asked};
+use serde_json::Value;
+
+/// Runs the command.
+pub(super) fn run(arguments: &ShowArguments, json: bool) -> Result<(), Failure> {
+    let routes = arguments.what == ShowChoice::Routes;
+    let asked = if routes { Asked::Routes } else { Asked::Neighbours };
+    let answer = control::ask(&arguments.socket.control, asked).map_err(failure)?;
+    let picture = &answer[if routes { "routes" } else { "neighbours" }];
+    if json {
+        return Ok(render::json(picture)?);
+    }
+    let told = if routes { routes_of(picture) } else { neighbours_of(picture) };
+    Ok(render::text(&told)?)
+}
+
+fn text(value: &Value, what: &str) -> String {
+    value[what].as_str().unwrap_or_default().to_owned()
+}
+
+fn all<'a>(picture: &'a Value, what: &str) -> impl Iterator<Item = &'a Value> {
+    picture[what].as_array().into_iter().flatten()
+}
+
+fn routes_of(picture: &Value) -> String {
+    let rows: Vec<Vec<String>> = all(picture, "routes")
+        .map(|route| {
+            let state = match (route["used"].as_bool(), route["installed"].as_bool()) {
+                (Some(true), Some(true)) => "",
+                (Some(true), _) => "no room in the program",
+                _ => "not used",
+            };
+            let way = match route["way"].as_str().unwrap_or_default() {
+                "via" => format!("via {}", text(route, "via")),
+                way => way.to_owned(),
+            };
+            vec![text(route, "to"), text(route, "source"), way, text(route, "interface"), state.to_owned()]
+        })
+        .collect();
+    let shown = rows.len() as u64;
+    let number = picture["count"].as_u64().unwrap_or(0);
+    let columns = ["to", "from", "way", "interface", ""].map(|name| (name, Side::Left));
+    let more = match number.saturating_sub(shown) {
+        0 => String::new(),
+        more => format!("and {} more\n", count(more)),
+    };
+    format!("{}\n\n{}{more}", of(number, "route"), table(&columns, rows))
+}
+
+fn neighbours_of(picture: &Value) -> String {
+    let rows: Vec<Vec<String>> = all(picture, "neighbours")
+        .map(|known| {
+            vec![
+                known["port"].to_string(),
+                text(known, "interface"),
+                text(known, "address"),
+                text(known, "state"),
+                text(known, "mac"),
+                format!("{:.1} s", known["seconds"].as_f64().unwrap_or(0.0)),
+                count(known["queued"].as_u64().unwrap_or(0)),
+            ]
+        })
+        .collect();
+    let columns = [
+        ("port", Side::Right),
+        ("interface", Side::Left),
+        ("address", Side::Left),
+        ("state", Side::Left),
+        ("Ethernet address", Side::Left),
+        ("for", Side::Right),
+        ("waiting", Side::Right),
+    ];
+    let account = &picture["account"];
+    let number = |what: &str| account[what].as_u64().unwrap_or(0);
+    let mut fates: Vec<Vec<String>> = all(account, "fates")
+        .map(|fate| {
+            vec![text(fate, "name"), count(fate["packets"].as_u64().unwrap_or(0)), text(fate, "help")]
+        })
+        .collect();
+    fates.push(vec![
+        "waiting".to_owned(),
+        count(number("waiting")),
+        "its neighbour is being asked for".to_owned(),
+    ]);
+    let fate_columns = [("", Side::Left), ("packets", Side::Right), ("what it means", Side::Wrapped)];
+    format!(
+        "{}\n\n{}\nof {} handed to control:\n\n{}\n{} of ICMP sent, {} withheld; {} refused by full tables\n",
+        of(rows.len() as u64, "neighbour"),
+        table(&columns, rows),
+        of(number("handed"), "packet"),
+        table(&fate_columns, fates),
+        of(number("errors_sent"), "error"),
+        count(number("errors_withheld")),
+        of(number("entries_refused"), "entry"),
+    )
+}

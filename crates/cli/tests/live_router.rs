@@ -1,0 +1,289 @@
+//! A gateway that routes between two hosts in different networks, used by programs that know nothing of it.
+//!
+//! Nothing but its namespaces is ever addressed, and they go with the test. Where the rights for them are missing, a test says so and ends.
+
+mod net;
+
+use net::{Net, program};
+use serde_json::Value;
+use std::process::Output;
+use std::thread;
+use std::time::{Duration, Instant};
+
+/// Host `a` is 10.0.1.2 and fd00:1::2, host `b` 10.0.2.2 and fd00:2::2; the gateway between them has address 1 of each network.
+const PORTS: &str = r#"
+[[port]]
+interface = "to-a"
+addresses = ["10.0.1.1/24", "fd00:1::1/64"]
+[[port]]
+interface = "to-b"
+addresses = ["10.0.2.1/24", "fd00:2::1/64"]
+"#;
+
+/// The two hosts with the gateway between them, and more in its file; `None` where that is not allowed here.
+fn routed(test: &str, more: &str) -> Option<Net> {
+    let mut net = hosts(test)?;
+    net.serve_ports(&program("router.rav"), &format!("{PORTS}{more}"));
+    Some(net)
+}
+
+/// The two hosts alone.
+fn hosts(test: &str) -> Option<Net> {
+    let net = Net::new(test)?;
+    for (host, number) in [("a", 1), ("b", 2)] {
+        let name = net.name(host);
+        let ip = |arguments: &[&str]| net.ip(&[&["-n", name.as_str()], arguments].concat());
+        ip(&["address", "flush", "dev", "eth0", "scope", "global"]);
+        ip(&["address", "add", &format!("10.0.{number}.2/24"), "dev", "eth0"]);
+        ip(&["address", "add", &format!("fd00:{number}::2/64"), "dev", "eth0", "nodad"]);
+        ip(&["route", "add", "default", "via", &format!("10.0.{number}.1")]);
+        ip(&["-6", "route", "add", "default", "via", &format!("fd00:{number}::1")]);
+    }
+    Some(net)
+}
+
+fn text(output: &Output) -> String {
+    String::from_utf8_lossy(&output.stdout).into_owned() + &String::from_utf8_lossy(&output.stderr)
+}
+
+/// One ping from `a`, which waits for its answer at most ten seconds.
+fn ping(net: &Net, arguments: &[&str]) -> String {
+    text(&net.run("a", "ping", &[&["-c", "1", "-W", "10"], arguments].concat()))
+}
+
+/// Asks until what the gateway shows is as wanted.
+fn until(net: &Net, what: &str, wanted: impl Fn(&Value) -> bool) -> Value {
+    let end = Instant::now() + Duration::from_secs(20);
+    loop {
+        let shown = net.ask(&["show", what]);
+        if wanted(&shown) {
+            return shown;
+        }
+        assert!(Instant::now() < end, "{what}: {shown}");
+        thread::sleep(Duration::from_millis(50));
+    }
+}
+
+#[test]
+fn the_first_packet_between_two_networks_arrives() {
+    let Some(mut net) = routed("the_first_packet", "") else { return };
+    for address in ["10.0.2.2", "fd00:2::2"] {
+        let said = ping(&net, &[address]);
+        assert!(said.contains("1 received"), "{said}");
+    }
+    assert_eq!(net.pings("10.0.2.2"), 20);
+    assert_eq!(net.pings("fd00:2::2"), 20);
+    net.stop();
+}
+
+#[test]
+fn own_addresses_answer_and_neighbours_are_shown() {
+    let Some(mut net) = routed("own_addresses", "") else { return };
+    for address in ["10.0.1.1", "10.0.2.1", "fd00:1::1", "fd00:2::1"] {
+        let said = ping(&net, &[address]);
+        assert!(said.contains("1 received"), "{said}");
+    }
+    // Nobody listens at a port of the gateway, and it says so at once.
+    let begun = Instant::now();
+    let said = text(&net.run("a", "curl", &["-sS", "-m", "20", "http://10.0.1.1:81/"]));
+    assert!(said.contains("connect to") && begun.elapsed() < Duration::from_secs(15), "{said}");
+    let shown =
+        until(&net, "neighbours", |shown| shown["neighbours"].as_array().is_some_and(|all| all.len() >= 2));
+    let found = |address: &str| {
+        let all = shown["neighbours"].as_array().expect("a list");
+        all.iter().find(|known| known["address"] == address).cloned().unwrap_or_default()
+    };
+    for address in ["10.0.1.2", "fd00:1::2"] {
+        let known = found(address);
+        assert_eq!(
+            (&known["mac"], &known["interface"]),
+            (&"02:00:00:00:00:01".into(), &"to-a".into()),
+            "{shown}"
+        );
+    }
+    let account = &shown["account"];
+    let fates = account["fates"].as_array().expect("a list").iter();
+    let sum: u64 = fates.filter_map(|fate| fate["packets"].as_u64()).sum();
+    assert_eq!(account["handed"], sum + account["waiting"].as_u64().unwrap_or(0), "{account}");
+    net.stop();
+}
+
+#[test]
+fn unmodified_programs_work_through_it() {
+    let Some(mut net) = routed("unmodified_programs", "") else { return };
+    for (address, direction) in [("10.0.2.2", &[][..]), ("10.0.2.2", &["-R"]), ("fd00:2::2", &[])] {
+        let report = net.tcp(address, direction);
+        let bytes = report["end"]["sum_received"]["bytes"].as_u64().unwrap_or(0);
+        assert!(bytes > 1_000_000, "only {bytes} bytes came over: {report}");
+    }
+    if net.run("a", "traceroute", &["--version"]).status.success() {
+        for (address, family, hop) in [("10.0.2.2", "-4", "10.0.1.1"), ("fd00:2::2", "-6", "fd00:1::1")] {
+            let said =
+                text(&net.run("a", "traceroute", &[family, "-n", "-q", "1", "-w", "5", "-m", "5", address]));
+            let hops: Vec<&str> =
+                said.lines().skip(1).filter_map(|line| line.split_whitespace().nth(1)).collect();
+            assert_eq!(hops, [hop, address], "{said}");
+        }
+    } else {
+        eprintln!("traceroute is not here: not run");
+    }
+    std::fs::write(net.path("page.html"), "x".repeat(300_000)).expect("can be written");
+    let directory = net.path("").display().to_string();
+    let settings = format!(
+        "user root; pid {directory}/pid; error_log {directory}/errors; events {{}}\nhttp {{ access_log off; server {{ listen 10.0.2.2:8000; root {directory}; }} }}\n"
+    );
+    let file = net.path("nginx.conf");
+    std::fs::write(&file, settings).expect("can be written");
+    let file = file.display().to_string();
+    let mut server = net
+        .at(
+            "b",
+            "timeout",
+            &["60", "nginx", "-p", &directory, "-c", &file, "-g", "daemon off; master_process off;"],
+        )
+        .stdout(std::process::Stdio::null())
+        .stderr(std::process::Stdio::null())
+        .spawn()
+        .expect("a server");
+    let fetch = [
+        "-sS",
+        "--retry",
+        "20",
+        "--retry-connrefused",
+        "--retry-delay",
+        "1",
+        "http://10.0.2.2:8000/page.html",
+    ];
+    let said = net.run("a", "curl", &[&["-m", "40"], &fetch[..]].concat());
+    assert_eq!(said.stdout.len(), 300_000, "{}", text(&said));
+    // `timeout` hands the signal on to its child.
+    let _ = std::process::Command::new("kill").arg(server.id().to_string()).status();
+    let _ = server.wait();
+    net.stop();
+}
+
+#[test]
+fn who_is_not_there_is_told_of_and_what_is_too_big_too() {
+    let Some(mut net) = routed("who_is_not_there", "") else { return };
+    let said = ping(&net, &["-W", "20", "10.0.2.99"]);
+    assert!(said.contains("From 10.0.1.1") && said.contains("Destination Host Unreachable"), "{said}");
+    let said = ping(&net, &["-W", "20", "fd00:2::99"]);
+    assert!(said.contains("From fd00:1::1") && said.contains("Address unreachable"), "{said}");
+    let said = ping(&net, &["10.9.9.9"]);
+    assert!(said.contains("From 10.0.1.1") && said.contains("Destination Net Unreachable"), "{said}");
+    net.ip(&["-n", &net.name("g"), "link", "set", "to-b", "mtu", "1280"]);
+    net.ip(&["-n", &net.name("b"), "link", "set", "eth0", "mtu", "1280"]);
+    assert_eq!(net.pings("10.0.2.2"), 20);
+    // The gateway hears of the new MTU from the kernel: until then the interface refuses what is too long.
+    let end = Instant::now() + Duration::from_secs(20);
+    loop {
+        let said = ping(&net, &["-W", "1", "-M", "do", "-s", "1400", "10.0.2.2"]);
+        if said.contains("mtu = 1280") || said.contains("mtu=1280") {
+            break;
+        }
+        assert!(Instant::now() < end, "{said}");
+    }
+    assert!(ping(&net, &["-M", "dont", "-s", "1400", "10.0.2.2"]).contains("1 received"), "it may be cut");
+    let said = ping(&net, &["-s", "1400", "fd00:2::2"]);
+    assert!(said.contains("mtu = 1280") || said.contains("mtu=1280"), "{said}");
+    assert!(ping(&net, &["-s", "1400", "fd00:2::2"]).contains("1 received"), "the host cuts it now");
+    net.stop();
+}
+
+#[test]
+fn routes_of_the_file_and_of_the_kernel_are_followed() {
+    let more = "[[route]]\nto = \"198.51.100.0/24\"\nvia = \"10.0.2.2\"\n[kernel]\nroutes = true\n";
+    let Some(mut net) = routed("routes_of_the_file", more) else { return };
+    let (gateway, host) = (net.name("g"), net.name("b"));
+    for address in ["198.51.100.1/32", "203.0.113.1/32", "2001:db8:9::1/128"] {
+        net.ip(&["-n", &host, "address", "add", address, "dev", "lo"]);
+    }
+    assert!(ping(&net, &["198.51.100.1"]).contains("1 received"), "by the route of the file");
+    assert!(ping(&net, &["203.0.113.1"]).contains("Net Unreachable"), "there is no route yet");
+    let route = |shown: &Value, to: &str| {
+        let all = shown["routes"].as_array().expect("a list");
+        all.iter().find(|route| route["to"] == to && route["source"] == "kernel").cloned()
+    };
+    let route_add = |arguments: &[&str]| net.ip(&[&["-n", &gateway], arguments].concat());
+    route_add(&["route", "add", "10.0.2.0/24", "dev", "to-b"]);
+    route_add(&["route", "add", "203.0.113.0/24", "via", "10.0.2.2"]);
+    route_add(&["-6", "route", "add", "fd00:2::/64", "dev", "to-b"]);
+    route_add(&["-6", "route", "add", "2001:db8:9::/48", "via", "fd00:2::2"]);
+    net.ip(&["-n", &gateway, "route", "add", "blackhole", "192.0.2.0/24"]);
+    let there = |shown: &Value| {
+        ["203.0.113.0/24", "2001:db8:9::/48", "192.0.2.0/24"].iter().all(|to| route(shown, to).is_some())
+    };
+    let shown = until(&net, "routes", there);
+    let found = route(&shown, "203.0.113.0/24").unwrap_or_default();
+    assert_eq!(
+        (&found["via"], &found["used"], &found["installed"]),
+        (&"10.0.2.2".into(), &true.into(), &true.into())
+    );
+    assert!(ping(&net, &["203.0.113.1"]).contains("1 received"), "by the route of the kernel");
+    assert!(ping(&net, &["2001:db8:9::1"]).contains("1 received"), "by the route of the kernel");
+    assert!(ping(&net, &["-W", "1", "192.0.2.1"]).contains("0 received"), "it leads nowhere");
+    net.ip(&["-n", &gateway, "route", "del", "203.0.113.0/24"]);
+    until(&net, "routes", |shown| route(shown, "203.0.113.0/24").is_none());
+    assert!(ping(&net, &["203.0.113.1"]).contains("Net Unreachable"), "the route has gone");
+    net.stop();
+}
+
+#[test]
+fn another_file_takes_over_as_a_whole_or_not_at_all() {
+    let Some(mut net) = routed("another_file", "") else { return };
+    assert_eq!(net.pings("10.0.2.2"), 20);
+    let file = net.path("gateway.toml");
+    let before = std::fs::read_to_string(&file).expect("is there");
+    let control = net.path("control.sock").display().to_string();
+    let reload = || text(&net.ravelin(&["reload", "--control", &control]));
+    let write = |text: &str| std::fs::write(&file, text).expect("can be written");
+    let count = |net: &Net| net.ask(&["show", "routes"])["count"].as_u64().unwrap_or(0);
+    let routes = count(&net);
+    let faults = [
+        ("[[route]]\nto = \"10.9.0.0/16\"\nvia = \"10.0.7.7\"\n", "10.0.7.7 is on no connected network"),
+        ("[[port]]\ninterface = \"to-c\"\n", "other ports than the gateway runs with"),
+        ("[[table]]\nname = \"none\"\nfrom = \"rules.txt\"\n", "the program has no table `none`"),
+        ("[[table]]\nname = \"acl\"\nfrom = \"rules.txt\"\n", "cannot read"),
+    ];
+    for (more, wanted) in faults {
+        write(&format!("{before}{more}"));
+        let said = reload();
+        assert!(said.contains(wanted) && said.contains("nothing has changed"), "{said}");
+        assert_eq!((count(&net), net.pings("10.0.2.2")), (routes, 20));
+    }
+    std::fs::write(net.path("rules.txt"), "(_, 10.0.2.2, _, _, 1) => deny\n").expect("can be written");
+    write(&format!(
+        "{before}[[route]]\nto = \"198.51.100.0/24\"\nvia = \"10.0.2.2\"\n[[table]]\nname = \"acl\"\nfrom = \"rules.txt\"\n"
+    ));
+    let said = reload();
+    assert!(said.contains("took over"), "{said}");
+    assert_eq!(count(&net), routes + 1);
+    assert!(ping(&net, &["10.0.2.2"]).contains("Packet filtered"), "the rule of the file");
+    assert_eq!(net.pings("fd00:2::2"), 20, "the neighbours are known as before");
+    write(&before);
+    assert!(reload().contains("took over"));
+    assert_eq!((count(&net), net.pings("10.0.2.2")), (routes, 20));
+    net.stop();
+}
+
+#[test]
+fn a_program_without_the_tables_is_refused_at_the_address() {
+    let Some(net) = hosts("a_program_without_the_tables") else { return };
+    let file = net.path("gateway.toml");
+    let write = |name: &str| {
+        let text = format!("program = \"{}\"\n{PORTS}", program(name).display());
+        std::fs::write(&file, text).expect("can be written");
+    };
+    write("hub.rav");
+    let path = file.to_str().expect("text");
+    for command in [&["check"][..], &["serve", "--check"], &["serve"]] {
+        let output = net.ravelin(&[command, &[path]].concat());
+        let said = text(&output);
+        assert_eq!(output.status.code(), Some(1), "{said}");
+        let wanted = "line 5, column 14: addresses need a table `routes: lpm(ip4) -> u16` in the program";
+        assert!(said.contains(wanted), "{said}");
+    }
+    write("router.rav");
+    let said = text(&net.ravelin(&["check", path]));
+    assert!(said.contains("is right: 2 ports"), "{said}");
+}

@@ -1,0 +1,287 @@
+//! Addresses and routes of a gateway's file: read, and held against each other before anything is applied.
+
+use super::{ConfigError, File};
+use crate::routing::{InterfaceAddress, Neighbour, PortSettings, Prefix, Settings};
+use serde::Deserialize;
+use std::net::IpAddr;
+use std::ops::Range;
+use toml::Spanned;
+
+/// A route of the file.
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(super) struct FileRoute {
+    to: Spanned<String>,
+    via: Spanned<String>,
+    /// The interface, where `via` means something on its link only.
+    port: Option<Spanned<String>>,
+}
+
+/// What is taken over from the kernel.
+#[derive(Default, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(super) struct FileKernel {
+    #[serde(default)]
+    routes: Option<Spanned<bool>>,
+}
+
+/// Where the first addresses of IPv4 and IPv6 stand.
+type Firsts = [Option<Range<usize>>; 2];
+type At<'a> = dyn Fn(Option<Range<usize>>, String) -> ConfigError + 'a;
+
+/// The smallest MTU of IPv4 and of IPv6.
+const SMALLEST: [u16; 2] = [68, 1280];
+
+/// Reads what the file says of addresses and routes; besides, where its first addresses of IPv4 and IPv6 stand.
+pub(super) fn read(file: &File, at: &At<'_>) -> Result<(Settings, Firsts), ConfigError> {
+    let (mut ports, mut first) = (Vec::new(), [None, None]);
+    let mut known: Vec<(InterfaceAddress, usize)> = Vec::new();
+    for (index, port) in file.port.iter().enumerate() {
+        let mut addresses = Vec::new();
+        for text in &port.addresses {
+            let wrong = |message| Err(at(Some(text.span()), message));
+            let own: InterfaceAddress = match text.get_ref().parse() {
+                Ok(own) => own,
+                Err(error) => return wrong(format!("{error}")),
+            };
+            if let Some(why) = unusable(own) {
+                return wrong(format!("`{own}` cannot be an interface's address: {why}"));
+            }
+            for (other, owner) in &known {
+                let (name, owner_name) = (own.prefix(), file.port[*owner].interface.get_ref());
+                if other.address == own.address {
+                    return wrong(format!("`{}` is an address of `{owner_name}` already", own.address));
+                }
+                if *owner != index && other.prefix().overlaps(own.prefix()) {
+                    return wrong(format!(
+                        "{name} overlaps {}, the network at `{owner_name}`: a network is at one port",
+                        other.prefix()
+                    ));
+                }
+            }
+            first[usize::from(own.address.is_ipv6())].get_or_insert(text.span());
+            known.push((own, index));
+            addresses.push(own);
+        }
+        let smallest = SMALLEST[usize::from(addresses.iter().any(|own| own.address.is_ipv6()))];
+        if let Some(mtu) = port.mtu.as_ref().filter(|mtu| *mtu.get_ref() < smallest) {
+            let message = format!("an MTU of {} is too small: at least {smallest} here", mtu.get_ref());
+            return Err(at(Some(mtu.span()), message));
+        }
+        ports.push(PortSettings {
+            interface: port.interface.get_ref().clone(),
+            addresses,
+            mtu: port.mtu.as_ref().map(|mtu| *mtu.get_ref()),
+        });
+    }
+    let kernel = file.kernel.routes.as_ref().filter(|routes| *routes.get_ref());
+    if let Some(kernel) = kernel.filter(|_| known.is_empty()) {
+        let message = "a gateway that routes has addresses: add `addresses = [\"…\"]` to its ports";
+        return Err(at(Some(kernel.span()), message.to_owned()));
+    }
+    let mut routes: Vec<(Prefix, Neighbour)> = Vec::new();
+    for route in &file.route {
+        let read = one(route, &ports, at)?;
+        if routes.iter().any(|(prefix, _)| *prefix == read.0) {
+            let message = format!("there is a route to {} above already", read.0);
+            return Err(at(Some(route.to.span()), message));
+        }
+        routes.push(read);
+    }
+    Ok((Settings { ports, routes, kernel: kernel.is_some() }, first))
+}
+
+fn one(route: &FileRoute, ports: &[PortSettings], at: &At<'_>) -> Result<(Prefix, Neighbour), ConfigError> {
+    let wrong = |place: &Spanned<String>, message: String| Err(at(Some(place.span()), message));
+    let to: Prefix = match route.to.get_ref().parse() {
+        Ok(to) => to,
+        Err(error) => return wrong(&route.to, format!("{error}")),
+    };
+    let Ok(via) = route.via.get_ref().parse::<IpAddr>() else {
+        let message =
+            format!("`{}` is no address: write that of a router, such as 10.0.1.7", route.via.get_ref());
+        return wrong(&route.via, message);
+    };
+    if to.is_ipv4() != via.is_ipv4() {
+        return wrong(&route.via, format!("{via} is of another family than {to}"));
+    }
+    let named = match &route.port {
+        Some(name) => match (1..).zip(ports).find(|(_, port)| port.interface == *name.get_ref()) {
+            Some((number, _)) => Some(number),
+            None => return wrong(name, format!("there is no port with interface `{}`", name.get_ref())),
+        },
+        None => None,
+    };
+    let connected = (1..).zip(ports).find(|(_, port)| holds(port, |own| own.prefix().contains(via)));
+    if holds_any(ports, |own| own.prefix() == to) {
+        return wrong(&route.to, format!("{to} is connected: its hosts are reached without a router"));
+    }
+    if holds_any(ports, |own| own.address == via) {
+        return wrong(&route.via, format!("{via} is the gateway's own address"));
+    }
+    let link_local = matches!(via, IpAddr::V6(six) if six.segments()[0] & 0xffc0 == 0xfe80);
+    match (named, connected) {
+        (Some(port), _) if link_local => Ok((to, Neighbour { port, address: via })),
+        (None, _) if link_local => {
+            wrong(&route.via, format!("{via} is an address of one link: say which by `port = \"…\"`"))
+        }
+        (_, None) => wrong(
+            &route.via,
+            format!("{via} is on no connected network; the ports' addresses say which those are"),
+        ),
+        (Some(named), Some((port, settings))) if named != port => {
+            wrong(&route.via, format!("{via} is at `{}`", settings.interface))
+        }
+        (_, Some((port, _))) => Ok((to, Neighbour { port, address: via })),
+    }
+}
+
+fn holds(port: &PortSettings, what: impl Fn(&InterfaceAddress) -> bool) -> bool {
+    port.addresses.iter().any(what)
+}
+
+fn holds_any(ports: &[PortSettings], what: impl Fn(&InterfaceAddress) -> bool) -> bool {
+    ports.iter().any(|port| holds(port, &what))
+}
+
+/// Why an address is none that an interface may have (RFC 1122, 3.2.1.3; RFC 4291, 2).
+fn unusable(own: InterfaceAddress) -> Option<&'static str> {
+    let InterfaceAddress { address, length } = own;
+    let host = if address.is_ipv4() { 31 } else { 127 };
+    if address.is_multicast() {
+        Some("it is that of a group")
+    } else if address.is_loopback() || address.is_unspecified() {
+        Some("it means the host itself")
+    } else if matches!(address, IpAddr::V6(six) if six.segments()[0] & 0xffc0 == 0xfe80) {
+        Some("addresses of the link come by themselves")
+    } else if matches!(address, IpAddr::V4(four) if four.octets()[0] >= 240 || four.octets()[0] == 0) {
+        Some("it is in no network")
+    } else if length < host && own.prefix().address() == address {
+        Some("it is that of the network as a whole")
+    } else if own.broadcast() == Some(address) {
+        Some("it means all hosts of the network")
+    } else {
+        None
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use crate::config::Config;
+    use std::path::Path;
+
+    fn read(more: &str) -> Result<Config, String> {
+        let text = format!(
+            "program = \"a\"\n[[port]]\ninterface = \"x\"\naddresses = [\"10.0.1.1/24\", \"fd00:1::1/64\"]\n[[port]]\ninterface = \"y\"\n{more}"
+        );
+        Config::read(&text, Path::new("/etc")).map_err(|error| error.to_string())
+    }
+
+    #[test]
+    fn addresses_routes_and_tables() {
+        let config = read(
+            "addresses = [\"10.0.2.1/24\"]\nmtu = 1400\n[[route]]\nto = \"0.0.0.0/0\"\nvia = \"10.0.2.7\"\n\
+             [[route]]\nto = \"fd00:9::/32\"\nvia = \"fe80::7\"\nport = \"y\"\n[kernel]\nroutes = true\n\
+             [[table]]\nname = \"acl\"\nfrom = \"rules.txt\"\nas = \"iptables\"\n",
+        )
+        .expect("is right");
+        let routes: Vec<String> = config
+            .routing
+            .routes
+            .iter()
+            .map(|(to, via)| format!("{to} {} {}", via.address, via.port))
+            .collect();
+        assert_eq!(
+            routes,
+            ["0.0.0.0/0 10.0.2.7 2", "fd00::/32 fe80::7 2"]
+                .map(|text| text.replace("fd00::/32", "fd00:9::/32"))
+        );
+        assert_eq!((config.routing.ports[1].mtu, config.routing.kernel), (Some(1400), true));
+        assert_eq!(config.first_address, [Some((4, 14)), Some((4, 29))]);
+        let table = &config.tables[0];
+        assert_eq!((table.table.as_str(), table.format.as_str(), table.place), ("acl", "iptables", (19, 8)));
+        assert_eq!(table.file, Path::new("/etc/rules.txt"));
+    }
+
+    #[test]
+    fn what_is_wrong_is_shown_where_it_is() {
+        let cases = [
+            ("addresses = [\"10.0.2.1\"]\n", "line 7, column 14: `10.0.2.1` does not say how long"),
+            (
+                "addresses = [\"10.0.2.0/24\"]\n",
+                "line 7, column 14: `10.0.2.0/24` cannot be an interface's address: it is that of the network",
+            ),
+            (
+                "addresses = [\"10.0.2.255/24\"]\n",
+                "line 7, column 14: `10.0.2.255/24` cannot be an interface's address: it means all",
+            ),
+            (
+                "addresses = [\"224.0.0.1/24\"]\n",
+                "line 7, column 14: `224.0.0.1/24` cannot be an interface's address: it is that of a group",
+            ),
+            (
+                "addresses = [\"fe80::1/64\"]\n",
+                "line 7, column 14: `fe80::1/64` cannot be an interface's address: addresses of the link",
+            ),
+            ("addresses = [\"10.0.1.1/16\"]\n", "line 7, column 14: `10.0.1.1` is an address of `x` already"),
+            (
+                "addresses = [\"10.0.9.1/16\"]\n",
+                "line 7, column 14: 10.0.0.0/16 overlaps 10.0.1.0/24, the network at `x`",
+            ),
+            (
+                "addresses = [\"fd00:2::1/64\"]\nmtu = 1279\n",
+                "line 8, column 7: an MTU of 1279 is too small: at least 1280",
+            ),
+            ("mtu = 70000\n", "line 7, column 7: invalid value: integer `70000`"),
+            (
+                "[[route]]\nto = \"10.9.0.0/16\"\nvia = \"10.0.2.7\"\n",
+                "line 9, column 7: 10.0.2.7 is on no connected network",
+            ),
+            (
+                "[[route]]\nto = \"10.9.0.1/16\"\nvia = \"10.0.1.7\"\n",
+                "line 8, column 6: `10.9.0.1/16` has bits behind its length; the network is 10.9.0.0/16",
+            ),
+            (
+                "[[route]]\nto = \"10.9.0.0/16\"\nvia = \"10.0.1.1\"\n",
+                "line 9, column 7: 10.0.1.1 is the gateway's own address",
+            ),
+            (
+                "[[route]]\nto = \"10.0.1.0/24\"\nvia = \"10.0.1.7\"\n",
+                "line 8, column 6: 10.0.1.0/24 is connected",
+            ),
+            (
+                "[[route]]\nto = \"10.9.0.0/16\"\nvia = \"fd00:1::7\"\n",
+                "line 9, column 7: fd00:1::7 is of another family",
+            ),
+            (
+                "[[route]]\nto = \"fd00:9::/32\"\nvia = \"fe80::7\"\n",
+                "line 9, column 7: fe80::7 is an address of one link",
+            ),
+            (
+                "[[route]]\nto = \"10.9.0.0/16\"\nvia = \"10.0.1.7\"\nport = \"z\"\n",
+                "line 10, column 8: there is no port with interface `z`",
+            ),
+            (
+                "[[route]]\nto = \"10.9.0.0/16\"\nvia = \"10.0.1.7\"\nport = \"y\"\n",
+                "line 9, column 7: 10.0.1.7 is at `x`",
+            ),
+            (
+                "[[route]]\nto = \"10.9.0.0/16\"\nvia = \"10.0.1.7\"\n[[route]]\nto = \"10.9.0.0/16\"\nvia = \"10.0.1.8\"\n",
+                "line 11, column 6: there is a route to 10.9.0.0/16 above",
+            ),
+            ("[[route]]\nto = \"10.9.0.0/16\"\nvia = \"ten\"\n", "line 9, column 7: `ten` is no address"),
+            ("[kernel]\nroute = true\n", "line 8, column 1: unknown field `route`"),
+            (
+                "[[table]]\nname = \"acl\"\nfrom = \"x\"\n[[table]]\nname = \"acl\"\nfrom = \"y\"\n",
+                "line 11, column 8: table `acl` is filled above already",
+            ),
+        ];
+        for (more, wanted) in cases {
+            let error = read(more).expect_err(more);
+            assert!(error.starts_with(wanted), "{more:?} gives {error}");
+        }
+        let none = "program = \"a\"\n[[port]]\ninterface = \"x\"\n[kernel]\nroutes = true\n";
+        let error = Config::read(none, Path::new("/etc")).expect_err("needs addresses").to_string();
+        assert!(error.starts_with("line 5, column 10: a gateway that routes has addresses"), "{error}");
+    }
+}

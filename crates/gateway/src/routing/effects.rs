@@ -1,0 +1,107 @@
+//! What control does to the packet loop: frames that are to be sent, and changes of the program's tables.
+
+use super::neighbours::Mac;
+use super::prefix::{Prefix, number};
+use engine::live::Injected;
+use lang::ir::{Entry, Match};
+use packet::PortNumber;
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
+
+/// The next hop that is the gateway itself.
+pub(crate) const ITSELF: u16 = 65535;
+/// A next hop that is never in the table: the host behind it is to be found first, or there is none.
+pub(crate) const UNRESOLVED: u16 = 65534;
+/// The largest number that stands for a neighbour.
+pub(crate) const LAST: u16 = 65000;
+
+/// The tables that control fills.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub(crate) enum Filled {
+    /// Prefixes of IPv4 and the number of their next hop.
+    Routes,
+    /// The same of IPv6.
+    Routes6,
+    /// Next hops by number.
+    NextHops,
+    /// The gateway's own addresses by port.
+    Interfaces,
+}
+
+impl Filled {
+    /// All of them.
+    pub(crate) const ALL: [Filled; 4] =
+        [Filled::Routes, Filled::Routes6, Filled::NextHops, Filled::Interfaces];
+
+    /// Its name in a program.
+    pub(crate) fn name(self) -> &'static str {
+        match self {
+            Filled::Routes => "routes",
+            Filled::Routes6 => "routes6",
+            Filled::NextHops => "next_hops",
+            Filled::Interfaces => "interfaces",
+        }
+    }
+}
+
+/// Where packets for a neighbour leave.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct NextHop {
+    pub(crate) port: PortNumber,
+    pub(crate) neighbour: Mac,
+    pub(crate) own: Mac,
+    pub(crate) mtu: u16,
+}
+
+/// One entry of a table, put in or taken out.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Change {
+    pub(crate) table: Filled,
+    pub(crate) entry: Entry,
+    /// It goes in, in place of what its key had; otherwise it is taken out.
+    pub(crate) insert: bool,
+}
+
+/// A route to the next hop of a number.
+pub(crate) fn route(prefix: Prefix, hop: u16) -> (Filled, Entry) {
+    let table = if prefix.is_ipv4() { Filled::Routes } else { Filled::Routes6 };
+    (table, entry(prefix.key(), vec![hop.into()]))
+}
+
+/// A next hop.
+pub(crate) fn next_hop(number: u16, hop: NextHop) -> (Filled, Entry) {
+    let value = vec![hop.port.into(), mac(hop.neighbour), mac(hop.own), hop.mtu.into()];
+    (Filled::NextHops, entry(Match::Exact(number.into()), value))
+}
+
+/// The addresses that errors about packets of a port come from.
+pub(crate) fn interface(port: PortNumber, own: (Mac, Ipv4Addr, Ipv6Addr)) -> (Filled, Entry) {
+    let value = vec![mac(own.0), number(IpAddr::V4(own.1)), number(IpAddr::V6(own.2))];
+    (Filled::Interfaces, entry(Match::Exact(port.into()), value))
+}
+
+fn entry(key: Match, value: Vec<u128>) -> Entry {
+    Entry { key: vec![key], value, priority: 0 }
+}
+
+fn mac(address: Mac) -> u128 {
+    address.iter().fold(0, |number, byte| number << 8 | u128::from(*byte))
+}
+
+/// What is to be done, in this order: first the changes, then the frames.
+#[derive(Debug, Default)]
+pub(crate) struct Effects {
+    pub(crate) changes: Vec<Change>,
+    pub(crate) frames: Vec<Injected>,
+}
+
+impl Effects {
+    /// Puts an entry in.
+    pub(crate) fn insert(&mut self, (table, entry): (Filled, Entry)) {
+        self.changes.push(Change { table, entry, insert: true });
+    }
+
+    /// Takes the entry of this key out.
+    pub(crate) fn remove(&mut self, (table, entry): (Filled, Entry)) {
+        self.changes.push(Change { table, entry, insert: false });
+    }
+}

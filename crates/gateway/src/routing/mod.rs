@@ -1,0 +1,314 @@
+//! Addresses, neighbours and routes: control's part of a gateway that routes, beside the packet loop.
+//!
+//! ```text
+//!  packet loop ──punted packets──► ┌────────────┐ ──frames, entries of tables──► packet loop
+//!                                  │   Router   │
+//!  kernel ───────rtnetlink───────► └────────────┘ ──pictures──► show routes, show neighbours
+//! ```
+//!
+//! [`Router`](router::Router) and everything below it are pure; this file has the two threads, the lock between them, and the way into the program.
+
+mod account;
+mod effects;
+mod fit;
+mod follower;
+mod frame;
+mod icmp;
+mod kernel;
+mod link_frames;
+mod neighbours;
+mod numbers;
+mod packets;
+mod picture;
+mod prefix;
+mod rib;
+mod router;
+
+pub use account::{AccountPicture, FatePicture};
+pub use neighbours::{Mac, Neighbour, State};
+pub use picture::{NeighbourPicture, NeighboursPicture, RoutePicture, RoutesPicture};
+pub use prefix::{InterfaceAddress, Prefix, PrefixError};
+pub use rib::Source;
+pub use router::{PortSettings, Settings};
+
+use effects::{Effects, Filled};
+use engine::live::{Punted, Remote};
+use exec::Processor;
+use fit::Fit;
+use follower::Follower;
+use lang::ir::Program;
+use ports::live::{Changes, Netlink};
+use router::{Packet, Router};
+use std::io;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::mpsc::{Receiver, RecvTimeoutError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::thread;
+use std::time::{Duration, Instant};
+
+/// How many entries are changed between two batches at most.
+const CHANGES: usize = 64;
+/// How many packets are taken in before their effects are brought about.
+const PACKETS: usize = 64;
+/// How long is waited at most for packets or the kernel, so that the end of the gateway is noticed.
+const PATIENCE: Duration = Duration::from_millis(100);
+/// How long the kernel may take to tell of the links.
+const LINKS: Duration = Duration::from_secs(2);
+
+/// Why a gateway cannot route.
+#[derive(Debug, thiserror::Error)]
+pub enum RoutingError {
+    /// the program lacks a table
+    #[error("{message}")]
+    Program {
+        /// What is wrong, and what to do.
+        message: String,
+        /// The family that it is needed for: IPv4, IPv6, or both.
+        family: Option<bool>,
+    },
+    /// the kernel
+    #[error("the kernel does not tell of its links and routes (rtnetlink): {0}")]
+    Kernel(#[from] io::Error),
+}
+
+/// Whether a program has what the addresses of a file need.
+///
+/// # Errors
+/// It lacks a table, or one has another shape.
+pub fn check(program: &Program, settings: &Settings) -> Result<(), RoutingError> {
+    if settings.is_active() {
+        fit(program, settings)?;
+    }
+    Ok(())
+}
+
+fn fit(program: &Program, settings: &Settings) -> Result<Fit, RoutingError> {
+    Fit::of(program, settings).map_err(|missing| RoutingError::Program {
+        family: match missing.table {
+            Filled::Routes => Some(true),
+            Filled::Routes6 => Some(false),
+            Filled::NextHops | Filled::Interfaces => None,
+        },
+        message: missing.message,
+    })
+}
+
+/// Control of a gateway that routes. One without addresses has nothing to do.
+pub struct Routing {
+    state: Mutex<Controlled>,
+    begun: Instant,
+}
+
+struct Controlled {
+    active: bool,
+    router: Router,
+    follower: Follower,
+    netlink: Option<Netlink>,
+    fit: Fit,
+}
+
+/// A gateway's addresses and routes as another file has them, until they take over or are given up.
+pub struct Staged<'a> {
+    state: MutexGuard<'a, Controlled>,
+    router: Router,
+    fit: Fit,
+    active: bool,
+}
+
+impl Routing {
+    /// Looks at the program and the links; nothing is sent yet.
+    ///
+    /// # Errors
+    /// The program lacks a table, or the kernel tells nothing.
+    pub fn new(program: &Program, settings: &Settings) -> Result<Routing, RoutingError> {
+        let active = settings.is_active();
+        let fit = if active { fit(program, settings)? } else { Fit { tables: Default::default(), hops: 0 } };
+        let interfaces = settings.ports.iter().map(|port| port.interface.clone()).collect();
+        let mut state = Controlled {
+            active,
+            router: Router::new(settings, fit.hops),
+            follower: Follower::new(interfaces, settings.kernel),
+            netlink: None,
+            fit,
+        };
+        let begun = Instant::now();
+        let mut netlink = Netlink::open(&[
+            Changes::Links,
+            Changes::Ipv4Addresses,
+            Changes::Ipv4Routes,
+            Changes::Ipv6Addresses,
+            Changes::Ipv6Routes,
+        ])?;
+        while active && !state.follower.knows_links() && begun.elapsed() < LINKS {
+            // Nothing runs yet that these could have an effect on: all that is known goes into the tables before it does.
+            state.follow(&mut netlink, begun)?;
+        }
+        state.netlink = Some(netlink);
+        Ok(Routing { state: Mutex::new(state), begun })
+    }
+
+    /// Fills the tables of a program that has just been loaded.
+    ///
+    /// # Errors
+    /// They have no room.
+    pub fn fill(&self, processor: &mut dyn Processor) -> Result<(), String> {
+        let state = self.lock();
+        state.fit.fill(&state.router, processor)
+    }
+
+    /// Serves the packet loop behind `remote` from two threads of this scope, until the loop has ended and `ended` says so.
+    pub fn start<'s>(&'s self, scope: &'s thread::Scope<'s, '_>, remote: &Remote, ended: &'s AtomicBool) {
+        let (for_packets, for_kernel) = (remote.clone(), remote.clone());
+        scope.spawn(move || {
+            // Who does not route leaves punted packets to others.
+            while !self.lock().active {
+                if ended.load(Ordering::Relaxed) {
+                    return;
+                }
+                thread::sleep(PATIENCE);
+            }
+            self.serve_packets(&for_packets.punts(), &for_packets);
+        });
+        if let Some(netlink) = self.lock().netlink.take() {
+            scope.spawn(move || self.serve_kernel(netlink, &for_kernel, ended));
+        }
+    }
+
+    /// Looks at what another file says, for another program; nothing has changed yet, and nothing does until this is let go.
+    ///
+    /// # Errors
+    /// The program lacks a table.
+    pub fn stage(&self, program: &Program, settings: &Settings) -> Result<Staged<'_>, RoutingError> {
+        let active = settings.is_active();
+        let fit = if active { fit(program, settings)? } else { Fit { tables: Default::default(), hops: 0 } };
+        let state = self.lock();
+        let mut router = Router::new(settings, fit.hops);
+        router.succeed(&state.router);
+        Ok(Staged { state, router, fit, active })
+    }
+
+    /// The routes there are.
+    pub fn routes(&self) -> RoutesPicture {
+        self.lock().router.routes_picture()
+    }
+
+    /// The neighbours there are, and what became of packets that were handed over.
+    pub fn neighbours(&self) -> NeighboursPicture {
+        self.lock().router.neighbours_picture(self.now())
+    }
+
+    fn serve_packets(&self, punts: &Receiver<Punted>, remote: &Remote) {
+        loop {
+            let due = self.lock().router.due();
+            let wait = due.map_or(PATIENCE, |due| Duration::from_nanos(due.saturating_sub(self.now())));
+            let first = match punts.recv_timeout(wait.clamp(Duration::from_millis(1), PATIENCE)) {
+                Ok(packet) => Some(packet),
+                Err(RecvTimeoutError::Timeout) => None,
+                Err(RecvTimeoutError::Disconnected) => return,
+            };
+            let mut state = self.lock();
+            let (now, mut effects) = (self.now(), Effects::default());
+            let active = state.active;
+            let packets = first.into_iter().chain(punts.try_iter()).take(PACKETS);
+            for Punted { reason, port, bytes, offload, .. } in packets.filter(|_| active) {
+                state.router.packet(&reason, Packet { port, bytes, offload }, now, &mut effects);
+            }
+            state.router.advance(now, &mut effects);
+            state.bring_about(effects, remote);
+        }
+    }
+
+    fn serve_kernel(&self, mut netlink: Netlink, remote: &Remote, ended: &AtomicBool) {
+        while !ended.load(Ordering::Relaxed) {
+            if let Some(wanted) = self.lock().follower.question() {
+                // Where it cannot be asked it is asked again when it says something.
+                let _ = netlink.ask(&kernel::question(wanted));
+            }
+            let told = match netlink.receive(PATIENCE.as_nanos() as u64) {
+                Ok(None) => continue,
+                Ok(Some(bytes)) => kernel::read(bytes),
+                Err(_) => {
+                    self.lock().follower.lost();
+                    continue;
+                }
+            };
+            let mut state = self.lock();
+            let (now, mut effects) = (self.now(), Effects::default());
+            let Controlled { router, follower, .. } = &mut *state;
+            follower.take(told, now, router, &mut effects);
+            state.bring_about(effects, remote);
+        }
+    }
+
+    fn lock(&self) -> MutexGuard<'_, Controlled> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Nanoseconds since control began.
+    fn now(&self) -> u64 {
+        self.begun.elapsed().as_nanos() as u64
+    }
+}
+
+impl Controlled {
+    /// One question to the kernel, if there is one, and one answer.
+    fn follow(&mut self, netlink: &mut Netlink, begun: Instant) -> io::Result<()> {
+        if let Some(wanted) = self.follower.question() {
+            netlink.ask(&kernel::question(wanted))?;
+        }
+        if let Some(bytes) = netlink.receive(PATIENCE.as_nanos() as u64)? {
+            let now = begun.elapsed().as_nanos() as u64;
+            self.follower.take(kernel::read(bytes), now, &mut self.router, &mut Effects::default());
+        }
+        Ok(())
+    }
+
+    /// Changes the program's tables, a few entries between two batches, and then sends.
+    fn bring_about(&mut self, effects: Effects, remote: &Remote) {
+        if !self.active {
+            return;
+        }
+        let Effects { changes, frames } = effects;
+        for part in changes.chunks(CHANGES) {
+            let part: Vec<_> = part
+                .iter()
+                .filter_map(|change| self.fit.tables.get(&change.table).map(|index| (*index, change.clone())))
+                .collect();
+            let part = Arc::new(part);
+            let refused = remote.ask(move |generation, _| {
+                let mut refused = 0;
+                for (table, change) in part.iter() {
+                    let entry = &change.entry;
+                    if change.insert {
+                        refused += u64::from(generation.processor.insert(*table, entry).is_err());
+                    } else {
+                        generation.processor.remove(*table, &entry.key, entry.priority);
+                    }
+                }
+                refused
+            });
+            let refused = refused.into_iter().flatten().max().unwrap_or(0);
+            self.router.refused(refused);
+        }
+        if !frames.is_empty() {
+            remote.send(frames);
+        }
+    }
+}
+
+impl Staged<'_> {
+    /// Fills the tables of the program that is to take over.
+    ///
+    /// # Errors
+    /// They have no room.
+    pub fn fill(&self, processor: &mut dyn Processor) -> Result<(), String> {
+        self.fit.fill(&self.router, processor)
+    }
+
+    /// The program has taken over, and this does, too.
+    pub fn commit(self) {
+        let Staged { mut state, router, fit, active } = self;
+        state.follower.follow_routes(router.follows_kernel());
+        (state.router, state.fit, state.active) = (router, fit, active);
+    }
+}

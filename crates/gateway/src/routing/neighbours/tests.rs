@@ -1,0 +1,323 @@
+//! Tests of neighbours with a clock that is moved by hand.
+
+use super::*;
+use proptest::prelude::*;
+
+const A: Mac = [2, 0, 0, 0, 0, 0xa];
+const B: Mac = [2, 0, 0, 0, 0, 0xb];
+
+fn neighbour(last: u8) -> Neighbour {
+    Neighbour { port: 1, address: [10, 0, 1, last].into() }
+}
+
+/// Neighbours with a clock, and what they want done.
+struct Scene {
+    neighbours: Neighbours<u32>,
+    now: u64,
+}
+
+impl Scene {
+    fn new() -> Scene {
+        Scene { neighbours: Neighbours::new(Limits::default()), now: 0 }
+    }
+
+    fn packet(&mut self, packet: u32) -> Vec<Action<u32>> {
+        let mut actions = Vec::new();
+        self.neighbours.packet(neighbour(7), packet, self.now, &mut actions);
+        actions
+    }
+
+    fn heard(&mut self, mac: Mac, how: Heard) -> Vec<Action<u32>> {
+        let mut actions = Vec::new();
+        self.neighbours.heard(neighbour(7), mac, how, self.now, &mut actions);
+        actions
+    }
+
+    /// Time passes in steps of a tenth of a second.
+    fn wait(&mut self, seconds: u64) -> Vec<Action<u32>> {
+        let mut actions = Vec::new();
+        for _ in 0..seconds * 10 {
+            self.now += SECOND / 10;
+            self.neighbours.advance(self.now, &mut actions);
+        }
+        actions
+    }
+
+    fn state(&self) -> Option<State> {
+        self.neighbours.all().first().map(|seen| seen.state)
+    }
+}
+
+const ANSWER: Heard = Heard::Answer { solicited: true, replaces: true };
+
+#[test]
+fn a_neighbour_that_answers_gets_what_waited_in_order() {
+    let mut scene = Scene::new();
+    let n = neighbour(7);
+    assert_eq!(scene.packet(1), [Action::Ask(n, None)]);
+    assert_eq!(scene.packet(2), []);
+    assert_eq!((scene.state(), scene.neighbours.waiting()), (Some(State::Incomplete), 2));
+    assert_eq!(scene.heard(A, ANSWER), [Action::Known(n, A), Action::Send(n, A, 1), Action::Send(n, A, 2)]);
+    assert_eq!((scene.state(), scene.neighbours.waiting()), (Some(State::Reachable), 0));
+    assert_eq!(scene.packet(3), [Action::Send(n, A, 3)]);
+}
+
+#[test]
+fn who_does_not_answer_is_asked_three_times_a_second_apart_and_given_up() {
+    let mut scene = Scene::new();
+    let n = neighbour(7);
+    let first = scene.packet(1);
+    let ask = Action::Ask(n, None);
+    assert_eq!(first, vec![ask.clone()]);
+    assert_eq!(scene.wait(1), vec![ask.clone()]);
+    assert_eq!(scene.wait(1), [ask]);
+    assert_eq!(scene.wait(1), [Action::Unreachable(n, 1)]);
+    assert_eq!((scene.state(), scene.neighbours.due()), (None, None));
+}
+
+#[test]
+fn one_that_has_been_silent_is_asked_by_its_address_and_gone_if_it_stays_so() {
+    let mut scene = Scene::new();
+    let n = neighbour(7);
+    scene.packet(1);
+    scene.heard(A, ANSWER);
+    assert_eq!(scene.wait(14), []);
+    assert_eq!(scene.state(), Some(State::Reachable));
+    // At most 45 s of belief, 25 s of silence and 5 s of delay later it is asked.
+    let mut actions = scene.wait(1);
+    while actions.is_empty() {
+        actions = scene.wait(1);
+    }
+    assert!((45..=76).contains(&(scene.now / SECOND)), "{}", scene.now);
+    assert_eq!((actions, scene.state()), (vec![Action::Ask(n, Some(A))], Some(State::Probe)));
+    assert_eq!(scene.heard(A, ANSWER), [], "nothing changes for packets");
+    assert_eq!(scene.state(), Some(State::Reachable));
+    let actions = scene.wait(90);
+    let asked = Action::Ask(n, Some(A));
+    assert_eq!(actions, [asked.clone(), asked.clone(), asked, Action::Gone(n)]);
+    assert_eq!(scene.state(), None);
+}
+
+#[test]
+fn a_packet_for_a_silent_neighbour_goes_at_once_and_it_is_asked_soon() {
+    let mut scene = Scene::new();
+    let n = neighbour(7);
+    assert_eq!(scene.heard(A, Heard::Question), [Action::Known(n, A)]);
+    assert_eq!(scene.state(), Some(State::Stale));
+    assert_eq!(scene.packet(1), [Action::Send(n, A, 1)]);
+    assert_eq!(scene.state(), Some(State::Delay));
+    assert_eq!(scene.wait(5), [Action::Ask(n, Some(A))]);
+    assert_eq!(scene.state(), Some(State::Probe));
+}
+
+/// The table of RFC 4861, appendix C, line by line.
+#[test]
+fn what_is_heard_changes_what_is_known_as_the_rfc_says() {
+    use State::{Incomplete, Probe, Reachable, Stale};
+    let answer = |solicited, replaces| Heard::Answer { solicited, replaces };
+    let lines = [
+        (Incomplete, answer(true, false), B, Reachable, B),
+        (Incomplete, answer(true, true), B, Reachable, B),
+        (Incomplete, answer(false, false), B, Stale, B),
+        (Incomplete, Heard::Question, B, Stale, B),
+        (Reachable, answer(true, false), A, Reachable, A),
+        (Reachable, answer(true, false), B, Stale, A),
+        (Stale, answer(true, false), B, Stale, A),
+        (Probe, answer(true, false), B, Probe, A),
+        (Probe, answer(true, false), A, Reachable, A),
+        (Probe, answer(true, true), B, Reachable, B),
+        (Stale, answer(true, true), A, Reachable, A),
+        (Reachable, answer(false, true), A, Reachable, A),
+        (Reachable, answer(false, true), B, Stale, B),
+        (Reachable, answer(false, false), B, Stale, A),
+        (Probe, answer(false, false), B, Probe, A),
+        (Probe, answer(false, true), A, Probe, A),
+        (Probe, Heard::Question, A, Probe, A),
+        (Probe, Heard::Question, B, Stale, B),
+        (Reachable, Heard::Question, B, Stale, B),
+        (Reachable, Heard::Announcement, A, Reachable, A),
+        (Reachable, Heard::Announcement, B, Stale, B),
+    ];
+    for (before, how, mac, after, known) in lines {
+        let mut scene = Scene::new();
+        scene.packet(1);
+        if before != Incomplete {
+            scene.heard(A, ANSWER);
+            while scene.state() != Some(before) {
+                scene.wait(1);
+            }
+        }
+        scene.heard(mac, how);
+        let line = format!("{before:?} {how:?} {mac:?}");
+        assert_eq!(scene.state(), Some(after), "{line}");
+        assert_eq!(scene.neighbours.mac(neighbour(7)), Some(known), "{line}");
+    }
+    let mut scene = Scene::new();
+    assert_eq!((scene.heard(A, ANSWER), scene.heard(A, Heard::Announcement)), (vec![], vec![]));
+    assert_eq!(scene.state(), None, "nobody had asked");
+}
+
+#[test]
+fn what_waits_is_bounded_and_the_newest_packets_stay() {
+    let limits = Limits { neighbours: 4, incomplete: 3, queue: 2, waiting: 4 };
+    let mut neighbours = Neighbours::new(limits);
+    let mut add = |last: u8, packet: u32| {
+        let mut actions = Vec::new();
+        neighbours.packet(neighbour(last), packet, 0, &mut actions);
+        actions.into_iter().filter(|action| !matches!(action, Action::Ask(..))).collect::<Vec<_>>()
+    };
+    assert_eq!([add(1, 1), add(1, 2), add(1, 3)], [vec![], vec![], vec![Action::QueueFull(1)]]);
+    assert_eq!([add(2, 4), add(2, 5)], [vec![], vec![]]);
+    assert_eq!(add(3, 6), [Action::QueueFull(6)], "four wait already");
+    assert_eq!(add(2, 7), [Action::QueueFull(4)]);
+    let mut actions = Vec::new();
+    neighbours.forget(neighbour(1), &mut actions);
+    assert_eq!(actions, [Action::Unreachable(neighbour(1), 2), Action::Unreachable(neighbour(1), 3)]);
+    let mut actions = Vec::new();
+    for last in 3..7 {
+        neighbours.packet(neighbour(last), 8, 0, &mut actions);
+    }
+    let full = actions.iter().filter(|action| matches!(action, Action::TableFull(8))).count();
+    assert_eq!(full, 2, "three may be asked for, one of which was there");
+}
+
+/// A neighbour as plainly as can be: no index, no counters; every rule of the picture on its own line.
+#[derive(Clone, Debug)]
+struct Plain {
+    neighbour: Neighbour,
+    state: State,
+    mac: Option<Mac>,
+    until: u64,
+    asked: u8,
+    queue: Vec<u32>,
+}
+
+proptest! {
+    /// The machine beside one that is a list, over any sequence of packets, messages and waiting.
+    #[test]
+    fn the_machine_is_what_its_picture_says(
+        steps in proptest::collection::vec((0u8..4, 0u8..6, any::<bool>(), any::<bool>(), 0u64..9), 0..120),
+    ) {
+        let limits = Limits { neighbours: 4, incomplete: 2, queue: 2, waiting: 3 };
+        let mut machine = Neighbours::new(limits);
+        let mut plain: Vec<Plain> = Vec::new();
+        let (mut now, mut handed, mut done) = (0u64, 0u64, 0u64);
+        let mut table: HashMap<Neighbour, Mac> = HashMap::new();
+        for (number, (last, what, one, two, time)) in steps.into_iter().enumerate() {
+            let n = neighbour(last);
+            let mac = if one { A } else { B };
+            let mut actions = Vec::new();
+            match what {
+                0 | 1 => {
+                    handed += 1;
+                    machine.packet(n, number as u32, now, &mut actions);
+                    let waiting: usize = plain.iter().map(|known| known.queue.len()).sum();
+                    let incomplete = plain.iter().filter(|known| known.mac.is_none()).count();
+                    let count = plain.len();
+                    match plain.iter_mut().find(|known| known.neighbour == n) {
+                        Some(known) if known.state == State::Stale => {
+                            (known.state, known.until) = (State::Delay, now + DELAY);
+                        }
+                        Some(known) if known.mac.is_some() => {}
+                        Some(known) => {
+                            if known.queue.len() == 2 || waiting == 3 {
+                                if !known.queue.is_empty() {
+                                    known.queue.remove(0);
+                                    known.queue.push(number as u32);
+                                }
+                            } else {
+                                known.queue.push(number as u32);
+                            }
+                        }
+                        None if count < 4 && incomplete < 2 && waiting < 3 => plain.push(Plain {
+                            neighbour: n, state: State::Incomplete, mac: None, until: now + SECOND, asked: 1,
+                            queue: vec![number as u32],
+                        }),
+                        None => {}
+                    }
+                }
+                2..=4 => {
+                    let how = match what {
+                        2 => Heard::Question,
+                        3 => Heard::Announcement,
+                        _ => Heard::Answer { solicited: two, replaces: time % 2 == 0 },
+                    };
+                    machine.heard(n, mac, how, now, &mut actions);
+                    let count = plain.len();
+                    match plain.iter_mut().find(|known| known.neighbour == n) {
+                        None if how == Heard::Question && count < 4 => plain.push(Plain {
+                            neighbour: n, state: State::Stale, mac: Some(mac), until: now + SILENT, asked: 0,
+                            queue: vec![],
+                        }),
+                        None => {}
+                        Some(known) => {
+                            let new = known.mac.is_none();
+                            let other = known.mac != Some(mac);
+                            let (solicited, keeps) = match how {
+                                Heard::Answer { solicited, replaces } => (solicited, !replaces),
+                                _ => (false, false),
+                            };
+                            if !new && other && keeps {
+                                if known.state == State::Reachable {
+                                    (known.state, known.until) = (State::Stale, now + SILENT);
+                                }
+                            } else if solicited {
+                                (known.state, known.mac) = (State::Reachable, Some(mac));
+                                known.until = machine.entries[&n].due;
+                                let belief = known.until - now;
+                                prop_assert!((BELIEVED / 2..=BELIEVED * 3 / 2).contains(&belief));
+                                known.queue.clear();
+                            } else if new || other {
+                                (known.state, known.mac) = (State::Stale, Some(mac));
+                                known.until = now + SILENT;
+                                known.queue.clear();
+                            }
+                        }
+                    }
+                }
+                _ => {
+                    for _ in 0..time * time {
+                        now += SECOND;
+                        machine.advance(now, &mut actions);
+                        for known in plain.iter_mut().filter(|known| known.until <= now) {
+                            match known.state {
+                                State::Reachable => (known.state, known.until) = (State::Stale, now + SILENT),
+                                State::Stale => (known.state, known.until) = (State::Delay, now + DELAY),
+                                State::Delay => {
+                                    (known.state, known.until, known.asked) = (State::Probe, now + SECOND, 1);
+                                }
+                                State::Incomplete | State::Probe => {
+                                    (known.until, known.asked) = (now + SECOND, known.asked + 1);
+                                }
+                            }
+                        }
+                        plain.retain(|known| known.asked <= ASKED || !matches!(known.state, State::Incomplete | State::Probe));
+                    }
+                }
+            }
+            for action in actions {
+                match action {
+                    Action::Known(n, mac) => { table.insert(n, mac); }
+                    Action::Gone(n) => prop_assert!(table.remove(&n).is_some()),
+                    Action::Send(n, mac, _) => {
+                        done += 1;
+                        prop_assert_eq!(table.get(&n), Some(&mac));
+                    }
+                    Action::Unreachable(..) | Action::QueueFull(_) | Action::TableFull(_) => done += 1,
+                    Action::Ask(..) => {}
+                }
+            }
+            plain.sort_by_key(|known| known.neighbour);
+            let seen: Vec<_> = machine.all().iter().map(|seen| (seen.neighbour, seen.state, seen.mac, seen.queued)).collect();
+            let wanted: Vec<_> = plain.iter().map(|known| (known.neighbour, known.state, known.mac, known.queue.len())).collect();
+            prop_assert_eq!(seen, wanted);
+            for known in &plain {
+                prop_assert_eq!(machine.entries[&known.neighbour].queue.iter().copied().collect::<Vec<_>>(), known.queue.clone());
+                prop_assert_eq!(table.get(&known.neighbour).copied(), known.mac);
+            }
+            prop_assert_eq!(handed, done + machine.waiting() as u64);
+            prop_assert_eq!(table.len(), plain.iter().filter(|known| known.mac.is_some()).count());
+            prop_assert_eq!(machine.due.len(), machine.entries.len());
+        }
+    }
+}

@@ -1,0 +1,74 @@
+//! Numbers for neighbours, as routes name them: given out when the first route or answer needs one, taken back with the last.
+
+use super::effects::LAST;
+use super::neighbours::Neighbour;
+use std::collections::HashMap;
+
+/// Which neighbour has which number.
+#[derive(Clone, Debug)]
+pub(crate) struct Numbers {
+    given: HashMap<Neighbour, (u16, u32)>,
+    free: Vec<u16>,
+    next: u16,
+    most: u16,
+}
+
+impl Numbers {
+    /// At most so many, numbered from 1.
+    pub(crate) fn new(most: usize) -> Numbers {
+        let most = most.min(usize::from(LAST)) as u16;
+        Numbers { given: HashMap::new(), free: Vec::new(), next: 1, most }
+    }
+
+    /// The neighbour's number, which has one more use from now on. `None` where there is none left.
+    pub(crate) fn take(&mut self, neighbour: Neighbour) -> Option<u16> {
+        if let Some((number, uses)) = self.given.get_mut(&neighbour) {
+            *uses += 1;
+            return Some(*number);
+        }
+        let number = match self.free.pop() {
+            Some(number) => number,
+            None if self.next <= self.most => {
+                self.next += 1;
+                self.next - 1
+            }
+            None => return None,
+        };
+        self.given.insert(neighbour, (number, 1));
+        Some(number)
+    }
+
+    /// One use less.
+    pub(crate) fn give_back(&mut self, neighbour: Neighbour) {
+        let Some((number, uses)) = self.given.get_mut(&neighbour) else { return };
+        *uses -= 1;
+        if *uses == 0 {
+            self.free.push(*number);
+            self.given.remove(&neighbour);
+        }
+    }
+
+    /// The neighbour's number.
+    pub(crate) fn of(&self, neighbour: Neighbour) -> Option<u16> {
+        self.given.get(&neighbour).map(|(number, _)| *number)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_number_is_free_again_when_its_last_use_ends() {
+        let mut numbers = Numbers::new(2);
+        let [a, b, c] = [1, 2, 3].map(|port| Neighbour { port, address: [10, 0, 0, 1].into() });
+        assert_eq!(
+            [numbers.take(a), numbers.take(b), numbers.take(a), numbers.take(c)],
+            [Some(1), Some(2), Some(1), None]
+        );
+        numbers.give_back(a);
+        assert_eq!((numbers.of(a), numbers.take(c)), (Some(1), None));
+        numbers.give_back(a);
+        assert_eq!((numbers.of(a), numbers.take(c)), (None, Some(1)));
+    }
+}

@@ -1,0 +1,150 @@
+//! All routes that are known, from wherever, and of each prefix the one that counts.
+//!
+//! Of several routes to one prefix the source decides, in the order of [`Source`]; of several prefixes that hold an address, the longest. A route
+//! is looked for prefix length by prefix length among those that there are, from the longest on: control asks for few addresses, packets ask the
+//! program's own tables.
+
+use super::neighbours::Neighbour;
+use super::prefix::Prefix;
+use packet::PortNumber;
+use std::collections::{BTreeMap, HashMap};
+use std::net::IpAddr;
+
+/// Where a route comes from; the first of several decides.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, serde::Serialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Source {
+    /// An address of the gateway itself.
+    Own,
+    /// The network of such an address.
+    Connected,
+    /// The gateway's file.
+    Static,
+    /// The kernel's table.
+    Kernel,
+}
+
+/// Where a route leads.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub(crate) enum Way {
+    /// To the gateway itself.
+    Itself,
+    /// To all hosts of a link, the gateway itself included: packets end here.
+    Broadcast,
+    /// To the hosts of a link.
+    Link(PortNumber),
+    /// To another router.
+    Via(Neighbour),
+    /// Nowhere, and nothing is said.
+    Blackhole,
+    /// Nowhere, and the sender is told that the host is not reached.
+    Unreachable,
+    /// Nowhere, and the sender is told that this is not allowed.
+    Prohibited,
+}
+
+/// All routes.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Rib {
+    routes: HashMap<Prefix, Vec<(Source, Way)>>,
+    /// How many prefixes of each length there are, of IPv4 and IPv6.
+    lengths: [BTreeMap<u8, usize>; 2],
+}
+
+impl Rib {
+    /// Sets, or with `None` removes, the route of a source to a prefix.
+    pub(crate) fn set(&mut self, prefix: Prefix, source: Source, way: Option<Way>) {
+        let routes = self.routes.entry(prefix).or_default();
+        let new = routes.is_empty();
+        routes.retain(|(known, _)| *known != source);
+        if let Some(way) = way {
+            let place = routes.partition_point(|(known, _)| *known < source);
+            routes.insert(place, (source, way));
+        }
+        let gone = routes.is_empty();
+        let count = self.lengths[usize::from(!prefix.is_ipv4())].entry(prefix.length()).or_default();
+        if gone {
+            self.routes.remove(&prefix);
+        }
+        *count = *count + usize::from(new) - usize::from(gone);
+    }
+
+    /// The route to a prefix that counts.
+    pub(crate) fn best(&self, prefix: Prefix) -> Option<(Source, Way)> {
+        self.routes.get(&prefix).and_then(|routes| routes.first().copied())
+    }
+
+    /// The route that a packet to an address takes.
+    pub(crate) fn lookup(&self, address: IpAddr) -> Option<(Prefix, Source, Way)> {
+        let lengths = self.lengths[usize::from(!address.is_ipv4())].iter().rev();
+        lengths.filter(|(_, count)| **count > 0).find_map(|(length, _)| {
+            let prefix = Prefix::of(address, *length);
+            self.best(prefix).map(|(source, way)| (prefix, source, way))
+        })
+    }
+
+    /// Every route, in the order of prefixes, and whether it is the one that counts.
+    pub(crate) fn all(&self) -> Vec<(Prefix, Source, Way, bool)> {
+        let every = |(prefix, routes): (&Prefix, &Vec<(Source, Way)>)| {
+            let prefix = *prefix;
+            routes
+                .iter()
+                .enumerate()
+                .map(move |(index, (source, way))| (prefix, *source, *way, index == 0))
+                .collect::<Vec<_>>()
+        };
+        let mut all: Vec<_> = self.routes.iter().flat_map(every).collect();
+        all.sort_unstable();
+        all
+    }
+
+    /// Every prefix and the way that counts.
+    pub(crate) fn ways(&self) -> impl Iterator<Item = (Prefix, Way)> + '_ {
+        self.routes.iter().filter_map(|(prefix, routes)| routes.first().map(|(_, way)| (*prefix, *way)))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    #[test]
+    fn the_source_decides_and_the_next_one_takes_over() {
+        let mut rib = Rib::default();
+        let prefix: Prefix = "10.0.0.0/8".parse().expect("one");
+        rib.set(prefix, Source::Kernel, Some(Way::Link(1)));
+        rib.set(prefix, Source::Static, Some(Way::Link(2)));
+        assert_eq!(rib.best(prefix), Some((Source::Static, Way::Link(2))));
+        rib.set(prefix, Source::Static, None);
+        assert_eq!(rib.best(prefix), Some((Source::Kernel, Way::Link(1))));
+        rib.set(prefix, Source::Kernel, None);
+        assert_eq!((rib.best(prefix), rib.lookup("10.1.1.1".parse().expect("one"))), (None, None));
+    }
+
+    proptest! {
+        /// Beside a list that is searched from end to end.
+        #[test]
+        fn finds_what_a_search_through_all_finds(
+            steps in proptest::collection::vec((any::<u32>(), 0u8..=32, 0usize..4, any::<bool>()), 0..60),
+            asked in proptest::collection::vec(any::<u32>(), 0..20),
+        ) {
+            const SOURCES: [Source; 4] = [Source::Own, Source::Connected, Source::Static, Source::Kernel];
+            let address = |bits: u32| IpAddr::from((bits & 0xc000_0003).to_be_bytes());
+            let mut rib = Rib::default();
+            let mut list: Vec<(Prefix, Source, Way)> = Vec::new();
+            for (number, (bits, length, source, there)) in steps.into_iter().enumerate() {
+                let prefix = Prefix::of(address(bits), length);
+                let way = there.then_some(Way::Link(number as u16));
+                rib.set(prefix, SOURCES[source], way);
+                list.retain(|(known, from, _)| (*known, *from) != (prefix, SOURCES[source]));
+                list.extend(way.map(|way| (prefix, SOURCES[source], way)));
+            }
+            for bits in asked {
+                let fitting = list.iter().filter(|(prefix, ..)| prefix.contains(address(bits)));
+                let wanted = fitting.max_by_key(|(prefix, source, _)| (prefix.length(), std::cmp::Reverse(*source)));
+                prop_assert_eq!(rib.lookup(address(bits)), wanted.copied());
+            }
+        }
+    }
+}

@@ -1,0 +1,479 @@
+//! Control's part of a router: what it knows of links, routes and neighbours, and what follows from that for the program's tables.
+//!
+//! A route holds the number of a next hop, and the table of next hops holds the neighbours that are known. A packet whose next hop is not there is
+//! punted as `unresolved`: then control asks for the neighbour, and when it answers, its next hop goes in. Hosts of a link are found by a
+//! route of their own, which is made with the answer; until then the link's prefix leads to a number that is never in the table.
+//!
+//! Nothing here reads a clock, sends or waits: time and packets are arguments, and what is to be done comes out as [`Effects`].
+
+use super::account::{Account, Fate};
+use super::effects::{self, Effects, Filled, ITSELF, NextHop, UNRESOLVED};
+use super::icmp::ErrorRate;
+use super::link_frames::{link_local, question};
+use super::neighbours::{Action, Limits, Mac, Neighbour, Neighbours};
+use super::numbers::Numbers;
+use super::prefix::{InterfaceAddress, Prefix};
+use super::rib::{Rib, Source, Way};
+use engine::live::Injected;
+use lang::ir::Entry;
+use packet::{Offload, PortNumber};
+use std::collections::{HashMap, HashSet};
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
+
+/// What the file says of a port.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct PortSettings {
+    /// The interface.
+    pub interface: String,
+    /// The gateway's addresses there.
+    pub addresses: Vec<InterfaceAddress>,
+    /// The largest packet that leaves there, if not the interface's.
+    pub mtu: Option<u16>,
+}
+
+/// What the file says of addresses and routes.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Settings {
+    /// Port 1 and the following.
+    pub ports: Vec<PortSettings>,
+    /// Routes of the file.
+    pub routes: Vec<(Prefix, Neighbour)>,
+    /// Routes of the kernel's table are followed.
+    pub kernel: bool,
+}
+
+impl Settings {
+    /// Whether there is anything for control to do.
+    pub fn is_active(&self) -> bool {
+        self.kernel || self.ports.iter().any(|port| !port.addresses.is_empty())
+    }
+}
+
+/// What the system says of an interface.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Link {
+    /// Its number in the kernel.
+    pub(crate) index: u32,
+    /// Its Ethernet address.
+    pub(crate) mac: Mac,
+    /// The largest packet that it takes.
+    pub(crate) mtu: u32,
+    /// It is switched on and has a carrier.
+    pub(crate) up: bool,
+}
+
+/// A packet in the hands of control.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Packet {
+    /// The port that it came in by.
+    pub(crate) port: PortNumber,
+    pub(crate) bytes: Vec<u8>,
+    pub(crate) offload: Offload,
+}
+
+#[derive(Clone)]
+pub(super) struct Port {
+    pub(super) settings: PortSettings,
+    pub(super) link: Option<Link>,
+    pub(super) errors: ErrorRate,
+}
+
+/// The number that a prefix leads to now, and the neighbour that it was taken for.
+#[derive(Clone)]
+struct Led {
+    number: u16,
+    neighbour: Option<Neighbour>,
+}
+
+/// All that control knows.
+#[derive(Clone)]
+pub(crate) struct Router {
+    pub(super) ports: Vec<Port>,
+    pub(super) rib: Rib,
+    pub(super) neighbours: Neighbours<Packet>,
+    pub(super) account: Account,
+    numbers: Numbers,
+    fib: HashMap<Prefix, Led>,
+    /// Neighbours whose next hop is in the table.
+    known: HashSet<Neighbour>,
+    /// Prefixes with a route for which there is no number left.
+    without_number: HashSet<Prefix>,
+    kernel: bool,
+}
+
+impl Router {
+    /// A router whose links are not known yet. `hops` is how many next hops there is room for.
+    pub(crate) fn new(settings: &Settings, hops: usize) -> Router {
+        let limits = Limits { neighbours: hops.min(Limits::default().neighbours), ..Limits::default() };
+        let port = |settings: &PortSettings| Port {
+            settings: settings.clone(),
+            link: None,
+            errors: ErrorRate::new(0),
+        };
+        let mut router = Router {
+            ports: settings.ports.iter().map(port).collect(),
+            rib: Rib::default(),
+            neighbours: Neighbours::new(limits),
+            account: Account::default(),
+            numbers: Numbers::new(hops),
+            fib: HashMap::new(),
+            known: HashSet::new(),
+            without_number: HashSet::new(),
+            kernel: settings.kernel,
+        };
+        for (number, port) in (1..).zip(&settings.ports) {
+            for address in &port.addresses {
+                router.rib.set(address.prefix(), Source::Connected, Some(Way::Link(number)));
+                router.rib.set(Prefix::host(address.address), Source::Own, Some(Way::Itself));
+                if let Some(broadcast) = address.broadcast() {
+                    router.rib.set(Prefix::host(broadcast), Source::Connected, Some(Way::Broadcast));
+                }
+            }
+        }
+        for (prefix, via) in &settings.routes {
+            router.rib.set(*prefix, Source::Static, Some(Way::Via(*via)));
+        }
+        let mut effects = Effects::default();
+        router.settle(&mut effects);
+        router
+    }
+
+    /// Goes on with what another router knew of links, the kernel's routes and neighbours, as far as they are neighbours still.
+    pub(crate) fn succeed(&mut self, old: &Router) {
+        for (port, old) in self.ports.iter_mut().zip(&old.ports) {
+            port.link = old.link;
+        }
+        if self.kernel {
+            for (prefix, source, way, _) in old.rib.all() {
+                if source == Source::Kernel {
+                    self.rib.set(prefix, source, Some(way));
+                }
+            }
+        }
+        self.account = old.account.clone();
+        self.neighbours = old.neighbours.clone();
+        let vias: HashSet<Neighbour> = self.vias();
+        let (ports, mut actions) = (&self.ports, Vec::new());
+        let stays = |known: &Neighbour| {
+            let port = ports.get(usize::from(known.port).wrapping_sub(1));
+            port.is_some_and(|port| port.reaches(known.address)) || vias.contains(known)
+        };
+        self.neighbours.forget_where(|known| !stays(known), &mut actions);
+        for action in actions {
+            if let Action::Unreachable(..) = action {
+                self.account.count(Fate::Unreachable);
+            }
+        }
+        let mut effects = Effects::default();
+        for seen in self.neighbours.all() {
+            if seen.mac.is_some() {
+                self.learned(seen.neighbour, &mut effects);
+            }
+        }
+        self.settle(&mut effects);
+    }
+
+    fn vias(&self) -> HashSet<Neighbour> {
+        let via = |(_, way)| if let Way::Via(neighbour) = way { Some(neighbour) } else { None };
+        self.rib.ways().filter_map(via).collect()
+    }
+
+    /// What the system says of a port's interface; `None` where there is none.
+    pub(crate) fn link(&mut self, number: PortNumber, link: Option<Link>, now: u64, effects: &mut Effects) {
+        let Some(port) = self.ports.get_mut(usize::from(number).wrapping_sub(1)) else { return };
+        if port.link == link {
+            return;
+        }
+        port.link = link;
+        if !link.is_some_and(|link| link.up) {
+            // Whoever was there may be somebody else when it is on again.
+            let mut actions = Vec::new();
+            self.neighbours.forget_where(|known| known.port == number, &mut actions);
+            return self.act(actions, now, effects);
+        }
+        if let Some(entry) = self.interface(number) {
+            effects.insert(entry);
+        }
+        let known: Vec<Neighbour> = self.known.iter().copied().filter(|known| known.port == number).collect();
+        for neighbour in known {
+            if let Some(entry) = self.next_hop(neighbour) {
+                effects.insert(entry);
+            }
+        }
+    }
+
+    /// Routes of the kernel's table, put in or taken out.
+    pub(crate) fn kernel_routes(&mut self, routes: Vec<(Prefix, Option<Way>)>, effects: &mut Effects) {
+        let mut changed = Vec::with_capacity(routes.len());
+        for (prefix, way) in routes {
+            self.rib.set(prefix, Source::Kernel, way);
+            changed.push(prefix);
+        }
+        for prefix in changed {
+            self.update(prefix, effects);
+        }
+        self.settle_hosts(effects);
+    }
+
+    /// Lets time pass.
+    pub(crate) fn advance(&mut self, now: u64, effects: &mut Effects) {
+        let mut actions = Vec::new();
+        self.neighbours.advance(now, &mut actions);
+        self.act(actions, now, effects);
+    }
+
+    /// When time is to pass next.
+    pub(crate) fn due(&self) -> Option<u64> {
+        self.neighbours.due()
+    }
+
+    /// Everything that belongs into a table of the program.
+    pub(crate) fn entries(&self, table: Filled) -> Vec<Entry> {
+        let every: Vec<(Filled, Entry)> = match table {
+            Filled::Routes | Filled::Routes6 => {
+                self.fib.iter().map(|(prefix, led)| effects::route(*prefix, led.number)).collect()
+            }
+            Filled::NextHops => self.known.iter().filter_map(|known| self.next_hop(*known)).collect(),
+            Filled::Interfaces => {
+                (1..=self.ports.len() as u16).filter_map(|number| self.interface(number)).collect()
+            }
+        };
+        let mut entries: Vec<Entry> =
+            every.into_iter().filter(|(of, _)| *of == table).map(|(_, entry)| entry).collect();
+        entries.sort_unstable();
+        entries
+    }
+
+    /// The number that a prefix leads to in the program.
+    pub(super) fn installed(&self, prefix: Prefix) -> Option<u16> {
+        self.fib.get(&prefix).map(|led| led.number)
+    }
+
+    pub(super) fn port(&self, number: PortNumber) -> Option<&Port> {
+        self.ports.get(usize::from(number).wrapping_sub(1))
+    }
+
+    pub(super) fn is_own(&self, address: IpAddr) -> bool {
+        matches!(self.rib.best(Prefix::host(address)), Some((Source::Own, _)))
+    }
+
+    /// Does what follows from what happened to neighbours.
+    pub(super) fn act(&mut self, actions: Vec<Action<Packet>>, now: u64, effects: &mut Effects) {
+        for action in actions {
+            match action {
+                Action::Ask(neighbour, to) => {
+                    let frame = self.port(neighbour.port).and_then(|port| {
+                        let own = (port.link?.mac, port.own_for(neighbour.address)?);
+                        question(own, neighbour.address, to)
+                    });
+                    effects.frames.extend(frame.map(|bytes| Injected {
+                        port: neighbour.port,
+                        bytes,
+                        offload: Offload::NONE,
+                    }));
+                }
+                Action::Known(neighbour, _) => self.learned(neighbour, effects),
+                Action::Gone(neighbour) => {
+                    self.update(Prefix::host(neighbour.address), effects);
+                    if self.known.remove(&neighbour) {
+                        if let Some(number) = self.numbers.of(neighbour) {
+                            let hop = NextHop { port: 0, neighbour: [0; 6], own: [0; 6], mtu: 0 };
+                            effects.remove(effects::next_hop(number, hop));
+                        }
+                        self.numbers.give_back(neighbour);
+                    }
+                }
+                Action::Send(neighbour, mac, packet) => self.send_on(neighbour, mac, packet, effects),
+                Action::Unreachable(_, packet) => self.unreachable(&packet, now, effects),
+                Action::QueueFull(_) => self.account.count(Fate::QueueFull),
+                Action::TableFull(_) => self.account.count(Fate::TableFull),
+            }
+        }
+    }
+
+    /// A neighbour's Ethernet address goes into the table, and a host of a link gets a route of its own.
+    fn learned(&mut self, neighbour: Neighbour, effects: &mut Effects) {
+        if !self.known.contains(&neighbour) {
+            if self.numbers.take(neighbour).is_none() {
+                self.account.entries_refused += 1;
+                return;
+            }
+            self.known.insert(neighbour);
+        }
+        if let Some(entry) = self.next_hop(neighbour) {
+            effects.insert(entry);
+        }
+        self.update(Prefix::host(neighbour.address), effects);
+    }
+
+    fn next_hop(&self, neighbour: Neighbour) -> Option<(Filled, Entry)> {
+        let port = self.port(neighbour.port)?;
+        let hop = NextHop {
+            port: neighbour.port,
+            neighbour: self.neighbours.mac(neighbour)?,
+            own: port.link?.mac,
+            mtu: port.mtu(),
+        };
+        Some(effects::next_hop(self.numbers.of(neighbour)?, hop))
+    }
+
+    fn interface(&self, number: PortNumber) -> Option<(Filled, Entry)> {
+        let port = self.port(number)?;
+        let mac = port.link?.mac;
+        let (four, six) = (self.own_ipv4(number), self.own_ipv6(number));
+        (four.is_some() || six.is_some()).then(|| {
+            let four = four.unwrap_or(Ipv4Addr::UNSPECIFIED);
+            effects::interface(number, (mac, four, six.unwrap_or(Ipv6Addr::UNSPECIFIED)))
+        })
+    }
+
+    /// The address that errors about packets of a port come from: its own, or that of another port (RFC 1812, 4.3.2.4).
+    pub(super) fn own_ipv4(&self, number: PortNumber) -> Option<Ipv4Addr> {
+        let first = |port: &Port| {
+            port.settings.addresses.iter().find_map(|address| match address.address {
+                IpAddr::V4(four) => Some(four),
+                IpAddr::V6(_) => None,
+            })
+        };
+        self.port(number).and_then(first).or_else(|| self.ports.iter().find_map(first))
+    }
+
+    /// The same of IPv6.
+    pub(super) fn own_ipv6(&self, number: PortNumber) -> Option<Ipv6Addr> {
+        let first = |port: &Port| {
+            port.settings.addresses.iter().find_map(|address| match address.address {
+                IpAddr::V6(six) => Some(six),
+                IpAddr::V4(_) => None,
+            })
+        };
+        self.port(number).and_then(first).or_else(|| self.ports.iter().find_map(first))
+    }
+
+    /// Brings every prefix of the program in line with the routes.
+    fn settle(&mut self, effects: &mut Effects) {
+        let prefixes: Vec<Prefix> = self.rib.ways().map(|(prefix, _)| prefix).collect();
+        for prefix in prefixes {
+            self.update(prefix, effects);
+        }
+        self.settle_hosts(effects);
+    }
+
+    /// The same for neighbours: a route may have come between a link and one of its hosts, or gone.
+    fn settle_hosts(&mut self, effects: &mut Effects) {
+        let known: Vec<Neighbour> = self.known.iter().copied().collect();
+        for neighbour in known {
+            self.update(Prefix::host(neighbour.address), effects);
+        }
+    }
+
+    /// Brings a prefix of the program in line with the routes.
+    fn update(&mut self, prefix: Prefix, effects: &mut Effects) {
+        let wanted = self.wanted(prefix);
+        let neighbour = if let Some(Way::Via(neighbour)) = wanted { Some(neighbour) } else { None };
+        if let (Some(led), Some(_)) = (self.fib.get(&prefix), wanted)
+            && led.neighbour == neighbour
+            && (neighbour.is_some() || wanted.map(fixed_number) == Some(led.number))
+        {
+            return;
+        }
+        self.without_number.remove(&prefix);
+        let number = match (wanted, neighbour) {
+            (None, _) => None,
+            (Some(way), None) => Some(fixed_number(way)),
+            (Some(_), Some(neighbour)) => {
+                let number = self.numbers.take(neighbour);
+                if number.is_none() {
+                    self.without_number.insert(prefix);
+                    self.account.entries_refused += 1;
+                }
+                number
+            }
+        };
+        let old = match number {
+            Some(number) => {
+                effects.insert(effects::route(prefix, number));
+                self.fib.insert(prefix, Led { number, neighbour })
+            }
+            None => {
+                let old = self.fib.remove(&prefix);
+                if old.is_some() {
+                    effects.remove(effects::route(prefix, 0));
+                }
+                old
+            }
+        };
+        if let Some(neighbour) = old.and_then(|led| led.neighbour) {
+            self.numbers.give_back(neighbour);
+        }
+    }
+
+    /// The way of a prefix: that of its route, or to the neighbour whose address it is.
+    fn wanted(&self, prefix: Prefix) -> Option<Way> {
+        if let Some((_, way)) = self.rib.best(prefix) {
+            return Some(way);
+        }
+        if Prefix::host(prefix.address()) != prefix {
+            return None;
+        }
+        match self.rib.lookup(prefix.address()) {
+            Some((_, _, Way::Link(port))) => {
+                let neighbour = Neighbour { port, address: prefix.address() };
+                let known = self.known.contains(&neighbour) && self.neighbours.mac(neighbour).is_some();
+                known.then_some(Way::Via(neighbour))
+            }
+            _ => None,
+        }
+    }
+
+    /// Whether it takes routes of the kernel's table.
+    pub(crate) fn follows_kernel(&self) -> bool {
+        self.kernel
+    }
+
+    /// Entries that the program's tables had no room for.
+    pub(crate) fn refused(&mut self, entries: u64) {
+        self.account.entries_refused += entries;
+    }
+}
+
+/// The number of a way that leads to no neighbour.
+fn fixed_number(way: Way) -> u16 {
+    match way {
+        Way::Itself | Way::Broadcast => ITSELF,
+        _ => UNRESOLVED,
+    }
+}
+
+impl Port {
+    /// The largest packet that leaves by it.
+    pub(super) fn mtu(&self) -> u16 {
+        let link = self.link.map_or(1500, |link| link.mtu).clamp(68, 65535) as u16;
+        self.settings.mtu.map_or(link, |mtu| mtu.min(link))
+    }
+
+    /// Whether an address is one of its link.
+    pub(super) fn reaches(&self, address: IpAddr) -> bool {
+        is_link_local(address) || self.settings.addresses.iter().any(|own| own.prefix().contains(address))
+    }
+
+    /// Whether an address is the gateway's own at this port.
+    pub(super) fn owns(&self, address: IpAddr) -> bool {
+        self.settings.addresses.iter().any(|own| own.address == address)
+            || self.link.is_some_and(|link| IpAddr::V6(link_local(link.mac)) == address)
+    }
+
+    /// The own address that a host of the link is asked from.
+    fn own_for(&self, address: IpAddr) -> Option<IpAddr> {
+        let own = self.settings.addresses.iter();
+        let near = own.clone().find(|own| own.prefix().contains(address)).map(|own| own.address);
+        match address {
+            IpAddr::V4(_) => near.or_else(|| own.map(|own| own.address).find(IpAddr::is_ipv4)),
+            IpAddr::V6(_) => near.or_else(|| self.link.map(|link| link_local(link.mac).into())),
+        }
+    }
+}
+
+/// Whether an address is one of IPv6 that means something on its link only.
+pub(super) fn is_link_local(address: IpAddr) -> bool {
+    matches!(address, IpAddr::V6(six) if six.segments()[0] & 0xffc0 == 0xfe80)
+}

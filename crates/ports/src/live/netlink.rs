@@ -1,0 +1,73 @@
+//! The kernel's own word about links, addresses and routes: a socket of rtnetlink, which answers questions and tells of changes.
+
+use super::sys;
+use netlink_sys::protocols::NETLINK_ROUTE;
+use netlink_sys::{Socket, SocketAddr};
+use std::io;
+use std::os::fd::AsRawFd;
+
+/// Groups of changes that can be told of (RTNLGRP_… of `linux/rtnetlink.h`).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[repr(u32)]
+pub enum Changes {
+    /// Interfaces that come, go, are switched on or off, or get another address or MTU.
+    Links = 1,
+    /// Addresses of IPv4.
+    Ipv4Addresses = 5,
+    /// Routes of IPv4.
+    Ipv4Routes = 7,
+    /// Addresses of IPv6.
+    Ipv6Addresses = 9,
+    /// Routes of IPv6.
+    Ipv6Routes = 11,
+}
+
+/// The longest part of an answer.
+const LONGEST: usize = 64 << 10;
+/// Bytes of changes that wait until they are read, as far as the kernel allows.
+const WAITING: usize = 4 << 20;
+
+/// A socket of rtnetlink. It needs no rights.
+pub struct Netlink {
+    socket: Socket,
+    buffer: Vec<u8>,
+}
+
+impl Netlink {
+    /// A socket that is told of these changes from now on.
+    ///
+    /// # Errors
+    /// The kernel gives none.
+    pub fn open(changes: &[Changes]) -> io::Result<Netlink> {
+        let mut socket = Socket::new(NETLINK_ROUTE)?;
+        socket.bind_auto()?;
+        socket.set_non_blocking(true)?;
+        // A smaller buffer only overflows earlier, which is told.
+        let _ = socket.set_rx_buf_sz(WAITING);
+        for group in changes {
+            socket.add_membership(*group as u32)?;
+        }
+        Ok(Netlink { socket, buffer: vec![0; LONGEST] })
+    }
+
+    /// Sends a question to the kernel.
+    ///
+    /// # Errors
+    /// What the kernel says.
+    pub fn ask(&self, message: &[u8]) -> io::Result<()> {
+        self.socket.send_to(message, &SocketAddr::new(0, 0), 0).map(|_| ())
+    }
+
+    /// The next messages, or `None` where none came in that time.
+    ///
+    /// # Errors
+    /// What the kernel says; ENOBUFS means that changes were lost, so that everything has to be asked for again.
+    pub fn receive(&mut self, nanoseconds: u64) -> io::Result<Option<&[u8]>> {
+        sys::wait_to_read(self.socket.as_raw_fd(), nanoseconds);
+        match self.socket.recv_from(&mut &mut self.buffer[..], 0) {
+            Ok((length, _)) => Ok(Some(&self.buffer[..length.min(LONGEST)])),
+            Err(error) if error.kind() == io::ErrorKind::WouldBlock => Ok(None),
+            Err(error) => Err(error),
+        }
+    }
+}
