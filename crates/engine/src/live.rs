@@ -19,7 +19,7 @@ pub use worker::LiveWorker;
 use crate::Ledger;
 use ballot::Ballot;
 use exec::Processor;
-use exec::replace::{Carried, ReplaceError, carry_over};
+use exec::replace::{Carried, ReplaceError, take_over};
 use lang::ir::Program;
 use lang::source::Sources;
 use measure::Measuring;
@@ -174,16 +174,20 @@ impl Takeover {
     fn perform(self, generation: &mut Generation, lost: Vec<PortLosses>) {
         let Takeover { mut new, discard, ballot, answer, worker } = self;
         let begun = Instant::now();
-        let old = (generation.processor.as_ref(), &*generation.program);
-        let carried = carry_over(old, (new.processor.as_mut(), &new.program), &discard, now());
-        let all = ballot.cast(carried.is_ok());
-        let taken_over = match carried {
-            Ok(carried) if all => {
+        let old: (&mut dyn Processor, &Program) = (generation.processor.as_mut(), &generation.program);
+        let taken = take_over(old, (new.processor.as_mut(), &new.program), &discard, now());
+        let all = ballot.cast(taken.is_ok());
+        let taken_over = match taken {
+            Ok((carried, exchanged)) if all => {
+                exchanged.keep(new.processor.as_mut());
                 (new.since, new.lost_before) = (Instant::now(), lost);
                 std::mem::swap(generation, &mut new);
                 Ok((carried, new))
             }
-            Ok(_) => Err((None, new)),
+            Ok((_, exchanged)) => {
+                exchanged.undo(generation.processor.as_mut(), new.processor.as_mut());
+                Err((None, new))
+            }
             Err(error) => Err((Some(error), new)),
         };
         // Whoever asked may have gone.

@@ -7,6 +7,7 @@ use crate::state::table_set::Family;
 use crate::state::{RunHandler, State};
 use lang::ir::{Entry, Match, Program};
 use packet::batch::Batch;
+use std::any::Any;
 
 /// What runs packets and handlers on a state.
 pub trait Engine<F: Family>: RunHandler<F> + Send {
@@ -23,7 +24,7 @@ pub struct Execution<F: Family, E> {
     pub(crate) engine: E,
 }
 
-impl<F: Family, E: Engine<F>> Processor for Execution<F, E> {
+impl<F: Family, E: Engine<F> + 'static> Processor for Execution<F, E> {
     fn run(&mut self, memory: &mut [u8], batch: &mut Batch, outputs: &mut Outputs) {
         self.engine.run(&mut self.state, memory, batch, outputs);
     }
@@ -79,6 +80,28 @@ impl<F: Family, E: Engine<F>> Processor for Execution<F, E> {
 
     fn learn(&mut self, table: u32, entry: &Entry, now: u64) -> Result<(), EntryError> {
         self.state.insert_entry(table, entry, Some(now))
+    }
+
+    fn exchange(&mut self, table: u32, other: &mut dyn Processor) -> bool {
+        let Some(other) = other.as_any().and_then(|other| other.downcast_mut::<Self>()) else { return false };
+        let exchanged = self.state.tables.exchange(table, &mut other.state.tables);
+        if exchanged {
+            for state in [&mut self.state, &mut other.state] {
+                // Entries have come that end sooner than those that were there.
+                state.next_wake = 0;
+            }
+            let now = self.state.now.max(other.state.now);
+            (self.state.now, other.state.now) = (now, now);
+        }
+        exchanged
+    }
+
+    fn count_anew(&mut self, table: u32) {
+        self.state.tables.count_anew(table);
+    }
+
+    fn as_any(&mut self) -> Option<&mut dyn Any> {
+        Some(self)
     }
 
     fn remove(&mut self, table: u32, key: &[Match], priority: u32) -> bool {

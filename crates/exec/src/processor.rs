@@ -4,6 +4,7 @@ use crate::interpret::Observer;
 use crate::outputs::Outputs;
 use lang::ir::{Entry, Match, Program};
 use packet::batch::Batch;
+use std::any::Any;
 
 /// Which execution.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -112,6 +113,20 @@ pub trait Processor: Send {
     /// As for [`insert`](Processor::insert).
     fn learn(&mut self, _table: u32, _entry: &Entry, _now: u64) -> Result<(), EntryError> {
         Err(EntryError::Fixed)
+    }
+
+    /// Exchanges a table, at once and however large, with the one of this number in another processor, where both are kept in one way and hold only
+    /// what packets made; says whether it did. Entries keep their times. Doing it again undoes it.
+    fn exchange(&mut self, _table: u32, _other: &mut dyn Processor) -> bool {
+        false
+    }
+
+    /// Counts what happens in a table from now on; what it holds counts as put in.
+    fn count_anew(&mut self, _table: u32) {}
+
+    /// Itself, for [`exchange`](Processor::exchange) to see whether it is of the same kind.
+    fn as_any(&mut self) -> Option<&mut dyn Any> {
+        None
     }
 
     /// Takes out the entry with this key and priority; whether it was there.

@@ -1,6 +1,6 @@
 //! A program replaces another one: what its packets made goes over where the tables' shapes are the same, and nothing changes where not.
 
-use exec::replace::{ReplaceError, carry_over};
+use exec::replace::{ReplaceError, carry_over, take_over};
 use exec::{BackEnd, Processor, load};
 use lang::ir::{Entry, Match, Program};
 use lang::pipeline::{Options, compile};
@@ -165,4 +165,51 @@ fn a_group_of_another_shape_or_without_room_is_refused() {
     let fewer = WITH_GROUPS.replace("listeners[9]", "listeners[4]").replace("5: 1", "3: 1");
     let refused = replaced(&fewer, &[]).expect_err("no such group");
     assert!(refused.to_string().contains("there is no group 5"), "{refused}");
+}
+
+#[test]
+fn a_table_that_is_kept_alike_changes_its_owner_and_comes_back_if_that_is_undone() {
+    let text = "
+        table hosts: exact(u48) -> port { capacity 8 age 10s evict lru }
+        table fixed: exact(u8) -> port { capacity 8 age 10s evict refuse entries { 1 => 1 } }
+        start stage all() { learn hosts[1] = in_port  learn fixed[1] = in_port else {}  flood }";
+    let smaller = text.replace("capacity 8 age 10s evict refuse", "capacity 2 age 10s evict refuse");
+    for back_end in [BackEnd::Interpreter, BackEnd::Native] {
+        let (old, new) = (program(text), program(&smaller));
+        let mut running = loaded(&old, back_end);
+        for key in 0..3 {
+            running.learn(0, &Entry::exact(&[key], &[2]), 1_000).expect("room");
+            running.learn(1, &Entry::exact(&[100 + key], &[2]), 1_000).expect("room");
+        }
+        let entries = running.entries(0);
+        let reports = running.tables();
+        // Two entries of the second table have no room in the smaller one: the first one is given back.
+        let mut next = loaded(&new, back_end);
+        let refused =
+            take_over((running.as_mut(), &old), (next.as_mut(), &new), &[], 5_000).expect_err("no room");
+        assert!(matches!(refused, ReplaceError::Entry { .. }), "{refused}");
+        assert_eq!((running.entries(0), running.tables()), (entries.clone(), reports.clone()));
+        // It fits, but somebody else did not agree.
+        let mut next = loaded(&old, back_end);
+        let (carried, exchanged) =
+            take_over((running.as_mut(), &old), (next.as_mut(), &old), &[], 5_000).expect("fits");
+        assert_eq!(carried.tables, [("hosts".to_string(), 3), ("fixed".to_string(), 3)]);
+        assert!(running.entries(0).is_empty());
+        exchanged.undo(running.as_mut(), next.as_mut());
+        assert_eq!((running.entries(0), running.tables()), (entries.clone(), reports));
+        // It takes over; its entries end when they would have ended, and what happened before is not counted again.
+        let mut next = loaded(&old, back_end);
+        let (_, exchanged) =
+            take_over((running.as_mut(), &old), (next.as_mut(), &old), &[], 5_000).expect("fits");
+        exchanged.keep(next.as_mut());
+        assert_eq!(next.entries(0), entries);
+        let report = next.tables().remove(0);
+        assert_eq!((report.entries, report.inserts, report.expired), (3, 3, 0));
+        let mut outputs = exec::Outputs::default();
+        next.advance(10_000_000_999, &mut outputs);
+        assert_eq!(next.entries(0).len(), 3);
+        next.advance(10_000_001_000, &mut outputs);
+        assert_eq!(next.entries(0).len(), 0);
+        assert_eq!(next.tables().remove(0).expired, 3);
+    }
 }

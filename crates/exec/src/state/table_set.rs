@@ -5,7 +5,7 @@ use crate::load::LoadError;
 use crate::pack::{MAX_WORDS, Packing};
 use crate::processor::{EntryCount, EntryError, TableReport};
 use lang::ir::{self, Entry, Match, TableKind};
-use tables::exact::{Evict, Exact, ExactSpec, Learned, SpecError};
+use tables::exact::{Evict, Exact, ExactSpec, Learned, SpecError, Statistics};
 use tables::lpm::{Lpm, LpmSpec};
 use tables::rules::{BuildError, Rule, Rules, RulesSpec};
 
@@ -150,6 +150,10 @@ pub struct TableSet<F: Family> {
     changes: Vec<Changes>,
     /// Each table of the program as it is declared, without entries.
     declared: Vec<ir::Table>,
+    /// Whether each table has ever held an entry that no packet made.
+    fixed: Vec<bool>,
+    /// What had happened to each table when counting began.
+    before: Vec<Statistics>,
     seed: u64,
 }
 
@@ -165,6 +169,8 @@ impl<F: Family> TableSet<F> {
             shapes: Vec::new(),
             changes: vec![Changes::default(); program.tables.len()],
             declared: Vec::new(),
+            fixed: program.tables.iter().map(|table| !table.entries.is_empty()).collect(),
+            before: vec![Statistics::default(); program.tables.len()],
             seed,
         };
         for table in &program.tables {
@@ -249,6 +255,7 @@ impl<F: Family> TableSet<F> {
             TablePlace::Rules(place) => self.rules[place].insert(entry, now),
             TablePlace::Patterns(place) => self.patterns[place].insert(entry),
         };
+        self.fixed[index] |= now.is_none();
         if now.is_some() {
             match result {
                 Ok(()) => self.changes[index].inserts += 1,
@@ -294,6 +301,7 @@ impl<F: Family> TableSet<F> {
         let seed = self.seed.wrapping_add(index as u64);
         let mut fresh =
             TableSet::<F>::new(&program, seed).map_err(|cause| EntryError::Refused(cause.to_string()))?;
+        (self.fixed[index], self.before[index]) = (true, Statistics::default());
         match self.places[index] {
             TablePlace::Exact(place) => self.exact[place] = fresh.exact.remove(0),
             TablePlace::Prefixes(place) => self.prefixes[place] = fresh.prefixes.remove(0),
@@ -301,6 +309,36 @@ impl<F: Family> TableSet<F> {
             TablePlace::Patterns(place) => self.patterns[place] = fresh.patterns.remove(0),
         }
         Ok(())
+    }
+
+    /// Exchanges a table with the one of this number in another set, where both are exact, declared alike, hold only what packets made, and have no
+    /// items of pools; says whether it did. Doing it again undoes it.
+    pub fn exchange(&mut self, table: u32, other: &mut TableSet<F>) -> bool {
+        let index = table as usize;
+        let alike = |set: &TableSet<F>| {
+            let ir::Table { capacity, idle, age, evict, releases, .. } = set.declared.get(index)?;
+            let (shape, plain) = (&set.shapes[index], releases.is_none() && !set.fixed[index]);
+            plain.then_some((set.seed, shape.key.words, shape.value.words, *capacity, *idle, *age, *evict))
+        };
+        let (Some(ours), Some(theirs)) = (alike(self), alike(other)) else { return false };
+        let (TablePlace::Exact(our), TablePlace::Exact(their)) = (self.places[index], other.places[index])
+        else {
+            return false;
+        };
+        if ours == theirs {
+            std::mem::swap(&mut self.exact[our], &mut other.exact[their]);
+            std::mem::swap(&mut self.before[index], &mut other.before[index]);
+        }
+        ours == theirs
+    }
+
+    /// Counts what happens in an exact table from now on; what it holds counts as put in.
+    pub fn count_anew(&mut self, table: u32) {
+        if let Some(&TablePlace::Exact(place)) = self.places.get(table as usize) {
+            let now = self.exact[place].statistics();
+            let inserts = now.inserts.saturating_sub(now.entries);
+            self.before[table as usize] = Statistics { inserts, ..now };
+        }
     }
 
     /// Takes out entries of tables other than exact ones whose time has come.
@@ -331,15 +369,15 @@ impl<F: Family> TableSet<F> {
         let name = self.shapes[index].name.clone();
         let entries = match self.places[index] {
             TablePlace::Exact(place) => {
-                let statistics = self.exact[place].statistics();
+                let (statistics, before) = (self.exact[place].statistics(), &self.before[index]);
                 return TableReport {
                     name,
                     entries: statistics.entries,
-                    inserts: statistics.inserts,
-                    moves: statistics.moves,
-                    evictions: statistics.evictions,
-                    expired: statistics.expired,
-                    refused: statistics.refused,
+                    inserts: statistics.inserts - before.inserts,
+                    moves: statistics.moves - before.moves,
+                    evictions: statistics.evictions - before.evictions,
+                    expired: statistics.expired - before.expired,
+                    refused: statistics.refused - before.refused,
                 };
             }
             TablePlace::Prefixes(place) => self.prefixes[place].entries_held(),
