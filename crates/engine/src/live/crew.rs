@@ -35,7 +35,7 @@ pub fn run(
                 let core = cores.get(number - 1).copied();
                 let run = move || {
                     let _end = EndAll(remote);
-                    core.map_or(Ok(()), pin)?;
+                    core.map_or(Ok(()), |core| stay(number, core))?;
                     worker.run(generation)
                 };
                 thread::Builder::new().name(format!("worker {number}")).spawn_scoped(scope, run)
@@ -47,5 +47,13 @@ pub fn run(
         let ended = threads.into_iter().map(|thread| Ok(thread?.join()));
         let ended: Vec<io::Result<_>> = ended.collect();
         ended.into_iter().map(|ended| ended?.unwrap_or_else(|panic| resume_unwind(panic))).collect()
+    })
+}
+
+/// Keeps the worker that calls on a core.
+fn stay(worker: usize, core: Core) -> io::Result<()> {
+    pin(core).map_err(|error| {
+        let text = format!("worker {worker} cannot stay on core {core}: {error}; `cores` in the file names those that this process may use");
+        io::Error::new(error.kind(), text)
     })
 }

@@ -335,3 +335,12 @@ fn all_workers_end_when_one_does() {
     assert!(remote.ask(|_, _| ()).is_none());
     assert!(remote.replace(loaded(text, 2).generations(1, 2), Vec::new()).is_none());
 }
+
+#[test]
+fn a_core_that_is_not_there_is_named() {
+    let (crew, remote) = super::workers(vec![Vec::new(), Vec::new()]).unwrap();
+    let generations = loaded("start stage all() { flood }", 2).generations(0, 1);
+    let error = run(crew, generations, &remote, &[0, 60_000]).err().expect("there are fewer cores");
+    assert!(error.to_string().starts_with("worker 2 cannot stay on core 60000"), "{error}");
+    assert!(remote.ask(|_, _| ()).is_none(), "the other worker has ended, too");
+}
