@@ -63,6 +63,30 @@ fn segments_are_packets_to_a_program_unless_it_wants_them_whole() {
 }
 
 #[test]
+fn the_kernel_answers_only_for_interfaces_that_are_not_kept_from_it() {
+    let Some(mut net) = Net::new("the_kernel_answers") else { return };
+    let gateway = net.name("g");
+    net.ip(&["-n", &gateway, "address", "add", "10.0.0.9/24", "dev", "to-a"]);
+    assert_eq!(net.pings("10.0.0.9"), 20);
+    let port = |name: &str| format!("[[port]]\ninterface = \"{name}\"\nkeep_from_kernel = true\n");
+    let ports = port("to-a") + &port("to-b");
+    net.serve_ports(&program("wire.rav"), &ports);
+    assert_eq!(
+        (net.pings("10.0.0.9"), net.pings("10.0.0.2")),
+        (0, 20),
+        "kept from the kernel, not from the program"
+    );
+    let mut killed = net.gateway.take().expect("was started");
+    killed.kill().expect("can be killed");
+    killed.wait().expect("ends");
+    assert_eq!(net.pings("10.0.0.9"), 20, "a gateway that was killed keeps nothing");
+    net.serve_ports(&program("wire.rav"), &ports);
+    assert_eq!((net.pings("10.0.0.9"), net.pings("10.0.0.2")), (0, 20));
+    net.stop();
+    assert_eq!(net.pings("10.0.0.9"), 20);
+}
+
+#[test]
 fn hosts_without_offloads_reach_each_other() {
     let Some(mut net) = Net::new("hosts_without_offloads") else { return };
     for host in ["a", "b"] {
@@ -139,7 +163,7 @@ fn segments_leave_by_an_interface_that_cannot_cut_them() {
     for direction in [&[][..], &["-R"]] {
         let report = net.tcp("10.0.0.2", direction);
         let bytes = report["end"]["sum_received"]["bytes"].as_u64().unwrap_or(0);
-        assert!(bytes > 10_000_000, "only {bytes} bytes came over: {report}");
+        assert!(bytes > 1_000_000, "only {bytes} bytes came over: {report}");
     }
     let ports = net.ask(&["show", "ports", "--total"]);
     for port in 0..2 {

@@ -92,6 +92,8 @@ fn the_machine_itself_is_behind_a_tap() {
     let Some(mut net) = Net::new("the_machine_itself") else { return };
     let ports = "[[port]]\ninterface = \"to-a\"\n[[port]]\ninterface = \"machine\"\nkind = \"tap\"\n";
     let address = |net: &Net| {
+        // Hosts remember the Ethernet address for half a minute.
+        net.ip(&["-n", &net.name("g"), "link", "set", "machine", "address", "02:00:00:00:00:22"]);
         net.ip(&["-n", &net.name("g"), "address", "add", "10.0.0.2/24", "dev", "machine"]);
         net.ip(&["-n", &net.name("g"), "address", "add", "fd00::2/64", "dev", "machine", "nodad"]);
     };

@@ -10,6 +10,7 @@
 //! [[port]]                        # port 1 of the program, the next one is port 2
 //! interface = "eth0"
 //! kind = "af_packet"              # by which way its packets come and go; this is the default, another is "af_xdp"
+//! keep_from_kernel = false        # whether to keep what comes in from the kernel's own network stack; this is the default
 //! offloads = "cut"                # unfinished packets are finished, long segments cut for the program; this is the default
 //! addresses = ["10.0.1.1/24"]     # the gateway's own there; without any it has none and does not route
 //! mtu = 1500                      # the largest packet that leaves there; the interface's is the default
@@ -169,6 +170,7 @@ struct FilePort {
     kind: Kind,
     #[serde(default)]
     offloads: Offloads,
+    keep_from_kernel: Option<Spanned<bool>>,
     mode: Option<Spanned<XdpMode>>,
     zero_copy: Option<Spanned<bool>>,
     queues: Option<Spanned<Vec<u32>>>,
@@ -283,10 +285,18 @@ impl Config {
         let mut ports = Vec::with_capacity(file.port.len());
         for port in file.port {
             let xdp = port.xdp().map_err(|(span, message)| at(span, message))?;
+            let keep = port.keep_from_kernel.as_ref();
+            if let Some(keep) = keep.filter(|keep| *keep.get_ref() && port.kind == Kind::Tap) {
+                let message =
+                    "a TAP device is the kernel's own side; nothing of it can be kept from the kernel";
+                return Err(at(Some(keep.span()), message.to_owned()));
+            }
+            let keep_from_kernel = keep.is_some_and(|keep| *keep.get_ref());
             let FilePort { interface, kind, offloads, shape, impair, trace, trace_size, .. } = port;
             let middleware = middleware::read(shape, impair, trace, trace_size, directory)
                 .map_err(|(span, message)| at(Some(span), message))?;
-            ports.push(Wanted { interface: interface.into_inner(), kind, offloads, xdp, middleware });
+            let interface = interface.into_inner();
+            ports.push(Wanted { interface, kind, offloads, keep_from_kernel, xdp, middleware });
         }
         Ok(Config {
             program: directory.join(file.program.into_inner()),
@@ -403,6 +413,7 @@ mod tests {
             interface: interface.into(),
             kind: Kind::AfPacket,
             offloads,
+            keep_from_kernel: false,
             xdp: XdpWishes::default(),
             middleware: ports::live::Middleware::default(),
         };
@@ -471,6 +482,10 @@ mod tests {
             (
                 "program = \"a\"\n[[port]]\ninterface = \"x\"\noffloads = \"on\"\n",
                 "line 4, column 12: invalid value: string \"on\", expected `\"cut\"`, `\"whole\"` or `\"off\"`",
+            ),
+            (
+                "program = \"a\"\n[[port]]\ninterface = \"x\"\nkind = \"tap\"\nkeep_from_kernel = true\n",
+                "line 5, column 20: a TAP device is the kernel's own side",
             ),
             (
                 "program = \"a\"\n[[port]]\ninterface = \"x\"\noffloads = 1\n",

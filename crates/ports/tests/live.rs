@@ -59,6 +59,7 @@ fn port(interface: &str, lanes: u16) -> Attached {
         interface: interface.to_owned(),
         kind: Kind::AfPacket,
         offloads: Offloads::Cut,
+        keep_from_kernel: false,
         xdp: XdpWishes::default(),
         middleware: Middleware::default(),
     };
@@ -286,6 +287,7 @@ fn what_is_no_ethernet_interface_or_too_large_is_said_or_kept_small() {
                 interface: "t0".to_owned(),
                 kind: Kind::AfPacket,
                 offloads: Offloads::Cut,
+                keep_from_kernel: false,
                 xdp: XdpWishes::default(),
                 middleware: Middleware::default(),
             };

@@ -12,6 +12,7 @@
 //! both directions. Fragments of IP have no ports: those of one pair of addresses come by one lane, which may be another than that of their flow.
 
 mod incoming;
+mod keep;
 mod open;
 mod outlet;
 mod port;
@@ -30,7 +31,7 @@ const TAG: usize = 4;
 /// Takes over the packets of an interface; they carry `number`.
 pub(super) fn attach(wanted: &Wanted, number: PortNumber, lanes: u16) -> Result<Attached, AttachError> {
     let opened = open::open(wanted, lanes)?;
-    let port = Port::watched(wanted, opened.index, lanes)
+    let port = Port::watched(wanted, (opened.index, opened.kept), lanes)
         .map_err(open::system(&wanted.interface, "starting to watch it"))?;
     let lanes = opened.lanes.into_iter().enumerate().map(|(index, lane)| Lane {
         receive: Box::new(Incoming::new((lane.incoming, lane.ring), number, port.clone(), index)),

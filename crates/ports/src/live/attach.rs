@@ -70,6 +70,8 @@ pub struct Wanted {
     pub kind: Kind,
     /// What to do with unfinished packets.
     pub offloads: Offloads,
+    /// Keep what comes in from the kernel's own network stack (AF_PACKET; AF_XDP does so anyway).
+    pub keep_from_kernel: bool,
     /// What is wanted of AF_XDP.
     pub xdp: af_xdp::Wishes,
     /// What is to stand between the program and it.

@@ -74,6 +74,10 @@ impl Receiver for Cut {
         self.inner.descriptor()
     }
 
+    fn due(&self) -> Option<u64> {
+        if self.given < self.pieces.len() { Some(0) } else { self.inner.due() }
+    }
+
     fn losses(&mut self) -> ReceiveLosses {
         self.inner.losses().each(self.losses, |inner, own| inner + own)
     }

@@ -216,6 +216,11 @@ pub(crate) fn interface_link_type(fd: &OwnedFd, name: &str) -> io::Result<u16> {
     Ok(unsafe { request.ifr_ifru.ifru_hwaddr }.sa_family)
 }
 
+/// A socket to ask netfilter by, non-blocking.
+pub(crate) fn netfilter_socket() -> io::Result<OwnedFd> {
+    socket(libc::AF_NETLINK, libc::SOCK_RAW, libc::NETLINK_NETFILTER)
+}
+
 /// A socket to ask about interfaces by.
 pub(crate) fn asker() -> io::Result<OwnedFd> {
     socket(libc::AF_INET, libc::SOCK_DGRAM, 0)

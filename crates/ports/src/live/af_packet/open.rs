@@ -1,5 +1,6 @@
 //! Opening the sockets of an AF_PACKET port: one with a ring to receive by and one to send by for every lane.
 
+use super::keep::Kept;
 use super::{FIRST, TAG};
 use crate::live::frame_ring::{BLOCK, FrameRing, Geometry};
 use crate::live::{AttachError, Offloads, Wanted, sys};
@@ -25,6 +26,8 @@ pub(super) struct Opened {
     pub(super) index: u32,
     pub(super) mode: String,
     pub(super) lanes: Vec<OpenLane>,
+    /// Keeps its packets from the kernel, if that is wanted.
+    pub(super) kept: Option<Kept>,
 }
 
 /// The sockets of a lane.
@@ -50,10 +53,13 @@ pub(super) fn open(wanted: &Wanted, lanes: u16) -> Result<Opened, AttachError> {
             sys::join_fanout(&lane.incoming, group).map_err(interface.failed("sharing its packets out"))?;
         }
     }
+    let keep = wanted.keep_from_kernel.then(|| Kept::new(&wanted.interface));
+    let kept =
+        keep.transpose().map_err(interface.failed("keeping its packets from the kernel by nf_tables"))?;
     for lane in &lanes {
         sys::begin(&lane.incoming).map_err(interface.failed("letting packets in"))?;
     }
-    Ok(Opened { index: interface.index, mode: interface.mode(lanes.len(), short), lanes })
+    Ok(Opened { index: interface.index, mode: interface.mode(lanes.len(), short), lanes, kept })
 }
 
 /// An interface that is there and switched on.
@@ -149,6 +155,9 @@ impl<'a> Interface<'a> {
             Offloads::Whole => ", checksums finished, segments whole",
             Offloads::Off => ", offloads not used",
         };
+        if self.wanted.keep_from_kernel {
+            mode += ", its packets kept from the kernel";
+        }
         if lanes > 1 {
             mode += &format!(", flows shared out among {lanes} sockets");
         }

@@ -4,6 +4,7 @@
 //! second whether the interface is there; when it has vanished and another has come, it opens new sockets for all lanes at once and hands them over. What
 //! it does is off the path of packets, and the other ports do not notice. An interface that is switched off and on again keeps its sockets.
 
+use super::keep::Kept;
 use super::open::{self, Opened};
 use crate::live::frame_ring::FrameRing;
 use crate::live::presence::{Letterbox, Presence};
@@ -11,7 +12,7 @@ use crate::live::{Wanted, sys};
 use std::io;
 use std::os::fd::OwnedFd;
 use std::sync::atomic::{AtomicU32, Ordering};
-use std::sync::{Arc, Weak};
+use std::sync::{Arc, Mutex, PoisonError, Weak};
 use std::thread;
 use std::time::{Duration, SystemTime};
 
@@ -24,6 +25,8 @@ pub(super) struct Port {
     pub(super) presence: Arc<Presence>,
     /// The interface's number in the kernel.
     index: AtomicU32,
+    /// What keeps its packets from the kernel.
+    kept: Mutex<Option<Kept>>,
     /// What the receiving halves are to go on with, lane by lane.
     pub(super) incoming: Vec<Letterbox<(OwnedFd, FrameRing)>>,
     /// The same for the sending halves.
@@ -35,11 +38,16 @@ impl Port {
     ///
     /// # Errors
     /// No further thread can be had.
-    pub(super) fn watched(wanted: &Wanted, index: u32, lanes: u16) -> io::Result<Arc<Port>> {
+    pub(super) fn watched(
+        wanted: &Wanted,
+        (index, kept): (u32, Option<Kept>),
+        lanes: u16,
+    ) -> io::Result<Arc<Port>> {
         let port = Arc::new(Port {
             wanted: wanted.clone(),
             presence: Arc::default(),
             index: AtomicU32::new(index),
+            kept: Mutex::new(kept),
             incoming: (0..lanes).map(|_| Letterbox::new()).collect(),
             outgoing: (0..lanes).map(|_| Letterbox::new()).collect(),
         });
@@ -58,10 +66,16 @@ impl Port {
             let now = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).unwrap_or_default();
             self.presence.gone(now.as_nanos() as u64);
         }
+        let mut kept = self.kept.lock().unwrap_or_else(PoisonError::into_inner);
+        // It was at the interface that vanished.
+        *kept = None;
         // Whatever is in the way now, it may be gone the next time.
-        let Ok(Opened { index, lanes, .. }) = open::open(&self.wanted, self.incoming.len() as u16) else {
+        let Ok(Opened { index, lanes, kept: kept_now, .. }) =
+            open::open(&self.wanted, self.incoming.len() as u16)
+        else {
             return;
         };
+        *kept = kept_now;
         for (lane, boxes) in lanes.into_iter().zip(self.incoming.iter().zip(&self.outgoing)) {
             boxes.1.put(lane.outgoing);
             boxes.0.put((lane.incoming, lane.ring));
