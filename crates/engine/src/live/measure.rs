@@ -44,24 +44,25 @@ const STOPS: [(Stop, &str); 6] = [
 /// Sizes of batches are told apart by their binary logarithm: 1, 2 to 3, and so on up to 256.
 const SIZES: usize = 9;
 
-/// Off, or what has been measured so far.
+/// The measurements that are going on: mostly none, one for everybody who has asked.
 #[derive(Default)]
-pub(super) struct Stopwatch(Option<Box<Measuring>>);
+pub(super) struct Stopwatch(Vec<Box<Measuring>>);
 
 impl Stopwatch {
     pub(super) fn start(&mut self, mut measuring: Box<Measuring>) {
         measuring.begun = Instant::now();
         (measuring.first, measuring.last) = (cycles(), cycles());
-        self.0 = Some(measuring);
+        self.0.push(measuring);
     }
 
     /// The time since the last lap was spent at this stop.
     #[inline]
     pub(super) fn lap(&mut self, stop: Stop) {
-        if let Some(measuring) = &mut self.0 {
-            measuring.lap(stop);
-            if matches!(stop, Stop::Control | Stop::Idle) && measuring.begun.elapsed() >= measuring.duration {
-                self.end();
+        if !self.0.is_empty() {
+            self.0.iter_mut().for_each(|measuring| measuring.lap(stop));
+            if matches!(stop, Stop::Control | Stop::Idle) {
+                let over = |measuring: &mut Box<Measuring>| measuring.begun.elapsed() >= measuring.duration;
+                self.0.extract_if(.., over).for_each(|measuring| measuring.end());
             }
         }
     }
@@ -69,16 +70,7 @@ impl Stopwatch {
     /// A batch has been sent.
     #[inline]
     pub(super) fn sent(&mut self, batch: &Batch) {
-        if let Some(measuring) = &mut self.0 {
-            measuring.sent(batch);
-        }
-    }
-
-    #[cold]
-    fn end(&mut self) {
-        if let Some(measuring) = self.0.take() {
-            measuring.end();
-        }
+        self.0.iter_mut().for_each(|measuring| measuring.sent(batch));
     }
 }
 

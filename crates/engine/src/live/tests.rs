@@ -279,6 +279,7 @@ fn a_measurement_has_every_packet_and_ends() {
     let bench = Bench::new(2);
     let measurement = thread::scope(|scope| {
         let measured = scope.spawn(|| bench.remote.measure(Duration::from_millis(300)));
+        let other = scope.spawn(|| bench.remote.measure(Duration::from_millis(50)));
         for number in 0.. {
             if measured.is_finished() {
                 break;
@@ -286,6 +287,7 @@ fn a_measurement_has_every_packet_and_ends() {
             bench.play(2, number..number + 1);
             thread::sleep(Duration::from_millis(1));
         }
+        assert_eq!(other.join().unwrap().expect("two can be measured at once").workers, 2);
         measured.join().unwrap().expect("all workers run")
     });
     assert_eq!(measurement.workers, 2);
