@@ -17,6 +17,8 @@ mod plan;
 mod plot;
 mod programs;
 mod router;
+#[cfg(target_os = "linux")]
+pub mod soak;
 mod switch_apps;
 mod tables;
 mod traffic;
