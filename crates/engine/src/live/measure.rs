@@ -46,10 +46,10 @@ const SIZES: usize = 9;
 
 /// The measurements that are going on: mostly none, one for everybody who has asked.
 #[derive(Default)]
-pub(super) struct Stopwatch(Vec<Box<Measuring>>);
+pub(super) struct Stopwatch(Vec<Measuring>);
 
 impl Stopwatch {
-    pub(super) fn start(&mut self, mut measuring: Box<Measuring>) {
+    pub(super) fn start(&mut self, mut measuring: Measuring) {
         measuring.begun = Instant::now();
         (measuring.first, measuring.last) = (cycles(), cycles());
         self.0.push(measuring);
@@ -61,7 +61,7 @@ impl Stopwatch {
         if !self.0.is_empty() {
             self.0.iter_mut().for_each(|measuring| measuring.lap(stop));
             if matches!(stop, Stop::Control | Stop::Idle) {
-                let over = |measuring: &mut Box<Measuring>| measuring.begun.elapsed() >= measuring.duration;
+                let over = |measuring: &mut Measuring| measuring.begun.elapsed() >= measuring.duration;
                 self.0.extract_if(.., over).for_each(|measuring| measuring.end());
             }
         }

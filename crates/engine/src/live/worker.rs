@@ -113,7 +113,7 @@ impl LiveWorker {
                 }
                 Ok(Request::Send(frames)) => inject(frames, &mut generation.ledger, transmitter.sink())?,
                 Ok(Request::Punts(queue)) => *punts = Some(queue),
-                Ok(Request::Measure(measuring)) => stopwatch.start(measuring),
+                Ok(Request::Measure(measuring)) => stopwatch.start(*measuring),
             }
         }
     }
