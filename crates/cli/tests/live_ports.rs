@@ -4,6 +4,7 @@ mod net;
 
 use net::{Net, program};
 use serde_json::Value;
+use std::process::Stdio;
 use std::time::{Duration, Instant};
 
 /// Ports of these kinds, as a gateway's file tells of them.
@@ -29,14 +30,29 @@ fn reach_each_other(net: &Net) {
     reaches(net, "b");
 }
 
+/// Brings 8 MiB by TCP from `a` to a host, or back, however long it takes.
+fn transfer(net: &Net, host: &str, address: &str, direction: &[&str]) {
+    let mut server = net
+        .at(host, "timeout", &["60", "iperf3", "-s", "-1"])
+        .stdout(Stdio::null())
+        .stderr(Stdio::null())
+        .spawn()
+        .expect("iperf3 runs");
+    let client = ["50", "iperf3", "-n", "8M", "-c", address];
+    let brought = (0..20).any(|_| {
+        std::thread::sleep(Duration::from_millis(300));
+        net.run("a", "timeout", &[&client, direction].concat()).status.success()
+    });
+    assert!(brought, "no TCP with {address} {direction:?}");
+    server.wait().expect("the server ends");
+}
+
 /// The same for `a` and a host that has the addresses of `b`.
 fn reaches(net: &Net, host: &str) {
     assert_eq!(net.pings("10.0.0.2"), 20);
     assert_eq!(net.pings("fd00::2"), 20);
     for (address, direction) in [("10.0.0.2", &[][..]), ("10.0.0.2", &["-R"]), ("fd00::2", &[])] {
-        let report = net.tcp_with(host, address, direction);
-        let bytes = report["end"]["sum_received"]["bytes"].as_u64().unwrap_or(0);
-        assert!(bytes > 5_000_000, "only {bytes} bytes came over: {report}");
+        transfer(net, host, address, direction);
     }
 }
 
@@ -52,6 +68,124 @@ fn af_xdp_in_the_driver_needs_nothing_of_the_hosts() {
         assert_eq!(at_port(&now, port, "too_long"), 0, "the kernel cuts segments for such a port: {now}");
     }
     net.stop();
+}
+
+#[test]
+fn af_xdp_and_af_packet_are_one_cable() {
+    let Some(mut net) = Net::new("af_xdp_and_af_packet") else { return };
+    net.serve_ports(&program("mac_switch.rav"), &ports(DRIVER, ""));
+    reach_each_other(&net);
+    let now = net.ask(&["show", "ports", "--total"]);
+    for port in [1, 2] {
+        for what in ["too_long", "refused", "unreadable"] {
+            assert_eq!(at_port(&now, port, what), 0, "segments are cut for port 1: {now}");
+        }
+    }
+    net.stop();
+}
+
+/// How many packets an interface of a host has sent, and how many it has received, as its kernel counts.
+fn counted(net: &Net, host: &str) -> (u64, u64) {
+    let output = net.run(host, "ip", &["-s", "-j", "link", "show", "eth0"]);
+    let links: Value = serde_json::from_slice(&output.stdout).expect("JSON");
+    let packets = |way: &str| links[0]["stats64"][way]["packets"].as_u64().expect("is counted");
+    (packets("tx"), packets("rx"))
+}
+
+#[test]
+fn every_packet_that_the_hosts_count_is_in_the_account() {
+    let Some(mut net) = Net::new("every_packet_that_the_hosts_count") else { return };
+    // The gateway's own kernel says something by these interfaces, too, now and then.
+    let silent = ["-w", "net.ipv6.conf.all.disable_ipv6=1"];
+    assert!(net.run("g", "sysctl", &silent).status.success());
+    for kinds in [(DRIVER, DRIVER), (DRIVER, ""), ("", DRIVER)] {
+        net.serve_ports(&program("mac_switch.rav"), &ports(kinds.0, kinds.1));
+        net.wait_for_pings();
+        let figures = || {
+            let now = net.ask(&["show", "ports", "--total"]);
+            let [at_a, at_b] = [1, 2].map(|port| {
+                let [ring_full, too_long] = ["ring_full", "too_long"].map(|what| at_port(&now, port, what));
+                let [busy, refused] = ["busy", "refused"].map(|what| at_port(&now, port, what));
+                let port = &now["now"]["report"]["ports"][port - 1];
+                let packets = |what: &str| port[what].as_u64().expect("is counted");
+                [packets("received") + ring_full + too_long, packets("transmitted") - busy - refused]
+            });
+            let [(a_sent, a_received), (b_sent, b_received)] = ["a", "b"].map(|host| counted(&net, host));
+            [a_sent - at_a[0], b_sent - at_b[0], a_received - at_a[1], b_received - at_b[1]]
+        };
+        // Between two questions packets come that nobody sent for the test; then it is asked again. What came before the gateway did stays the same.
+        let quiet = || {
+            let mut last = figures();
+            for _ in 0..50 {
+                let next = figures();
+                if next == last {
+                    return next;
+                }
+                last = next;
+            }
+            panic!("the hosts are never quiet: {last:?}");
+        };
+        let before = quiet();
+        let mut server = net
+            .at("b", "timeout", &["20", "iperf3", "-s", "-1"])
+            .stdout(Stdio::null())
+            .spawn()
+            .expect("iperf3 runs");
+        std::thread::sleep(Duration::from_millis(500));
+        for off in ["tso", "gso"] {
+            // With segments a host counts one packet where the port has several.
+            assert!(net.run("a", "ethtool", &["-K", "eth0", off, "off"]).status.success());
+        }
+        let udp = ["10", "iperf3", "-c", "10.0.0.2", "-u", "-b", "300M", "-l", "1000", "-t", "2"];
+        assert!(net.run("a", "timeout", &udp).status.success());
+        server.wait().expect("ends");
+        assert_eq!(quiet(), before, "{kinds:?}");
+        net.stop();
+    }
+}
+
+#[test]
+fn what_af_xdp_cannot_do_is_said() {
+    let Some(mut net) = Net::new("what_af_xdp_cannot_do") else { return };
+    net.serve_ports(&program("hub.rav"), &ports(DRIVER, DRIVER));
+    let pid = net.gateway.as_ref().expect("was started").id();
+    let refused = |net: &Net, head: &str, ports: &str, wanted: &str| {
+        let file = net.path("other.toml");
+        let (program, control) = (program("hub.rav"), net.path("other.sock"));
+        let text = format!("program = {:?}\ncontrol = {:?}\n{head}{ports}", program, control);
+        std::fs::write(&file, text).expect("can be written");
+        let output = net.ravelin(&["serve", &file.display().to_string()]);
+        let errors = String::from_utf8_lossy(&output.stderr);
+        assert_eq!(output.status.code(), Some(1), "{errors}");
+        assert!(errors.contains(wanted), "{errors}");
+    };
+    let one = |queue: u32| format!("[[port]]\ninterface = \"to-a\"\n{DRIVER}\nqueues = [{queue}]\n");
+    refused(
+        &net,
+        "",
+        &one(0),
+        &format!("port 1: queue 0 of interface to-a is in use by process {pid} (ravelin)"),
+    );
+    net.stop();
+    // Two gateways at queues of their own: they would be no trouble for each other, but an interface has one program.
+    assert!(net.run("g", "ethtool", &["-L", "to-a", "rx", "2"]).status.success());
+    net.serve_ports(&program("hub.rav"), &one(1));
+    let pid = net.gateway.as_ref().expect("was started").id();
+    let wanted = format!("port 1: interface to-a has an XDP program of process {pid} (ravelin) already");
+    refused(&net, "", &one(0), &wanted);
+    net.stop();
+    // The kernel frees a queue a moment after its socket.
+    let end = Instant::now() + Duration::from_secs(20);
+    while !net.run("g", "ethtool", &["-L", "to-a", "rx", "1"]).status.success() {
+        assert!(Instant::now() < end, "the queue stays in use");
+        std::thread::sleep(Duration::from_millis(20));
+    }
+    let port = |rest: &str| format!("[[port]]\ninterface = \"to-a\"\n{rest}\n");
+    refused(&net, "", &port("kind = \"af_xdp\"\nqueues = [7]"), "port 1: interface to-a has no queue 7");
+    refused(&net, "workers = 2\n", &port(DRIVER), "interface to-a has 1 receive queue(s) for 2 workers");
+    refused(&net, "", &port("kind = \"af_xdp\"\nzero_copy = true"), "cannot use frames in place");
+    net.ip(&["-n", &net.name("g"), "link", "set", "to-a", "mtu", "9000"]);
+    refused(&net, "", &port(DRIVER), "has an MTU of 9000, and AF_XDP takes at most");
 }
 
 #[test]
@@ -111,6 +245,8 @@ fn the_machine_itself_is_behind_a_tap() {
         assert!(Instant::now() < end, "a device that is gone is made again");
     }
     address(&net);
+    // It has another address of its own now.
+    net.ip(&["-n", &net.name("a"), "neighbour", "flush", "dev", "eth0"]);
     net.wait_for_pings();
     net.stop();
     assert!(!net.run("g", "ip", &["link", "show", "machine"]).status.success(), "it goes with the gateway");

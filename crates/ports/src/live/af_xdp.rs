@@ -6,7 +6,7 @@
 //! ```
 //!
 //! A packet that leaves by another port of the worker (or by its own) leaves from the frame it came in; its frame goes home when the kernel has sent it.
-//! Other packets are copied into a frame of the port they leave by.
+//! Other packets are copied into a frame of the port they leave by, and long segments are cut there: such sockets send finished packets only.
 
 mod attach;
 mod calls;
@@ -24,6 +24,7 @@ use super::{ReceiveLosses, Receiver, SendLosses, Sender};
 use frames::{Home, Marks};
 use memory::{Pages, Part};
 use packet::region::HEADROOM;
+use packet::segment::Segments;
 use packet::{Batch, Offload, PortNumber};
 use redirect::Redirect;
 use ring::{Consumer, Producer};
@@ -221,51 +222,51 @@ impl Outlet {
         self.transmit.has_room()
     }
 
-    /// Copies a packet into a frame of this port.
-    fn copy(&mut self, bytes: &[u8]) -> Option<usize> {
-        if self.free.is_empty() {
-            self.flush();
-        }
-        let frame = self.free.pop()?;
-        let start = frame as usize * self.pool.chunk;
-        self.part.bytes()[start..start + bytes.len()].copy_from_slice(bytes);
-        Some(self.part.start() + start)
-    }
-
-    fn send_finished(&mut self, bytes: &[u8]) {
-        if self.off {
-            self.losses.down += 1;
-            return;
-        }
-        if bytes.len() < SHORTEST || bytes.len() > self.pool.chunk {
+    /// Makes a packet of so many bytes in a frame of this port, where `write` writes it, and puts it into the ring.
+    fn send_copy(&mut self, length: usize, write: impl FnOnce(&mut [u8])) {
+        if length > self.pool.chunk {
             self.losses.refused += 1;
             return;
         }
-        if !self.has_room() {
+        if self.free.is_empty() {
+            self.flush();
+        }
+        let Some(frame) = (if self.has_room() { self.free.pop() } else { None }) else {
             self.losses.busy += 1;
             return;
+        };
+        let start = frame as usize * self.pool.chunk;
+        write(&mut self.part.bytes()[start..start + length]);
+        self.transmit.push(departing(self.part.start() + start, length));
+    }
+
+    /// Sends a packet from the frame that it lies in. Says whether it lies in one that may be taken.
+    fn send_in_place(&mut self, bytes: &[u8]) -> bool {
+        let Some(range) = self.pool.pages.place(bytes) else { return false };
+        if !self.has_room() || !self.pool.frame(&range).is_some_and(|(marks, frame)| marks.take(frame)) {
+            return false;
         }
-        let own = self
-            .pool
-            .pages
-            .place(bytes)
-            .filter(|range| self.pool.frame(range).is_some_and(|(marks, frame)| marks.take(frame)));
-        match own.map(|range| range.start).or_else(|| self.copy(bytes)) {
-            Some(at) => {
-                self.transmit.push(departing(at, bytes.len()));
-            }
-            None => self.losses.busy += 1,
-        }
+        self.transmit.push(departing(range.start, range.len()))
     }
 }
 
 impl Sender for Outlet {
     fn send(&mut self, frame: &[u8], offload: Offload) {
-        if offload.segments() {
+        if self.off {
+            self.losses.down += 1;
+        } else if offload.segments() {
+            let Some(segments) = Segments::of(frame, &offload) else {
+                self.losses.refused += 1;
+                return;
+            };
+            for index in 0..segments.count() {
+                self.send_copy(segments.length(index), |piece| segments.write(frame, index, piece));
+            }
+        } else if frame.len() < SHORTEST {
             self.losses.refused += 1;
-            return;
+        } else if !self.send_in_place(frame) {
+            self.send_copy(frame.len(), |place| place.copy_from_slice(frame));
         }
-        self.send_finished(frame);
     }
 
     fn flush(&mut self) {

@@ -95,11 +95,37 @@ pub enum XdpError {
         /// How many workers there are.
         lanes: u16,
     },
+    /// the queue is somebody else's
+    #[error(
+        "queue {queue} of interface {interface} is in use by {owner}; `queues` in the file names those to be served"
+    )]
+    QueueTaken {
+        /// The interface's name.
+        interface: String,
+        /// The queue.
+        queue: u32,
+        /// Who has it.
+        owner: String,
+    },
+    /// only copies can be had
+    #[error(
+        "the driver of interface {interface} cannot use frames in place, as `zero_copy = true` asks for ({source}); without that packets are copied"
+    )]
+    Copies {
+        /// The interface's name.
+        interface: String,
+        /// What the kernel said.
+        source: io::Error,
+    },
     /// another program is there
-    #[error("interface {interface} has an XDP program of somebody else; `ip link show {interface}` shows it")]
+    #[error(
+        "interface {interface} has an XDP program of {owner} already, and there can be one: end that, or take the program away with `ip link set {interface} xdp off` if nobody needs it; `kind = \"af_packet\"` works beside it"
+    )]
     Taken {
         /// The interface's name.
         interface: String,
+        /// Whose it is.
+        owner: String,
     },
 }
 
@@ -231,6 +257,26 @@ impl<'a> Interface<'a> {
         move |error| (port, failed(error))
     }
 
+    /// Why a socket cannot be bound to a queue.
+    fn unbound(&self, queue: u32, zero_copy: bool, source: io::Error) -> AttachError {
+        let interface = self.wanted.interface.clone();
+        match source.raw_os_error() {
+            Some(libc::EBUSY) => XdpError::QueueTaken { interface, queue, owner: self.owner() }.into(),
+            Some(libc::EOPNOTSUPP | libc::EINVAL) if zero_copy => {
+                XdpError::Copies { interface, source }.into()
+            }
+            Some(libc::ENOMEM | libc::ENOBUFS) => {
+                self.failed("pinning memory for frames (`ulimit -l` may be too small)")(source)
+            }
+            _ => self.failed("binding an AF_XDP socket to a queue")(source),
+        }
+    }
+
+    /// Who has the program at the interface.
+    fn owner(&self) -> String {
+        redirect::holder(self.index).unwrap_or_else(|| "somebody that /proc does not show".to_owned())
+    }
+
     /// Attaches the program that redirects packets, in the driver if it can.
     fn redirect(&self) -> Result<(Redirect, redirect::Place), AttachError> {
         let attach = |place| {
@@ -251,7 +297,7 @@ impl<'a> Interface<'a> {
         };
         result.map_err(|error| match error.raw_os_error() {
             Some(libc::EBUSY | libc::EEXIST) => {
-                XdpError::Taken { interface: self.wanted.interface.clone() }.into()
+                XdpError::Taken { interface: self.wanted.interface.clone(), owner: self.owner() }.into()
             }
             _ => self.failed("attaching the program that redirects packets")(error),
         })
@@ -334,7 +380,7 @@ fn open_worker(
             let place = Place { interface: interface.index, queue };
             let socket = order
                 .open(place, first.as_deref())
-                .map_err(interface.refused("binding an AF_XDP socket to a queue"))?;
+                .map_err(|source| (interface.port, interface.unbound(queue, zero_copy, source)))?;
             first.get_or_insert_with(|| socket.fd.clone());
             sockets.push(QueueSocket { queue, socket });
         }

@@ -134,6 +134,13 @@ pub(crate) fn is_zero_copy(fd: &OwnedFd) -> io::Result<bool> {
     Ok(options.flags & libc::XDP_OPTIONS_ZEROCOPY != 0)
 }
 
+/// Lets one call send so many packets, where the kernel can be asked for that (XDP_MAX_TX_SKB_BUDGET of linux/if_xdp.h, since 6.18; 32 otherwise).
+pub(crate) fn send_at_once(fd: &OwnedFd, packets: u32) {
+    const BUDGET: i32 = 9;
+    // It is only faster.
+    let _ = sys::set_option(fd, libc::SOL_XDP, BUDGET, packets);
+}
+
 /// Binds a socket to a queue of an interface; with `shared`, to the memory that another socket has registered.
 pub(crate) fn bind(
     fd: &OwnedFd,

@@ -1,6 +1,7 @@
 //! The program at an interface that hands each packet to the socket of its queue; packets of queues without a socket go on to the kernel.
 
 use super::calls;
+use std::fs;
 use std::io;
 use std::os::fd::{AsRawFd, OwnedFd, RawFd};
 
@@ -44,6 +45,28 @@ impl Redirect {
     }
 }
 
+/// The process that holds the program at an interface by a link, as far as /proc tells (bpf_xdp_link_show_fdinfo in Linux).
+pub(crate) fn holder(interface: u32) -> Option<String> {
+    let processes = fs::read_dir("/proc").ok()?.flatten();
+    processes.filter(|process| process.file_name().as_encoded_bytes()[0].is_ascii_digit()).find_map(
+        |process| {
+            let descriptors = fs::read_dir(process.path().join("fdinfo")).ok()?;
+            let mut texts = descriptors.flatten().filter_map(|entry| fs::read_to_string(entry.path()).ok());
+            texts.find(|text| is_link(text, interface))?;
+            let name = fs::read_to_string(process.path().join("comm")).unwrap_or_default();
+            Some(format!("process {} ({})", process.file_name().display(), name.trim_end()))
+        },
+    )
+}
+
+/// Whether what /proc says of a descriptor is a link of XDP to an interface.
+fn is_link(text: &str, interface: u32) -> bool {
+    let says = |key: &str, value: &str| {
+        text.lines().any(|line| line.split_once(':').is_some_and(|(k, v)| k == key && v.trim() == value))
+    };
+    says("link_type", "xdp") && says("ifindex", &interface.to_string())
+}
+
 /// `return bpf_redirect_map(map, packet->rx_queue_index, XDP_PASS)`, as instructions (RFC 9669).
 fn assemble(map: RawFd) -> [u64; 6] {
     const RX_QUEUE: i16 = 16;
@@ -73,6 +96,13 @@ fn instruction(code: u8, destination: u8, source: u8, offset: i16, immediate: i3
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_link_is_known_by_what_proc_says() {
+        let text = "pos:\t0\nlink_type:\txdp\nlink_id:\t3\nprog_tag:\t0123\nprog_id:\t7\nifindex:\t12\n";
+        assert!(is_link(text, 12));
+        assert!(!is_link(text, 1) && !is_link(text, 7) && !is_link("ifindex:\t12\n", 12));
+    }
 
     #[test]
     #[cfg(target_endian = "little")]

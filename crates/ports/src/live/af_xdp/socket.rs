@@ -4,6 +4,7 @@ use super::calls::{self, RingKind};
 use super::memory::Pages;
 use super::ring::{Consumer, Producer};
 use crate::live::sys::{self, Shared};
+use packet::BATCH;
 use std::io;
 use std::os::fd::OwnedFd;
 use std::sync::Arc;
@@ -15,7 +16,7 @@ pub(super) const TRANSMIT: u32 = 2048;
 /// Bytes of packets that may be on their way out, as the kernel counts them.
 const SEND_BUFFER: usize = 16 << 20;
 /// A queue may still be in use for a moment by a socket that was closed, as after a process was killed.
-const PATIENCE: Duration = Duration::from_secs(2);
+const PATIENCE: Duration = Duration::from_secs(3);
 
 /// What a socket is bound to.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -67,6 +68,7 @@ impl Order<'_> {
         let completed = calls::ring(&fd, RingKind::Completion, TRANSMIT)?;
         let received = calls::ring(&fd, RingKind::Receive, self.frames)?;
         let transmit = self.sends.then(|| calls::ring(&fd, RingKind::Transmit, TRANSMIT)).transpose()?;
+        calls::send_at_once(&fd, BATCH as u32);
         sys::set_send_buffer(&fd, SEND_BUFFER)?;
         let copying = if self.zero_copy { libc::XDP_ZEROCOPY } else { libc::XDP_COPY };
         calls::bind(&fd, place.interface, place.queue, copying | libc::XDP_USE_NEED_WAKEUP, first)?;
