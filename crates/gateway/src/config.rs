@@ -9,7 +9,7 @@
 //!
 //! [[port]]                        # port 1 of the program, the next one is port 2
 //! interface = "eth0"
-//! kind = "af_packet"              # by which way its packets come and go; this is the default, another is "af_xdp"
+//! kind = "af_packet"              # by which way its packets come and go; this is the default, others are "af_xdp" and "tap"
 //! keep_from_kernel = false        # whether to keep what comes in from the kernel's own network stack; this is the default
 //! offloads = "cut"                # unfinished packets are finished, long segments cut for the program; this is the default
 //! addresses = ["10.0.1.1/24"]     # the gateway's own there; without any it has none and does not route
