@@ -2,6 +2,7 @@
 
 use super::{ConfigError, File};
 use crate::routing::{InterfaceAddress, Neighbour, PortSettings, Prefix, Settings};
+use ports::live::Kind;
 use serde::Deserialize;
 use std::net::IpAddr;
 use std::ops::Range;
@@ -72,6 +73,7 @@ pub(super) fn read(file: &File, at: &At<'_>) -> Result<(Settings, Firsts), Confi
             interface: port.interface.get_ref().clone(),
             addresses,
             mtu: port.mtu.as_ref().map(|mtu| *mtu.get_ref()),
+            shared: port.kind == Kind::Tap,
         });
     }
     let kernel = file.kernel.routes.as_ref().filter(|routes| *routes.get_ref());

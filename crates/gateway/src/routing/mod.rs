@@ -23,6 +23,8 @@ mod picture;
 mod prefix;
 mod rib;
 mod router;
+#[cfg(test)]
+mod tests;
 
 pub use account::{AccountPicture, FatePicture};
 pub use neighbours::{Mac, Neighbour, State};

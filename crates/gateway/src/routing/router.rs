@@ -29,6 +29,8 @@ pub struct PortSettings {
     pub addresses: Vec<InterfaceAddress>,
     /// The largest packet that leaves there, if not the interface's.
     pub mtu: Option<u16>,
+    /// The interface's Ethernet address is that of the machine behind it, as a TAP device's is, and not the gateway's.
+    pub shared: bool,
 }
 
 /// What the file says of addresses and routes.
@@ -96,8 +98,6 @@ pub(crate) struct Router {
     fib: HashMap<Prefix, Led>,
     /// Neighbours whose next hop is in the table.
     known: HashSet<Neighbour>,
-    /// Prefixes with a route for which there is no number left.
-    without_number: HashSet<Prefix>,
     kernel: bool,
 }
 
@@ -118,7 +118,6 @@ impl Router {
             numbers: Numbers::new(hops),
             fib: HashMap::new(),
             known: HashSet::new(),
-            without_number: HashSet::new(),
             kernel: settings.kernel,
         };
         for (number, port) in (1..).zip(&settings.ports) {
@@ -181,6 +180,9 @@ impl Router {
     /// What the system says of a port's interface; `None` where there is none.
     pub(crate) fn link(&mut self, number: PortNumber, link: Option<Link>, now: u64, effects: &mut Effects) {
         let Some(port) = self.ports.get_mut(usize::from(number).wrapping_sub(1)) else { return };
+        let own =
+            |link: Link| if port.settings.shared { Link { mac: beside(link.mac), ..link } } else { link };
+        let link = link.map(own);
         if port.link == link {
             return;
         }
@@ -376,14 +378,12 @@ impl Router {
         {
             return;
         }
-        self.without_number.remove(&prefix);
         let number = match (wanted, neighbour) {
             (None, _) => None,
             (Some(way), None) => Some(fixed_number(way)),
             (Some(_), Some(neighbour)) => {
                 let number = self.numbers.take(neighbour);
                 if number.is_none() {
-                    self.without_number.insert(prefix);
                     self.account.entries_refused += 1;
                 }
                 number
@@ -434,6 +434,13 @@ impl Router {
     pub(crate) fn refused(&mut self, entries: u64) {
         self.account.entries_refused += entries;
     }
+}
+
+/// An Ethernet address like this one that nobody else on its link has: one that is given out locally, and another number.
+fn beside(mut mac: Mac) -> Mac {
+    mac[0] |= 2;
+    mac[5] ^= 1;
+    mac
 }
 
 /// The number of a way that leads to no neighbour.

@@ -1,0 +1,359 @@
+//! Control's part of a router, with a clock that is moved by hand: frames read by another library, and its changes replayed beside what it knows.
+
+use super::account::Fate;
+use super::effects::{Effects, Filled, ITSELF, UNRESOLVED};
+use super::link_frames::{Arp, EVERYBODY, link_local};
+use super::neighbours::{Mac, Neighbour};
+use super::prefix::Prefix;
+use super::rib::Way;
+use super::router::{Link, Packet, PortSettings, Router, Settings};
+use engine::live::Injected;
+use etherparse::{
+    ArpOperation, EtherPayloadSlice, Icmpv6Type, NetHeaders, NetSlice, PacketBuilder, PacketHeaders,
+    SlicedPacket, TransportHeader,
+};
+use lang::ir::{Entry, Match};
+use packet::{Offload, PortNumber};
+use proptest::prelude::*;
+use std::collections::BTreeMap;
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
+
+const SECOND: u64 = 1_000_000_000;
+const OWN: [Mac; 2] = [[2, 0, 0, 0, 1, 1], [2, 0, 0, 0, 2, 1]];
+const A: Mac = [2, 0, 0, 0, 1, 2];
+const B: Mac = [2, 0, 0, 0, 2, 2];
+
+/// A router with address 1 in 10.0.1.0/24 and fd00:1::/64 at port 1, and in 10.0.2.0/24 and fd00:2::/64 at port 2.
+struct Scene {
+    router: Router,
+    now: u64,
+    tables: BTreeMap<(Filled, Vec<Match>), Entry>,
+}
+
+impl Scene {
+    fn new() -> Scene {
+        let port = |number: u8| PortSettings {
+            interface: format!("x{number}"),
+            addresses: [format!("10.0.{number}.1/24"), format!("fd00:{number}::1/64")]
+                .map(|text| text.parse().expect("an address"))
+                .to_vec(),
+            ..PortSettings::default()
+        };
+        let via = Neighbour { port: 2, address: address("10.0.2.7") };
+        let routes = vec![("198.51.100.0/24".parse().expect("a prefix"), via)];
+        let settings = Settings { ports: vec![port(1), port(2)], routes, kernel: true };
+        let mut scene = Scene { router: Router::new(&settings, 16), now: SECOND, tables: BTreeMap::new() };
+        for number in [1, 2] {
+            let link = Link { index: number, mac: OWN[number as usize - 1], mtu: 1500, up: true };
+            scene.router.link(number as u16, Some(link), SECOND, &mut Effects::default());
+        }
+        for table in Filled::ALL {
+            for entry in scene.router.entries(table) {
+                scene.tables.insert((table, entry.key.clone()), entry);
+            }
+        }
+        scene
+    }
+
+    /// Replays changes, of which every one must change something, and returns the frames.
+    fn replay(&mut self, effects: Effects) -> Vec<Injected> {
+        for change in effects.changes {
+            let key = (change.table, change.entry.key.clone());
+            if change.insert {
+                self.tables.insert(key, change.entry);
+            } else {
+                assert!(self.tables.remove(&key).is_some(), "{key:?} was not there");
+            }
+        }
+        effects.frames
+    }
+
+    fn packet(&mut self, reason: &str, port: PortNumber, bytes: Vec<u8>) -> Vec<Injected> {
+        let mut effects = Effects::default();
+        let packet = Packet { port, bytes, offload: Offload::NONE };
+        self.router.packet(reason, packet, self.now, &mut effects);
+        self.replay(effects)
+    }
+
+    fn wait(&mut self, seconds: u64) -> Vec<Injected> {
+        let mut frames = Vec::new();
+        for _ in 0..seconds {
+            self.now += SECOND;
+            let mut effects = Effects::default();
+            self.router.advance(self.now, &mut effects);
+            frames.extend(self.replay(effects));
+        }
+        frames
+    }
+
+    fn kernel(&mut self, prefix: &str, way: Option<Way>) {
+        let mut effects = Effects::default();
+        self.router.kernel_routes(vec![(prefix.parse().expect("a prefix"), way)], &mut effects);
+        self.replay(effects);
+    }
+
+    fn route(&self, prefix: &str) -> Option<u128> {
+        let prefix: Prefix = prefix.parse().expect("a prefix");
+        let table = if prefix.is_ipv4() { Filled::Routes } else { Filled::Routes6 };
+        self.tables.get(&(table, vec![prefix.key()])).map(|entry| entry.value[0])
+    }
+
+    fn count(&self, fate: Fate) -> u64 {
+        self.router.account.of(fate)
+    }
+
+    /// What was replayed is what it knows, and every packet is in the account.
+    fn check(&self) {
+        for table in Filled::ALL {
+            let of = self.tables.iter().filter(|((of, _), _)| *of == table);
+            let mut replayed: Vec<Entry> = of.map(|(_, entry)| entry.clone()).collect();
+            replayed.sort_unstable();
+            assert_eq!(replayed, self.router.entries(table), "{table:?}");
+        }
+        let fates: u64 = Fate::ALL.iter().map(|fate| self.count(*fate)).sum();
+        assert_eq!(self.router.account.handed, fates + self.router.neighbours.waiting() as u64);
+        for entry in self.tables.iter().filter(|((table, _), _)| *table == Filled::Routes) {
+            let number = entry.1.value[0];
+            assert!(number == ITSELF.into() || number == UNRESOLVED.into() || number <= 16);
+        }
+    }
+}
+
+fn address(text: &str) -> IpAddr {
+    text.parse().expect("an address")
+}
+
+/// A packet of UDP from host `a`, as the program hands it over.
+fn datagram(to: &str, ttl: u8, payload: usize) -> Vec<u8> {
+    let mut bytes = Vec::new();
+    let builder = PacketBuilder::ethernet2(A, OWN[0]);
+    let payload = vec![7; payload];
+    match address(to) {
+        IpAddr::V4(to) => builder.ipv4([10, 0, 1, 2], to.octets(), ttl).udp(5, 6).write(&mut bytes, &payload),
+        IpAddr::V6(to) => {
+            let from: Ipv6Addr = "fd00:1::2".parse().expect("an address");
+            builder.ipv6(from.octets(), to.octets(), ttl).udp(5, 6).write(&mut bytes, &payload)
+        }
+    }
+    .expect("fits");
+    bytes
+}
+
+fn arp(request: bool, from: (Mac, &str), target: (Mac, &str), to: Mac) -> Vec<u8> {
+    let four = |text: &str| text.parse::<Ipv4Addr>().expect("an address");
+    Arp { request, sender: (from.0, four(from.1)), target: (target.0, four(target.1)) }.write(to)
+}
+
+#[test]
+fn a_packet_waits_for_its_neighbour_and_leaves_as_it_came_but_for_one_hop() {
+    let mut scene = Scene::new();
+    let packet = datagram("10.0.2.2", 9, 100);
+    let asked = scene.packet("unresolved", 1, packet.clone());
+    assert_eq!((asked.len(), asked[0].port), (1, 2));
+    let sliced = SlicedPacket::from_ethernet(&asked[0].bytes).expect("a frame");
+    let Some(NetSlice::Arp(question)) = sliced.net else { panic!("no ARP") };
+    assert_eq!(question.operation(), ArpOperation::REQUEST);
+    assert_eq!(
+        (question.sender_hw_addr(), question.sender_protocol_addr()),
+        (&OWN[1][..], &[10, 0, 2, 1][..])
+    );
+    assert_eq!(
+        (question.target_hw_addr(), question.target_protocol_addr()),
+        (&[0; 6][..], &[10, 0, 2, 2][..])
+    );
+    assert_eq!(asked[0].bytes[..6], EVERYBODY);
+    assert_eq!((scene.route("10.0.2.0/24"), scene.route("10.0.2.2/32")), (Some(UNRESOLVED.into()), None));
+
+    let sent = scene.packet("neighbours", 2, arp(false, (B, "10.0.2.2"), (OWN[1], "10.0.2.1"), OWN[1]));
+    let [sent] = sent.as_slice() else { panic!("{sent:?}") };
+    let headers = PacketHeaders::from_ethernet_slice(&sent.bytes).expect("a packet");
+    let Some(NetHeaders::Ipv4(ip, _)) = headers.net else { panic!("no IPv4") };
+    assert_eq!((ip.time_to_live, ip.header_checksum), (8, ip.calc_header_checksum()));
+    assert_eq!((&sent.bytes[..6], &sent.bytes[6..12], sent.port), (&B[..], &OWN[1][..], 2));
+    assert_eq!(sent.bytes[26..], packet[26..], "all behind the header's checksum");
+    let number = scene.route("10.0.2.2/32").expect("a route of its own");
+    let hop = scene.tables[&(Filled::NextHops, vec![Match::Exact(number)])].value.clone();
+    assert_eq!(hop, [2, 0x02_00_00_00_02_02, 0x02_00_00_00_02_01, 1500]);
+    scene.check();
+
+    // Nobody hears of it again: it is asked, and given up.
+    scene.wait(120);
+    assert_eq!((scene.route("10.0.2.2/32"), scene.router.neighbours.all().len()), (None, 0));
+    scene.check();
+}
+
+#[test]
+fn a_packet_that_is_too_long_is_cut_or_its_sender_told() {
+    let mut scene = Scene::new();
+    let link = Link { index: 2, mac: OWN[1], mtu: 1280, up: true };
+    scene.router.link(2, Some(link), SECOND, &mut Effects::default());
+    scene.packet("neighbours", 2, arp(true, (B, "10.0.2.2"), ([0; 6], "10.0.2.1"), EVERYBODY));
+    let mut packet = datagram("10.0.2.2", 9, 1400);
+    packet[20] = 0;
+    let check = !packet::checksum::sum(&[&packet[14..24], &[0, 0][..], &packet[26..34]].concat());
+    packet[24..26].copy_from_slice(&check.to_be_bytes());
+    let sent = scene.packet("unresolved", 1, packet.clone());
+    let lengths: Vec<usize> = sent.iter().map(|frame| frame.bytes.len()).collect();
+    assert_eq!(lengths, [14 + 20 + 1256, 14 + 20 + 152]);
+    packet[20] = 0x40;
+    let check = !packet::checksum::sum(&[&packet[14..24], &[0, 0][..], &packet[26..34]].concat());
+    packet[24..26].copy_from_slice(&check.to_be_bytes());
+    let told = scene.packet("unresolved", 1, packet);
+    assert_eq!((told.len(), told[0].port, &told[0].bytes[34..36]), (1, 1, &[3, 4][..]));
+    let told = scene.packet("unresolved", 1, datagram("fd00:2::2", 9, 1400));
+    assert_eq!(
+        (told.len(), &told[0].bytes[54..56], &told[0].bytes[58..62]),
+        (1, &[2, 0][..], &[0, 0, 5, 0][..])
+    );
+    assert_eq!((scene.count(Fate::TooBig), scene.count(Fate::Sent)), (2, 1));
+}
+
+#[test]
+fn what_is_odd_about_arp_is_counted_and_changes_nothing() {
+    let mut scene = Scene::new();
+    let tables = scene.tables.clone();
+    let us = (OWN[0], "10.0.1.1");
+    let cases = [
+        (1, arp(true, (A, "10.0.1.1"), ([0; 6], "10.0.1.1"), EVERYBODY), Fate::Conflict),
+        (1, arp(false, (A, "10.0.2.1"), us, OWN[0]), Fate::Conflict),
+        (1, arp(false, (A, "10.0.2.2"), us, OWN[0]), Fate::WrongLink),
+        (1, arp(true, (A, "10.0.2.2"), ([0; 6], "10.0.1.1"), EVERYBODY), Fate::WrongLink),
+        (1, arp(true, (A, "10.0.1.255"), ([0; 6], "10.0.1.1"), EVERYBODY), Fate::WrongLink),
+        (1, arp(true, (EVERYBODY, "10.0.1.2"), ([0; 6], "10.0.1.1"), EVERYBODY), Fate::Malformed),
+        (1, arp(false, (A, "10.0.1.2"), us, OWN[0]), Fate::Heard),
+        (1, arp(true, (A, "10.0.1.2"), ([0; 6], "10.0.2.1"), EVERYBODY), Fate::Heard),
+        (1, arp(true, (OWN[0], "10.0.1.1"), ([0; 6], "10.0.1.2"), EVERYBODY), Fate::Ignored),
+        (1, vec![0; 60], Fate::Malformed),
+    ];
+    for (port, frame, fate) in cases {
+        let before = scene.count(fate);
+        assert_eq!(scene.packet("neighbours", port, frame.clone()).len(), 0, "{fate:?}");
+        assert_eq!(scene.count(fate), before + 1, "{frame:?}");
+    }
+    assert_eq!(scene.tables, tables);
+    // Who looks whether an address is taken is told so, and not learned.
+    let reply = scene.packet("neighbours", 1, arp(true, (A, "0.0.0.0"), ([0; 6], "10.0.1.1"), EVERYBODY));
+    let sliced = SlicedPacket::from_ethernet(&reply[0].bytes).expect("a frame");
+    let Some(NetSlice::Arp(answer)) = sliced.net else { panic!("no ARP") };
+    assert_eq!(
+        (answer.operation(), answer.sender_protocol_addr()),
+        (ArpOperation::REPLY, &[10, 0, 1, 1][..])
+    );
+    assert_eq!(scene.tables, tables);
+    scene.check();
+}
+
+#[test]
+fn neighbours_of_ipv6_ask_and_are_asked() {
+    let mut scene = Scene::new();
+    let asked = scene.packet("unresolved", 1, datagram("fd00:2::2", 9, 10));
+    let [question] = asked.as_slice() else { panic!("{asked:?}") };
+    assert_eq!(question.bytes[..6], [0x33, 0x33, 0xff, 0, 0, 2]);
+    let headers = PacketHeaders::from_ethernet_slice(&question.bytes).expect("a packet");
+    let (Some(NetHeaders::Ipv6(ip, _)), Some(TransportHeader::Icmpv6(icmp))) =
+        (headers.net, headers.transport)
+    else {
+        panic!("no ICMPv6")
+    };
+    assert_eq!((ip.hop_limit, ip.destination_addr()), (255, "ff02::1:ff00:2".parse().expect("a group")));
+    assert!(matches!(icmp.icmp_type, Icmpv6Type::NeighborSolicitation { .. }), "{:?}", icmp.icmp_type);
+    let payload = headers.payload.slice();
+    let sum = icmp.icmp_type.calc_checksum(ip.source, ip.destination, payload).expect("fits");
+    assert_eq!((icmp.checksum, &payload[..16]), (sum, &address_bytes("fd00:2::2")[..]));
+
+    // The neighbour's answer is made by its own control, as it were: host B asked for itself by a router that has its address.
+    let b: Ipv6Addr = "fd00:2::2".parse().expect("an address");
+    let own: Ipv6Addr = "fd00:2::1".parse().expect("an address");
+    let answer = super::link_frames::advertisement((B, b), (OWN[1], own));
+    let mut wrong = answer.clone();
+    wrong[60] ^= 1;
+    assert_eq!(scene.packet("ours", 2, wrong).len(), 0);
+    let mut far = answer.clone();
+    far[21] = 254;
+    assert_eq!(scene.packet("ours", 2, far).len(), 0);
+    assert_eq!(scene.count(Fate::Malformed), 2, "a wrong checksum, and one that came through a router");
+    assert_eq!(scene.packet("ours", 1, answer.clone()).len(), 0);
+    assert_eq!(scene.count(Fate::WrongLink), 1);
+    let sent = scene.packet("ours", 2, answer);
+    assert_eq!((sent.len(), &sent[0].bytes[..6], sent[0].bytes[21]), (1, &B[..], 8));
+    assert!(scene.route("fd00:2::2/128").is_some_and(|number| number <= 16));
+
+    let question = super::link_frames::question((A, address("fd00:1::2")), address("fd00:1::1"), None);
+    let reply = scene.packet("link_only", 1, question.expect("of one family"));
+    let headers = PacketHeaders::from_ethernet_slice(&reply[0].bytes).expect("a packet");
+    let Some(TransportHeader::Icmpv6(icmp)) = headers.transport else { panic!("no ICMPv6") };
+    let Icmpv6Type::NeighborAdvertisement(told) = icmp.icmp_type else { panic!("{:?}", icmp.icmp_type) };
+    assert!(told.router && told.solicited && told.r#override);
+    let local = IpAddr::V6(link_local(OWN[0]));
+    let question = super::link_frames::question((A, IpAddr::V6(link_local(A))), local, None);
+    assert_eq!(scene.packet("link_only", 1, question.expect("of one family")).len(), 1);
+    scene.check();
+}
+
+fn address_bytes(text: &str) -> [u8; 16] {
+    text.parse::<Ipv6Addr>().expect("an address").octets()
+}
+
+#[test]
+fn a_route_between_a_link_and_its_host_goes_before_the_host() {
+    let mut scene = Scene::new();
+    scene.packet("neighbours", 2, arp(true, (B, "10.0.2.2"), ([0; 6], "10.0.2.1"), EVERYBODY));
+    assert!(scene.route("10.0.2.2/32").is_some());
+    scene.kernel("10.0.2.0/28", Some(Way::Blackhole));
+    assert_eq!((scene.route("10.0.2.2/32"), scene.route("10.0.2.0/28")), (None, Some(UNRESOLVED.into())));
+    scene.packet("unresolved", 1, datagram("10.0.2.2", 9, 10));
+    assert_eq!(scene.count(Fate::Blackhole), 1);
+    scene.kernel("10.0.2.0/28", None);
+    assert!(scene.route("10.0.2.2/32").is_some());
+    scene.kernel("10.0.1.0/24", Some(Way::Blackhole));
+    assert_eq!(scene.route("10.0.1.0/24"), Some(UNRESOLVED.into()));
+    scene.packet("unresolved", 2, datagram("10.0.1.9", 9, 10));
+    assert_eq!(scene.count(Fate::Blackhole), 1, "what is connected goes before the kernel's routes");
+    scene.check();
+}
+
+#[test]
+fn a_link_that_goes_off_takes_its_neighbours_with_it() {
+    let mut scene = Scene::new();
+    scene.packet("neighbours", 2, arp(true, (B, "10.0.2.2"), ([0; 6], "10.0.2.1"), EVERYBODY));
+    scene.packet("unresolved", 1, datagram("10.0.2.3", 9, 10));
+    let mut effects = Effects::default();
+    scene.router.link(2, None, scene.now, &mut effects);
+    let told = scene.replay(effects);
+    assert_eq!((told.len(), &told[0].bytes[34..36]), (1, &[3, 1][..]), "host unreachable");
+    assert_eq!((scene.route("10.0.2.2/32"), scene.count(Fate::Unreachable)), (None, 1));
+}
+
+proptest! {
+    /// Whatever happens: the tables as changed one by one are what the router would fill new ones with, and each packet met one fate or waits.
+    #[test]
+    fn changes_add_up_to_what_is_known(
+        steps in proptest::collection::vec((0u8..9, 0u8..5, 1u16..3, any::<bool>()), 0..80),
+    ) {
+        let mut scene = Scene::new();
+        for (what, last, port, one) in steps {
+            let mac = if one { A } else { B };
+            let (host, own) = (format!("10.0.{port}.{last}"), format!("10.0.{port}.1"));
+            let own = (OWN[usize::from(port) - 1], own.as_str());
+            match what {
+                0 => drop(scene.packet("unresolved", 3 - port, datagram(&host, 1 + last, 10))),
+                1 => drop(scene.packet("unresolved", 1, datagram("198.51.100.9", 9, 10))),
+                2 => drop(scene.packet("neighbours", port, arp(false, (mac, &host), own, own.0))),
+                3 => drop(scene.packet("neighbours", port, arp(true, (mac, &host), own, EVERYBODY))),
+                4 => drop(scene.wait(1 + u64::from(last) * u64::from(last))),
+                5 => {
+                    let via = Neighbour { port, address: address(&host) };
+                    let ways = [Way::Via(via), Way::Blackhole, Way::Link(port), Way::Unreachable, Way::Prohibited];
+                    scene.kernel(&format!("10.0.{}.0/{}", 3 - port, 25 + last), one.then_some(ways[usize::from(last)]));
+                }
+                6 => {
+                    let via = Neighbour { port, address: address(&host) };
+                    scene.kernel(&format!("10.{last}.0.0/16"), one.then_some(Way::Via(via)));
+                }
+                7 => drop(scene.packet("ours", port, datagram(&host, 9, 10))),
+                _ => drop(scene.packet("unresolved", port, vec![last; usize::from(last) * 9])),
+            }
+            scene.check();
+        }
+    }
+}
