@@ -9,8 +9,8 @@ use super::rib::Way;
 use super::router::{Link, Packet, PortSettings, Router, Settings};
 use engine::live::Injected;
 use etherparse::{
-    ArpOperation, EtherPayloadSlice, Icmpv6Type, NetHeaders, NetSlice, PacketBuilder, PacketHeaders,
-    SlicedPacket, TransportHeader,
+    ArpOperation, Icmpv6Type, NetHeaders, NetSlice, PacketBuilder, PacketHeaders, SlicedPacket,
+    TransportHeader,
 };
 use lang::ir::{Entry, Match};
 use packet::{Offload, PortNumber};
@@ -256,7 +256,7 @@ fn neighbours_of_ipv6_ask_and_are_asked() {
         panic!("no ICMPv6")
     };
     assert_eq!((ip.hop_limit, ip.destination_addr()), (255, "ff02::1:ff00:2".parse().expect("a group")));
-    assert!(matches!(icmp.icmp_type, Icmpv6Type::NeighborSolicitation { .. }), "{:?}", icmp.icmp_type);
+    assert!(matches!(icmp.icmp_type, Icmpv6Type::NeighborSolicitation), "{:?}", icmp.icmp_type);
     let payload = headers.payload.slice();
     let sum = icmp.icmp_type.calc_checksum(ip.source, ip.destination, payload).expect("fits");
     assert_eq!((icmp.checksum, &payload[..16]), (sum, &address_bytes("fd00:2::2")[..]));
