@@ -22,6 +22,8 @@ const NEEDS_CHECKSUM: u8 = 1;
 /// The protocol number of SCTP, and where its checksum stands.
 const SCTP: u8 = 132;
 const SCTP_FIELD: usize = 8;
+/// Where UDP's stands.
+const UDP_FIELD: usize = 6;
 
 /// What is cut.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -181,7 +183,7 @@ impl Offload {
         }
         let sum = !sum(&frame[start..]);
         // Zero would say that there is none (RFC 768), and stands for the same number (RFC 1624).
-        let sum = if sum == 0 { 0xffff } else { sum };
+        let sum = if sum == 0 && usize::from(self.offset) == UDP_FIELD { 0xffff } else { sum };
         frame[field..field + 2].copy_from_slice(&sum.to_be_bytes());
         true
     }
