@@ -472,6 +472,8 @@ pub(crate) enum ExperimentChoice {
     Router,
     /// Two hosts with a gateway between them: TCP, UDP and ping beside Linux, DPDK and nftables; needs the right to make networks
     Forwarding,
+    /// How long packets take through a gateway at parts of the load that it carries, by when the packet loop takes them
+    Latency,
     /// Everything that runs in memory
     All,
 }

@@ -1,6 +1,6 @@
 //! Which experiments are run, on what and for how long; and running them.
 
-use crate::experiment::Experiment;
+use crate::experiment::{Experiment, Row};
 use crate::machine::Machine;
 use crate::tables::TablesPlan;
 use crate::traffic::{Capture, LabError};
@@ -25,6 +25,8 @@ pub enum Kind {
     Router,
     /// A gateway between two hosts, beside others. It needs the right to make networks, so it is not among [`ALL`](Kind::ALL).
     Forwarding,
+    /// Delays through a gateway by load; as [`Forwarding`](Kind::Forwarding), not among all.
+    Latency,
 }
 
 impl Kind {
@@ -55,6 +57,7 @@ impl Kind {
             Kind::Tables => "tables",
             Kind::Router => "router",
             Kind::Forwarding => "forwarding",
+            Kind::Latency => "latency",
         }
     }
 }
@@ -126,8 +129,8 @@ pub fn run(
                 mode = router::mode();
                 router::rows(plan, progress)?
             }
-            Kind::Forwarding => {
-                let (rows, roll) = forwarded(plan, progress)?;
+            Kind::Forwarding | Kind::Latency => {
+                let (rows, roll) = live(*kind, plan, progress)?;
                 mode = roll;
                 rows
             }
@@ -145,11 +148,18 @@ pub fn run(
     Ok(experiments)
 }
 
+type Told = Result<(Vec<Row>, String), LabError>;
+
 #[cfg(target_os = "linux")]
-use crate::forwarding::rows as forwarded;
+fn live(kind: Kind, plan: &Plan, progress: &mut dyn FnMut(&str)) -> Told {
+    match kind {
+        Kind::Latency => crate::forwarding::latency::rows(plan, progress),
+        _ => crate::forwarding::rows(plan, progress),
+    }
+}
 
 /// Networks of its own are something that only Linux has.
 #[cfg(not(target_os = "linux"))]
-fn forwarded(_: &Plan, _: &mut dyn FnMut(&str)) -> Result<(Vec<crate::experiment::Row>, String), LabError> {
+fn live(_: Kind, _: &Plan, _: &mut dyn FnMut(&str)) -> Told {
     Err(LabError::Tables("networks to measure gateways in can be made on Linux only".to_owned()))
 }

@@ -91,6 +91,7 @@ fn plan(arguments: &LabArguments) -> Plan {
             ExperimentChoice::Tables => vec![Kind::Tables],
             ExperimentChoice::Router => vec![Kind::Router],
             ExperimentChoice::Forwarding => vec![Kind::Forwarding],
+            ExperimentChoice::Latency => vec![Kind::Latency],
             ExperimentChoice::All => Kind::ALL.to_vec(),
         };
         kinds.extend(more);

@@ -3,7 +3,9 @@
 //! Gateways take turns, round by round and in the opposite order every other round. Each gets fresh networks, starts, and is measured by
 //! programs that know nothing of it.
 
+pub mod delay;
 pub mod gateways;
+pub(crate) mod latency;
 pub mod load;
 pub mod net;
 mod programs;
@@ -20,6 +22,8 @@ use std::time::Duration;
 
 /// Frames of a flood differ in their source ports.
 const FLOWS: u16 = 64;
+/// The port to which they go (RFC 863).
+const DISCARD: u16 = 9;
 /// Lengths of frames with their check sequences.
 const SIZES: [usize; 3] = [64, 512, 1460];
 /// Numbers of rules.
@@ -71,13 +75,9 @@ struct Shown {
 /// # Errors
 /// Networks cannot be made here.
 pub(crate) fn rows(plan: &Plan, progress: &mut dyn FnMut(&str)) -> Result<(Vec<Row>, String), LabError> {
-    let failed = |error: std::io::Error| {
-        LabError::Tables(format!(
-            "no networks can be made here: {error}; run as root, or let users have namespaces"
-        ))
-    };
+    let failed = no_networks;
     ports::live::rig::become_root().map_err(failed)?;
-    let processors = processors().map_err(failed)?;
+    let processors = processors();
     Net::new(Way::Routed, Offloads::On).map_err(failed)?;
     let directory = tempfile::Builder::new().prefix("ravelin-lab-").tempdir().map_err(failed)?;
     let wanted = |gateway: &Gateway| {
@@ -135,7 +135,7 @@ impl Turn<'_> {
             if on {
                 let (time, processor) = (Duration::from_secs_f64(seconds(self.plan)), self.processors.sender);
                 for &size in if whole { &SIZES[..] } else { &SIZES[..1] } {
-                    let frames = net.frames(size, FLOWS);
+                    let frames = net.frames(size, FLOWS, DISCARD);
                     self.keep(Measure::Udp(size), || {
                         let rates = flood(&net, &frames, processor, BEFORE, time);
                         Ok(rates.map_err(|error| error.to_string())?.arrived / 1e6)
@@ -177,10 +177,23 @@ fn seconds(plan: &Plan) -> f64 {
 }
 
 /// The sender's is the first one that may be used, the gateway's the last.
-fn processors() -> std::io::Result<Processors> {
+fn processors() -> Processors {
     let cores = core_affinity::get_core_ids().unwrap_or_default();
     let (first, last) = (cores.first().map_or(0, |core| core.id), cores.last().map_or(0, |core| core.id));
-    Ok(Processors { sender: first, gateway: last })
+    Processors { sender: first, gateway: last }
+}
+
+fn no_networks(error: std::io::Error) -> LabError {
+    LabError::Tables(format!(
+        "no networks can be made here: {error}; run as root, or let users have namespaces"
+    ))
+}
+
+/// How busy the machine is, in words.
+fn steady() -> String {
+    // Only Linux has this file, and only Linux comes here.
+    let load = std::fs::read_to_string("/proc/loadavg").unwrap_or_default();
+    format!("load average at the end: {}", load.split_whitespace().next().unwrap_or("unknown"))
 }
 
 /// Everybody who is to stand between the hosts.
@@ -308,9 +321,10 @@ fn roll<'a>(all: impl Iterator<Item = (&'a Gateway, &'a Shown)>, processors: Pro
     format!(
         "hosts and gateway in networks of their own, joined by virtual cables; UDP packets sent by one thread on processor {}, gateways that are programs \
 held on processor {}, the kernel's ways on the processor that sends unless a row says otherwise, and there the sender's work and theirs share it; hosts of \
-TCP streams where the system puts them; took part: {}; absent: {absent}",
+TCP streams where the system puts them; took part: {}; {}; absent: {absent}",
         processors.sender,
         processors.gateway,
         present.join("; "),
+        steady(),
     )
 }

@@ -89,22 +89,22 @@ impl Net {
         self.b.links()?.counters("eth0")
     }
 
-    /// UDP packets of host a for nobody at host b, of some flows. The size counts the frame check sequence, which is not in memory.
-    pub fn frames(&self, size: usize, flows: u16) -> Vec<Vec<u8>> {
+    /// UDP packets of host a for a port of nobody at host b, of some flows. The size counts the frame check sequence, which is not in memory.
+    pub fn frames(&self, size: usize, flows: u16, port: u16) -> Vec<Vec<u8>> {
         let to = if self.way == Way::Routed { TO_A.0 } else { SINK.0 };
-        (0..flows).map(|flow| udp(to, A, SINK.1, 1024 + flow, size - 4)).collect()
+        (0..flows).map(|flow| udp(to, (1024 + flow, port), size - 4)).collect()
     }
 }
 
 /// A frame with a UDP packet whose IP checksum is right and whose UDP checksum is not used (RFC 768).
-fn udp(to: [u8; 6], from: ([u8; 6], Ipv4Addr), address: Ipv4Addr, port: u16, length: usize) -> Vec<u8> {
+fn udp(to: [u8; 6], ports: (u16, u16), length: usize) -> Vec<u8> {
     let (total, datagram) = (length - 14, length - 34);
     let mut ip = [0; 20];
     ip[0] = 0x45;
     ip[2..4].copy_from_slice(&(total as u16).to_be_bytes());
     (ip[8], ip[9]) = (64, 17);
-    ip[12..16].copy_from_slice(&from.1.octets());
-    ip[16..20].copy_from_slice(&address.octets());
+    ip[12..16].copy_from_slice(&A.1.octets());
+    ip[16..20].copy_from_slice(&SINK.1.octets());
     let words = ip.chunks_exact(2).map(|pair| u32::from(pair[0]) << 8 | u32::from(pair[1]));
     let sum: u32 = words.sum();
     let sum = (sum & 0xffff) + (sum >> 16);
@@ -112,11 +112,11 @@ fn udp(to: [u8; 6], from: ([u8; 6], Ipv4Addr), address: Ipv4Addr, port: u16, len
     ip[10..12].copy_from_slice(&check.to_be_bytes());
     let mut frame = Vec::with_capacity(length);
     frame.extend_from_slice(&to);
-    frame.extend_from_slice(&from.0);
+    frame.extend_from_slice(&A.0);
     frame.extend_from_slice(&[8, 0]);
     frame.extend_from_slice(&ip);
-    frame.extend_from_slice(&port.to_be_bytes());
-    frame.extend_from_slice(&9u16.to_be_bytes());
+    frame.extend_from_slice(&ports.0.to_be_bytes());
+    frame.extend_from_slice(&ports.1.to_be_bytes());
     frame.extend_from_slice(&(datagram as u16).to_be_bytes());
     frame.resize(length, 0);
     frame
@@ -128,7 +128,7 @@ mod tests {
 
     #[test]
     fn the_checksum_of_a_frame_is_right() {
-        let frame = udp(TO_A.0, A, SINK.1, 1024, 60);
+        let frame = udp(TO_A.0, (1024, 9), 60);
         assert_eq!(frame.len(), 60);
         let sum: u32 =
             frame[14..34].chunks_exact(2).map(|pair| u32::from(pair[0]) << 8 | u32::from(pair[1])).sum();

@@ -257,7 +257,7 @@ mod tests {
         assert!(ours.index("nothing").is_err());
         let before = theirs.counters("there").expect("counters").received;
         let frame = [&[2, 0, 0, 0, 0, 2, 2, 0, 0, 0, 0, 1, 8, 0][..], &[7; 46]].concat();
-        let mut receiver = super::super::FrameReceiver::new(&right, "there").expect("a receiver");
+        let mut receiver = super::super::FrameReceiver::new(&right, "there", None).expect("a receiver");
         let sender = super::super::FrameSender::new(&left, "here").expect("a sender");
         assert_eq!(sender.send(&[&frame, &frame, &frame]).expect("sent"), 3);
         let mut times = Vec::new();

@@ -45,16 +45,17 @@ pub struct FrameReceiver {
 }
 
 impl FrameReceiver {
-    /// A receiver at an interface of a namespace.
+    /// A receiver at an interface of a namespace, of all frames or of UDP packets for one port.
     ///
     /// # Errors
     /// There is no such interface, or the right is missing.
-    pub fn new(namespace: &Namespace, interface: &str) -> io::Result<FrameReceiver> {
+    pub fn new(namespace: &Namespace, interface: &str, port: Option<u16>) -> io::Result<FrameReceiver> {
         let socket = namespace.inside(|| {
             let socket = live::packet_socket()?;
             live::set_buffer(&socket, (libc::SO_RCVBUFFORCE, libc::SO_RCVBUF), BUFFER)?;
             live::set_option(&socket, libc::SOL_PACKET, libc::PACKET_IGNORE_OUTGOING, 1i32)?;
             sys::ask_for_times(&socket)?;
+            port.map_or(Ok(()), |port| sys::only_port(&socket, port))?;
             sys::bind(&socket, live::interface_index(interface)?, libc::ETH_P_IP as u16)?;
             Ok(socket)
         })?;

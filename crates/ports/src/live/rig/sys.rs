@@ -128,6 +128,22 @@ pub(super) fn ask_for_times(fd: &OwnedFd) -> io::Result<()> {
     set_option(fd, libc::SOL_SOCKET, libc::SO_TIMESTAMPNS, 1i32)
 }
 
+/// Lets a packet socket receive only UDP packets over IPv4 without options that are for one port.
+pub(super) fn only_port(fd: &OwnedFd, port: u16) -> io::Result<()> {
+    let step = |code: u32, jt, jf, k| libc::sock_filter { code: code as u16, jt, jf, k };
+    let (load, equal, end) =
+        (libc::BPF_LD | libc::BPF_H | libc::BPF_ABS, libc::BPF_JMP | libc::BPF_JEQ, libc::BPF_RET);
+    // The port lies behind 14 bytes of Ethernet, 20 of IP and the port of the sender.
+    let mut filter = [
+        step(load, 0, 0, 36),
+        step(equal, 0, 1, u32::from(port)),
+        step(end, 0, 0, u32::MAX),
+        step(end, 0, 0, 0),
+    ];
+    let program = libc::sock_fprog { len: filter.len() as u16, filter: filter.as_mut_ptr() };
+    set_option(fd, libc::SOL_SOCKET, libc::SO_ATTACH_FILTER, program)
+}
+
 /// How many frames are received at a call, and how many bytes of each.
 pub(super) const AT_ONCE: usize = 64;
 pub(super) const CAPTURED: usize = 128;

@@ -1,0 +1,252 @@
+//! `lab latency`: how long packets take through a gateway at parts of the load that it can carry, by when the packet loop takes what has come.
+//!
+//! The product's loop takes what has come at once, however little it is. The other ways stand beside it to be compared: they let packets gather
+//! for a fixed time first, as a loop does that waits for full batches at a low load. All run the same loop over the same ports; only the moment
+//! at which packets are shown to it differs.
+
+use super::delay::{Delays, delays};
+use super::load::{Processors, flood};
+use super::net::{Net, Offloads, Way};
+use super::{BEFORE, DISCARD, FLOWS, processors, seconds, steady};
+use crate::experiment::{Better, Figure, Other, Row};
+use crate::plan::Plan;
+use crate::programs::compiled;
+use crate::traffic::LabError;
+use engine::live::{Loaded, Remote, run, workers};
+use exec::{BackEnd, Processor};
+use lang::pipeline::Decode;
+use packet::Batch;
+use ports::live::{Kind, Lane, ReceiveLosses, Receiver, Wanted, attach_all};
+use std::collections::BTreeMap;
+use std::io;
+use std::os::fd::RawFd;
+use std::sync::{Arc, mpsc};
+use std::thread;
+use std::time::{Duration, Instant};
+
+/// Parts of the load that a gateway can carry, in per cent.
+const LOADS: [u32; 6] = [10, 25, 50, 75, 90, 95];
+/// Parts of all packets that are at least as quick, in per cent.
+const PERCENTILES: [f64; 5] = [50.0, 90.0, 99.0, 99.9, 100.0];
+const SIZE: usize = 64;
+
+/// When the loop is shown what has come.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Policy {
+    /// At once.
+    AtOnce,
+    /// When the first of it has been there for so many microseconds, or longer.
+    Gather(u64),
+    /// The kernel's IP forwarding, which has no such loop.
+    Kernel,
+}
+
+const POLICIES: [Policy; 4] = [Policy::AtOnce, Policy::Gather(50), Policy::Gather(200), Policy::Kernel];
+
+impl Policy {
+    fn name(self) -> String {
+        match self {
+            Policy::AtOnce => "Ravelin, what has come at once".to_owned(),
+            Policy::Gather(time) => format!("Ravelin, gathered for {time} µs"),
+            Policy::Kernel => "Linux routing".to_owned(),
+        }
+    }
+}
+
+/// What one policy showed: what it carried, and by load the delays at each percentile, round by round.
+#[derive(Default)]
+struct Shown {
+    carried: Vec<f64>,
+    delays: BTreeMap<u32, Vec<Taken>>,
+}
+
+/// One run at one load.
+struct Taken {
+    at: Vec<f64>,
+    sender: f64,
+    lost: f64,
+}
+
+/// The rows of a plan, and in words how they came about.
+///
+/// # Errors
+/// Networks cannot be made here, or a gateway does not start.
+pub(crate) fn rows(plan: &Plan, progress: &mut dyn FnMut(&str)) -> Result<(Vec<Row>, String), LabError> {
+    let failed = super::no_networks;
+    ports::live::rig::become_root().map_err(failed)?;
+    let processors = processors();
+    let mut shown: Vec<Shown> = POLICIES.iter().map(|_| Shown::default()).collect();
+    for round in 0..plan.runs {
+        let mut order: Vec<usize> = (0..POLICIES.len()).collect();
+        if round % 2 == 1 {
+            order.reverse();
+        }
+        for index in order {
+            let policy = POLICIES[index];
+            progress(&format!("latency: round {} of {}, {}", round + 1, plan.runs, policy.name()));
+            let way = if policy == Policy::Kernel { Way::Routed } else { Way::Switched };
+            let net = Net::new(way, Offloads::On).map_err(failed)?;
+            match policy {
+                Policy::Kernel => {
+                    super::gateways::routing(&net).map_err(failed)?;
+                    take(&net, plan, processors, &mut shown[index]).map_err(failed)?;
+                }
+                Policy::AtOnce | Policy::Gather(_) => {
+                    let hold = if let Policy::Gather(time) = policy { time } else { 0 };
+                    let work = || take(&net, plan, processors, &mut shown[index]);
+                    between(&net, hold, processors, work).map_err(LabError::Tables)?;
+                }
+            }
+        }
+    }
+    let mode = format!(
+        "hosts and gateway in networks of their own, joined by virtual cables; UDP packets of {SIZE} bytes, each due at a time that does not depend on the ones before it, and \
+delays counted from then until the kernel has the packet at the other host; sent on processor {}, gateway on processor {}, Linux routing on the sender's; {}",
+        processors.sender,
+        processors.gateway,
+        steady(),
+    );
+    Ok((told(&shown), mode))
+}
+
+/// What it can carry, and delays at parts of that.
+fn take(net: &Net, plan: &Plan, processors: Processors, shown: &mut Shown) -> io::Result<()> {
+    let time = Duration::from_secs_f64(seconds(plan));
+    let frames = net.frames(SIZE, FLOWS, DISCARD);
+    let most = flood(net, &frames, processors.sender, BEFORE, time)?.arrived;
+    shown.carried.push(most);
+    for load in LOADS {
+        let rate = most * f64::from(load) / 100.0;
+        let Delays { all, sender, sent, arrived } =
+            delays(net, SIZE, rate.max(1.0), time, processors.sender)?;
+        let microseconds = |nanoseconds: u64| nanoseconds as f64 / 1e3;
+        let at = PERCENTILES.iter().map(|&part| microseconds(all.value_at_percentile(part))).collect();
+        let lost = 100.0 * sent.saturating_sub(arrived) as f64 / sent.max(1) as f64;
+        let sender = microseconds(sender.value_at_percentile(99.0));
+        shown.delays.entry(load).or_default().push(Taken { at, sender, lost });
+    }
+    Ok(())
+}
+
+/// Runs something while the product's loop with the program `wire` stands between the hosts.
+fn between(
+    net: &Net,
+    hold: u64,
+    processors: Processors,
+    work: impl FnOnce() -> io::Result<()>,
+) -> Result<(), String> {
+    let program = compiled("wire", Decode::Lazy)?;
+    let processor = exec::load(&program, BackEnd::Native, 2, 0).map_err(|error| error.to_string())?;
+    let wanted = ["to-a", "to-b"].map(|interface| Wanted {
+        interface: interface.to_owned(),
+        kind: Kind::AfPacket,
+        offloads: true,
+        xdp: ports::live::XdpWishes::default(),
+    });
+    let (started, starts) = mpsc::channel::<Result<Remote, String>>();
+    thread::scope(|scope| {
+        let gateway = scope.spawn(move || {
+            let opened = net.gateway.inside(|| {
+                attach_all(&wanted, 1)
+                    .map_err(|(port, error)| io::Error::other(format!("port {port}: {error}")))
+            });
+            let lanes = |attached: Vec<ports::live::Attached>| -> Vec<Lane> {
+                attached.into_iter().flat_map(|port| port.lanes).map(|lane| gathering(lane, hold)).collect()
+            };
+            let ready = opened.and_then(|attached| workers(vec![lanes(attached)]));
+            match ready {
+                Err(error) => started.send(Err(error.to_string())).map_err(drop).unwrap_or_default(),
+                Ok((workers, remote)) => {
+                    let loaded = Loaded {
+                        program: Arc::new(program),
+                        sources: Arc::default(),
+                        processors: vec![processor as Box<dyn Processor>],
+                    };
+                    // Whoever waits for it is there until this ends.
+                    let _ = started.send(Ok(remote.clone()));
+                    let _ = run(workers, loaded.generations(2, 1), &remote, &[processors.gateway as u16]);
+                }
+            }
+        });
+        let remote = starts.recv().map_err(|_| "the gateway does not start".to_owned())??;
+        let worked = work().map_err(|error| error.to_string());
+        remote.stop();
+        gateway.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic));
+        worked
+    })
+}
+
+fn gathering(lane: Lane, hold: u64) -> Lane {
+    if hold == 0 {
+        return lane;
+    }
+    let receive =
+        Box::new(Gathering { inner: lane.receive, hold: Duration::from_micros(hold), last: Instant::now() });
+    Lane { receive, ..lane }
+}
+
+/// Shows nothing until a time has passed since it was last looked at what has come.
+struct Gathering {
+    inner: Box<dyn Receiver>,
+    hold: Duration,
+    last: Instant,
+}
+
+impl Receiver for Gathering {
+    fn receive<'a>(&'a mut self, batch: &mut Batch, now: u64) -> &'a mut [u8] {
+        if self.last.elapsed() < self.hold {
+            batch.clear();
+            return &mut [];
+        }
+        self.last = Instant::now();
+        self.inner.receive(batch, now)
+    }
+
+    fn descriptor(&self) -> RawFd {
+        self.inner.descriptor()
+    }
+
+    fn losses(&mut self) -> ReceiveLosses {
+        self.inner.losses()
+    }
+}
+
+/// Rows of all loads: ours at each percentile, the product's way against every other.
+fn told(shown: &[Shown]) -> Vec<Row> {
+    let mut rows = Vec::new();
+    let carried = |index: usize| Figure::of(shown[index].carried.iter().map(|rate| rate / 1e6));
+    for (index, policy) in POLICIES.iter().enumerate() {
+        let case = format!("What it carries, {}", policy.name());
+        rows.push(Row::alone(&case, "packets that arrive", "Mpps", carried(index), None));
+    }
+    for load in LOADS {
+        let figure = |index: usize, value: &dyn Fn(&Taken) -> f64| {
+            Figure::of(shown[index].delays.get(&load).into_iter().flatten().map(value))
+        };
+        for (number, part) in PERCENTILES.iter().enumerate() {
+            let what = if *part == 100.0 { "longest delay".to_owned() } else { format!("delay of {part} %") };
+            let delay = |taken: &Taken| taken.at[number];
+            for (index, policy) in POLICIES.iter().enumerate() {
+                let case = format!("{load} % of what it carries, {}", policy.name());
+                let row = Row::alone(&case, &what, "µs", figure(index, &delay), None);
+                let other = figure(0, &delay).filter(|_| index > 0);
+                rows.push(
+                    row.against(other.map(|other| Other::of(&POLICIES[0].name(), other)), Better::Less),
+                );
+            }
+        }
+        for (index, policy) in POLICIES.iter().enumerate() {
+            let case = format!("{load} % of what it carries, {}", policy.name());
+            rows.push(Row::alone(&case, "packets lost", "%", figure(index, &|taken| taken.lost), None));
+            let late = figure(index, &|taken| taken.sender);
+            rows.push(Row::alone(
+                &case,
+                "lateness of 99 % at the sender, within the delay",
+                "µs",
+                late,
+                None,
+            ));
+        }
+    }
+    rows
+}
