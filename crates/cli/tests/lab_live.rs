@@ -43,3 +43,24 @@ fn every_gateway_is_measured_or_named_as_absent() {
         }
     }
 }
+
+#[test]
+fn delays_grow_with_the_percentile_and_nothing_is_lost_at_a_low_load() {
+    let Some(report) = lab(&["latency", "--rounds", "1", "--seconds", "0.1"]) else { return };
+    let rows = report["rows"].as_array().expect("rows");
+    let median = |case: &str, what: &str| {
+        let found = rows.iter().find(|row| row["case"] == case && row["what"] == what);
+        let row = found.unwrap_or_else(|| panic!("no row {case}, {what}: {report}"));
+        row["ours"]["median"].as_f64().expect("a figure")
+    };
+    for load in [10, 25, 50, 75, 90, 95] {
+        for gateway in ["Ravelin, what has come at once", "Ravelin, gathered for 200 µs", "Linux routing"] {
+            let case = format!("{load} % of what it carries, {gateway}");
+            let delays =
+                ["delay of 50 %", "delay of 90 %", "delay of 99 %", "delay of 99.9 %", "longest delay"]
+                    .map(|what| median(&case, what));
+            assert!(delays[0] > 0.0 && delays.is_sorted(), "{case}: {delays:?}");
+        }
+    }
+    assert_eq!(median("10 % of what it carries, Linux routing", "packets lost"), 0.0);
+}

@@ -2,6 +2,7 @@
 
 use super::load::{Processors, reachable};
 use super::net::{A, B, Net, SINK, TO_A, TO_B, Way};
+use ports::live::rig::Shortcut;
 use std::fs;
 use std::io::{self, BufRead, BufReader, Write};
 use std::os::unix::net::UnixStream;
@@ -43,6 +44,8 @@ pub enum Make {
     },
     /// The kernel's bridge.
     Bridge,
+    /// XDP programs that hand packets over in the kernel.
+    Xdp,
     /// DPDK's testpmd over a virtual device.
     Testpmd {
         /// The device, with `{}` for the interface.
@@ -53,6 +56,7 @@ pub enum Make {
 /// A gateway at work; it ends when it is dropped.
 pub struct Running {
     child: Option<Child>,
+    _shortcut: Option<Shortcut>,
     /// What it really is, in its own words.
     pub said: String,
 }
@@ -89,11 +93,16 @@ impl Gateway {
                 if let Some(rules) = rules {
                     nftables(net, rules)?;
                 }
-                Running { child: None, said: String::new() }
+                Running::kernel(None)
             }
             Make::Bridge => {
                 bridge(net).map_err(system)?;
-                Running { child: None, said: String::new() }
+                Running::kernel(None)
+            }
+            Make::Xdp => {
+                let ends = [(&net.a, "eth0"), (&net.b, "eth0")];
+                let shortcut = Shortcut::between(&net.gateway, ["to-a", "to-b"], ends);
+                Running::kernel(Some(shortcut.map_err(|error| format!("XDP programs: {error}"))?))
             }
             Make::Testpmd { device } => testpmd(net, device, processors)?,
         };
@@ -103,6 +112,11 @@ impl Gateway {
 }
 
 impl Running {
+    /// What the kernel does by itself.
+    fn kernel(shortcut: Option<Shortcut>) -> Running {
+        Running { child: None, _shortcut: shortcut, said: String::new() }
+    }
+
     /// What it said of an error, or last, once it has been ended; none where it is no program.
     fn ended(&mut self) -> Option<String> {
         let mut child = self.child.take()?;
@@ -247,5 +261,5 @@ fn start(command: &mut Command) -> Result<Running, String> {
         io::ErrorKind::NotFound => format!("{program} is not installed"),
         _ => format!("{program}: {error}"),
     })?;
-    Ok(Running { child: Some(child), said: String::new() })
+    Ok(Running { child: Some(child), _shortcut: None, said: String::new() })
 }

@@ -142,6 +142,7 @@ fn between(
         kind: Kind::AfPacket,
         offloads: true,
         xdp: ports::live::XdpWishes::default(),
+        middleware: ports::live::Middleware::default(),
     });
     let (started, starts) = mpsc::channel::<Result<Remote, String>>();
     thread::scope(|scope| {

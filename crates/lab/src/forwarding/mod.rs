@@ -214,6 +214,7 @@ fn gateways() -> Vec<Gateway> {
         other("Linux routing", routing(false), Way::Routed),
         other("Linux routing on its own processor", routing(true), Way::Routed),
         other("Linux bridge", Make::Bridge, Way::Switched),
+        other("XDP redirect", Make::Xdp, Way::Switched),
         other("testpmd over af_packet", Make::Testpmd { device: "net_af_packet,iface={}" }, Way::Switched),
         other("testpmd over af_xdp", Make::Testpmd { device: "net_af_xdp,iface={}" }, Way::Switched),
     ]);

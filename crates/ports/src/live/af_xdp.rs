@@ -18,6 +18,7 @@ mod socket;
 
 pub use attach::{Mode, Wishes, XdpError};
 pub(crate) use attach::{attach, attach_all};
+pub(crate) use redirect::{cross, pass};
 
 use super::sys::Shared;
 use super::{ReceiveLosses, Receiver, SendLosses, Sender};

@@ -67,10 +67,29 @@ fn is_link(text: &str, interface: u32) -> bool {
     says("link_type", "xdp") && says("ifindex", &interface.to_string())
 }
 
+/// Hands everything that an interface's driver receives to another interface, as long as the descriptor is open.
+pub(crate) fn cross(from: u32, to: u32) -> io::Result<OwnedFd> {
+    const REDIRECT: i32 = 23;
+    let program = [
+        instruction(0xb7, 1, 0, 0, to as i32),
+        instruction(0xb7, 2, 0, 0, 0),
+        instruction(0x85, 0, 0, 0, REDIRECT),
+        instruction(0x95, 0, 0, 0, 0),
+    ];
+    calls::link(&calls::load_program(&program)?, from, Place::Driver.flags())
+}
+
+/// Lets everything through that an interface's driver receives; a virtual cable takes redirected packets only where its other end has a program.
+pub(crate) fn pass(interface: u32) -> io::Result<OwnedFd> {
+    let program = [instruction(0xb7, 0, 0, 0, XDP_PASS), instruction(0x95, 0, 0, 0, 0)];
+    calls::link(&calls::load_program(&program)?, interface, Place::Driver.flags())
+}
+
+const XDP_PASS: i32 = 2;
+
 /// `return bpf_redirect_map(map, packet->rx_queue_index, XDP_PASS)`, as instructions (RFC 9669).
 fn assemble(map: RawFd) -> [u64; 6] {
     const RX_QUEUE: i16 = 16;
-    const XDP_PASS: i32 = 2;
     const REDIRECT_MAP: i32 = 51;
     const MAP_BY_DESCRIPTOR: u8 = 1;
     [

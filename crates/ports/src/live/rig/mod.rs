@@ -6,8 +6,10 @@
 mod links;
 mod load;
 mod namespace;
+mod shortcut;
 mod sys;
 
 pub use links::{Counters, Links};
 pub use load::{FrameReceiver, FrameSender, hold};
 pub use namespace::{Namespace, become_root};
+pub use shortcut::Shortcut;
