@@ -38,6 +38,8 @@ enum Measure {
     TcpThere(bool),
     TcpBack(bool),
     Udp(usize),
+    /// What the sender of a flood got rid of: where it is no more than what arrives, the gateway could carry more.
+    Offered(usize),
     Ping,
 }
 
@@ -47,7 +49,7 @@ impl Measure {
         match self {
             Measure::TcpThere(on) => format!("TCP with {}, one stream a to b", offloads(on)),
             Measure::TcpBack(on) => format!("TCP with {}, one stream b to a", offloads(on)),
-            Measure::Udp(size) => format!("UDP of {size} bytes"),
+            Measure::Udp(size) | Measure::Offered(size) => format!("UDP of {size} bytes"),
             Measure::Ping => "ping".to_owned(),
         }
     }
@@ -56,6 +58,7 @@ impl Measure {
         match self {
             Measure::TcpThere(_) | Measure::TcpBack(_) => ("TCP payload", "Gbit/s of TCP", Better::More),
             Measure::Udp(_) => ("packets that arrive", "Mpps", Better::More),
+            Measure::Offered(_) => ("packets that were sent", "Mpps", Better::More),
             Measure::Ping => ("round trip", "µs", Better::Less),
         }
     }
@@ -136,10 +139,16 @@ impl Turn<'_> {
                 let (time, processor) = (Duration::from_secs_f64(seconds(self.plan)), self.processors.sender);
                 for &size in if whole { &SIZES[..] } else { &SIZES[..1] } {
                     let frames = net.frames(size, FLOWS, DISCARD);
+                    let mut offered = None;
                     self.keep(Measure::Udp(size), || {
                         let rates = flood(&net, &frames, processor, BEFORE, time);
-                        Ok(rates.map_err(|error| error.to_string())?.arrived / 1e6)
+                        let rates = rates.map_err(|error| error.to_string())?;
+                        offered = Some(rates.offered / 1e6);
+                        Ok(rates.arrived / 1e6)
                     });
+                    if let Some(offered) = offered {
+                        self.keep(Measure::Offered(size), || Ok(offered));
+                    }
                 }
             }
             if whole && on {
@@ -252,6 +261,15 @@ fn compared(gateways: &[Gateway], shown: &[Shown]) -> Vec<Row> {
         shown[index].samples.get(&measure).and_then(|values| Figure::of(values.iter().copied()))
     };
     for measure in measures {
+        if let Measure::Udp(size) = measure {
+            let offered = Measure::Offered(size);
+            let (what, unit, _) = offered.unit();
+            let sent = (0..gateways.len()).filter_map(|index| Some((index, figure(index, offered)?)));
+            rows.extend(sent.map(|(index, sent)| {
+                let case = format!("{}, {}", offered.case(), gateways[index].name);
+                Row::alone(&case, what, unit, Some(sent), None)
+            }));
+        }
         let (what, unit, better) = measure.unit();
         for (index, ours) in gateways.iter().enumerate().filter(|(_, gateway)| gateway.ours()) {
             let Some(mine) = figure(index, measure) else { continue };
