@@ -32,6 +32,8 @@ pub enum Make {
     Ravelin {
         /// The kind as it stands in a gateway's file.
         kind: &'static str,
+        /// What is done with long segments, as it stands there.
+        segments: &'static str,
         /// The program.
         program: String,
     },
@@ -84,7 +86,10 @@ impl Gateway {
     pub fn start(&self, net: &Net, processors: Processors, directory: &Path) -> Result<Running, String> {
         let system = |error: io::Error| error.to_string();
         let mut running = match &self.make {
-            Make::Ravelin { kind, program } => ravelin(net, kind, program, processors, directory)?,
+            Make::Ravelin { kind, segments, program } => {
+                let port = format!("kind = \"{kind}\"\noffloads = \"{segments}\"\n");
+                ravelin(net, &port, program, processors, directory)?
+            }
             Make::Routing { steered, rules } => {
                 routing(net).map_err(system)?;
                 if *steered {
@@ -174,7 +179,7 @@ fn nftables(net: &Net, rules: &str) -> Result<(), String> {
 /// Our own binary with a file of its own, asked until it answers.
 fn ravelin(
     net: &Net,
-    kind: &str,
+    port: &str,
     program: &str,
     processors: Processors,
     directory: &Path,
@@ -189,7 +194,7 @@ fn ravelin(
     let control = path("control.sock");
     let mut text = format!("program = \"program.rav\"\ncontrol = {:?}\n", control.display().to_string());
     for interface in ["to-a", "to-b"] {
-        text.push_str(&format!("[[port]]\ninterface = \"{interface}\"\nkind = \"{kind}\"\n"));
+        text.push_str(&format!("[[port]]\ninterface = \"{interface}\"\n{port}"));
     }
     let file = write("gateway.toml", &text)?;
     let binary = std::env::current_exe().map_err(|error| format!("our own program: {error}"))?;

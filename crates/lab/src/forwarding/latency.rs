@@ -140,7 +140,7 @@ fn between(
     let wanted = ["to-a", "to-b"].map(|interface| Wanted {
         interface: interface.to_owned(),
         kind: Kind::AfPacket,
-        offloads: true,
+        offloads: ports::live::Offloads::default(),
         xdp: ports::live::XdpWishes::default(),
         middleware: ports::live::Middleware::default(),
     });

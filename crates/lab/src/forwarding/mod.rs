@@ -207,16 +207,17 @@ fn steady() -> String {
 
 /// Everybody who is to stand between the hosts.
 fn gateways() -> Vec<Gateway> {
-    let ours = |kind, name: &str, program: String, way| Gateway {
-        name: format!("Ravelin {name} over {kind}"),
-        make: Make::Ravelin { kind, program },
-        way,
+    let ours = |kind, name: &str, segments, program: String, way| {
+        let note = if segments == "whole" { ", segments whole" } else { "" };
+        let name = format!("Ravelin {name} over {kind}{note}");
+        Gateway { name, make: Make::Ravelin { kind, segments, program }, way }
     };
     let mut all = Vec::new();
     for kind in ["af_packet", "af_xdp"] {
-        all.push(ours(kind, "wire", programs::shipped("wire"), Way::Switched));
-        all.push(ours(kind, "router", programs::router(), Way::Routed));
+        all.push(ours(kind, "wire", "cut", programs::shipped("wire"), Way::Switched));
+        all.push(ours(kind, "router", "cut", programs::router(), Way::Routed));
     }
+    all.insert(1, ours("af_packet", "wire", "whole", programs::shipped("wire"), Way::Switched));
     let other = |name: &str, make, way| Gateway { name: name.to_owned(), make, way };
     let routing = |steered| Make::Routing { steered, rules: None };
     all.extend([
@@ -238,7 +239,7 @@ fn walls() -> Vec<Gateway> {
         let program = programs::firewall(&rules);
         all.push(Gateway {
             name: format!("Ravelin firewall_rules with {count} rules"),
-            make: Make::Ravelin { kind: "af_packet", program },
+            make: Make::Ravelin { kind: "af_packet", segments: "cut", program },
             way: Way::Switched,
         });
         let rules = Some(programs::nftables(&rules));
