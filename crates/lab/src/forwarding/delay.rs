@@ -19,8 +19,8 @@ const DISCARD: u16 = 9;
 const PROBES: f64 = 20_000.0;
 /// Where a probe says when it was due.
 const DUE: std::ops::Range<usize> = 42..50;
-/// How long the last packets have to arrive.
-const AFTER: Duration = Duration::from_millis(100);
+/// How long the last packets have to arrive, and a gateway to let the first ones of a flood through.
+pub(super) const AFTER: Duration = Duration::from_secs(1);
 const FLOWS: u16 = 64;
 
 /// Delays at a load, in nanoseconds.
@@ -56,7 +56,7 @@ pub fn delays(net: &Net, size: usize, rate: f64, time: Duration, processor: usiz
     let sent = thread::scope(|scope| {
         let work = || {
             hold(processor)?;
-            load.run((rate * time.as_secs_f64()) as u64)
+            load.run((rate * time.as_secs_f64()) as u64, &|| Ok(net.arrived()?.received - before))
         };
         scope.spawn(work).join().unwrap_or_else(|panic| std::panic::resume_unwind(panic))
     })?;
@@ -77,7 +77,7 @@ struct Load {
 
 impl Load {
     /// Sends packets when they are due and looks for probes that arrived while none is; says how many were sent.
-    fn run(&mut self, packets: u64) -> io::Result<u64> {
+    fn run(&mut self, packets: u64, arrived: &dyn Fn() -> io::Result<u64>) -> io::Result<u64> {
         let start = now() + 1_000_000;
         let due = |packet: u64| start + (packet as f64 / self.rate * 1e9) as u64;
         let rate = self.rate;
@@ -110,20 +110,20 @@ impl Load {
             next += many;
         }
         let end = now() + AFTER.as_nanos() as u64;
-        while now() < end {
+        while now() < end && arrived()? < sent {
             collect(&mut self.receiver, &mut self.all)?;
         }
+        while collect(&mut self.receiver, &mut self.all)? > 0 {}
         Ok(sent)
     }
 }
 
-fn collect(receiver: &mut FrameReceiver, all: &mut Histogram<u64>) -> io::Result<()> {
+fn collect(receiver: &mut FrameReceiver, all: &mut Histogram<u64>) -> io::Result<usize> {
     receiver.receive(|time, frame| {
         if let Some(due) = frame.get(DUE).and_then(|bytes| bytes.try_into().ok()).map(u64::from_be_bytes) {
             all.saturating_record(time.saturating_sub(due));
         }
-    })?;
-    Ok(())
+    })
 }
 
 /// From 100 ns to 10 s, by three digits.

@@ -120,7 +120,9 @@ fn take(net: &Net, plan: &Plan, processors: Processors, shown: &mut Shown) -> io
         let Delays { all, sender, sent, arrived } =
             delays(net, SIZE, rate.max(1.0), time, processors.sender)?;
         let microseconds = |nanoseconds: u64| nanoseconds as f64 / 1e3;
-        let at = PERCENTILES.iter().map(|&part| microseconds(all.value_at_percentile(part))).collect();
+        // Where no packet arrived, no delay is told.
+        let told = PERCENTILES.iter().filter(|_| !all.is_empty());
+        let at = told.map(|&part| microseconds(all.value_at_percentile(part))).collect();
         let lost = 100.0 * sent.saturating_sub(arrived) as f64 / sent.max(1) as f64;
         let sender = microseconds(sender.value_at_percentile(99.0));
         shown.delays.entry(load).or_default().push(Taken { at, sender, lost });
@@ -221,15 +223,16 @@ fn told(shown: &[Shown]) -> Vec<Row> {
         rows.push(Row::alone(&case, "packets that arrive", "Mpps", carried(index), None));
     }
     for load in LOADS {
-        let figure = |index: usize, value: &dyn Fn(&Taken) -> f64| {
-            Figure::of(shown[index].delays.get(&load).into_iter().flatten().map(value))
+        let figure = |index: usize, value: &dyn Fn(&Taken) -> Option<f64>| {
+            Figure::of(shown[index].delays.get(&load).into_iter().flatten().filter_map(value))
         };
         for (number, part) in PERCENTILES.iter().enumerate() {
             let what = if *part == 100.0 { "longest delay".to_owned() } else { format!("delay of {part} %") };
-            let delay = |taken: &Taken| taken.at[number];
+            let delay = |taken: &Taken| taken.at.get(number).copied();
             for (index, policy) in POLICIES.iter().enumerate() {
+                let Some(ours) = figure(index, &delay) else { continue };
                 let case = format!("{load} % of what it carries, {}", policy.name());
-                let row = Row::alone(&case, &what, "µs", figure(index, &delay), None);
+                let row = Row::alone(&case, &what, "µs", Some(ours), None);
                 let other = figure(0, &delay).filter(|_| index > 0);
                 rows.push(
                     row.against(other.map(|other| Other::of(&POLICIES[0].name(), other)), Better::Less),
@@ -238,8 +241,8 @@ fn told(shown: &[Shown]) -> Vec<Row> {
         }
         for (index, policy) in POLICIES.iter().enumerate() {
             let case = format!("{load} % of what it carries, {}", policy.name());
-            rows.push(Row::alone(&case, "packets lost", "%", figure(index, &|taken| taken.lost), None));
-            let late = figure(index, &|taken| taken.sender);
+            rows.push(Row::alone(&case, "packets lost", "%", figure(index, &|taken| Some(taken.lost)), None));
+            let late = figure(index, &|taken| Some(taken.sender));
             rows.push(Row::alone(
                 &case,
                 "lateness of 99 % at the sender, within the delay",
