@@ -87,7 +87,9 @@ impl Gateway {
         let system = |error: io::Error| error.to_string();
         let mut running = match &self.make {
             Make::Ravelin { kind, segments, program } => {
-                let port = format!("kind = \"{kind}\"\noffloads = \"{segments}\"\n");
+                // The kernel between the hosts has nothing to do with their packets; AF_XDP keeps them from it by itself.
+                let keep = if *kind == "af_packet" { "keep_from_kernel = true\n" } else { "" };
+                let port = format!("kind = \"{kind}\"\noffloads = \"{segments}\"\n{keep}");
                 ravelin(net, &port, program, processors, directory)?
             }
             Make::Routing { steered, rules } => {

@@ -143,6 +143,7 @@ fn between(
         interface: interface.to_owned(),
         kind: Kind::AfPacket,
         offloads: ports::live::Offloads::default(),
+        keep_from_kernel: true,
         xdp: ports::live::XdpWishes::default(),
         middleware: ports::live::Middleware::default(),
     });
