@@ -3,6 +3,7 @@
 //! Packets are due at times that are fixed beforehand, and a delay is counted from when a packet was due: what has to wait since the sender or
 //! the gateway was held up counts as waiting (no coordinated omission). The kernel says when a packet arrives at the other host.
 
+use super::DISCARD;
 use super::net::Net;
 use hdrhistogram::Histogram;
 use ports::live::rig::{FrameReceiver, FrameSender, hold};
@@ -12,9 +13,8 @@ use std::time::{Duration, SystemTime};
 
 /// Frames that are handed over at a call.
 const AT_ONCE: usize = 64;
-/// The port of packets whose delay is taken (RFC 862), and that of all others (RFC 863).
+/// The port of packets whose delay is taken (RFC 862).
 const PROBE: u16 = 7;
-const DISCARD: u16 = 9;
 /// So many packets a second are probes at most: taking times must cost little beside sending.
 const PROBES: f64 = 20_000.0;
 /// Where a probe says when it was due.

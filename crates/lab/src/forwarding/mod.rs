@@ -23,7 +23,7 @@ use std::time::Duration;
 /// Frames of a flood differ in their source ports.
 const FLOWS: u16 = 64;
 /// The port to which they go (RFC 863).
-const DISCARD: u16 = 9;
+pub(crate) const DISCARD: u16 = 9;
 /// Lengths of frames with their check sequences.
 const SIZES: [usize; 3] = [64, 512, 1460];
 /// Numbers of rules.

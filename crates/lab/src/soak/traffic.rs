@@ -1,5 +1,6 @@
 //! Numbered packets at a rate from host a to host b, and what of them is missing or out of order.
 
+use crate::forwarding::DISCARD;
 use crate::forwarding::net::Net;
 use ports::live::rig::{FrameReceiver, FrameSender, hold};
 use serde::Serialize;
@@ -52,9 +53,9 @@ impl Traffic<'_> {
     ) -> Result<(u64, Arrived), String> {
         let system = |error: io::Error| error.to_string();
         let sender = FrameSender::new(&self.net.a, "eth0").map_err(system)?;
-        let mut receiver = FrameReceiver::new(&self.net.b, "eth0").map_err(system)?;
+        let mut receiver = FrameReceiver::new(&self.net.b, "eth0", None).map_err(system)?;
         let sending = AtomicBool::new(true);
-        let frames = self.net.frames(SIZE, FLOWS);
+        let frames = self.net.frames(SIZE, FLOWS, DISCARD);
         thread::scope(|scope| {
             let sent = scope.spawn(|| {
                 let sent = hold(self.processor).map_err(system).map(|()| send(&sender, frames, rate, time));
