@@ -192,5 +192,16 @@ mod tests {
         }
         take(&mut follower, &mut router, vec![link(9, "x", true)]);
         assert_eq!(router.rib.best(prefix), None, "it was not told again");
+
+        // An answer that broke off takes nothing away, and is asked for again.
+        assert_eq!(follower.question(), Some(Wanted::Links));
+        take(&mut follower, &mut router, done());
+        assert_eq!(follower.question(), Some(Wanted::Ipv4Routes));
+        take(&mut follower, &mut router, vec![route(prefix, 9)]);
+        take(&mut follower, &mut router, done());
+        assert_eq!(follower.question(), Some(Wanted::Ipv6Routes));
+        take(&mut follower, &mut router, vec![Told::Done { broken: true }]);
+        assert_eq!(router.rib.best(prefix), Some((Source::Kernel, Way::Link(1))));
+        assert_eq!(follower.question(), Some(Wanted::Links));
     }
 }

@@ -21,6 +21,9 @@ use packet::PortNumber;
 use std::collections::{BTreeMap, HashMap, HashSet};
 use std::net::IpAddr;
 
+/// Errors that go by themselves: EINTR, EAGAIN, ENOMEM, EBUSY, ENOBUFS.
+const AGAIN: [i32; 5] = [4, 11, 12, 16, 105];
+
 /// What all is asked for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Wanted {
@@ -91,7 +94,12 @@ fn one(message: NetlinkMessage<RouteNetlinkMessage>) -> Option<Told> {
     let (header, payload) = message.into_parts();
     let broken = header.flags & NLM_F_DUMP_INTR != 0;
     match payload {
-        NetlinkPayload::Done(_) | NetlinkPayload::Error(_) => Some(Told::Done { broken }),
+        NetlinkPayload::Done(_) => Some(Told::Done { broken }),
+        NetlinkPayload::Error(error) => {
+            // A kernel without IPv6 has no such routes; one that was busy is to be asked again.
+            let code = error.code.map_or(0, |code| code.get());
+            Some(Told::Done { broken: broken || AGAIN.contains(&-code) })
+        }
         NetlinkPayload::InnerMessage(message) => match message {
             RouteNetlinkMessage::NewLink(message) => Some(link(&message, true)),
             RouteNetlinkMessage::DelLink(message) => Some(link(&message, false)),

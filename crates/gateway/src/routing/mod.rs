@@ -54,6 +54,8 @@ const CHANGES: usize = 64;
 const PACKETS: usize = 64;
 /// How long is waited at most for packets or the kernel, so that the end of the gateway is noticed.
 const PATIENCE: Duration = Duration::from_millis(100);
+/// How long to wait before everything is asked for again, since too much happened at once.
+const PAUSE: Duration = Duration::from_millis(10);
 /// How long the kernel may take to tell of the links.
 const LINKS: Duration = Duration::from_secs(2);
 
@@ -134,18 +136,25 @@ impl Routing {
             fit,
         };
         let begun = Instant::now();
-        let mut netlink = Netlink::open(&[
+        let netlink = Netlink::open(&[
             Changes::Links,
             Changes::Ipv4Addresses,
             Changes::Ipv4Routes,
             Changes::Ipv6Addresses,
             Changes::Ipv6Routes,
-        ])?;
-        while active && !state.follower.knows_links() && begun.elapsed() < LINKS {
-            // Nothing runs yet that these could have an effect on: all that is known goes into the tables before it does.
-            state.follow(&mut netlink, begun)?;
-        }
-        state.netlink = Some(netlink);
+        ]);
+        state.netlink = match netlink {
+            Ok(mut netlink) => {
+                while active && !state.follower.knows_links() && begun.elapsed() < LINKS {
+                    // Nothing runs yet that these could have an effect on: all that is known goes into the tables before it does.
+                    state.follow(&mut netlink, begun)?;
+                }
+                Some(netlink)
+            }
+            // Who does not route can do without.
+            Err(_) if !active => None,
+            Err(error) => return Err(error.into()),
+        };
         Ok(Routing { state: Mutex::new(state), begun })
     }
 
@@ -231,6 +240,7 @@ impl Routing {
                 Ok(Some(bytes)) => kernel::read(bytes),
                 Err(_) => {
                     self.lock().follower.lost();
+                    thread::sleep(PAUSE);
                     continue;
                 }
             };

@@ -356,4 +356,38 @@ proptest! {
             scene.check();
         }
     }
+
+    /// Frames of every kind, damaged and cut anywhere: each meets one fate, and the tables stay what is known.
+    #[test]
+    fn damaged_frames_meet_a_fate(
+        kind in 0usize..6, damage in proptest::collection::vec((0usize..110, any::<u8>()), 0..6), cut in 0usize..120,
+        reason in 0usize..5, port in 0u16..4,
+    ) {
+        let mut scene = Scene::new();
+        let own = IpAddr::V6(link_local(OWN[0]));
+        let echo = |to: &str| {
+            let mut bytes = datagram(to, 9, 30);
+            bytes[if to.contains(':') { 20 } else { 23 }] = if to.contains(':') { 58 } else { 1 };
+            bytes
+        };
+        let mut frame = match kind {
+            0 => arp(true, (A, "10.0.1.2"), ([0; 6], "10.0.1.1"), EVERYBODY),
+            1 => super::link_frames::question((A, IpAddr::V6(link_local(A))), own, None).unwrap_or_default(),
+            2 => super::link_frames::advertisement((A, link_local(A)), (OWN[0], link_local(OWN[0]))),
+            3 => echo("10.0.1.1"),
+            4 => echo("fd00:1::1"),
+            _ => datagram("10.0.2.2", 9, 40),
+        };
+        for (place, byte) in damage {
+            if let Some(at) = frame.get_mut(place) {
+                *at = byte;
+            }
+        }
+        frame.truncate(cut);
+        let reason = ["neighbours", "ours", "link_only", "unresolved", "another"][reason];
+        scene.packet(reason, port, frame);
+        scene.check();
+        scene.wait(5);
+        scene.check();
+    }
 }
