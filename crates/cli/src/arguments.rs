@@ -3,6 +3,7 @@
 pub(crate) mod export;
 pub(crate) mod generate;
 pub(crate) mod live;
+pub(crate) mod seeing;
 pub(crate) mod table;
 
 use clap::{Args, Parser, Subcommand, ValueEnum};
@@ -46,6 +47,12 @@ pub(crate) enum Command {
     Serve(live::ServeArguments),
     /// Show what a running gateway does
     Show(live::ShowArguments),
+    /// Watch a running gateway: rates, drops, tables, where time goes
+    Top(seeing::TopArguments),
+    /// Why a running gateway dropped its last packets, and where in the program
+    Why(seeing::WhyArguments),
+    /// Take packets out of a running gateway, with what became of them
+    Capture(seeing::CaptureArguments),
     /// Let a running gateway read its program and tables again
     Reload(live::AskArguments),
     /// End a running gateway
@@ -288,10 +295,14 @@ pub(crate) enum TestBackEnds {
 #[derive(Debug, Args)]
 #[command(after_help = "Examples:
   ravelin trace programs/firewall.rav --in traffic.pcap --number 17
-  ravelin trace programs/wire.rav --packet 'ffffffffffff 020000000001 0800 …' --port 2")]
+  ravelin trace programs/wire.rav --packet 'ffffffffffff 020000000001 0800 …' --port 2
+  ravelin trace --live 'icmp and host 10.0.0.1' --count 3")]
 pub(crate) struct TraceArguments {
-    /// The program (.rav)
-    pub(crate) program: PathBuf,
+    /// The program (.rav); none with --live, where it is the one that runs
+    #[arg(required_unless_present = "live", conflicts_with = "live")]
+    pub(crate) program: Option<PathBuf>,
+    #[command(flatten)]
+    pub(crate) live: seeing::LiveTraceArguments,
     /// The packet in hexadecimal; blanks and colons are skipped
     #[arg(long, value_name = "HEX", conflicts_with = "input")]
     pub(crate) packet: Option<String>,

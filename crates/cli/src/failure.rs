@@ -44,6 +44,13 @@ impl Failure {
     }
 }
 
+/// A gateway did not answer, or said no.
+impl From<gateway::ControlError> for Failure {
+    fn from(error: gateway::ControlError) -> Failure {
+        Failure::Finding(error.to_string())
+    }
+}
+
 /// Writing to standard output failed.
 impl From<io::Error> for Failure {
     fn from(error: io::Error) -> Failure {

@@ -138,6 +138,11 @@ impl Filter {
         &self.text
     }
 
+    /// Whether it asks what became of a packet.
+    pub fn reads_outcome(&self) -> bool {
+        self.second.is_some()
+    }
+
     /// Puts the numbers of those packets of a batch into `chosen` that the filter may hold for. The packets have not been run, and have no verdicts
     /// afterwards either.
     pub fn choose(&mut self, memory: &mut [u8], batch: &mut Batch, chosen: &mut Vec<u16>) {

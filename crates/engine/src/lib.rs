@@ -9,9 +9,12 @@ pub mod filter;
 #[cfg(target_os = "linux")]
 pub mod live;
 pub mod pieces;
+pub mod places;
 pub mod report;
+pub mod steps;
 pub mod stf;
 pub mod transmit;
+pub mod value;
 pub mod worker;
 
 pub use bench::{Bench, Outcome};

@@ -7,16 +7,21 @@ mod ballot;
 mod crew;
 mod measure;
 mod punts;
+pub mod recent;
 mod state;
+pub mod watch;
 mod worker;
 
 pub use crew::{Core, run};
 pub use measure::{Latency, Measurement, Stop, StopCost};
 pub use punts::{Injected, PuntQueue, Punted};
+pub use recent::{Example, Recent};
 pub use state::remembered;
+pub use watch::{Over, Seen, Watching, Wish};
 pub use worker::LiveWorker;
 
 use crate::Ledger;
+use crate::filter::Filter;
 use ballot::Ballot;
 use exec::Processor;
 use exec::replace::{Carried, ReplaceError, take_over};
@@ -29,6 +34,7 @@ use std::io;
 use std::ops::{AddAssign, Sub};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, mpsc};
 use std::time::{Duration, Instant, SystemTime};
+use watch::Watcher;
 
 /// One worker's part of a program: its own tables and account, from when it takes over to when it is replaced.
 pub struct Generation {
@@ -46,6 +52,8 @@ pub struct Generation {
     pub since: Instant,
     /// Packets that it punted and that found no room on their way to control.
     pub punt_queue_full: u64,
+    /// The last packets that it dropped or punted.
+    pub recent: Recent,
     /// The names of its reasons.
     reasons: Vec<Arc<str>>,
     /// What had been lost when it took over.
@@ -62,6 +70,7 @@ impl Generation {
         number: u64,
     ) -> Generation {
         let ledger = Ledger::new(&program, ports);
+        let recent = Recent::new(program.reasons.len());
         let reasons = program.reasons.iter().map(|reason| Arc::from(reason.name.as_str())).collect();
         let lost_before = vec![PortLosses::default(); usize::from(ports)];
         let since = Instant::now();
@@ -73,6 +82,7 @@ impl Generation {
             number,
             since,
             punt_queue_full: 0,
+            recent,
             reasons,
             lost_before,
         }
@@ -151,6 +161,8 @@ enum Request {
     Send(Vec<Injected>),
     /// To copy punted packets into this queue from now on, in place of the one before.
     Punts(PuntQueue),
+    /// To show packets.
+    Watch(Box<Watcher>),
     /// To measure where time goes.
     Measure(Box<Measuring>),
     /// To stop.
@@ -308,6 +320,13 @@ impl Remote {
         let (queue, packets) = PuntQueue::new();
         self.each(|_| Some(Request::Punts(queue.clone())));
         packets
+    }
+
+    /// Packets that a filter holds for, from now on; one filter for each worker, which are all the same. `None` where one has ended.
+    pub fn watch(&self, filters: Vec<Filter>, wish: Wish) -> Option<Watching> {
+        let (watchers, watching) = watch::watch(filters, wish);
+        let mut watchers = watchers.into_iter();
+        self.each(|_| Some(Request::Watch(Box::new(watchers.next()?)))).then_some(watching)
     }
 
     /// Measures for so long where time goes at all workers, and waits for it; `None` where one has ended.

@@ -100,7 +100,7 @@ pub struct PortReport {
 }
 
 /// The state of one table at the end of a run.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
 pub struct TableState {
     /// Entries it holds.
     pub entries: u64,
@@ -119,7 +119,7 @@ pub struct TableState {
 }
 
 /// What a run did.
-#[derive(Clone, Debug, PartialEq, Serialize)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize)]
 pub struct Report {
     /// What it was given.
     #[serde(flatten)]

@@ -78,6 +78,7 @@ impl<F: Family, O: Observer + Send, P: Borrow<Program> + Send> Engine<F> for Mac
             if state.has_queued() {
                 state.handle_queued(self, outputs);
             }
+            self.observer.packet_end(i);
         }
         state.cause = Output::BETWEEN;
     }

@@ -10,6 +10,7 @@ pub mod processor;
 pub mod replace;
 pub mod state;
 
+pub use ::tables::exact::Learned;
 pub use interpret::{Interpreter, Observer};
 pub use load::{LoadError, load};
 pub use outputs::{Output, Outputs, Raised, Resized};

@@ -3,6 +3,7 @@
 //! ```toml
 //! program = "firewall.rav"        # beside this file, unless it begins with /
 //! control = "/run/ravelin.sock"   # where the gateway can be asked; this is the default
+//! metrics = "127.0.0.1:9480"      # where Prometheus can ask; nowhere without it
 //! workers = 2                     # threads that run it; 1 is the default
 //! cores = [0, 1]                  # the core of each; without it the kernel chooses
 //! state = "per-worker"            # every worker may remember for itself: needed if there are several and the program remembers
@@ -38,6 +39,7 @@ use lang::ir::Program;
 use ports::live::{Kind, Offloads, Wanted, XdpMode, XdpWishes};
 use serde::Deserialize;
 use std::collections::{HashMap, HashSet};
+use std::net::SocketAddr;
 use std::ops::Range;
 use std::path::{Path, PathBuf};
 use toml::Spanned;
@@ -67,6 +69,8 @@ pub struct Config {
     pub program: PathBuf,
     /// Where it can be asked.
     pub control: PathBuf,
+    /// Where Prometheus can ask.
+    pub metrics: Option<SocketAddr>,
     /// What runs it.
     pub workers: Workers,
     /// Its ports in order; the first is port 1.
@@ -142,6 +146,9 @@ struct File {
     program: Spanned<String>,
     #[serde(default = "control")]
     control: PathBuf,
+    metrics: Option<Spanned<String>>,
+    #[serde(default)]
+    metrics_anywhere: bool,
     workers: Option<Spanned<u16>>,
     cores: Option<Spanned<Vec<Core>>>,
     state: Option<State>,
@@ -226,6 +233,19 @@ struct FileTable {
     format: String,
 }
 
+/// The address of the metrics: on this machine only, unless that is said not to be meant.
+fn metrics_at(text: &str, anywhere: bool) -> Result<SocketAddr, String> {
+    let address: SocketAddr = text
+        .parse()
+        .map_err(|_| format!("`{text}` is not an address with a port, such as 127.0.0.1:9480"))?;
+    if address.ip().is_loopback() || anywhere {
+        return Ok(address);
+    }
+    Err(format!(
+        "{address} can be asked from other machines: use 127.0.0.1, or add `metrics_anywhere = true` if that is meant"
+    ))
+}
+
 fn control() -> PathBuf {
     PathBuf::from(CONTROL)
 }
@@ -244,6 +264,13 @@ impl Config {
         if file.program.get_ref().is_empty() {
             return Err(at(Some(file.program.span()), "`program` names no file".to_owned()));
         }
+        let metrics = match &file.metrics {
+            Some(metrics) => Some(
+                metrics_at(metrics.get_ref(), file.metrics_anywhere)
+                    .map_err(|message| at(Some(metrics.span()), message))?,
+            ),
+            None => None,
+        };
         if file.port.is_empty() {
             let message = "a gateway needs at least one port: add `[[port]]` with `interface = \"…\"`";
             return Err(at(Some(text.len()..text.len()), message.to_owned()));
@@ -301,6 +328,7 @@ impl Config {
         Ok(Config {
             program: directory.join(file.program.into_inner()),
             control: file.control,
+            metrics,
             workers,
             ports,
             routing,
@@ -350,6 +378,8 @@ impl Config {
             "workers"
         } else if self.control != other.control {
             "`control`"
+        } else if self.metrics != other.metrics {
+            "`metrics`"
         } else {
             return Ok(());
         };
@@ -421,6 +451,7 @@ mod tests {
         assert_eq!(config.program, Path::new("/etc/ravelin/a.rav"));
         assert_eq!(config.control, Path::new(CONTROL));
         assert_eq!(config.workers, Workers::default());
+        assert_eq!(config.metrics, None);
         assert_eq!(config.ports, [port("x", Offloads::Cut), port("y", Offloads::Off)]);
         assert!(!config.routing.is_active() && config.tables.is_empty());
     }
@@ -456,6 +487,11 @@ mod tests {
             ("prgram = 1\n", "line 1, column 1: unknown field `prgram`"),
             ("program = 1\n", "line 1, column 11: invalid type: integer `1`"),
             ("program = \"\"\n[[port]]\ninterface = \"x\"\n", "line 1, column 11: `program` names no file"),
+            ("program = \"a\"\nmetrics = \"x\"\n", "line 2, column 11: `x` is not an address"),
+            (
+                "program = \"a\"\nmetrics = \"0.0.0.0:9480\"\n",
+                "line 2, column 11: 0.0.0.0:9480 can be asked from other machines",
+            ),
             ("program = \"a\"\n", "line 2, column 1: a gateway needs at least one port"),
             ("program = \"a\"\n[[port]]\nintrface = \"x\"\n", "line 3, column 1: unknown field `intrface`"),
             ("program = \"a\"\n[[port]]\ninterface = \"a b\"\n", "line 3, column 13: `a b` cannot be"),

@@ -11,6 +11,12 @@
 //! ← {"routes":{…}}
 //! → {"ask":"neighbours"}                  the neighbours there are, and what became of packets handed to control
 //! ← {"neighbours":{…}}
+//! → {"ask":"watch","filter":"arp"}     packets that a filter holds for, as they come (also `count`, `seconds`, `snap`, `steps`)
+//! ← {"watching":true}                    at once, and while none comes each second
+//! ← {"packet":{…}}                       each of them
+//! ← {"watched":{…}}                      when it is over
+//! → {"ask":"why","filter":"","last":10}  the last packets that were dropped or punted
+//! ← {"why":[…]}
 //! → {"ask":"stop"}                        ends the gateway
 //! ← {"done":"stopping"}
 //! → anything else
@@ -18,6 +24,7 @@
 //! ```
 
 use crate::routing::{NeighboursPicture, RoutesPicture};
+use crate::seeing::{PacketPicture, Wanted, Watched};
 use engine::Report;
 use engine::live::{Measurement, PortLosses};
 use serde::{Deserialize, Serialize};
@@ -37,7 +44,7 @@ const PATIENCE: Duration = Duration::from_secs(10);
 const SILENCE: Duration = Duration::from_secs(600);
 
 /// What a client asks.
-#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(tag = "ask", rename_all = "lowercase")]
 pub enum Asked {
     /// Everything there is to see.
@@ -53,6 +60,16 @@ pub enum Asked {
     Routes,
     /// The neighbours there are.
     Neighbours,
+    /// Packets, as they come.
+    Watch(Wanted),
+    /// The last packets that were dropped or punted.
+    Why {
+        /// The filter that holds for them.
+        #[serde(default)]
+        filter: String,
+        /// At most so many.
+        last: u64,
+    },
     /// To end.
     Stop,
 }
@@ -69,6 +86,14 @@ pub enum Answer {
     Routes(Box<RoutesPicture>),
     /// The neighbours there are.
     Neighbours(Box<NeighboursPicture>),
+    /// Packets are watched; nothing came for a while, or yet.
+    Watching(bool),
+    /// A packet that was watched.
+    Packet(Box<PacketPicture>),
+    /// Watching is over.
+    Watched(Watched),
+    /// Packets that were dropped or punted, oldest first.
+    Why(Vec<PacketPicture>),
     /// It was done; what there is to say about it.
     Done(String),
     /// It was not done, or not understood.
@@ -86,6 +111,8 @@ pub struct Picture {
     pub report: Report,
     /// What the reasons for drops and punts mean.
     pub reasons: BTreeMap<String, String>,
+    /// The lines of the program where packets are dropped or punted for each reason.
+    pub places: BTreeMap<String, Vec<String>>,
     /// How many workers run it.
     pub workers: u64,
     /// Punted packets that found no room on their way to control.
@@ -162,8 +189,40 @@ pub fn ask(path: &Path, asked: Asked) -> Result<serde_json::Value, ControlError>
     }
 }
 
+/// Asks the gateway at `path` and hands over every line that it says, until `see` is done or the gateway is.
+///
+/// # Errors
+/// Nobody answers, or the answer is an error.
+pub fn listen_to<E: From<ControlError>>(
+    path: &Path,
+    asked: &Asked,
+    see: &mut dyn FnMut(serde_json::Value) -> Result<bool, E>,
+) -> Result<(), E> {
+    let name = || path.display().to_string();
+    let broken = |source| E::from(ControlError::Broken { path: name(), source });
+    let stream =
+        UnixStream::connect(path).map_err(|source| ControlError::Connect { path: name(), source })?;
+    let mut line = serde_json::to_string(asked).map_err(|error| broken(error.into()))?;
+    line.push('\n');
+    (&stream).write_all(line.as_bytes()).map_err(broken)?;
+    for line in BufReader::new(&stream).lines() {
+        let said: serde_json::Value =
+            serde_json::from_str(&line.map_err(broken)?).map_err(|error| broken(error.into()))?;
+        if let Some(error) = said.get("error").and_then(|error| error.as_str()) {
+            return Err(ControlError::Refused(error.to_owned()).into());
+        }
+        if !see(said)? {
+            return Ok(());
+        }
+    }
+    Err(broken(io::ErrorKind::UnexpectedEof.into()))
+}
+
+/// Answers a question; what there is to say before the answer is handed over.
+pub(crate) type Answering<'a> = dyn FnMut(Asked, &mut dyn FnMut(&Answer) -> io::Result<()>) -> Answer + 'a;
+
 /// Answers one client until it goes, or asks something that is not understood. Says whether the gateway is to end.
-pub(crate) fn converse(stream: &UnixStream, answer: &mut dyn FnMut(Asked) -> Answer) -> io::Result<bool> {
+pub(crate) fn converse(stream: &UnixStream, answer: &mut Answering<'_>) -> io::Result<bool> {
     stream.set_write_timeout(Some(PATIENCE))?;
     let mut reader = BufReader::new(stream);
     loop {
@@ -175,16 +234,19 @@ pub(crate) fn converse(stream: &UnixStream, answer: &mut dyn FnMut(Asked) -> Ans
         if line.is_empty() {
             return Ok(false);
         }
-        let (said, asked) = match serde_json::from_slice(&line) {
-            Ok(asked) => (answer(asked), Some(asked)),
+        let (said, understood) = match serde_json::from_slice(&line) {
+            Ok(asked) => {
+                let ends = asked == Asked::Stop;
+                (answer(asked, &mut |meanwhile| say(stream, meanwhile)), Some(ends))
+            }
             Err(error) => {
                 (Answer::Error(format!("not a question that a gateway understands: {error}")), None)
             }
         };
         say(stream, &said)?;
-        match asked {
-            Some(Asked::Stop) => return Ok(true),
-            Some(_) => {}
+        match understood {
+            Some(true) => return Ok(true),
+            Some(false) => {}
             None => return Ok(false),
         }
     }

@@ -3,12 +3,15 @@
 use crate::config::Config;
 use crate::control::{self, Answer, Asked, Picture, PortPicture};
 use crate::routing::Routing;
+use crate::{metrics, seeing};
 use engine::live::{Generation, Loaded, PortLosses, Remote};
-use engine::{Figures, Imbalance, Ledger, Report, Setting, Times};
+use engine::{Figures, Imbalance, Ledger, Report, Setting, Times, places};
 use lang::ir::Program;
+use lang::source::Sources;
 use ports::live::Presence;
 use rustix::net::{Shutdown, shutdown};
 use std::collections::HashMap;
+use std::io;
 use std::net::Shutdown as StreamShutdown;
 use std::os::unix::net::{UnixListener, UnixStream};
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
@@ -45,6 +48,8 @@ pub(crate) struct Desk<'a> {
     clients: Mutex<HashMap<u64, UnixStream>>,
     visits: AtomicU64,
     pub(crate) ended: AtomicBool,
+    /// Where the metrics can be asked for.
+    pub(crate) metrics: Option<tiny_http::Server>,
 }
 
 /// Sends all clients away and stops taking new ones when it goes, however the packet loop ended.
@@ -81,11 +86,15 @@ impl<'a> Desk<'a> {
             clients: Mutex::default(),
             visits: AtomicU64::new(0),
             ended: AtomicBool::new(false),
+            metrics: None,
         }
     }
 
     /// Answers clients until the packet loop has ended.
     pub(crate) fn open<'s>(&'s self, scope: &'s thread::Scope<'s, '_>, listener: &UnixListener) {
+        if let Some(server) = &self.metrics {
+            scope.spawn(|| metrics::answer(server, &self.ended, &|| self.picture()));
+        }
         for stream in listener.incoming() {
             if self.ended.load(Ordering::SeqCst) {
                 return;
@@ -103,7 +112,7 @@ impl<'a> Desk<'a> {
             scope.spawn(move || {
                 let _visit = visit;
                 // A client that goes away, or says nothing, is no matter.
-                if control::converse(&stream, &mut |asked| self.answer(asked)).unwrap_or(false) {
+                if control::converse(&stream, &mut |asked, say| self.answer(asked, say)).unwrap_or(false) {
                     self.remote.stop();
                 }
             });
@@ -125,9 +134,14 @@ impl<'a> Desk<'a> {
         Some((Some(Visit(self, number)), stream))
     }
 
-    fn answer(&self, asked: Asked) -> Answer {
+    fn answer(&self, asked: Asked, say: &mut dyn FnMut(&Answer) -> io::Result<()>) -> Answer {
         match asked {
-            Asked::Picture => self.picture(),
+            Asked::Picture => match self.picture() {
+                Ok(picture) => Answer::Picture(Box::new(picture)),
+                Err(error) => Answer::Error(error),
+            },
+            Asked::Watch(wanted) => seeing::watch(&self.remote, &wanted, say),
+            Asked::Why { filter, last } => seeing::why(&self.remote, &filter, last),
             Asked::Reload => self.reload(),
             Asked::Routes => Answer::Routes(Box::new(self.routing.routes())),
             Asked::Neighbours => Answer::Neighbours(Box::new(self.routing.neighbours())),
@@ -136,25 +150,29 @@ impl<'a> Desk<'a> {
         }
     }
 
-    fn picture(&self) -> Answer {
-        let Some(parts) = self.remote.ask(Snapshot::of) else { return ended() };
-        let Some(whole) = Snapshot::whole(parts) else { return ended() };
+    fn picture(&self) -> Result<Picture, String> {
+        let ended = || "the packet loop has ended".to_owned();
+        let parts = self.remote.ask(Snapshot::of).ok_or_else(ended)?;
+        let whole = Snapshot::whole(parts).ok_or_else(ended)?;
         let (number, losses, punt_queue_full) = (whole.number, whole.losses.clone(), whole.punt_queue_full);
         let (seconds, program) = (whole.age.as_secs_f64(), whole.program.clone());
-        match whole.report(&self.program()) {
-            Ok(report) => Answer::Picture(Box::new(Picture {
-                seconds,
-                generation: number,
-                report,
-                reasons: (program.reasons.iter())
-                    .map(|reason| (reason.name.clone(), reason.help.clone()))
-                    .collect(),
-                workers: u64::from(self.config().workers.count),
-                punt_queue_full,
-                ports: self.pictures(&losses),
-            })),
-            Err(error) => Answer::Error(error.to_string()),
-        }
+        let places = places::of_reasons(&program, &whole.sources);
+        let report = whole.report(&self.program()).map_err(|error| error.to_string())?;
+        let named = |places: Vec<String>, name: &str| (!places.is_empty()).then(|| (name.to_owned(), places));
+        Ok(Picture {
+            seconds,
+            generation: number,
+            report,
+            reasons: (program.reasons.iter())
+                .map(|reason| (reason.name.clone(), reason.help.clone()))
+                .collect(),
+            places: (program.reasons.iter().zip(places))
+                .filter_map(|(reason, places)| named(places, &reason.name))
+                .collect(),
+            workers: u64::from(self.config().workers.count),
+            punt_queue_full,
+            ports: self.pictures(&losses),
+        })
     }
 
     fn reload(&self) -> Answer {
@@ -275,6 +293,7 @@ pub(crate) struct Lost {
 /// What a worker tells of its part of a program between two batches. Everything that is made from it is made elsewhere.
 pub(crate) struct Snapshot {
     program: Arc<Program>,
+    sources: Arc<Sources>,
     number: u64,
     age: Duration,
     ledger: Ledger,
@@ -287,6 +306,7 @@ impl Snapshot {
     pub(crate) fn of(generation: &mut Generation, losses: &[PortLosses]) -> Snapshot {
         Snapshot {
             program: generation.program.clone(),
+            sources: generation.sources.clone(),
             number: generation.number,
             age: generation.since.elapsed(),
             ledger: generation.ledger.clone(),

@@ -5,11 +5,14 @@
 pub mod config;
 pub mod control;
 mod desk;
+mod metrics;
 mod middleware;
 pub mod routing;
+pub mod seeing;
 pub mod serve;
 
 pub use config::{Config, ConfigError};
 pub use control::{Answer, Asked, ControlError, Picture, PortPicture};
 pub use desk::Reader;
+pub use seeing::{PacketPicture, Wanted, Watched};
 pub use serve::{ServeError, Served};

@@ -3,6 +3,7 @@
 use crate::config::{Config, ConfigError};
 use crate::control::{self, PortPicture};
 use crate::desk::{Closing, Desk, Reader, Snapshot};
+use crate::metrics;
 use crate::routing::Routing;
 use engine::live::{self, Remote};
 use engine::{Imbalance, Report};
@@ -39,6 +40,16 @@ pub enum ServeError {
         /// What the system said.
         source: io::Error,
     },
+    /// the metrics
+    #[error(
+        "metrics cannot be asked for at {address}: {source}; `metrics` in the file names another address"
+    )]
+    Metrics {
+        /// The address.
+        address: String,
+        /// What the system said.
+        source: io::Error,
+    },
     /// the packet loop
     #[error("the packet loop ended: {0}")]
     Loop(io::Error),
@@ -72,6 +83,13 @@ pub fn serve(
     config.routes_by(&loaded.program)?;
     let listening = control::listen(&config.control)
         .map_err(|source| ServeError::Control { path: config.control.display().to_string(), source })?;
+    let server = match config.metrics {
+        Some(address) => Some(
+            metrics::listen(address)
+                .map_err(|source| ServeError::Metrics { address: address.to_string(), source })?,
+        ),
+        None => None,
+    };
     let mut ports = Vec::new();
     let mut lanes: Vec<Vec<_>> = (0..workers).map(|_| Vec::new()).collect();
     let attached =
@@ -85,7 +103,8 @@ pub fn serve(
     for processor in &mut loaded.processors {
         routing.fill(processor.as_mut()).map_err(ServeError::Program)?;
     }
-    let desk = Desk::new(remote.clone(), reader, config.clone(), ports, routing);
+    let mut desk = Desk::new(remote.clone(), reader, config.clone(), ports, routing);
+    desk.metrics = server;
     let generations = loaded.generations(count, 1);
     let run = || {
         started(&desk.pictures(&[]), remote.clone());

@@ -1,5 +1,6 @@
 //! The commands, one file each.
 
+mod capture;
 mod check;
 mod compile;
 mod demo;
@@ -16,7 +17,9 @@ mod show;
 mod show_routing;
 mod table;
 mod test;
+mod top;
 mod trace;
+mod why;
 
 use crate::arguments::{Command, CommandLine};
 use crate::failure::Failure;
@@ -31,6 +34,9 @@ pub(crate) fn run(line: &CommandLine) -> Result<(), Failure> {
         Command::Run(arguments) => run::run(arguments, line.json),
         Command::Serve(arguments) => serve::run(arguments, line.json),
         Command::Show(arguments) => show::run(arguments, line.json),
+        Command::Top(arguments) => top::run(arguments, line.json),
+        Command::Why(arguments) => why::run(arguments, line.json),
+        Command::Capture(arguments) => capture::run(arguments, line.json),
         Command::Reload(arguments) => show::ask(arguments, gateway::control::Asked::Reload, line.json),
         Command::Stop(arguments) => show::ask(arguments, gateway::control::Asked::Stop, line.json),
         Command::Test(arguments) => test::run(arguments, line.json),

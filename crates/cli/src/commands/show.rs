@@ -298,6 +298,8 @@ impl Interval {
             let reasons = self.now.pointer(&format!("/report/{kind}")).and_then(Value::as_object);
             for name in reasons.into_iter().flat_map(|reasons| reasons.keys()) {
                 let place = format!("/report/{kind}/{name}");
+                let places = self.now["places"][name].as_array().into_iter().flatten();
+                let places: Vec<&str> = places.filter_map(Value::as_str).collect();
                 let help = self.now["reasons"][name].as_str().unwrap_or_default().to_owned();
                 let packets = self.grown(&place);
                 let cells = [
@@ -306,6 +308,7 @@ impl Interval {
                     count(packets),
                     self.rate(&place),
                     share(packets, received),
+                    places.join(" "),
                     help,
                 ];
                 rows.push((packets, cells.to_vec()));
@@ -318,6 +321,7 @@ impl Interval {
             ("packets", Side::Right),
             ("rate", Side::Right),
             ("share", Side::Right),
+            ("in the program", Side::Wrapped),
             ("what it means", Side::Wrapped),
         ];
         if rows.is_empty() {

@@ -1,13 +1,16 @@
 //! `ravelin trace`: one packet through a program, step by step.
 
 use crate::arguments::TraceArguments;
+use crate::arguments::seeing::LiveTraceArguments;
 use crate::commands::run::{links, open};
 use crate::failure::Failure;
 use crate::program::{self, Ready};
 use crate::render;
-use crate::render::steps::{self, Moment, Recorder};
 use engine::Ledger;
+use engine::steps::{Recorder, Step, told};
 use exec::{Interpreter, Outputs, Processor};
+use gateway::control::listen_to;
+use gateway::{Asked, Wanted};
 use packet::region::{HEADROOM, SLACK};
 use packet::{Batch, Verdict};
 use ports::{Ingress, Policy, Receive};
@@ -24,13 +27,20 @@ struct Subject {
 
 /// Runs the command.
 pub(crate) fn run(arguments: &TraceArguments, json: bool) -> Result<(), Failure> {
+    let program = match (&arguments.live.live, &arguments.program) {
+        (Some(filter), _) => return live(filter, &arguments.live, json),
+        (None, Some(program)) => program,
+        (None, None) => {
+            return Err(Failure::Usage("name a program, or packets of a running gateway by --live".into()));
+        }
+    };
     if let Some(port) = arguments.port.filter(|&port| port > arguments.ports) {
         return Err(Failure::Usage(format!(
             "--port: there is no port {port}; the ports are 1 to {}, and --ports makes more",
             arguments.ports
         )));
     }
-    let (ready, refused) = program::traceable(&arguments.program, json)?;
+    let (ready, refused) = program::traceable(program, json)?;
     let interpreter = Interpreter::with_observer(&ready.program, arguments.ports, 0, Recorder::default())
         .map_err(|error| Failure::Finding(format!("{}: {error}", ready.name)))?;
     let mut subject = match (&arguments.packet, &arguments.input) {
@@ -41,7 +51,7 @@ pub(crate) fn run(arguments: &TraceArguments, json: bool) -> Result<(), Failure>
         }
     };
     let before = subject.memory.clone();
-    subject.interpreter.observer().start(subject.memory.clone());
+    subject.interpreter.observer().want(0, subject.memory.clone());
     let mut memory = vec![0; HEADROOM];
     memory.extend_from_slice(&subject.memory);
     memory.resize(memory.len() + SLACK, 0);
@@ -52,7 +62,8 @@ pub(crate) fn run(arguments: &TraceArguments, json: bool) -> Result<(), Failure>
     subject.interpreter.run(&mut memory, &mut batch, &mut outputs);
     let mut ledger = Ledger::new(&ready.program, arguments.ports);
     ledger.commit(&memory, &mut batch, &outputs);
-    let moments = subject.interpreter.observer().take();
+    let moments = subject.interpreter.observer().take().pop().map_or_else(Vec::new, |(_, moments)| moments);
+    let steps = told(&ready.program, &ready.sources, &moments);
     subject.memory = batch.bytes(&memory, 0).unwrap_or_default().to_vec();
     let end = End {
         verdict: batch.verdict[0],
@@ -65,11 +76,39 @@ pub(crate) fn run(arguments: &TraceArguments, json: bool) -> Result<(), Failure>
         changed: render::packet::difference(&before, &subject.memory),
     };
     if json {
-        render::json(&document(&ready, &subject, &before, &moments, &end))?;
+        render::json(&document(&ready, &subject, &before, &steps, &end))?;
     } else {
-        render::text(&text(&ready, &subject, &before, &moments, &end))?;
+        render::text(&text(&ready, &subject, &before, &steps, &end))?;
     }
     if refused { Err(Failure::Told) } else { Ok(()) }
+}
+
+/// Packets of a running gateway, each with its steps.
+fn live(filter: &str, arguments: &LiveTraceArguments, json: bool) -> Result<(), Failure> {
+    let wanted = Wanted {
+        filter: filter.to_owned(),
+        count: Some(arguments.count),
+        seconds: Some(arguments.seconds),
+        snap: None,
+        steps: true,
+    };
+    let mut seen = 0;
+    listen_to(&arguments.socket.control, &Asked::Watch(wanted), &mut |mut said| -> Result<bool, Failure> {
+        if let Some(packet) = said.get_mut("packet") {
+            seen += 1;
+            if json {
+                render::line(packet)?;
+            } else {
+                render::text(&render::seen::in_full(packet))?;
+            }
+        }
+        Ok(said.get("watched").is_none())
+    })?;
+    if seen == 0 {
+        let seconds = arguments.seconds;
+        return Err(Failure::Finding(format!("no packet that the filter holds for came within {seconds} s")));
+    }
+    Ok(())
 }
 
 /// What came of the packet.
@@ -139,7 +178,7 @@ fn captured(
     }
 }
 
-fn text(ready: &Ready, subject: &Subject, before: &[u8], moments: &[Moment], end: &End) -> String {
+fn text(ready: &Ready, subject: &Subject, before: &[u8], steps: &[Step], end: &End) -> String {
     let bold = anstyle::Style::new().bold();
     let mut text = format!(
         "{bold}The packet{bold:#} enters by port {}: {}\n{}\n",
@@ -147,20 +186,7 @@ fn text(ready: &Ready, subject: &Subject, before: &[u8], moments: &[Moment], end
         packet::describe::describe(before, subject.wire),
         render::packet::dump(before, "  ")
     );
-    let rows: Vec<(String, String)> = moments
-        .iter()
-        .filter_map(|moment| Some((steps::place(ready, moment), steps::words(ready, moment)?)))
-        .collect();
-    let width = rows.iter().map(|(place, _)| place.chars().count()).max().unwrap_or(0);
-    let mut last = "";
-    for (place, words) in &rows {
-        // A line of the program that does several things is named once.
-        let shown = if place == last { "" } else { place };
-        let row = format!("  {shown:width$}  {words}");
-        text.push_str(row.trim_end());
-        text.push('\n');
-        last = place;
-    }
+    text.push_str(&render::steps::steps(steps.iter().map(|step| (step.place.as_str(), step.step.as_str()))));
     text.push_str(&format!(
         "\n{bold}Verdict{bold:#}: {}\n",
         render::mismatch::verdict(&ready.program, end.verdict)
@@ -192,19 +218,7 @@ fn text(ready: &Ready, subject: &Subject, before: &[u8], moments: &[Moment], end
     text
 }
 
-fn document(
-    ready: &Ready,
-    subject: &Subject,
-    before: &[u8],
-    moments: &[Moment],
-    end: &End,
-) -> serde_json::Value {
-    let steps: Vec<_> = moments
-        .iter()
-        .filter_map(|moment| {
-            Some(json!({ "place": steps::place(ready, moment), "step": steps::words(ready, moment)? }))
-        })
-        .collect();
+fn document(ready: &Ready, subject: &Subject, before: &[u8], steps: &[Step], end: &End) -> serde_json::Value {
     let outputs: Vec<_> = end
         .outputs
         .packets

@@ -1,7 +1,7 @@
 //! Tests that failed, in words: the place, what was expected, what came, and the packet.
 
 use super::diagnostic::hex;
-use super::{packet, value};
+use super::packet;
 use ::packet::describe::describe;
 use ::packet::{Verdict, VerdictKind};
 use engine::case::{Found, Mismatch};
@@ -129,7 +129,7 @@ fn found(program: &Program, found: &Found) -> String {
 
 fn event(program: &Program, index: u32, arguments: &[u128]) -> String {
     match program.events.get(index as usize) {
-        Some(event) => format!("event {}({})", event.name, value::columns(&event.params, arguments)),
+        Some(event) => format!("event {}({})", event.name, engine::value::columns(&event.params, arguments)),
         None => format!("event number {index}"),
     }
 }

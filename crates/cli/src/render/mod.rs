@@ -6,9 +6,10 @@ pub(crate) mod packet;
 pub(crate) mod progress;
 pub(crate) mod quantity;
 pub(crate) mod report;
+pub(crate) mod seen;
 pub(crate) mod steps;
 pub(crate) mod table;
-pub(crate) mod value;
+pub(crate) mod top;
 
 use serde::Serialize;
 use std::io::{self, Write};
@@ -18,6 +19,14 @@ pub(crate) fn json(document: &impl Serialize) -> io::Result<()> {
     let mut output = io::stdout().lock();
     serde_json::to_writer_pretty(&mut output, document)?;
     writeln!(output)
+}
+
+/// Prints a JSON document on one line of standard output, at once.
+pub(crate) fn line(document: &impl Serialize) -> io::Result<()> {
+    let mut output = io::stdout().lock();
+    serde_json::to_writer(&mut output, document)?;
+    writeln!(output)?;
+    output.flush()
 }
 
 /// Prints text on standard output, with colours only where it is a terminal.

@@ -1,5 +1,8 @@
 //! Numbers with their units, as people read them.
 
+use engine::value::scaled;
+pub(crate) use engine::value::seconds;
+
 /// A count with commas: `14,261`.
 pub(crate) fn count(number: u64) -> String {
     let digits = number.to_string();
@@ -27,11 +30,6 @@ pub(crate) fn share(part: u64, whole: u64) -> String {
     if part > 0 && share < 0.05 { "< 0.1 %".into() } else { format!("{share:.1} %") }
 }
 
-/// A duration in the unit that fits: `4.1 ms`.
-pub(crate) fn seconds(seconds: f64) -> String {
-    scaled(seconds * 1e9, 1000.0, &["ns", "µs", "ms", "s"])
-}
-
 /// A rate of packets, given in millions a second: `61.2 million packets/s`.
 pub(crate) fn packet_rate(mpps: f64) -> String {
     if mpps >= 0.1 { format!("{mpps:.2} million packets/s") } else { format!("{:.0} packets/s", mpps * 1e6) }
@@ -50,15 +48,6 @@ pub(crate) fn of(number: u64, noun: &str) -> String {
         None => format!("{noun}s"),
     };
     format!("{} {plural}", count(number))
-}
-
-fn scaled(mut number: f64, step: f64, units: &[&str]) -> String {
-    let mut unit = 0;
-    while number >= step && unit + 1 < units.len() {
-        number /= step;
-        unit += 1;
-    }
-    if unit == 0 { format!("{number:.0} {}", units[0]) } else { format!("{number:.1} {}", units[unit]) }
 }
 
 #[cfg(test)]

@@ -4,6 +4,7 @@
 //! do. The loop sleeps only when no port has anything, until one has, until a bell rings, or for a tick, by which the program's time goes on without packets.
 
 use super::measure::{Stop, Stopwatch};
+use super::watch::Watches;
 use super::{Generation, Injected, Line, PortLosses, PuntQueue, Request, now};
 use crate::{Ledger, Transmitter, pieces};
 use exec::Outputs;
@@ -26,6 +27,7 @@ pub struct LiveWorker {
     batch: Box<Batch>,
     outputs: Outputs,
     punts: Option<PuntQueue>,
+    watches: Watches,
     stopwatch: Stopwatch,
 }
 
@@ -46,6 +48,7 @@ impl LiveWorker {
             batch: Box::new(Batch::new()),
             outputs: Outputs::default(),
             punts: None,
+            watches: Watches::default(),
             stopwatch: Stopwatch::default(),
         };
         Ok((worker, line))
@@ -69,7 +72,7 @@ impl LiveWorker {
 
     /// The loop. Runs one program until something is asked that ends it; `None` where nobody can ask any more.
     fn rounds(&mut self, generation: &mut Generation) -> io::Result<Option<Request>> {
-        let LiveWorker { receivers, out, waiter, requests, batch, outputs, punts, stopwatch } = self;
+        let LiveWorker { receivers, out, waiter, requests, batch, outputs, punts, watches, stopwatch } = self;
         let mut transmitter = Transmitter::new(&generation.program, out);
         loop {
             let mut idle = true;
@@ -81,9 +84,11 @@ impl LiveWorker {
                 idle = false;
                 stopwatch.lap(Stop::Receive);
                 outputs.clear();
-                generation.processor.run(memory, batch, outputs);
+                watches.run(generation, memory, batch, outputs);
                 stopwatch.lap(Stop::Run);
                 generation.ledger.commit(memory, batch, outputs);
+                generation.recent.keep(memory, batch);
+                watches.told(generation, batch);
                 if let Some(queue) = punts {
                     generation.punt_queue_full += queue.copy(memory, batch, &generation.reasons);
                 }
@@ -113,6 +118,7 @@ impl LiveWorker {
                 }
                 Ok(Request::Send(frames)) => inject(frames, &mut generation.ledger, transmitter.sink())?,
                 Ok(Request::Punts(queue)) => *punts = Some(queue),
+                Ok(Request::Watch(watcher)) => watches.add(*watcher),
                 Ok(Request::Measure(measuring)) => stopwatch.start(*measuring),
             }
         }

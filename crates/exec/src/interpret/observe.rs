@@ -8,6 +8,9 @@ pub trait Observer {
     /// A packet begins: its index in the batch and the time, ns.
     fn packet(&mut self, _index: usize, _now: u64) {}
 
+    /// A packet and the events that it raised are done.
+    fn packet_end(&mut self, _index: usize) {}
+
     /// A handler begins: its function, its arguments and the time, ns.
     fn handler(&mut self, _function: u32, _args: &[u128], _now: u64) {}
 
@@ -37,6 +40,10 @@ pub trait Observer {
 impl<O: Observer + ?Sized> Observer for &mut O {
     fn packet(&mut self, index: usize, now: u64) {
         (**self).packet(index, now);
+    }
+
+    fn packet_end(&mut self, index: usize) {
+        (**self).packet_end(index);
     }
 
     fn handler(&mut self, function: u32, args: &[u128], now: u64) {

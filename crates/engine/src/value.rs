@@ -7,7 +7,7 @@ use std::net::{Ipv4Addr, Ipv6Addr};
 const HEXADECIMAL: u128 = 0x600;
 
 /// A value by what it is.
-pub(crate) fn value(kind: &Kind, value: u128) -> String {
+pub fn value(kind: &Kind, value: u128) -> String {
     match kind {
         Kind::Uint if value >= HEXADECIMAL => format!("{value} ({value:#x})"),
         Kind::Uint => value.to_string(),
@@ -16,7 +16,7 @@ pub(crate) fn value(kind: &Kind, value: u128) -> String {
         Kind::Ip6 => Ipv6Addr::from(value).to_string(),
         Kind::Mac => mac(value),
         Kind::Port => format!("port {value}"),
-        Kind::Time => super::quantity::seconds(value as f64 / 1e9),
+        Kind::Time => seconds(value as f64 / 1e9),
         Kind::Names(names) => match names.iter().find(|(number, _)| *number == value) {
             Some((_, name)) => name.clone(),
             None => value.to_string(),
@@ -25,7 +25,7 @@ pub(crate) fn value(kind: &Kind, value: u128) -> String {
 }
 
 /// Several values by their columns: `10.0.0.1, port 2`.
-pub(crate) fn columns(columns: &[Column], values: &[u128]) -> String {
+pub fn columns(columns: &[Column], values: &[u128]) -> String {
     let shown: Vec<String> = columns
         .iter()
         .zip(values)
@@ -35,6 +35,22 @@ pub(crate) fn columns(columns: &[Column], values: &[u128]) -> String {
         })
         .collect();
     shown.join(", ")
+}
+
+/// A duration in the unit that fits: `4.1 ms`.
+pub fn seconds(seconds: f64) -> String {
+    scaled(seconds * 1e9, 1000.0, &["ns", "µs", "ms", "s"])
+}
+
+/// A number in the unit that fits, each unit `step` times the one before.
+pub fn scaled(mut number: f64, step: f64, units: &[&str]) -> String {
+    let mut unit = 0;
+    while number >= step && unit + 1 < units.len() {
+        number /= step;
+        unit += 1;
+    }
+    let name = units.get(unit).copied().unwrap_or_default();
+    if unit == 0 { format!("{number:.0} {name}") } else { format!("{number:.1} {name}") }
 }
 
 fn mac(value: u128) -> String {

@@ -1,0 +1,96 @@
+//! `ravelin capture`: packets of a running gateway as a capture, each with what became of it as its comment.
+
+use crate::arguments::seeing::CaptureArguments;
+use crate::failure::Failure;
+use crate::render;
+use gateway::control::{ask, listen_to};
+use gateway::{Asked, Wanted};
+use packet::LinkType;
+use packet::capture::write::{Interface, PcapngWriter};
+use serde_json::Value;
+use std::fs::File;
+use std::io::{self, IsTerminal};
+use std::os::fd::AsFd;
+
+/// Where packets go.
+enum Sink {
+    Capture(PcapngWriter<File>),
+    Lines,
+    Json,
+}
+
+/// Runs the command.
+pub(crate) fn run(arguments: &CaptureArguments, json: bool) -> Result<(), Failure> {
+    let control = &arguments.socket.control;
+    let open = || -> Result<Sink, Failure> {
+        match &arguments.output {
+            None if json => Ok(Sink::Json),
+            None if io::stdout().is_terminal() => Ok(Sink::Lines),
+            output => {
+                let picture = ask(control, Asked::Picture)?;
+                // Written through without a buffer: who reads it along sees each packet at once, and an end by Ctrl-C leaves it whole.
+                let file = match output {
+                    Some(path) => File::create(path).map_err(|error| {
+                        Failure::Usage(format!("cannot write {}: {error}", path.display()))
+                    })?,
+                    None => File::from(io::stdout().as_fd().try_clone_to_owned()?),
+                };
+                Ok(Sink::Capture(begun(file, &picture["picture"]["ports"])?))
+            }
+        }
+    };
+    let wanted = Wanted {
+        filter: arguments.filter.join(" "),
+        count: arguments.count,
+        seconds: arguments.seconds,
+        snap: arguments.snap,
+        steps: false,
+    };
+    let (mut end, mut sink) = (Value::Null, None);
+    listen_to(control, &Asked::Watch(wanted), &mut |mut said| -> Result<bool, Failure> {
+        // Nothing is written where the filter is not understood.
+        let sink = match &mut sink {
+            Some(sink) => sink,
+            none => none.insert(open()?),
+        };
+        if let Some(packet) = said.get("packet") {
+            put(sink, packet)?;
+        }
+        let over = said.get_mut("watched").map(Value::take);
+        let goes_on = over.is_none();
+        end = over.unwrap_or_default();
+        Ok(goes_on)
+    })?;
+    let (packets, lost) = (end["packets"].as_u64().unwrap_or(0), end["lost"].as_u64().unwrap_or(0));
+    let lost = if lost > 0 {
+        format!("; {} more found no room on their way", render::quantity::count(lost))
+    } else {
+        String::new()
+    };
+    anstream::eprintln!("{}{lost}", render::quantity::of(packets, "packet"));
+    Ok(())
+}
+
+/// A capture with one interface a port.
+fn begun(file: File, ports: &Value) -> io::Result<PcapngWriter<File>> {
+    let ports = ports.as_array().map(Vec::as_slice).unwrap_or_default();
+    let names = ports.iter().map(|port| port["interface"].as_str().unwrap_or_default());
+    let interfaces: Vec<Interface<'_>> =
+        names.map(|name| Interface { name, link: LinkType::ETHERNET }).collect();
+    PcapngWriter::new(file, &interfaces)
+}
+
+fn put(sink: &mut Sink, packet: &Value) -> Result<(), Failure> {
+    match sink {
+        Sink::Lines => render::text(&render::seen::line(packet))?,
+        Sink::Json => render::line(packet)?,
+        Sink::Capture(writer) => {
+            let number = |name: &str| packet[name].as_u64().unwrap_or(0);
+            let comment = render::seen::outcome(packet);
+            let interface = (number("port") as u32).saturating_sub(1);
+            let bytes = render::seen::bytes(packet);
+            writer.write(interface, number("time"), number("wire") as u32, &bytes, Some(&comment))?;
+        }
+    }
+    Ok(())
+}

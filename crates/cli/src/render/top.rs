@@ -1,0 +1,496 @@
+//! The picture of `ravelin top`: what a gateway did in one second, beside what it did in the minutes before.
+//!
+//! ```text
+//! +--------------------------------------------+
+//! | program, generation, rates                 |
+//! | packets received ▁▂▃ | packets dropped ▁▂▃ |
+//! | ports                | stages and latency  |
+//! | drops by reason, with place                |
+//! | tables                                     |
+//! | keys                                       |
+//! +--------------------------------------------+
+//! ```
+
+use super::quantity::{count, seconds, share};
+use engine::value::scaled;
+use ratatui::Frame;
+use ratatui::buffer::Buffer;
+use ratatui::layout::{Constraint, Layout, Rect};
+use ratatui::style::{Color, Modifier, Style, Stylize};
+use ratatui::text::Line;
+use ratatui::widgets::{Block, Borders, Clear, Paragraph, Row, Sparkline, Table};
+use serde_json::Value;
+
+/// What is told of a port in numbers, besides how many packets were lost and why.
+const NO_LOSSES: [&str; 2] = ["port", "vanished"];
+
+/// What a gateway did in one interval.
+#[derive(Clone, Debug)]
+pub(crate) struct Sample {
+    /// The picture at its beginning; null where the program took over in it.
+    before: Value,
+    /// The picture at its end.
+    now: Value,
+    /// Where the time went in it; null where that was not measured.
+    measured: Value,
+    seconds: f64,
+}
+
+impl Sample {
+    /// What happened between two pictures.
+    pub(crate) fn new(before: &Value, now: Value, measured: Value) -> Sample {
+        let age = |picture: &Value| picture["seconds"].as_f64().unwrap_or(0.0);
+        let same = before["generation"] == now["generation"];
+        let before = if same { before.clone() } else { Value::Null };
+        let seconds = (age(&now) - age(&before)).max(1e-3);
+        Sample { before, now, measured, seconds }
+    }
+
+    /// By how much the number at a place grew in a second.
+    fn rate(&self, place: &str) -> f64 {
+        let at = |picture: &Value| picture.pointer(place).and_then(Value::as_u64).unwrap_or(0);
+        at(&self.now).saturating_sub(at(&self.before)) as f64 / self.seconds
+    }
+
+    fn lost(&self) -> f64 {
+        let ports = self.now["ports"].as_array().map_or(0, Vec::len);
+        (0..ports).map(|port| self.lost_at(port)).sum()
+    }
+
+    fn lost_at(&self, port: usize) -> f64 {
+        let told = self.now["ports"][port].as_object().into_iter().flatten();
+        let whys = told.filter(|(name, value)| value.is_u64() && !NO_LOSSES.contains(&name.as_str()));
+        whys.map(|(why, _)| self.rate(&format!("/ports/{port}/{why}"))).sum()
+    }
+
+    /// Everything that is shown, for programs.
+    pub(crate) fn document(&self) -> Value {
+        let rates = |kind: &str| -> Value {
+            let names = self.now["report"][kind].as_object().into_iter().flatten();
+            names
+                .map(|(name, _)| {
+                    (name.clone(), self.rate(&format!("/report/{kind}/{}", escaped(name))).into())
+                })
+                .collect::<serde_json::Map<_, _>>()
+                .into()
+        };
+        let ports = self.now["ports"].as_array().map_or(0, Vec::len);
+        let ports: Vec<Value> = (0..ports)
+            .map(|port| {
+                let rate = |what: &str| self.rate(&format!("/report/ports/{port}/{what}"));
+                serde_json::json!({
+                    "port": port + 1,
+                    "interface": self.now["ports"][port]["interface"],
+                    "received": rate("received"),
+                    "received_bytes": rate("received_bytes"),
+                    "transmitted": rate("transmitted"),
+                    "transmitted_bytes": rate("transmitted_bytes"),
+                })
+            })
+            .collect();
+        serde_json::json!({
+            "seconds": self.seconds,
+            "generation": self.now["generation"],
+            "received": self.rate("/report/received/packets"),
+            "received_bytes": self.rate("/report/received/bytes"),
+            "forwarded": self.rate("/report/forwarded/packets"),
+            "dropped": self.rate("/report/verdicts/drop"),
+            "punted": self.rate("/report/verdicts/punt"),
+            "lost": self.lost(),
+            "drops": rates("drops"),
+            "punts": rates("punts"),
+            "ports": ports,
+            "tables": self.now["report"]["tables"],
+            "measured": self.measured,
+        })
+    }
+}
+
+/// A name as a part of a JSON pointer (RFC 6901).
+fn escaped(name: &str) -> String {
+    name.replace('~', "~0").replace('/', "~1")
+}
+
+/// Packets a second in few letters.
+fn packets(rate: f64) -> String {
+    scaled(rate, 1000.0, &["/s", "k/s", "M/s"])
+}
+
+fn bits(bytes: f64) -> String {
+    scaled(bytes * 8.0, 1000.0, &["bit/s", "kbit/s", "Mbit/s", "Gbit/s"])
+}
+
+/// What is on the screen.
+pub(crate) struct View<'a> {
+    /// What is known, oldest first.
+    pub(crate) samples: &'a [Sample],
+    /// How many samples before the last one is shown.
+    pub(crate) back: usize,
+    /// Whether the picture stands still.
+    pub(crate) paused: bool,
+    /// Whether keys are explained.
+    pub(crate) help: bool,
+    /// Why there is nothing new.
+    pub(crate) trouble: Option<&'a str>,
+}
+
+/// Draws it.
+pub(crate) fn draw(frame: &mut Frame<'_>, view: &View<'_>) {
+    let area = frame.area();
+    let Some(last) = view.samples.len().checked_sub(1 + view.back) else {
+        let words = view.trouble.unwrap_or("the first second is being measured …");
+        frame.render_widget(Paragraph::new(words), area);
+        return;
+    };
+    let sample = &view.samples[last];
+    let tables = sample.now["report"]["tables"].as_object().map_or(0, |tables| tables.len()) as u16;
+    let ports = sample.now["ports"].as_array().map_or(0, Vec::len) as u16;
+    let tables = if tables == 0 { 0 } else { (tables + 2).min(6) };
+    let rows = [
+        Constraint::Length(2),
+        Constraint::Length(4),
+        Constraint::Length((ports + 2).clamp(9, 14)),
+        Constraint::Min(3),
+        Constraint::Length(tables),
+        Constraint::Length(1),
+    ];
+    let [head, lines, middle, drops, table, foot] = Layout::vertical(rows).areas(area);
+    heading(frame, head, sample);
+    let [left, right] = Layout::horizontal([Constraint::Fill(1), Constraint::Fill(1)]).areas(lines);
+    let history = &view.samples[..=last];
+    sparkline(
+        frame,
+        left,
+        "received",
+        history,
+        &|sample| sample.rate("/report/received/packets"),
+        Color::Green,
+    );
+    let gone = |sample: &Sample| sample.rate("/report/verdicts/drop") + sample.lost();
+    sparkline(frame, right, "dropped and lost", history, &gone, Color::Red);
+    let [left, right] = Layout::horizontal([Constraint::Fill(1), Constraint::Length(35)]).areas(middle);
+    port_table(frame, left, sample);
+    stages(frame, right, sample);
+    reasons(frame, drops, sample);
+    if tables > 0 {
+        fill(frame, table, sample);
+    }
+    footer(frame, foot, view);
+    if view.help {
+        help(frame, area);
+    }
+}
+
+fn heading(frame: &mut Frame<'_>, area: Rect, sample: &Sample) {
+    let program = sample.now["report"]["program"].as_str().unwrap_or_default();
+    let program = program.rsplit('/').next().unwrap_or_default();
+    let age = sample.now["seconds"].as_f64().unwrap_or(0.0);
+    let first = format!("{program}  generation {}  for {}", sample.now["generation"], seconds(age));
+    let second = format!(
+        "in {} {}   out {}   dropped {}   punted {}   lost {}",
+        packets(sample.rate("/report/received/packets")),
+        bits(sample.rate("/report/received/bytes")),
+        packets(sample.rate("/report/forwarded/packets")),
+        packets(sample.rate("/report/verdicts/drop")),
+        packets(sample.rate("/report/verdicts/punt")),
+        packets(sample.lost()),
+    );
+    frame.render_widget(Paragraph::new(vec![Line::from(first).bold(), Line::from(second)]), area);
+}
+
+fn titled(title: String) -> Block<'static> {
+    Block::new().borders(Borders::TOP).border_style(Style::new().fg(Color::DarkGray)).title(title)
+}
+
+fn sparkline(
+    frame: &mut Frame<'_>,
+    area: Rect,
+    name: &str,
+    history: &[Sample],
+    of: &dyn Fn(&Sample) -> f64,
+    colour: Color,
+) {
+    let width = usize::from(area.width.saturating_sub(1));
+    let values: Vec<u64> = history
+        .iter()
+        .skip(history.len().saturating_sub(width))
+        .map(|sample| of(sample).round() as u64)
+        .collect();
+    let most = values.iter().copied().max().unwrap_or(0);
+    let title = format!(" {name}, at most {} ", packets(most as f64));
+    frame.render_widget(
+        Sparkline::default().block(titled(title)).data(&values).style(Style::new().fg(colour)),
+        area,
+    );
+}
+
+fn table(
+    frame: &mut Frame<'_>,
+    area: Rect,
+    title: &str,
+    head: &[&'static str],
+    widths: &[Constraint],
+    rows: Vec<Row<'static>>,
+) {
+    let head = Row::new(head.iter().copied()).style(Style::new().add_modifier(Modifier::DIM));
+    let table = Table::new(rows, widths.iter().copied())
+        .header(head)
+        .column_spacing(1)
+        .block(titled(format!(" {title} ")));
+    frame.render_widget(table, area);
+}
+
+fn port_table(frame: &mut Frame<'_>, area: Rect, sample: &Sample) {
+    let ports = sample.now["ports"].as_array().map_or(0, Vec::len);
+    let rows = (0..ports).map(|port| {
+        let rate = |what: &str| sample.rate(&format!("/report/ports/{port}/{what}"));
+        let lost = sample.lost_at(port);
+        let row = Row::new(vec![
+            format!("{} {}", port + 1, sample.now["ports"][port]["interface"].as_str().unwrap_or_default()),
+            packets(rate("received")),
+            packets(rate("transmitted")),
+            packets(lost),
+        ]);
+        if lost > 0.0 { row.red() } else { row }
+    });
+    let widths = [Constraint::Fill(1), Constraint::Length(9), Constraint::Length(9), Constraint::Length(8)];
+    table(frame, area, "ports", &["port", "in", "out", "lost"], &widths, rows.collect());
+}
+
+fn stages(frame: &mut Frame<'_>, area: Rect, sample: &Sample) {
+    let stops = sample.measured["stops"].as_array().map(Vec::as_slice).unwrap_or_default();
+    let mut rows: Vec<Row<'static>> = stops
+        .iter()
+        .map(|stop| {
+            let spent = stop["nanoseconds_per_packet"].as_f64().unwrap_or(0.0);
+            let part = stop["share"].as_f64().unwrap_or(0.0) * 100.0;
+            let name = stop["name"].as_str().unwrap_or_default().to_owned();
+            Row::new(vec![name, seconds(spent / 1e9), format!("{part:.1} %")])
+        })
+        .collect();
+    let latency = &sample.measured["latency"];
+    if latency["packets"].as_u64().unwrap_or(0) > 0 {
+        let at = |name: &str| seconds(latency[name].as_u64().unwrap_or(0) as f64 / 1e9);
+        rows.push(Row::new(vec!["stay p50".to_owned(), at("p50"), format!("p99 {}", at("p99"))]));
+    }
+    let widths = [Constraint::Length(10), Constraint::Length(9), Constraint::Fill(1)];
+    table(frame, area, "where time goes", &["stop", "a packet", "share"], &widths, rows);
+}
+
+fn reasons(frame: &mut Frame<'_>, area: Rect, sample: &Sample) {
+    let all = sample.rate("/report/received/packets");
+    let mut rows = Vec::new();
+    for (kind, what) in [("drops", "drop"), ("punts", "punt")] {
+        for name in sample.now["report"][kind].as_object().into_iter().flat_map(|reasons| reasons.keys()) {
+            let rate = sample.rate(&format!("/report/{kind}/{}", escaped(name)));
+            let places: Vec<&str> = sample.now["places"][name]
+                .as_array()
+                .into_iter()
+                .flatten()
+                .filter_map(Value::as_str)
+                .collect();
+            let place = match places.as_slice() {
+                [] => String::new(),
+                [one] => (*one).to_owned(),
+                [first, more @ ..] => format!("{first} and {} more", more.len()),
+            };
+            let part = share((rate * 1000.0) as u64, (all * 1000.0) as u64);
+            rows.push((rate, vec![what.to_owned(), name.clone(), packets(rate), part, place]));
+        }
+    }
+    rows.sort_by(|(a, left), (b, right)| b.total_cmp(a).then_with(|| left.cmp(right)));
+    let rows = rows.into_iter().map(|(rate, cells)| {
+        let row = Row::new(cells);
+        if rate > 0.0 { row } else { row.dim() }
+    });
+    let widths = [
+        Constraint::Length(4),
+        Constraint::Fill(1),
+        Constraint::Length(9),
+        Constraint::Length(7),
+        Constraint::Length(30),
+    ];
+    table(
+        frame,
+        area,
+        "why packets did not go on",
+        &["", "reason", "rate", "share", "in the program"],
+        &widths,
+        rows.collect(),
+    );
+}
+
+fn fill(frame: &mut Frame<'_>, area: Rect, sample: &Sample) {
+    let tables = sample.now["report"]["tables"].as_object();
+    let rows = tables.into_iter().flatten().map(|(name, state)| {
+        let number = |what: &str| state[what].as_u64().unwrap_or(0);
+        let rate = |what: &str| packets(sample.rate(&format!("/report/tables/{name}/{what}")));
+        let gone = sample.rate(&format!("/report/tables/{name}/expired"))
+            + sample.rate(&format!("/report/tables/{name}/evictions"));
+        Row::new(vec![
+            name.clone(),
+            count(number("entries")),
+            share(number("entries"), number("capacity")),
+            rate("inserts"),
+            packets(gone),
+            rate("refused"),
+        ])
+    });
+    let widths = [
+        Constraint::Fill(1),
+        Constraint::Length(11),
+        Constraint::Length(7),
+        Constraint::Length(9),
+        Constraint::Length(9),
+        Constraint::Length(9),
+    ];
+    table(
+        frame,
+        area,
+        "tables",
+        &["table", "entries", "full", "new", "gone", "refused"],
+        &widths,
+        rows.collect(),
+    );
+}
+
+fn footer(frame: &mut Frame<'_>, area: Rect, view: &View<'_>) {
+    let state = match (view.trouble, view.back, view.paused) {
+        (Some(trouble), ..) => trouble.to_owned(),
+        (None, 0, false) => String::new(),
+        (None, back, true) => format!("paused, {back} s ago"),
+        (None, back, false) => format!("{back} s ago"),
+    };
+    let line = Line::from(format!("q end  p pause  ←→ back and forth  ? help   {state}"))
+        .style(Style::new().add_modifier(Modifier::REVERSED));
+    frame.render_widget(Paragraph::new(line), area);
+}
+
+const HELP: [&str; 12] = [
+    "p or space   the picture stands still, or goes on",
+    "← →          a second back, or forth",
+    "PgUp PgDn    ten seconds back, or forth",
+    "End          the present",
+    "q            end",
+    "",
+    "Rates are those of the second that is shown.",
+    "lost         the program had no say: see `ravelin show ports`",
+    "share        of the packets that came in, or of time",
+    "stay         from arrival to when its batch had been sent",
+    "why          `ravelin why` shows the last packets",
+    "any key      goes back",
+];
+
+fn help(frame: &mut Frame<'_>, area: Rect) {
+    let (width, height) = (64.min(area.width), 14.min(area.height));
+    let place = Rect { x: (area.width - width) / 2, y: (area.height - height) / 2, width, height };
+    let lines: Vec<Line<'_>> = HELP.iter().map(|line| Line::from(*line)).collect();
+    frame.render_widget(Clear, place);
+    frame.render_widget(Paragraph::new(lines).block(Block::bordered().title(" help ")), place);
+}
+
+/// What a screen shows, line by line, without colours.
+pub(crate) fn text_of(buffer: &Buffer) -> String {
+    let width = usize::from(buffer.area.width).max(1);
+    let lines = buffer.content.chunks(width).map(|cells| {
+        let line: String = cells.iter().map(|cell| cell.symbol()).collect();
+        format!("{}\n", line.trim_end())
+    });
+    lines.collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use ratatui::Terminal;
+    use ratatui::backend::TestBackend;
+    use serde_json::json;
+
+    fn picture(second: u64) -> Value {
+        json!({
+            "seconds": second as f64, "generation": 2,
+            "report": {
+                "program": "/etc/ravelin/router.rav",
+                "received": { "packets": 1000 * second * second, "bytes": 90_000 * second },
+                "forwarded": { "packets": 900 * second, "bytes": 0 },
+                "verdicts": { "drop": 90 * second, "punt": 10 * second },
+                "drops": { "no_route": 80 * second, "short(ipv4)": 10 * second, "expired": 4 },
+                "punts": { "neighbours": 10 * second },
+                "ports": [
+                    { "received": 600 * second, "transmitted": 300 * second },
+                    { "received": 400 * second, "transmitted": 600 * second },
+                ],
+                "tables": { "routes": { "entries": 901_899, "capacity": 1_048_576, "inserts": 7 * second, "expired": 2 * second, "evictions": 0, "refused": 0 } },
+            },
+            "places": { "no_route": ["router.rav:201", "router.rav:260"], "short(ipv4)": ["router.rav:150"] },
+            "ports": [
+                { "port": second, "interface": "eth0", "ring_full": 0, "too_long": 0, "busy": 0, "refused": 0 },
+                { "interface": "eth1", "ring_full": 0, "too_long": 0, "busy": 5 * second, "refused": 0 },
+            ],
+        })
+    }
+
+    fn samples() -> Vec<Sample> {
+        let measured = json!({
+            "stops": [
+                { "name": "receive", "nanoseconds_per_packet": 210.0, "share": 0.21 },
+                { "name": "run", "nanoseconds_per_packet": 63.5, "share": 0.0635 },
+                { "name": "transmit", "nanoseconds_per_packet": 402.0, "share": 0.402 },
+                { "name": "idle", "nanoseconds_per_packet": 320.0, "share": 0.32 },
+            ],
+            "latency": { "packets": 900, "p50": 12_400, "p99": 88_100 },
+        });
+        (1..30).map(|second| Sample::new(&picture(second - 1), picture(second), measured.clone())).collect()
+    }
+
+    fn screen(view: &View<'_>, width: u16, height: u16) -> String {
+        let mut terminal = Terminal::new(TestBackend::new(width, height)).expect("a screen");
+        terminal.draw(|frame| draw(frame, view)).expect("draws");
+        text_of(terminal.backend().buffer())
+    }
+
+    /// `BLESS=1` writes what is drawn to the file that it is compared with.
+    #[test]
+    fn a_screen_of_80_by_24_holds_everything() {
+        let samples = samples();
+        let view = View { samples: &samples, back: 0, paused: false, help: false, trouble: None };
+        let drawn = screen(&view, 80, 24);
+        let path = concat!(env!("CARGO_MANIFEST_DIR"), "/src/render/top.txt");
+        if std::env::var_os("BLESS").is_some() {
+            std::fs::write(path, &drawn).expect("can be written");
+        }
+        assert_eq!(drawn, std::fs::read_to_string(path).expect("is there"));
+        for words in ["no_route", "router.rav:201 and 1 more", "eth1", "stay p50", "routes", "86", "transmit"]
+        {
+            assert!(drawn.contains(words), "{words} in\n{drawn}");
+        }
+    }
+
+    #[test]
+    fn going_back_shows_what_was() {
+        let samples = samples();
+        let view = |back, paused| View { samples: &samples, back, paused, help: false, trouble: None };
+        assert!(screen(&view(0, false), 80, 24).contains("for 29.0 s"));
+        let before = screen(&view(9, true), 80, 24);
+        assert!(before.contains("for 20.0 s") && before.contains("paused, 9 s ago"), "{before}");
+        let help = screen(&View { help: true, ..view(0, false) }, 80, 24);
+        assert!(help.contains("the picture stands still"), "{help}");
+        for (width, height) in [(1, 1), (20, 5), (80, 12), (200, 60)] {
+            screen(&view(0, false), width, height);
+            screen(&View { help: true, ..view(3, true) }, width, height);
+        }
+        let empty = View { samples: &[], back: 0, paused: false, help: false, trouble: Some("nobody there") };
+        assert!(screen(&empty, 80, 24).contains("nobody there"));
+    }
+
+    #[test]
+    fn programs_get_the_same_numbers() {
+        let document = samples()[27].document();
+        assert_eq!(document["dropped"], 90.0);
+        assert_eq!(document["drops"]["short(ipv4)"], 10.0);
+        assert_eq!(document["lost"], 5.0);
+        assert_eq!(document["ports"][1]["interface"], "eth1");
+        let taken_over = Sample::new(&json!({ "generation": 1 }), picture(2), Value::Null);
+        assert_eq!(taken_over.document()["dropped"], 90.0, "since it took over");
+    }
+}

@@ -1,0 +1,437 @@
+//! Packets that somebody wants to see while the loop runs: copied as they came in, told with what became of them.
+//!
+//! Before a batch is run, packets for which a filter may hold are copied; afterwards their verdicts decide. The loop never waits: what finds no room in the
+//! queue is counted and goes no further. A batch that holds a packet whose steps are wanted is run by the interpreter, on the same tables and with
+//! the same outcome, for at most a tenth of the time: packets that come in between are not seen with their steps. While nobody watches, all of this is one branch a
+//! batch.
+
+use super::Generation;
+use crate::filter::{Decided, Filter};
+use crate::steps::{Moment, Recorder};
+use exec::Outputs;
+use lang::ir::Program;
+use lang::source::Sources;
+use packet::{Batch, PortNumber, Verdict, VerdictKind};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
+use std::sync::mpsc::{self, RecvTimeoutError};
+use std::time::{Duration, Instant};
+
+/// How many packets wait for whoever watches at most, and how many bytes they have together.
+const WAITING: usize = 4096;
+const WAITING_BYTES: usize = 16 << 20;
+/// So many bytes of a packet are copied at least, since the filter decides about the copy.
+const HEADERS: usize = 256;
+
+/// A packet that was watched.
+#[derive(Debug)]
+pub struct Seen {
+    /// The port that it came in by.
+    pub port: PortNumber,
+    /// When it came in, in nanoseconds since 1970-01-01 UTC.
+    pub time: u64,
+    /// Its bytes as they came in, as many as were asked for.
+    pub bytes: Vec<u8>,
+    /// Its length on the wire then.
+    pub wire: u32,
+    /// Its verdict.
+    pub verdict: Verdict,
+    /// The name of the reason for it, where it was dropped or punted.
+    pub reason: Option<Arc<str>>,
+    /// The ports that it left by.
+    pub out: Vec<PortNumber>,
+    /// What happened to it step by step, where that was asked for.
+    pub steps: Option<Vec<Moment>>,
+    /// The program that it met, with its text.
+    pub program: Arc<Program>,
+    /// That text.
+    pub sources: Arc<Sources>,
+    _held: Held,
+}
+
+/// Bytes that are taken from the room there is, until this goes.
+#[derive(Debug)]
+struct Held(Arc<Shared>, usize);
+
+impl Drop for Held {
+    fn drop(&mut self) {
+        self.0.room.fetch_add(self.1, Ordering::Relaxed);
+    }
+}
+
+/// What whoever watches shares with the workers.
+#[derive(Debug)]
+struct Shared {
+    room: AtomicUsize,
+    /// Packets that were to be seen and found no room.
+    lost: AtomicU64,
+    /// Nobody watches any more.
+    gone: AtomicBool,
+}
+
+/// What is wanted of the packets that a filter holds for.
+#[derive(Clone, Copy, Debug)]
+pub struct Wish {
+    /// So many bytes of each.
+    pub snap: u32,
+    /// For so long.
+    pub duration: Duration,
+    /// The steps of the program, of so many packets at each worker.
+    pub steps: Option<u32>,
+}
+
+/// The end at which packets come out. When it goes, the loop watches no more.
+pub struct Watching {
+    packets: mpsc::Receiver<Seen>,
+    shared: Arc<Shared>,
+    end: Instant,
+}
+
+impl Watching {
+    /// The next packet; `None` where none came within `patience`.
+    ///
+    /// # Errors
+    /// The time is over, or the loop has ended.
+    pub fn next(&self, patience: Duration) -> Result<Option<Seen>, Over> {
+        let left = self.end.saturating_duration_since(Instant::now());
+        match self.packets.recv_timeout(patience.min(left)) {
+            Ok(seen) => Ok(Some(seen)),
+            Err(RecvTimeoutError::Timeout) if left > Duration::ZERO => Ok(None),
+            Err(_) => Err(Over),
+        }
+    }
+
+    /// How many packets were to be seen and found no room.
+    pub fn lost(&self) -> u64 {
+        self.shared.lost.load(Ordering::Relaxed)
+    }
+}
+
+impl Drop for Watching {
+    fn drop(&mut self) {
+        self.shared.gone.store(true, Ordering::Relaxed);
+    }
+}
+
+/// Nothing more is to be seen.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("there is nothing more to be seen")]
+pub struct Over;
+
+/// One who watches, at one worker.
+pub(super) struct Watcher {
+    filter: Filter,
+    wish: Wish,
+    queue: mpsc::SyncSender<Seen>,
+    shared: Arc<Shared>,
+    end: Instant,
+    /// Steps are wanted of so many more packets.
+    steps_left: u32,
+    copies: Vec<Copied>,
+}
+
+/// A packet as it came in.
+struct Copied {
+    index: usize,
+    bytes: Vec<u8>,
+    wire: u32,
+    time: u64,
+}
+
+/// Watchers for workers with these filters, which are all the same, and where their packets come out.
+pub(super) fn watch(filters: Vec<Filter>, wish: Wish) -> (Vec<Watcher>, Watching) {
+    let (queue, packets) = mpsc::sync_channel(WAITING);
+    let shared = Arc::new(Shared {
+        room: AtomicUsize::new(WAITING_BYTES),
+        lost: AtomicU64::new(0),
+        gone: AtomicBool::new(false),
+    });
+    let end = Instant::now() + wish.duration;
+    let one = |filter| Watcher {
+        filter,
+        wish,
+        queue: queue.clone(),
+        shared: shared.clone(),
+        end,
+        steps_left: wish.steps.unwrap_or(0),
+        copies: Vec::new(),
+    };
+    let watchers = filters.into_iter().map(one).collect();
+    (watchers, Watching { packets, shared, end })
+}
+
+impl Watcher {
+    fn is_over(&self) -> bool {
+        let had = self.wish.steps.is_some() && self.steps_left == 0;
+        had || self.shared.gone.load(Ordering::Relaxed) || Instant::now() >= self.end
+    }
+
+    /// Copies what may be wanted.
+    fn copy(&mut self, memory: &mut [u8], batch: &mut Batch, chosen: &mut Vec<u16>) {
+        self.copies.clear();
+        self.filter.choose(memory, batch, chosen);
+        if self.wish.steps.is_some() && !self.filter.reads_outcome() {
+            chosen.truncate(self.steps_left as usize);
+        }
+        for &index in chosen.iter() {
+            let index = usize::from(index);
+            let bytes = batch.bytes(memory, index).unwrap_or_default();
+            // Steps tell of headers that are read from the copy.
+            let enough =
+                if self.wish.steps.is_some() { bytes.len() } else { HEADERS.max(self.wish.snap as usize) };
+            let bytes = &bytes[..bytes.len().min(enough)];
+            if !self.take(bytes.len()) {
+                continue;
+            }
+            let (wire, time) = (batch.wire[index], batch.time[index]);
+            self.copies.push(Copied { index, bytes: bytes.to_vec(), wire, time });
+        }
+    }
+
+    /// Takes from the room there is; counts what finds none.
+    fn take(&self, bytes: usize) -> bool {
+        let less = |room: usize| room.checked_sub(bytes);
+        let taken = self.shared.room.fetch_update(Ordering::Relaxed, Ordering::Relaxed, less).is_ok();
+        if !taken {
+            self.shared.lost.fetch_add(1, Ordering::Relaxed);
+        }
+        taken
+    }
+
+    /// Hands over those copies that the filter holds for.
+    fn tell(&mut self, generation: &Generation, batch: &Batch, recorded: &[(usize, Vec<Moment>)]) {
+        for Copied { index, mut bytes, wire, time } in self.copies.drain(..) {
+            let held = Held(self.shared.clone(), bytes.len());
+            let (verdict, port) = (batch.verdict[index], batch.port[index]);
+            let reason = match verdict.kind() {
+                VerdictKind::Drop | VerdictKind::Punt => {
+                    generation.reasons.get(usize::from(verdict.argument()))
+                }
+                _ => None,
+            };
+            let name = reason.map(|reason| &**reason);
+            if !self.filter.holds(&Decided { bytes: &bytes, wire, port, verdict, reason: name }) {
+                continue;
+            }
+            let steps = self.wish.steps.map(|_| {
+                self.steps_left = self.steps_left.saturating_sub(1);
+                let place = recorded.iter().position(|(recorded, _)| *recorded == index);
+                place.map_or_else(Vec::new, |place| recorded[place].1.clone())
+            });
+            bytes.truncate(self.wish.snap as usize);
+            let seen = Seen {
+                port,
+                time,
+                bytes,
+                wire,
+                verdict,
+                reason: reason.cloned(),
+                out: generation.ledger.reaches(verdict, port).collect(),
+                steps,
+                program: generation.program.clone(),
+                sources: generation.sources.clone(),
+                _held: held,
+            };
+            if self.queue.try_send(seen).is_err() {
+                self.shared.lost.fetch_add(1, Ordering::Relaxed);
+            }
+        }
+    }
+}
+
+/// Everybody who watches, at one worker.
+#[derive(Default)]
+pub(super) struct Watches {
+    watchers: Vec<Watcher>,
+    recorder: Recorder,
+    chosen: Vec<u16>,
+    /// Before this, no batch is run by the interpreter.
+    rest: Option<Instant>,
+}
+
+/// How many times as long as a batch in the interpreter the next ones are run as always.
+const REST: u32 = 9;
+
+impl Watches {
+    pub(super) fn add(&mut self, watcher: Watcher) {
+        self.watchers.push(watcher);
+    }
+
+    /// Runs the program over a batch, and shows those who watch what they want to see of it before anything leaves.
+    #[inline]
+    pub(super) fn run(
+        &mut self,
+        generation: &mut Generation,
+        memory: &mut [u8],
+        batch: &mut Batch,
+        outputs: &mut Outputs,
+    ) {
+        if self.watchers.is_empty() {
+            generation.processor.run(memory, batch, outputs);
+        } else {
+            self.run_watched(generation, memory, batch, outputs);
+        }
+    }
+
+    /// The batch has been counted: tells those who watch what became of it.
+    #[inline]
+    pub(super) fn told(&mut self, generation: &Generation, batch: &Batch) {
+        if !self.watchers.is_empty() {
+            self.tell(generation, batch);
+        }
+    }
+
+    #[cold]
+    fn run_watched(
+        &mut self,
+        generation: &mut Generation,
+        memory: &mut [u8],
+        batch: &mut Batch,
+        outputs: &mut Outputs,
+    ) {
+        self.watchers.retain(|watcher| !watcher.is_over());
+        let mut wanted = false;
+        let begun = Instant::now();
+        let rests = self.rest.is_some_and(|end| begun < end);
+        for watcher in &mut self.watchers {
+            if watcher.wish.steps.is_some() && rests {
+                continue;
+            }
+            watcher.copy(memory, batch, &mut self.chosen);
+            if watcher.wish.steps.is_some() {
+                for copied in &watcher.copies {
+                    wanted = true;
+                    self.recorder.want(copied.index, copied.bytes.clone());
+                }
+            }
+        }
+        let program = (&*generation.program, generation.ledger.ports());
+        let observed =
+            wanted && generation.processor.run_observed(program, &mut self.recorder, memory, batch, outputs);
+        if observed {
+            self.rest = Some(Instant::now() + begun.elapsed() * REST);
+        } else {
+            generation.processor.run(memory, batch, outputs);
+        }
+    }
+
+    #[cold]
+    fn tell(&mut self, generation: &Generation, batch: &Batch) {
+        let recorded = self.recorder.take();
+        for watcher in &mut self.watchers {
+            watcher.tell(generation, batch, &recorded);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::Ledger;
+    use crate::live::Loaded;
+    use lang::pipeline::{Options, compile};
+    use packet::region::SLACK;
+
+    const PROGRAM: &str = "import std.net.{ethernet}
+reason odd \"an odd type\"
+table hosts: exact(mac) -> port { capacity 64  age 300s  evict lru }
+start decoder frame(eth: ethernet) {
+    if eth.type == 1 { drop odd }
+    learn hosts[eth.src] = in_port
+    set eth.type = 7
+    match hosts[eth.dst] { some p => send p, none => flood }
+}
+";
+
+    fn generation() -> Generation {
+        let compiled = compile("odd.rav", PROGRAM, &|_| None, &Options::default());
+        let program = compiled.program.expect("right");
+        let processors = vec![exec::load(&program, exec::BackEnd::Native, 3, 0).expect("loads")];
+        let loaded = Loaded { program: Arc::new(program), sources: Arc::new(compiled.sources), processors };
+        loaded.generations(3, 1).remove(0)
+    }
+
+    /// Runs packets of these types through the loop's part of this file.
+    fn run(watches: &mut Watches, generation: &mut Generation, types: &[u16]) {
+        let (mut memory, mut batch) = (vec![0; 64 * types.len() + SLACK], Batch::new());
+        for (index, kind) in types.iter().enumerate() {
+            let start = 64 * index;
+            memory[start..start + 12].copy_from_slice(&[2, 0, 0, 0, 0, 9, 2, 0, 0, 0, 0, index as u8]);
+            memory[start + 12..start + 14].copy_from_slice(&kind.to_be_bytes());
+            batch.push(start as u64, 60, 60, 1 + index as u16 % 3, 5);
+        }
+        let mut outputs = Outputs::default();
+        watches.run(generation, &mut memory, &mut batch, &mut outputs);
+        generation.ledger.commit(&memory, &mut batch, &outputs);
+        watches.told(generation, &batch);
+    }
+
+    fn watching(watches: &mut Watches, filter: &str, steps: Option<u32>) -> Watching {
+        let wish = Wish { snap: 20, duration: Duration::from_secs(60), steps };
+        let (watchers, watching) = watch(vec![Filter::new(filter).expect(filter)], wish);
+        watchers.into_iter().for_each(|watcher| watches.add(watcher));
+        watching
+    }
+
+    fn all(watching: &Watching) -> Vec<Seen> {
+        std::iter::from_fn(|| watching.next(Duration::ZERO).ok().flatten()).collect()
+    }
+
+    #[test]
+    fn packets_are_seen_as_they_came_with_what_became_of_them() {
+        let (mut watches, mut generation) = (Watches::default(), generation());
+        let dropped = watching(&mut watches, "reason == odd", None);
+        let by_port = watching(&mut watches, "port == 2 && ethernet.type == 3", None);
+        run(&mut watches, &mut generation, &[1, 3, 1]);
+        let dropped = all(&dropped);
+        assert_eq!(dropped.iter().map(|seen| seen.port).collect::<Vec<_>>(), [1, 3]);
+        assert_eq!(dropped[0].reason.as_deref(), Some("odd"));
+        assert!(dropped[0].out.is_empty() && dropped[0].bytes.len() == 20 && dropped[0].wire == 60);
+        let sent = all(&by_port);
+        assert_eq!((sent.len(), sent[0].out.as_slice()), (1, &[1, 3][..]));
+        assert_eq!(sent[0].bytes[12..14], [0, 3], "before the program changed it");
+    }
+
+    #[test]
+    fn steps_are_those_of_the_run_itself() {
+        let (mut watches, mut generation) = (Watches::default(), generation());
+        let watching = watching(&mut watches, "port == 2", Some(1));
+        run(&mut watches, &mut generation, &[3, 4, 1, 3, 4]);
+        let seen = all(&watching);
+        assert_eq!(seen.len(), 1);
+        let told = crate::steps::told(
+            &generation.program,
+            &generation.sources,
+            seen[0].steps.as_ref().expect("asked"),
+        );
+        let text: Vec<String> = told.iter().map(|step| format!("{} {}", step.place, step.step)).collect();
+        assert!(
+            text.iter().any(|line| line.contains("learn hosts[02:00:00:00:00:01] = port 2 (new)")),
+            "{text:#?}"
+        );
+        assert!(
+            text.iter().any(|line| line.starts_with("odd.rav:8") && line.contains("is not there")),
+            "{text:#?}"
+        );
+        assert_eq!(generation.processor.tables()[0].entries, 4, "every packet was run once");
+        run(&mut watches, &mut generation, &[3, 4]);
+        assert!(all(&watching).is_empty() && watches.watchers.is_empty(), "one was asked for");
+    }
+
+    #[test]
+    fn who_goes_away_is_forgotten_and_what_finds_no_room_is_counted() {
+        let (mut watches, mut generation) = (Watches::default(), generation());
+        let watching = watching(&mut watches, "", None);
+        for _ in 0..WAITING / 4 + 1 {
+            run(&mut watches, &mut generation, &[3, 3, 3, 3]);
+        }
+        assert_eq!(watching.lost(), 4);
+        assert_eq!(all(&watching).len(), WAITING);
+        assert_eq!(watching.shared.room.load(Ordering::Relaxed), WAITING_BYTES, "every byte came back");
+        drop(watching);
+        run(&mut watches, &mut generation, &[3]);
+        assert!(watches.watchers.is_empty());
+        let ledger: &Ledger = &generation.ledger;
+        assert_eq!(ledger.received().packets, WAITING as u64 + 5);
+    }
+}

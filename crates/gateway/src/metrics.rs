@@ -1,0 +1,346 @@
+//! What a running gateway counts, for Prometheus: `GET /metrics` in the OpenMetrics text format.
+//!
+//! Nothing is kept for it: each question is answered from a picture that is taken then.
+
+use crate::control::Picture;
+use prometheus_client::collector::Collector;
+use prometheus_client::encoding::{DescriptorEncoder, EncodeMetric, text};
+use prometheus_client::metrics::MetricType;
+use prometheus_client::metrics::counter::ConstCounter;
+use prometheus_client::metrics::gauge::ConstGauge;
+use prometheus_client::registry::{Registry, Unit};
+use std::fmt;
+use std::io;
+use std::net::SocketAddr;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Duration;
+use tiny_http::{Header, Method, Response, Server};
+
+/// How often is looked whether the gateway ends.
+const LOOK: Duration = Duration::from_millis(200);
+
+/// Listens at an address.
+pub(crate) fn listen(address: SocketAddr) -> io::Result<Server> {
+    Server::http(address).map_err(|error| io::Error::other(error.to_string()))
+}
+
+/// Answers until `ended`.
+pub(crate) fn answer(server: &Server, ended: &AtomicBool, picture: &dyn Fn() -> Result<Picture, String>) {
+    while !ended.load(Ordering::SeqCst) {
+        let Ok(Some(request)) = server.recv_timeout(LOOK) else { continue };
+        let (status, kind, body) = match (request.method(), request.url()) {
+            (Method::Get | Method::Head, "/metrics") => match picture().map(written) {
+                Ok(Ok(text)) => (200, "application/openmetrics-text; version=1.0.0; charset=utf-8", text),
+                Ok(Err(error)) => (500, PLAIN, format!("{error}\n")),
+                Err(error) => (503, PLAIN, format!("{error}\n")),
+            },
+            (Method::Get | Method::Head, _) => (404, PLAIN, "the metrics are at /metrics\n".to_owned()),
+            _ => (405, PLAIN, "only GET /metrics is answered\n".to_owned()),
+        };
+        let response = Response::from_string(body).with_status_code(status);
+        let response = match Header::from_bytes("Content-Type", kind) {
+            Ok(header) => response.with_header(header),
+            Err(()) => response,
+        };
+        // Whoever asked may have gone.
+        let _ = request.respond(response);
+    }
+}
+
+const PLAIN: &str = "text/plain; charset=utf-8";
+
+/// A picture as metrics.
+fn written(picture: Picture) -> Result<String, fmt::Error> {
+    let mut registry = Registry::with_prefix("ravelin");
+    registry.register_collector(Box::new(Whole(picture)));
+    let mut text = String::new();
+    text::encode(&mut text, &registry)?;
+    Ok(text)
+}
+
+#[derive(Debug)]
+struct Whole(Picture);
+
+type Labels = Vec<(&'static str, String)>;
+
+impl Collector for Whole {
+    fn encode(&self, mut encoder: DescriptorEncoder<'_>) -> fmt::Result {
+        let Whole(picture) = self;
+        let report = &picture.report;
+        let one = |value: u64| vec![(Vec::new(), value)];
+        let out = &mut encoder;
+        let labels = vec![(vec![("program", report.setting.program.clone())], 1)];
+        gauges(out, "program", "The program that runs", None, labels)?;
+        gauges(
+            out,
+            "generation",
+            "How many programs have taken over since the start",
+            None,
+            one(picture.generation),
+        )?;
+        gauges(out, "workers", "Threads that run the program", None, one(picture.workers))?;
+        gauges(
+            out,
+            "age",
+            "Time since the program took over",
+            Some(&Unit::Seconds),
+            one(picture.seconds as u64),
+        )?;
+        counters(out, "received", "Packets that came in", None, one(report.received.packets))?;
+        counters(out, "received_wire", "Bytes that came in", Some(&Unit::Bytes), one(report.received.bytes))?;
+        counters(out, "forwarded", "Packets that left, each once", None, one(report.forwarded.packets))?;
+        counters(out, "transmitted", "Packets that left, each copy", None, one(report.transmitted.packets))?;
+        counters(out, "made", "Packets that the program made", None, one(report.made))?;
+        let verdicts = &report.verdicts;
+        let by = [
+            ("send", verdicts.send),
+            ("flood", verdicts.flood),
+            ("multicast", verdicts.multicast),
+            ("punt", verdicts.punt),
+            ("drop", verdicts.drop),
+        ];
+        let by = by.map(|(name, packets)| (vec![("verdict", name.to_owned())], packets));
+        counters(out, "verdicts", "Packets by verdict", None, by.to_vec())?;
+        let reasons = |all: &std::collections::BTreeMap<String, u64>| -> Vec<(Labels, u64)> {
+            all.iter()
+                .map(|(name, &packets)| {
+                    let at = picture.places.get(name).map(|places| places.join(" ")).unwrap_or_default();
+                    (vec![("reason", name.clone()), ("at", at)], packets)
+                })
+                .collect()
+        };
+        counters(
+            out,
+            "drops",
+            "Packets dropped, by reason and by where the program gives it",
+            None,
+            reasons(&report.drops),
+        )?;
+        counters(
+            out,
+            "punts",
+            "Packets handed to control, by reason and by where the program gives it",
+            None,
+            reasons(&report.punts),
+        )?;
+        counters(
+            out,
+            "punts_lost",
+            "Punted packets that found no room on their way to control",
+            None,
+            one(picture.punt_queue_full),
+        )?;
+        let names: Vec<Labels> = (picture.ports.iter())
+            .map(|port| vec![("port", port.port.to_string()), ("interface", port.interface.clone())])
+            .collect();
+        let ports = |of: &dyn Fn(usize) -> u64| -> Vec<(Labels, u64)> {
+            names.iter().enumerate().map(|(index, labels)| (labels.clone(), of(index))).collect()
+        };
+        let counted = |of: fn(&engine::report::PortReport) -> u64| {
+            ports(&|index| report.ports.get(index).map_or(0, of))
+        };
+        counters(
+            out,
+            "port_received",
+            "Packets that came in by a port",
+            None,
+            counted(|port| port.received),
+        )?;
+        counters(
+            out,
+            "port_received_wire",
+            "Bytes that came in by a port",
+            Some(&Unit::Bytes),
+            counted(|port| port.received_bytes),
+        )?;
+        counters(
+            out,
+            "port_transmitted",
+            "Packets that left by a port",
+            None,
+            counted(|port| port.transmitted),
+        )?;
+        counters(
+            out,
+            "port_transmitted_wire",
+            "Bytes that left by a port",
+            Some(&Unit::Bytes),
+            counted(|port| port.transmitted_bytes),
+        )?;
+        let lost = picture.ports.iter().zip(&names).flat_map(|(port, labels)| {
+            // Every way in which a port loses packets, whichever there are.
+            let losses = serde_json::to_value(port.since_attached).unwrap_or_default();
+            let losses: Vec<(String, u64)> = (losses.as_object().into_iter().flatten())
+                .filter_map(|(why, packets)| Some((why.clone(), packets.as_u64()?)))
+                .collect();
+            losses.into_iter().map(|(why, packets)| ([labels.clone(), vec![("why", why)]].concat(), packets))
+        });
+        counters(
+            out,
+            "port_lost",
+            "Packets lost at a port without the program having a say",
+            None,
+            lost.collect(),
+        )?;
+        let there =
+            ports(&|index| picture.ports.get(index).map_or(0, |port| u64::from(port.gone_seconds.is_none())));
+        gauges(out, "port_there", "Whether the interface of a port is there", None, there)?;
+        let vanished = ports(&|index| picture.ports.get(index).map_or(0, |port| port.vanished));
+        counters(out, "port_vanished", "How often the interface of a port vanished", None, vanished)?;
+        let tables = |of: fn(&engine::report::TableState) -> u64| -> Vec<(Labels, u64)> {
+            report.tables.iter().map(|(name, state)| (vec![("table", name.clone())], of(state))).collect()
+        };
+        gauges(out, "table_entries", "Entries that a table holds", None, tables(|table| table.entries))?;
+        gauges(out, "table_capacity", "Entries that a table can hold", None, tables(|table| table.capacity))?;
+        counters(out, "table_inserts", "New entries of a table", None, tables(|table| table.inserts))?;
+        counters(
+            out,
+            "table_expired",
+            "Entries that went because their time was up",
+            None,
+            tables(|table| table.expired),
+        )?;
+        counters(
+            out,
+            "table_evictions",
+            "Entries that went because the table was full",
+            None,
+            tables(|table| table.evictions),
+        )?;
+        counters(
+            out,
+            "table_refused",
+            "New entries refused because the table was full",
+            None,
+            tables(|table| table.refused),
+        )
+    }
+}
+
+fn counters(
+    out: &mut DescriptorEncoder<'_>,
+    name: &str,
+    help: &str,
+    unit: Option<&Unit>,
+    rows: Vec<(Labels, u64)>,
+) -> fmt::Result {
+    family(
+        out,
+        name,
+        help,
+        unit,
+        MetricType::Counter,
+        rows.into_iter().map(|(labels, value)| (labels, ConstCounter::new(value))),
+    )
+}
+
+fn gauges(
+    out: &mut DescriptorEncoder<'_>,
+    name: &str,
+    help: &str,
+    unit: Option<&Unit>,
+    rows: Vec<(Labels, u64)>,
+) -> fmt::Result {
+    let rows = rows
+        .into_iter()
+        .map(|(labels, value)| (labels, ConstGauge::new(i64::try_from(value).unwrap_or(i64::MAX))));
+    family(out, name, help, unit, MetricType::Gauge, rows)
+}
+
+fn family<M: EncodeMetric>(
+    out: &mut DescriptorEncoder<'_>,
+    name: &str,
+    help: &str,
+    unit: Option<&Unit>,
+    kind: MetricType,
+    rows: impl Iterator<Item = (Labels, M)>,
+) -> fmt::Result {
+    let mut family = out.encode_descriptor(name, help, unit, kind)?;
+    for (labels, metric) in rows {
+        if labels.is_empty() {
+            return metric.encode(family);
+        }
+        metric.encode(family.encode_family(&labels)?)?;
+    }
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::control::PortPicture;
+    use engine::report::TableState;
+    use engine::{Report, Volume};
+    use std::collections::BTreeMap;
+
+    /// Metric by name and labels; fails where a line is not of the format, or a metric has no help.
+    fn parsed(text: &str) -> BTreeMap<String, f64> {
+        let (mut helped, mut values) = (Vec::new(), BTreeMap::new());
+        assert!(text.ends_with("# EOF\n"));
+        for line in text.lines() {
+            let words: Vec<&str> = line.splitn(4, ' ').collect();
+            match words.as_slice() {
+                ["#", "HELP", name, help] => {
+                    assert!(help.len() > 5, "{line}");
+                    helped.push((*name).to_owned());
+                }
+                ["#", "TYPE", name, kind] => assert!(matches!(*kind, "counter" | "gauge"), "{name} {kind}"),
+                ["#", "UNIT", name, unit] => assert!(name.ends_with(unit), "{line}"),
+                ["#", "EOF"] => {}
+                _ => {
+                    let (name, value) = line.rsplit_once(' ').expect(line);
+                    let family = name.split('{').next().expect("a name").trim_end_matches("_total");
+                    assert!(helped.iter().any(|helped| helped == family), "no help for {line}");
+                    assert!(name.matches(['{', '}']).count() % 2 == 0 && !name.ends_with("{}"), "{line}");
+                    assert!(
+                        values.insert(name.to_owned(), value.parse().expect(line)).is_none(),
+                        "twice: {line}"
+                    );
+                }
+            }
+        }
+        values
+    }
+
+    #[test]
+    fn every_metric_has_help_and_its_value() {
+        let mut report = Report { received: Volume { packets: 7, bytes: 700 }, ..Report::default() };
+        report.drops.insert("no_route".into(), 3);
+        report
+            .tables
+            .insert("hosts".into(), TableState { entries: 5, capacity: 64, ..TableState::default() });
+        let port = PortPicture {
+            port: 1,
+            interface: "eth\"0".into(),
+            mode: String::new(),
+            gone_seconds: None,
+            vanished: 3,
+            losses: Default::default(),
+            since_attached: Default::default(),
+        };
+        let picture = Picture {
+            seconds: 12.5,
+            generation: 2,
+            report,
+            reasons: BTreeMap::new(),
+            places: BTreeMap::from([(
+                "no_route".to_owned(),
+                vec!["r.rav:3".to_owned(), "r.rav:9".to_owned()],
+            )]),
+            workers: 1,
+            punt_queue_full: 0,
+            ports: vec![port],
+        };
+        let values = parsed(&written(picture).expect("is written"));
+        for (name, value) in [
+            ("ravelin_received_total", 7.0),
+            ("ravelin_received_wire_bytes_total", 700.0),
+            ("ravelin_drops_total{reason=\"no_route\",at=\"r.rav:3 r.rav:9\"}", 3.0),
+            ("ravelin_table_entries{table=\"hosts\"}", 5.0),
+            ("ravelin_port_lost_total{port=\"1\",interface=\"eth\\\"0\",why=\"busy\"}", 0.0),
+            ("ravelin_generation", 2.0),
+        ] {
+            assert_eq!(values.get(name), Some(&value), "{name} in {:#?}", values.keys());
+        }
+    }
+}

@@ -1,0 +1,280 @@
+//! What a running gateway shows of single packets: those that a filter holds for, as they come, and the last that were dropped or punted.
+
+use crate::control::Answer;
+use engine::filter::{Decided, Filter, FilterError};
+use engine::live::{Example, Generation, Remote, Seen, Wish};
+use engine::places;
+use engine::steps::{Recorder, Step, told};
+use exec::{Interpreter, Outputs, Processor};
+use lang::ir::{Entry, Program};
+use lang::source::Sources;
+use packet::describe::describe;
+use packet::region::{HEADROOM, SLACK};
+use packet::{Batch, Verdict, VerdictKind};
+use serde::{Deserialize, Serialize};
+use std::io;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+/// The longest that somebody may watch, in seconds.
+const LONGEST: f64 = 86_400.0;
+/// How often a silent client is shown that the gateway is there, which shows the gateway that the client is.
+const SIGN: Duration = Duration::from_secs(1);
+/// Paths of dropped packets are told where all tables together hold at most so many entries, since they are found out on copies.
+const ENTRIES: u64 = 10_000;
+
+/// Which packets somebody wants to see.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Wanted {
+    /// The filter that holds for them.
+    #[serde(default)]
+    pub filter: String,
+    /// At most so many.
+    pub count: Option<u64>,
+    /// For so many seconds.
+    pub seconds: Option<f64>,
+    /// So many bytes of each; all without it.
+    pub snap: Option<u32>,
+    /// With every step of the program.
+    #[serde(default)]
+    pub steps: bool,
+}
+
+/// A packet, with what became of it.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct PacketPicture {
+    /// When it came in, in nanoseconds since 1970-01-01 UTC.
+    pub time: u64,
+    /// The port that it came in by.
+    pub port: u16,
+    /// Its length on the wire.
+    pub wire: u32,
+    /// Its bytes in hexadecimal, as many as were kept.
+    pub bytes: String,
+    /// What it is.
+    pub packet: String,
+    /// `send`, `flood`, `multicast`, `punt` or `drop`.
+    pub verdict: &'static str,
+    /// Why it was dropped or punted.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub reason: Option<String>,
+    /// What that means.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub help: Option<String>,
+    /// The lines of the program where packets are dropped or punted for this reason; the one line, where it is known.
+    pub places: Vec<String>,
+    /// The ports that it left by.
+    pub out: Vec<u16>,
+    /// What happened to it, step by step.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub steps: Option<Vec<Step>>,
+}
+
+/// How watching ended.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+pub struct Watched {
+    /// Packets that were shown.
+    pub packets: u64,
+    /// Packets that the filter may have held for and that found no room on their way.
+    pub lost: u64,
+}
+
+/// Shows packets until as many as wanted have come, the time is over, or the client goes.
+pub(crate) fn watch(
+    remote: &Remote,
+    wanted: &Wanted,
+    say: &mut dyn FnMut(&Answer) -> io::Result<()>,
+) -> Answer {
+    let seconds = wanted.seconds.unwrap_or(LONGEST);
+    if !(0.01..=LONGEST).contains(&seconds) {
+        return Answer::Error(format!("`seconds`: between 0.01 and {LONGEST}"));
+    }
+    let filters: Result<Vec<Filter>, FilterError> =
+        (0..remote.workers()).map(|_| Filter::new(&wanted.filter)).collect();
+    let filters = match filters {
+        Ok(filters) => filters,
+        Err(error) => return Answer::Error(error.to_string()),
+    };
+    let most = wanted.count.unwrap_or(u64::MAX);
+    let steps = wanted.steps.then(|| u32::try_from(most).unwrap_or(u32::MAX));
+    let snap = wanted.snap.unwrap_or(u32::MAX);
+    let wish = Wish { snap, duration: Duration::from_secs_f64(seconds), steps };
+    let Some(watching) = remote.watch(filters, wish) else {
+        return Answer::Error("the packet loop has ended".to_owned());
+    };
+    if say(&Answer::Watching(true)).is_err() {
+        return Answer::Error("the client has gone".to_owned());
+    }
+    let (mut packets, mut last) = (0, Instant::now());
+    let mut places: Option<(Arc<Program>, Vec<Vec<String>>)> = None;
+    while packets < most {
+        let said = match watching.next(SIGN) {
+            Ok(Some(seen)) => {
+                let known = places.take().filter(|(program, _)| Arc::ptr_eq(program, &seen.program));
+                let of = known.unwrap_or_else(|| {
+                    (seen.program.clone(), places::of_reasons(&seen.program, &seen.sources))
+                });
+                let picture = picture(seen, &of.1);
+                places = Some(of);
+                packets += 1;
+                say(&Answer::Packet(Box::new(picture)))
+            }
+            Ok(None) if last.elapsed() >= SIGN => say(&Answer::Watching(true)),
+            Ok(None) => Ok(()),
+            Err(_) => break,
+        };
+        if said.is_err() {
+            break;
+        }
+        last = Instant::now();
+    }
+    Answer::Watched(Watched { packets, lost: watching.lost() })
+}
+
+fn picture(seen: Seen, places: &[Vec<String>]) -> PacketPicture {
+    let Seen { port, time, ref bytes, wire, verdict, ref out, .. } = seen;
+    let steps = seen.steps.as_ref().map(|moments| told(&seen.program, &seen.sources, moments));
+    let mut picture = of_packet((time, port, wire, bytes), verdict, &seen.program, places);
+    picture.out.clone_from(out);
+    if let Some(place) = steps.as_deref().and_then(last_place).filter(|_| picture.reason.is_some()) {
+        picture.places = vec![place];
+    }
+    PacketPicture { steps, ..picture }
+}
+
+/// Where the last step that has a place stands.
+fn last_place(steps: &[Step]) -> Option<String> {
+    steps.iter().rev().map(|step| step.place.clone()).find(|place| !place.is_empty())
+}
+
+fn of_packet(
+    (time, port, wire, bytes): (u64, u16, u32, &[u8]),
+    verdict: Verdict,
+    program: &Program,
+    places: &[Vec<String>],
+) -> PacketPicture {
+    let number = usize::from(verdict.argument());
+    let reason = match verdict.kind() {
+        VerdictKind::Drop | VerdictKind::Punt => program.reasons.get(number),
+        _ => None,
+    };
+    PacketPicture {
+        time,
+        port,
+        wire,
+        bytes: bytes.iter().map(|byte| format!("{byte:02x}")).collect(),
+        packet: describe(bytes, wire),
+        verdict: name(verdict.kind()),
+        reason: reason.map(|reason| reason.name.clone()),
+        help: reason.map(|reason| reason.help.clone()),
+        places: reason.and_then(|_| places.get(number)).cloned().unwrap_or_default(),
+        out: Vec::new(),
+        steps: None,
+    }
+}
+
+fn name(kind: VerdictKind) -> &'static str {
+    match kind {
+        VerdictKind::Pending => "none",
+        VerdictKind::Send => "send",
+        VerdictKind::Flood => "flood",
+        VerdictKind::Multicast => "multicast",
+        VerdictKind::Punt => "punt",
+        VerdictKind::Drop => "drop",
+    }
+}
+
+/// What a worker tells of its last drops.
+struct Kept {
+    program: Arc<Program>,
+    sources: Arc<Sources>,
+    ports: u16,
+    examples: Vec<(usize, Example)>,
+    /// What the tables hold; `None` where that is too much.
+    held: Option<Vec<Vec<Entry>>>,
+}
+
+impl Kept {
+    fn of(generation: &mut Generation) -> Kept {
+        let examples = generation.recent.examples().map(|(reason, example)| (reason, *example)).collect();
+        let entries: u64 = generation.processor.tables().iter().map(|table| table.entries).sum();
+        let of = |table| generation.processor.entries(table).into_iter().map(|(entry, _)| entry).collect();
+        let held =
+            (entries <= ENTRIES).then(|| (0..generation.program.tables.len() as u32).map(of).collect());
+        Kept {
+            program: generation.program.clone(),
+            sources: generation.sources.clone(),
+            ports: generation.ledger.ports(),
+            examples,
+            held,
+        }
+    }
+}
+
+/// The last packets that were dropped or punted and that a filter holds for, oldest first.
+pub(crate) fn why(remote: &Remote, filter: &str, last: u64) -> Answer {
+    let mut filter = match Filter::new(filter) {
+        Ok(filter) => filter,
+        Err(error) => return Answer::Error(error.to_string()),
+    };
+    let Some(parts) = remote.ask(|generation, _| Kept::of(generation)) else {
+        return Answer::Error("the packet loop has ended".to_owned());
+    };
+    let mut pictures = Vec::new();
+    for part in parts {
+        let places = places::of_reasons(&part.program, &part.sources);
+        for (reason, example) in &part.examples {
+            let number = *reason as u16;
+            let verdict = if example.punted { Verdict::punt(number) } else { Verdict::drop(number) };
+            let name = part.program.reasons.get(*reason).map(|reason| reason.name.as_str());
+            let bytes = example.bytes();
+            if !holds(
+                &mut filter,
+                &Decided { bytes, wire: example.wire, port: example.port, verdict, reason: name },
+            ) {
+                continue;
+            }
+            let mut picture =
+                of_packet((example.time, example.port, example.wire, bytes), verdict, &part.program, &places);
+            picture.steps = path(&part, example, verdict);
+            if let Some(place) = picture.steps.as_deref().and_then(last_place) {
+                picture.places = vec![place];
+            }
+            pictures.push(picture);
+        }
+    }
+    pictures.sort_by_key(|picture| picture.time);
+    let first = pictures.len().saturating_sub(usize::try_from(last).unwrap_or(usize::MAX));
+    Answer::Why(pictures.split_off(first))
+}
+
+fn holds(filter: &mut Filter, packet: &Decided<'_>) -> bool {
+    let (mut memory, mut batch, mut chosen) = (packet.bytes.to_vec(), Batch::new(), Vec::new());
+    let length = memory.len() as u32;
+    memory.resize(memory.len() + SLACK, 0);
+    batch.push(0, length, packet.wire, packet.port, 0);
+    filter.choose(&mut memory, &mut batch, &mut chosen);
+    !chosen.is_empty() && filter.holds(packet)
+}
+
+/// The steps of a packet that has been dropped, on a copy of what the program remembers now; none where it would not be dropped for this reason now.
+fn path(part: &Kept, example: &Example, verdict: Verdict) -> Option<Vec<Step>> {
+    let held = part.held.as_ref()?;
+    let mut interpreter =
+        Interpreter::with_observer(&part.program, part.ports, 0, Recorder::default()).ok()?;
+    for (table, entries) in (0..).zip(held) {
+        interpreter.replace(table, entries.clone()).ok()?;
+    }
+    let bytes = example.bytes();
+    let mut memory = vec![0; HEADROOM];
+    memory.extend_from_slice(bytes);
+    memory.resize(memory.len() + SLACK, 0);
+    let mut batch = Batch::new();
+    batch.headroom = HEADROOM as u32;
+    batch.push(HEADROOM as u64, bytes.len() as u32, example.wire, example.port, example.time);
+    interpreter.observer().want(0, bytes.to_vec());
+    interpreter.run(&mut memory, &mut batch, &mut Outputs::default());
+    let moments = interpreter.observer().take().pop()?.1;
+    (batch.verdict[0] == verdict).then(|| told(&part.program, &part.sources, &moments))
+}
