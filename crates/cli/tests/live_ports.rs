@@ -145,6 +145,27 @@ fn every_packet_that_the_hosts_count_is_in_the_account() {
 }
 
 #[test]
+fn queues_are_served_by_one_worker_or_by_one_each() {
+    let Some(mut net) = Net::new("queues_are_served") else { return };
+    for (host, gateway) in [("a", "to-a"), ("b", "to-b")] {
+        assert!(net.run("g", "ethtool", &["-L", gateway, "rx", "2"]).status.success());
+        assert!(net.run(host, "ethtool", &["-L", "eth0", "tx", "2"]).status.success());
+    }
+    for (head, wanted) in [("", "2 queues,"), ("workers = 2\n", "2 queues on 2 workers,")] {
+        let file = head.to_owned() + &ports(DRIVER, DRIVER);
+        net.serve_ports(&program("hub.rav"), &file);
+        let now = net.ask(&["show", "ports", "--total"]);
+        assert!(mode(&now, 1).contains(wanted), "{now}");
+        net.wait_for_pings();
+        // The hash of each connection chooses its queues.
+        for direction in [&[][..], &["-R"], &[], &["-R"]] {
+            transfer(&net, "b", "10.0.0.2", direction);
+        }
+        net.stop();
+    }
+}
+
+#[test]
 fn what_af_xdp_cannot_do_is_said() {
     let Some(mut net) = Net::new("what_af_xdp_cannot_do") else { return };
     net.serve_ports(&program("hub.rav"), &ports(DRIVER, DRIVER));
@@ -219,6 +240,26 @@ fn a_killed_af_xdp_gateway_leaves_nothing_behind() {
     net.stop();
     let links = net.run("g", "ip", &["link"]);
     assert!(!String::from_utf8_lossy(&links.stdout).contains("xdp"), "no program is left at an interface");
+}
+
+#[test]
+fn the_others_go_on_where_an_af_xdp_interface_vanished() {
+    let Some(mut net) = Net::new("the_others_go_on") else { return };
+    let third = "[[port]]\ninterface = \"third\"\n".to_owned() + DRIVER + "\n";
+    let gateway = net.name("g");
+    net.ip(&["-n", &gateway, "link", "add", "third", "type", "veth", "peer", "name", "fourth"]);
+    net.ip(&["-n", &gateway, "link", "set", "third", "up"]);
+    net.serve_ports(&program("mac_switch.rav"), &(ports(DRIVER, DRIVER) + &third));
+    assert_eq!(net.pings("10.0.0.2"), 20);
+    net.ip(&["-n", &gateway, "link", "delete", "third"]);
+    assert_eq!(net.pings("10.0.0.2"), 20);
+    let now = net.ask(&["show", "ports", "--total"]);
+    assert_eq!(at_port(&now, 3, "vanished"), 1, "{now}");
+    // A neighbour that is looked for is looked for everywhere.
+    net.run("a", "ping", &["-c", "1", "-W", "1", "10.0.0.77"]);
+    let now = net.ask(&["show", "ports", "--total"]);
+    assert!(at_port(&now, 3, "down") > 0, "{now}");
+    net.stop();
 }
 
 #[test]

@@ -20,8 +20,7 @@ pub use attach::{Mode, Wishes, XdpError};
 pub(crate) use attach::{attach, attach_all};
 pub(crate) use redirect::{cross, pass};
 
-use super::sys::Shared;
-use super::{ReceiveLosses, Receiver, SendLosses, Sender};
+use super::{Presence, ReceiveLosses, Receiver, SendLosses, Sender, sys, sys::Shared};
 use frames::{Home, Marks};
 use memory::{Pages, Part};
 use packet::region::HEADROOM;
@@ -33,6 +32,8 @@ use std::io;
 use std::ops::Range;
 use std::os::fd::{AsRawFd, OwnedFd, RawFd};
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::SystemTime;
 
 /// Where the kernel puts a packet in its frame (XDP_PACKET_HEADROOM).
 const FIRST: usize = 256;
@@ -81,8 +82,31 @@ struct Incoming {
     port: PortNumber,
     offloads: bool,
     losses: ReceiveLosses,
-    /// What holds the program at the interface, and lets it take packets that are meant for others.
-    _attached: (Arc<Redirect>, Arc<OwnedFd>),
+    /// The interface.
+    interface: Arc<Attachment>,
+}
+
+/// What holds a port at its interface.
+struct Attachment {
+    index: u32,
+    /// By which it takes packets that are meant for others, and is asked about.
+    socket: Arc<OwnedFd>,
+    _redirect: Redirect,
+    presence: Arc<Presence>,
+    gone: AtomicBool,
+}
+
+impl Attachment {
+    /// Looks whether the interface is there. Once it is gone it stays so: one of the same name is another interface.
+    fn look(&self) {
+        if !self.gone.load(Ordering::Relaxed)
+            && !sys::interface_exists(&self.socket, self.index)
+            && !self.gone.swap(true, Ordering::Relaxed)
+        {
+            let now = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).unwrap_or_default();
+            self.presence.gone(now.as_nanos() as u64);
+        }
+    }
 }
 
 impl Incoming {
@@ -146,6 +170,7 @@ impl Receiver for Incoming {
     }
 
     fn losses(&mut self) -> ReceiveLosses {
+        self.interface.look();
         let counted = self.queues.iter().filter_map(|queue| calls::statistics(&queue.socket).ok());
         self.losses = counted.fold(ReceiveLosses::default(), |losses, counts| {
             let full = counts.rx_ring_full + counts.rx_fill_ring_empty_descs;

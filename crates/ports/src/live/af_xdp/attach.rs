@@ -4,7 +4,7 @@ use super::frames::Home;
 use super::memory::Part;
 use super::redirect::{self, Redirect};
 use super::socket::{Order, Place, Socket, TRANSMIT};
-use super::{FIRST, Incoming, Outlet, Pool, Queue, calls};
+use super::{Attachment, FIRST, Incoming, Outlet, Pool, Queue, calls};
 use crate::live::{AttachError, Attached, Lane, Offloads, ReceiveLosses, SendLosses, Wanted, sys};
 use packet::PortNumber;
 use packet::region::FRAME_ALIGNMENT;
@@ -12,6 +12,7 @@ use serde::Deserialize;
 use std::io;
 use std::os::fd::{AsRawFd, OwnedFd};
 use std::sync::Arc;
+use std::sync::atomic::AtomicBool;
 use std::thread;
 use std::time::{Duration, Instant};
 
@@ -168,7 +169,7 @@ pub(crate) fn attach_all(ports: &[(PortNumber, &Wanted)], lanes: u16) -> Result<
     let first = workers.iter().flat_map(|worker| worker.ports.iter().flat_map(|port| &port.sockets)).next();
     let zero_copy = first.is_some_and(|first| calls::is_zero_copy(&first.socket.fd).unwrap_or(false));
     let chunk = workers.first().map_or(0, |worker| worker.pool.chunk);
-    let mut redirects = Vec::new();
+    let mut attachments = Vec::new();
     for (number, interface) in interfaces.iter().enumerate() {
         let (redirect, place) = interface.redirect().map_err(|error| (interface.port, error))?;
         for socket in workers.iter().flat_map(|worker| &worker.ports[number].sockets) {
@@ -176,14 +177,21 @@ pub(crate) fn attach_all(ports: &[(PortNumber, &Wanted)], lanes: u16) -> Result<
                 (interface.port, interface.failed("handing its packets to a socket")(error))
             })?;
         }
-        redirects.push((Arc::new(redirect), place));
+        let attachment = Attachment {
+            index: interface.index,
+            socket: interface.socket.clone(),
+            _redirect: redirect,
+            presence: Arc::default(),
+            gone: AtomicBool::new(false),
+        };
+        attachments.push((Arc::new(attachment), place));
     }
     let mut all: Vec<Vec<Lane>> = interfaces.iter().map(|_| Vec::new()).collect();
     for worker in workers {
         let pool = Arc::new(worker.pool);
         for (number, port) in worker.ports.into_iter().enumerate() {
             let interface = &interfaces[number];
-            let lane = port.lane(interface, &pool, &redirects[number].0);
+            let lane = port.lane(interface, &pool, &attachments[number].0);
             all[number].push(
                 lane.map_err(|error| {
                     (interface.port, interface.failed("waiting for several queues")(error))
@@ -191,11 +199,12 @@ pub(crate) fn attach_all(ports: &[(PortNumber, &Wanted)], lanes: u16) -> Result<
             );
         }
     }
-    let attached = interfaces.iter().zip(all).zip(&redirects).map(|((interface, lanes), (_, place))| {
-        let mode = interface.mode(*place, chunk, zero_copy, lanes.len());
-        let name = interface.wanted.interface.clone();
-        Attached { name, mode, lanes, presence: Arc::default() }
-    });
+    let attached =
+        interfaces.iter().zip(all).zip(&attachments).map(|((interface, lanes), (attachment, place))| {
+            let mode = interface.mode(*place, chunk, zero_copy, lanes.len());
+            let name = interface.wanted.interface.clone();
+            Attached { name, mode, lanes, presence: attachment.presence.clone() }
+        });
     Ok(attached.collect())
 }
 
@@ -390,7 +399,12 @@ fn open_worker(
 }
 
 impl PortParts {
-    fn lane(self, interface: &Interface<'_>, pool: &Arc<Pool>, redirect: &Arc<Redirect>) -> io::Result<Lane> {
+    fn lane(
+        self,
+        interface: &Interface<'_>,
+        pool: &Arc<Pool>,
+        attachment: &Arc<Attachment>,
+    ) -> io::Result<Lane> {
         let share = FRAMES as usize / self.sockets.len();
         let mut outlet = None;
         let mut queues = Vec::new();
@@ -423,7 +437,7 @@ impl PortParts {
             port: interface.port,
             offloads: interface.wanted.offloads != Offloads::Off,
             losses: ReceiveLosses::default(),
-            _attached: (redirect.clone(), interface.socket.clone()),
+            interface: attachment.clone(),
         };
         incoming.refill();
         let outlet = outlet.ok_or(io::ErrorKind::NotFound)?;
