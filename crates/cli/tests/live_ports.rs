@@ -148,8 +148,8 @@ fn every_packet_that_the_hosts_count_is_in_the_account() {
 fn queues_are_served_by_one_worker_or_by_one_each() {
     let Some(mut net) = Net::new("queues_are_served") else { return };
     for (host, gateway) in [("a", "to-a"), ("b", "to-b")] {
-        assert!(net.run("g", "ethtool", &["-L", gateway, "rx", "2"]).status.success());
-        assert!(net.run(host, "ethtool", &["-L", "eth0", "tx", "2"]).status.success());
+        assert!(net.run("g", "ethtool", &["-L", gateway, "rx", "2", "tx", "2"]).status.success());
+        assert!(net.run(host, "ethtool", &["-L", "eth0", "rx", "2", "tx", "2"]).status.success());
     }
     for (head, wanted) in [("", "2 queues,"), ("workers = 2\n", "2 queues on 2 workers,")] {
         let file = head.to_owned() + &ports(DRIVER, DRIVER);
@@ -190,6 +190,8 @@ fn what_af_xdp_cannot_do_is_said() {
     net.stop();
     // Two gateways at queues of their own: they would be no trouble for each other, but an interface has one program.
     assert!(net.run("g", "ethtool", &["-L", "to-a", "rx", "2"]).status.success());
+    refused(&net, "", &one(1), "to-a has 1 queue(s) to send by, so nothing would leave by queue 1");
+    assert!(net.run("g", "ethtool", &["-L", "to-a", "tx", "2"]).status.success());
     net.serve_ports(&program("hub.rav"), &one(1));
     let pid = net.gateway.as_ref().expect("was started").id();
     let wanted = format!("port 1: interface to-a has an XDP program of process {pid} (ravelin) already");

@@ -118,6 +118,20 @@ pub enum XdpError {
         /// What the kernel said.
         source: io::Error,
     },
+    /// a worker could not send
+    #[error(
+        "interface {interface} has {sending} queue(s) to send by, so nothing would leave by queue {queue}: `ethtool -L {interface} tx {least}` (or `combined {least}`) gives it more"
+    )]
+    NoSending {
+        /// The interface's name.
+        interface: String,
+        /// The queue that a worker was to send by.
+        queue: u32,
+        /// How many there are.
+        sending: u32,
+        /// How many there must be.
+        least: u32,
+    },
     /// another program is there
     #[error(
         "interface {interface} has an XDP program of {owner} already, and there can be one: end that, or take the program away with `ip link set {interface} xdp off` if nobody needs it; `kind = \"af_packet\"` works beside it"
@@ -239,13 +253,17 @@ impl<'a> Interface<'a> {
         if mtu > most {
             return Err(XdpError::Long { interface: name(), mtu, most }.into());
         }
-        let queue_count = calls::receive_queues(&socket, &wanted.interface);
+        let (queue_count, sending) = calls::queues(&socket, &wanted.interface);
         let queues = wanted.xdp.queues.clone().unwrap_or_else(|| (0..queue_count).collect());
         if let Some(&queue) = queues.iter().find(|&&queue| queue >= queue_count) {
             return Err(XdpError::NoQueue { interface: name(), queue, last: queue_count - 1 }.into());
         }
         if queues.len() < usize::from(lanes) {
             return Err(XdpError::Queues { interface: name(), queues: queues.len(), lanes }.into());
+        }
+        // Each lane sends by its first queue; the kernel keeps what is sent by one that there is not, and says nothing.
+        if let Some(&queue) = queues.iter().take(usize::from(lanes)).find(|&&queue| queue >= sending) {
+            return Err(XdpError::NoSending { interface: name(), queue, sending, least: queue + 1 }.into());
         }
         sys::take_all(&socket, index).map_err(failed("asking for packets that are meant for others"))?;
         Ok(Interface { wanted, socket: Arc::new(socket), port, index, mtu, queues, queue_count })

@@ -273,8 +273,8 @@ pub(crate) fn link(program: &OwnedFd, interface: u32, mode: u32) -> io::Result<O
     owned(bpf(LINK_CREATE, [program.as_raw_fd() as u32, interface, ATTACH_XDP, mode])?)
 }
 
-/// How many receive queues an interface has; one where it does not say.
-pub(crate) fn receive_queues(fd: &OwnedFd, interface: &str) -> u32 {
+/// How many queues an interface receives by, and how many it sends by; one where it does not say.
+pub(crate) fn queues(fd: &OwnedFd, interface: &str) -> (u32, u32) {
     /// ETHTOOL_GCHANNELS and what it answers (include/uapi/linux/ethtool.h): the greatest and the present numbers of queues that receive, send, do
     /// neither, or both.
     const CHANNELS: u32 = 0x3c;
@@ -287,6 +287,6 @@ pub(crate) fn receive_queues(fd: &OwnedFd, interface: &str) -> u32 {
     request.ifr_ifru.ifru_data = channels.as_mut_ptr().cast();
     // SAFETY: the request and the numbers it points to live throughout the call, and the command writes nine of them.
     let result = unsafe { libc::ioctl(fd.as_raw_fd(), libc::SIOCETHTOOL, &raw mut request) };
-    let [_, _, _, _, _, receive, _, _, both] = channels;
-    if result < 0 { 1 } else { (receive + both).max(1) }
+    let [_, _, _, _, _, receive, send, _, both] = channels;
+    if result < 0 { (1, 1) } else { ((receive + both).max(1), (send + both).max(1)) }
 }

@@ -47,9 +47,12 @@ impl Redirect {
 
 /// The process that holds the program at an interface by a link, as far as /proc tells (bpf_xdp_link_show_fdinfo in Linux).
 pub(crate) fn holder(interface: u32) -> Option<String> {
+    let namespace = fs::read_link("/proc/self/ns/net").ok()?;
     let processes = fs::read_dir("/proc").ok()?.flatten();
     processes.filter(|process| process.file_name().as_encoded_bytes()[0].is_ascii_digit()).find_map(
         |process| {
+            // Interfaces have numbers of their own in each network namespace.
+            fs::read_link(process.path().join("ns/net")).ok().filter(|other| *other == namespace)?;
             let descriptors = fs::read_dir(process.path().join("fdinfo")).ok()?;
             let mut texts = descriptors.flatten().filter_map(|entry| fs::read_to_string(entry.path()).ok());
             texts.find(|text| is_link(text, interface))?;
