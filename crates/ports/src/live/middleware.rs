@@ -256,7 +256,7 @@ impl Receiver for TracedReceiver {
         let memory = self.inner.receive(batch, now);
         for index in 0..batch.len {
             if let Some(frame) = batch.bytes(memory, index) {
-                self.recorder.record(now, frame);
+                self.recorder.record(batch.time[index], frame);
             }
         }
         self.recorder.hand_over();
