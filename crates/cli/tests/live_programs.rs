@@ -45,6 +45,13 @@ fn text(output: &Output) -> String {
     String::from_utf8_lossy(&output.stdout).trim().to_owned()
 }
 
+/// Hosts hand over long segments and unfinished checksums; those towards `b` are to be cut and finished by the gateway's kernel, so that what is
+/// captured there is what would be on a wire.
+fn finish_towards_b(net: &Net) {
+    let off = ["-K", "to-b", "tx", "off", "tso", "off", "gso", "off", "sg", "off"];
+    assert!(net.run("g", "ethtool", &off).status.success());
+}
+
 /// A capture of what reaches host `b`, by another program.
 fn capture(net: &Net, file: &Path) -> Server {
     let name = file.display().to_string();
@@ -124,9 +131,7 @@ fn a_browser_gets_its_pages() {
         return;
     }
     let Some(mut net) = Net::new(test) else { return };
-    // Host `a` hands over whole segments and unfinished checksums; towards `b` they are to be cut and finished.
-    let off = ["-K", "to-b", "tx", "off", "tso", "off", "gso", "off", "sg", "off"];
-    assert!(net.run("g", "ethtool", &off).status.success());
+    finish_towards_b(&net);
     net.serve_ports(&program("mac_switch.rav"), WHOLE);
     let (root, captured) = (net.path("www"), net.path("b.pcap"));
     fs::create_dir(&root).expect("can be made");
@@ -165,15 +170,12 @@ fn a_browser_gets_its_pages() {
 #[test]
 fn a_resolver_gets_its_names() {
     let test = "a_resolver_gets_its_names";
-    if !installed(test, &["dnsmasq", "dig", "tcpdump", "tshark"]) {
+    if !installed(test, &["dnsmasq", "dig", "ethtool", "tcpdump", "tshark"]) {
         return;
     }
     let Some(mut net) = Net::new(test) else { return };
-    // Checksums are finished where they leave the hosts, so that what is judged has them.
-    for host in ["a", "b"] {
-        assert!(net.run(host, "ethtool", &["-K", "eth0", "tx", "off"]).status.success());
-    }
-    net.serve_ports(&program("mac_switch.rav"), WHOLE);
+    finish_towards_b(&net);
+    net.serve(&program("mac_switch.rav"));
     let captured = net.path("b.pcap");
     let watching = capture(&net, &captured);
     let settings = [
@@ -205,14 +207,12 @@ fn a_resolver_gets_its_names() {
 #[test]
 fn a_shell_opens_on_the_other_side() {
     let test = "a_shell_opens_on_the_other_side";
-    if !installed(test, &["sshd", "ssh", "ssh-keygen", "tcpdump", "tshark"]) {
+    if !installed(test, &["sshd", "ssh", "ssh-keygen", "ethtool", "tcpdump", "tshark"]) {
         return;
     }
     let Some(mut net) = Net::new(test) else { return };
-    for host in ["a", "b"] {
-        assert!(net.run(host, "ethtool", &["-K", "eth0", "tx", "off"]).status.success());
-    }
-    net.serve_ports(&program("mac_switch.rav"), WHOLE);
+    finish_towards_b(&net);
+    net.serve(&program("mac_switch.rav"));
     let at = |name: &str| net.path(name).display().to_string();
     for key in ["host", "user"] {
         let made =

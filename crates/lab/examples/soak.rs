@@ -15,7 +15,9 @@ fn main() -> ExitCode {
         Ok(soak) => {
             let text = serde_json::to_string_pretty(&soak).unwrap_or_default();
             println!("{text}");
-            if soak.half_load.account.exact() && soak.overload.account.exact() {
+            let takeovers = &soak.takeovers;
+            let named = takeovers.arrived.missing == takeovers.lost.0 + takeovers.lost.1;
+            if soak.half_load.account.exact() && soak.overload.account.exact() && named {
                 ExitCode::SUCCESS
             } else {
                 eprintln!("not every packet is in the account");

@@ -23,6 +23,10 @@ const SWITCH: &str = include_str!("../../../../programs/mac_switch.rav");
 /// One that takes so long over a packet that more can be sent than it can carry.
 const SLOW: &str = include_str!("slow.rav");
 
+/// By which names ports lose packets before a program, and behind it.
+const BEFORE: [&str; 3] = ["ring_full", "too_long", "unreadable"];
+const BEHIND: [&str; 3] = ["busy", "refused", "down"];
+
 /// How long a gateway may take to begin, and what is on its way to arrive.
 const PATIENCE: Duration = Duration::from_secs(20);
 /// How often another program takes over.
@@ -114,6 +118,8 @@ pub struct Takeovers {
     pub programs: u64,
     /// Packets sent.
     pub sent: u64,
+    /// Lost by the gateway's ports under their names, before and behind all of the programs.
+    pub lost: (u64, u64),
     /// What host b saw.
     pub arrived: Arrived,
 }
@@ -192,7 +198,12 @@ fn takeovers(plan: &SoakPlan, directory: &Path, time: Duration, capacity: f64) -
         }
         Ok(())
     })?;
-    Ok(Takeovers { rate, seconds: time.as_secs_f64(), programs, sent, arrived })
+    let picture = control.ask("picture")?["picture"].take();
+    let lost = (
+        lost(&picture, "/ports/0/since_attached", &BEFORE),
+        lost(&picture, "/ports/1/since_attached", &BEHIND),
+    );
+    Ok(Takeovers { rate, seconds: time.as_secs_f64(), programs, sent, lost, arrived })
 }
 
 fn overload(plan: &SoakPlan, directory: &Path, time: Duration) -> Result<Overload, String> {
@@ -232,6 +243,12 @@ fn overload(plan: &SoakPlan, directory: &Path, time: Duration) -> Result<Overloa
         resident,
         lost_after,
     })
+}
+
+/// How many packets a part of a picture says were lost, by all of these names.
+fn lost(picture: &Value, place: &str, names: &[&str]) -> u64 {
+    let named = |name: &&str| picture.pointer(&format!("{place}/{name}")).and_then(Value::as_u64);
+    names.iter().filter_map(named).sum()
 }
 
 /// Packets a second that arrive when as many are sent as can be: the middle of five times.
@@ -313,18 +330,15 @@ impl<'a> Setting<'a> {
             let all = picture.pointer(place).and_then(Value::as_object);
             all.into_iter().flat_map(|all| all.values()).filter_map(Value::as_u64).sum()
         };
-        let lost = |port: usize, names: &[&str]| -> u64 {
-            names.iter().map(|name| number(&format!("/ports/{port}/{name}"))).sum()
-        };
         Ok(Account {
             sent,
-            lost_before: lost(0, &["ring_full", "too_long", "unreadable"]),
+            lost_before: lost(&picture, "/ports/0", &BEFORE),
             received: number("/report/received/packets"),
             forwarded: number("/report/forwarded/packets"),
             dropped: sum("/report/drops"),
             punted: sum("/report/punts"),
             transmitted: number("/report/ports/1/transmitted"),
-            lost_behind: lost(1, &["busy", "refused", "down"]),
+            lost_behind: lost(&picture, "/ports/1", &BEHIND),
             arrived: self.arrived()? - self.before,
         })
     }
