@@ -245,14 +245,14 @@ fn pseudo_header(frame: &[u8], start: usize) -> Option<u16> {
     Some(folded(u64::from(sum(frame.get(addresses)?)) + length as u64 + u64::from(protocol)))
 }
 
-/// Where the IP header lies, behind VLAN tags; `None` if what lies there is none.
+/// Where the IP header lies, behind VLAN tags; `None` if what lies there is none, as one of IPv4 that says it is shorter than 20 bytes (RFC 791, section 3.1).
 pub(crate) fn ip_header(frame: &[u8]) -> Option<usize> {
     const VLAN: [[u8; 2]; 2] = [[0x81, 0x00], [0x88, 0xa8]];
     let mut ip = 14;
     while VLAN.contains(frame.get(ip - 2..ip)?.first_chunk()?) {
         ip += 4;
     }
-    matches!(frame.get(ip)? >> 4, 4 | 6).then_some(ip)
+    matches!(frame.get(ip)?, 0x45..=0x4f | 0x60..=0x6f).then_some(ip)
 }
 
 /// The protocol of the header at `start`, if an IP header leads there.

@@ -211,6 +211,26 @@ proptest! {
     }
 }
 
+/// A guest may say of a datagram that it is to be cut although its IP header cannot be one.
+#[test]
+fn a_header_of_ip_that_is_too_short_is_none() {
+    let mut frame = vec![0; 14 + 40];
+    frame[12] = 8;
+    (frame[17], frame[23]) = (40, UDP);
+    for words in 0..=5u8 {
+        frame[14] = 0x40 | words;
+        let transport = 14 + 4 * u16::from(words);
+        let mut header = [1, 5, 0, 0, 0, 0, 0, 0, 0, 0];
+        header[4..6].copy_from_slice(&1u16.to_ne_bytes());
+        header[6..8].copy_from_slice(&transport.to_ne_bytes());
+        header[8..10].copy_from_slice(&6u16.to_ne_bytes());
+        assert_eq!(
+            cut(&frame, &Offload::read(&header)).map(|pieces| pieces.len()),
+            (words == 5).then_some(12)
+        );
+    }
+}
+
 #[test]
 fn pieces_are_what_another_reader_takes_for_right() {
     let data: Vec<u8> = (0..5000u32).map(|index| index as u8).collect();
