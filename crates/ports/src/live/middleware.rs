@@ -170,22 +170,25 @@ struct Impeded {
     port: PortNumber,
 }
 
-/// What the program will get next.
-struct Ready(Held);
+/// What the program will get next, and how much found no room there.
+struct Ready {
+    frames: Held,
+    lost: u64,
+}
 
 /// Bytes that may be ready: a batch of the longest packets, twice.
 const READY: usize = 64 << 20;
 
 impl Impeded {
     fn new(inner: Box<dyn Receiver>, stage: Impairer, started: Instant) -> Impeded {
-        let ready = Ready(Held::new(READY));
+        let ready = Ready { frames: Held::new(READY), lost: 0 };
         Impeded { inner, stage, started, ready, arena: Arena::new(), port: packet::NO_PORT }
     }
 }
 
 impl Sender for Ready {
     fn send(&mut self, frame: &[u8], offload: Offload) {
-        self.0.push(Frame { bytes: frame, offload, mark: 0 });
+        self.lost += u64::from(!self.frames.push(Frame { bytes: frame, offload, mark: 0 }));
     }
 
     fn flush(&mut self) {}
@@ -200,7 +203,7 @@ impl Receiver for Impeded {
         let Impeded { inner, stage, started, ready, arena, port } = self;
         let elapsed = started.elapsed().as_nanos() as u64;
         // What is ready leaves first, so that it stays a few batches at most.
-        if ready.0.is_empty() {
+        if ready.frames.is_empty() {
             stage.release(elapsed, ready);
             let memory = inner.receive(batch, now);
             for index in 0..batch.len {
@@ -212,13 +215,13 @@ impl Receiver for Impeded {
         }
         batch.clear();
         arena.clear();
-        while let Some(frame) = ready.0.first() {
+        while let Some(frame) = ready.frames.first() {
             if !arena.push(batch, frame.bytes, frame.bytes.len() as u32, now) {
                 break;
             }
             batch.port[batch.len - 1] = *port;
             batch.leave_unfinished(frame.offload);
-            ready.0.pop();
+            ready.frames.pop();
         }
         arena.memory_mut()
     }
@@ -228,7 +231,7 @@ impl Receiver for Impeded {
     }
 
     fn due(&self) -> Option<u64> {
-        let ready = (!self.ready.0.is_empty()).then_some(0);
+        let ready = (!self.ready.frames.is_empty()).then_some(0);
         let own = ready.or_else(|| self.stage.due().map(|due| since_1970(self.started, due)));
         own.into_iter().chain(self.inner.due()).min()
     }
@@ -237,10 +240,10 @@ impl Receiver for Impeded {
         let mut counted = SendLosses::default();
         self.stage.count(&mut counted);
         let mut losses = self.inner.losses();
-        losses.impaired += counted.impaired;
+        losses.impaired += counted.impaired + self.ready.lost;
         losses.doubled += counted.doubled;
         losses.damaged += counted.damaged;
-        losses.waiting += counted.waiting + self.ready.0.len() as u64;
+        losses.waiting += counted.waiting + self.ready.frames.len() as u64;
         losses
     }
 }

@@ -167,3 +167,12 @@ fn what_was_obtained_is_said() {
     let mode = both.wrap(port(&Line::default())).expect("nothing to go wrong").mode;
     assert_eq!(mode, "line, shaped to 1000 bit/s, impaired in both directions");
 }
+
+#[test]
+fn what_finds_no_room_on_the_way_to_the_program_is_counted() {
+    let mut ready = Ready { frames: Held::new(100), lost: 0 };
+    for _ in 0..3 {
+        ready.send(&[7; 60], Offload::NONE);
+    }
+    assert_eq!((ready.frames.len(), ready.lost), (1, 2));
+}
