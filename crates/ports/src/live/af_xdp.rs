@@ -297,12 +297,13 @@ impl Sender for Outlet {
 
     fn flush(&mut self) {
         self.transmit.publish();
+        // A driver that takes packets by itself empties the ring once its interface is on again, and nothing below asks then.
+        self.off = false;
         let mut before = self.transmit.waiting();
         while before > 0 && self.transmit.wants_wakeup() {
             let kicked = calls::kick_transmit(&self.socket);
             self.complete();
             let waiting = self.transmit.waiting();
-            self.off = false;
             match kicked.as_ref().map_err(io::Error::raw_os_error) {
                 // One packet was taken off the ring, and the interface did not take it.
                 Err(Some(libc::EBUSY)) => self.losses.refused += 1,
