@@ -64,7 +64,8 @@ impl Shared {
     #[inline]
     pub(crate) fn long(&self, offset: usize) -> &AtomicU64 {
         assert!(offset.is_multiple_of(8) && offset + 8 <= self.len);
-        // SAFETY: inside the mapping and aligned, as was just checked; both sides touch it as a whole word only.
+        // SAFETY: inside the mapping and aligned, as was just checked. This side touches it as a whole only; where the kernel has two words of 32 bits there, a
+        // word whose owner changes has handed both over together.
         unsafe { self.start.add(offset).cast::<AtomicU64>().as_ref() }
     }
 

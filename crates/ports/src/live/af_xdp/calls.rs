@@ -210,7 +210,8 @@ const ATTACH_XDP: u32 = 37;
 
 /// bpf(2) with a request laid out in words of 32 bits.
 fn bpf<const WORDS: usize>(command: i32, mut request: [u32; WORDS]) -> io::Result<i64> {
-    // SAFETY: the pointer and the size are those of the request; addresses in it are of values that the callers keep throughout the call.
+    // SAFETY: the pointer and the size are those of the request; addresses in it are of values that the callers keep throughout the call, and exposed,
+    // so that these are written before it.
     let result =
         unsafe { libc::syscall(libc::SYS_bpf, command, request.as_mut_ptr(), size_of_val(&request)) };
     check(result as i64).map(i64::from)
@@ -230,8 +231,8 @@ pub(crate) fn socket_map(queues: u32) -> io::Result<OwnedFd> {
 /// Puts a socket into such a map.
 pub(crate) fn put_socket(map: &OwnedFd, queue: u32, socket: &OwnedFd) -> io::Result<()> {
     let (key, value) = (queue, socket.as_raw_fd() as u32);
-    let [key_low, key_high] = halves((&raw const key).addr() as u64);
-    let [value_low, value_high] = halves((&raw const value).addr() as u64);
+    let [key_low, key_high] = halves((&raw const key).expose_provenance() as u64);
+    let [value_low, value_high] = halves((&raw const value).expose_provenance() as u64);
     let map = map.as_raw_fd() as u32;
     bpf(MAP_UPDATE, [map, 0, key_low, key_high, value_low, value_high, 0, 0]).map(|_| ())
 }
@@ -239,8 +240,8 @@ pub(crate) fn put_socket(map: &OwnedFd, queue: u32, socket: &OwnedFd) -> io::Res
 /// Loads a program for XDP.
 pub(crate) fn load_program(instructions: &[u64]) -> io::Result<OwnedFd> {
     let licence = c"Dual MIT/GPL";
-    let [code_low, code_high] = halves(instructions.as_ptr().addr() as u64);
-    let [licence_low, licence_high] = halves(licence.as_ptr().addr() as u64);
+    let [code_low, code_high] = halves(instructions.as_ptr().expose_provenance() as u64);
+    let [licence_low, licence_high] = halves(licence.as_ptr().expose_provenance() as u64);
     let name = u32::from_ne_bytes(*b"rave");
     let rest = u32::from_ne_bytes(*b"lin\0");
     let request = [

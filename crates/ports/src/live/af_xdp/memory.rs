@@ -40,7 +40,7 @@ impl Pages {
 
     /// The address of the first byte, by which the kernel knows the memory.
     pub(crate) fn address(&self) -> usize {
-        self.start.as_ptr().addr()
+        self.start.as_ptr().expose_provenance()
     }
 
     /// How many bytes there are.

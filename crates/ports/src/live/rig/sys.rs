@@ -182,12 +182,13 @@ pub(super) fn receive_frames(
         Err(error) => return Err(error),
     };
     for (message, bytes) in messages[..count].iter().zip(room.iter()) {
-        // SAFETY: the kernel has filled the control buffer as the header says, and it still lives.
-        let first = unsafe { libc::CMSG_FIRSTHDR(&raw const message.msg_hdr).as_ref() };
-        let is_time = |control: &&libc::cmsghdr| {
+        // SAFETY: the header is one that the kernel has written, of a control buffer that still lives.
+        let control = unsafe { libc::CMSG_FIRSTHDR(&raw const message.msg_hdr) };
+        // SAFETY: null, or the first control message of that buffer, which the kernel has filled.
+        let is_time = unsafe { control.as_ref() }.is_some_and(|control| {
             control.cmsg_level == libc::SOL_SOCKET && control.cmsg_type == libc::SCM_TIMESTAMPNS
-        };
-        if let Some(control) = first.filter(is_time) {
+        });
+        if is_time {
             // SAFETY: a control message of this kind holds a timespec, wherever it lies.
             let time = unsafe { libc::CMSG_DATA(control).cast::<libc::timespec>().read_unaligned() };
             let nanoseconds = time.tv_sec as u64 * 1_000_000_000 + time.tv_nsec as u64;
