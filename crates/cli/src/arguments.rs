@@ -416,7 +416,7 @@ pub(crate) struct LabArguments {
     /// How many runs each figure is the median of; 5 unless --quick
     #[arg(long, visible_alias = "rounds", value_parser = clap::value_parser!(u64).range(1..))]
     pub(crate) runs: Option<u64>,
-    /// How long one run takes, in seconds; about 0.3 unless --quick
+    /// How long one run takes, in seconds; about 0.3 unless --quick, and 600 for soak
     #[arg(long, value_parser = seconds, conflicts_with = "repeat")]
     pub(crate) seconds: Option<f64>,
     /// How often every packet is run in one run, instead of a time
@@ -485,6 +485,8 @@ pub(crate) enum ExperimentChoice {
     Forwarding,
     /// How long packets take through a gateway at parts of the load that it carries, by when the packet loop takes them
     Latency,
+    /// A gateway for ten minutes (--seconds) at half load, and a minute each while programs take over and under three times what it can carry
+    Soak,
     /// Everything that runs in memory
     All,
 }

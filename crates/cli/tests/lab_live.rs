@@ -73,3 +73,22 @@ fn delays_grow_with_the_percentile() {
         assert!(told > 0, "{gateway}: {report}");
     }
 }
+
+#[test]
+fn every_packet_of_a_soak_is_in_the_account() {
+    let Some(report) = lab(&["soak", "--seconds", "1"]) else { return };
+    let rows = report["rows"].as_array().expect("rows");
+    let figure = |case: &str, what: &str| {
+        let row = rows.iter().find(|row| row["case"] == case && row["what"] == what);
+        row.and_then(|row| row["ours"]["median"].as_f64())
+            .unwrap_or_else(|| panic!("{case}, {what}: {report}"))
+    };
+    let parts = ["half load", "programs take over at 80 % load", "three times what it can carry"];
+    for part in parts {
+        assert!(figure(part, "sent") > 0.0, "{part}: {report}");
+        assert_eq!(figure(part, "in no account"), 0.0, "{part}");
+    }
+    assert!(figure(parts[1], "programs that took over") > 0.0, "{report}");
+    assert!(figure(parts[2], "slowest answer of control") > 0.0, "{report}");
+    assert_eq!(figure(parts[1], "late within their flow"), 0.0);
+}

@@ -9,7 +9,7 @@ use engine::live::{self, Remote};
 use engine::{Imbalance, Report};
 use lang::ir::Program;
 use lang::source::Sources;
-use ports::live::{AttachError, attach_all};
+use ports::live::{AttachError, attach_all, keep_off};
 use std::io;
 use std::os::unix::net::UnixListener;
 use std::sync::Arc;
@@ -103,6 +103,8 @@ pub fn serve(
     for processor in &mut loaded.processors {
         routing.fill(processor.as_mut()).map_err(ServeError::Program)?;
     }
+    // Whoever asks for a core for a worker wants it for packets: what else runs, above all compiling, stays away from it where it can.
+    keep_off(&config.workers.cores).map_err(ServeError::Loop)?;
     let mut desk = Desk::new(remote.clone(), reader, config.clone(), ports, routing);
     desk.metrics = server;
     let generations = loaded.generations(count, 1);

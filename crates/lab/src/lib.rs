@@ -18,7 +18,7 @@ mod plot;
 mod programs;
 mod router;
 #[cfg(target_os = "linux")]
-pub mod soak;
+mod soak;
 mod switch_apps;
 mod tables;
 mod traffic;

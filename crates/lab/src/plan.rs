@@ -27,6 +27,8 @@ pub enum Kind {
     Forwarding,
     /// Delays through a gateway by load; as [`Forwarding`](Kind::Forwarding), not among all.
     Latency,
+    /// A gateway under load for a long time; as [`Forwarding`](Kind::Forwarding), not among all.
+    Soak,
 }
 
 impl Kind {
@@ -58,6 +60,7 @@ impl Kind {
             Kind::Router => "router",
             Kind::Forwarding => "forwarding",
             Kind::Latency => "latency",
+            Kind::Soak => "soak",
         }
     }
 }
@@ -129,9 +132,12 @@ pub fn run(
                 mode = router::mode();
                 router::rows(plan, progress)?
             }
-            Kind::Forwarding | Kind::Latency => {
+            Kind::Forwarding | Kind::Latency | Kind::Soak => {
                 let (rows, roll) = live(*kind, plan, progress)?;
                 mode = roll;
+                if *kind == Kind::Soak {
+                    runs = 1;
+                }
                 rows
             }
             Kind::Tables => {
@@ -154,6 +160,7 @@ type Told = Result<(Vec<Row>, String), LabError>;
 fn live(kind: Kind, plan: &Plan, progress: &mut dyn FnMut(&str)) -> Told {
     match kind {
         Kind::Latency => crate::forwarding::latency::rows(plan, progress),
+        Kind::Soak => crate::soak::rows(plan, progress),
         _ => crate::forwarding::rows(plan, progress),
     }
 }

@@ -16,6 +16,8 @@ const RUNS: usize = 5;
 const SECONDS: f64 = 0.3;
 /// The seconds of one run over network interfaces.
 const LIVE_SECONDS: f64 = 1.0;
+/// How long the gateway runs that is to run for a long time.
+const SOAK_SECONDS: f64 = 600.0;
 /// The same with `--quick`.
 const QUICK_RUNS: usize = 3;
 const QUICK_SECONDS: f64 = 0.03;
@@ -92,6 +94,7 @@ fn plan(arguments: &LabArguments) -> Plan {
             ExperimentChoice::Router => vec![Kind::Router],
             ExperimentChoice::Forwarding => vec![Kind::Forwarding],
             ExperimentChoice::Latency => vec![Kind::Latency],
+            ExperimentChoice::Soak => vec![Kind::Soak],
             ExperimentChoice::All => Kind::ALL.to_vec(),
         };
         kinds.extend(more);
@@ -109,6 +112,7 @@ fn plan(arguments: &LabArguments) -> Plan {
     };
     let live = !kinds.iter().any(|kind| kind.in_memory());
     let usual = match (arguments.quick, live) {
+        _ if kinds == [Kind::Soak] => (1, if arguments.quick { LIVE_SECONDS } else { SOAK_SECONDS }),
         (true, _) => (QUICK_RUNS, QUICK_SECONDS),
         (false, true) => (RUNS, LIVE_SECONDS),
         (false, false) => (RUNS, SECONDS),

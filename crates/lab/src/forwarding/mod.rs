@@ -177,7 +177,7 @@ impl Turn<'_> {
     }
 }
 
-fn seconds(plan: &Plan) -> f64 {
+pub(crate) fn seconds(plan: &Plan) -> f64 {
     match plan.length {
         Length::Seconds(seconds) => seconds,
         // So many repeats say nothing of packets that come from elsewhere.
@@ -186,20 +186,20 @@ fn seconds(plan: &Plan) -> f64 {
 }
 
 /// The sender's is the first one that may be used, the gateway's the last.
-fn processors() -> Processors {
+pub(crate) fn processors() -> Processors {
     let cores = core_affinity::get_core_ids().unwrap_or_default();
     let (first, last) = (cores.first().map_or(0, |core| core.id), cores.last().map_or(0, |core| core.id));
     Processors { sender: first, gateway: last }
 }
 
-fn no_networks(error: std::io::Error) -> LabError {
+pub(crate) fn no_networks(error: std::io::Error) -> LabError {
     LabError::Tables(format!(
         "no networks can be made here: {error}; run as root, or let users have namespaces"
     ))
 }
 
 /// How busy the machine is, in words.
-fn steady() -> String {
+pub(crate) fn steady() -> String {
     // Only Linux has this file, and only Linux comes here.
     let load = std::fs::read_to_string("/proc/loadavg").unwrap_or_default();
     format!("load average at the end: {}", load.split_whitespace().next().unwrap_or("unknown"))

@@ -1,12 +1,16 @@
-//! A gateway that runs for a long time between two hosts: at half load, while programs take over, and under more than it can carry.
+//! `lab soak`: a gateway that runs for a long time between two hosts: at half load, while programs take over, and under more than it can carry.
 //!
 //! Every packet carries the number that it has in its flow, so that host b sees what is missing and what comes out of order. What the gateway says of
 //! itself is held against what was sent and what arrived.
 
+mod told;
 mod traffic;
 
+use crate::experiment::Row;
 use crate::forwarding::net::{Net, Offloads, Way};
-use serde::Serialize;
+use crate::forwarding::{no_networks, processors, seconds, steady};
+use crate::plan::Plan;
+use crate::traffic::LabError;
 use serde_json::Value;
 use std::fs;
 use std::io::{self, BufRead, BufReader, Write};
@@ -34,54 +38,45 @@ const TAKEOVER: Duration = Duration::from_millis(100);
 /// After an overload, service is to be normal within this time.
 const RECOVERY: Duration = Duration::from_secs(1);
 
-/// What is to be done.
-#[derive(Clone, Debug)]
-pub struct SoakPlan {
-    /// The `ravelin` binary.
-    pub binary: PathBuf,
-    /// Seconds at half load; the other parts take a tenth of it each.
-    pub seconds: f64,
-    /// Which processors send, and serve.
-    pub processors: (usize, usize),
-}
+/// What takes over again and again, and what is too much, lasts at most this long; half load as long as asked for.
+const SHORT_PARTS: Duration = Duration::from_secs(60);
 
-/// What came of it.
-#[derive(Clone, Debug, Serialize)]
-pub struct Soak {
-    /// At half load.
-    pub half_load: Steady,
-    /// Under 80 % load while another program takes over again and again.
-    pub takeovers: Takeovers,
-    /// Under three times the load, or as much as can be sent.
-    pub overload: Overload,
+/// What is to be done.
+struct SoakPlan {
+    /// The `ravelin` binary.
+    binary: PathBuf,
+    /// How long half load lasts.
+    time: Duration,
+    /// Which processors send, and serve.
+    processors: (usize, usize),
 }
 
 /// Packets of one part, from where they were sent to where they arrived.
-#[derive(Clone, Copy, Debug, Default, Serialize)]
-pub struct Account {
+#[derive(Clone, Copy, Debug, Default)]
+struct Account {
     /// Sent by host a.
-    pub sent: u64,
+    sent: u64,
     /// Lost by the gateway's ports before its program, under their names.
-    pub lost_before: u64,
+    lost_before: u64,
     /// Received by the program.
-    pub received: u64,
+    received: u64,
     /// Forwarded, dropped and punted by it.
-    pub forwarded: u64,
+    forwarded: u64,
     /// Dropped by it.
-    pub dropped: u64,
+    dropped: u64,
     /// Punted by it.
-    pub punted: u64,
+    punted: u64,
     /// Handed to the port towards host b.
-    pub transmitted: u64,
+    transmitted: u64,
     /// Lost by the gateway's ports behind its program, under their names.
-    pub lost_behind: u64,
+    lost_behind: u64,
     /// Counted by host b's interface.
-    pub arrived: u64,
+    arrived: u64,
 }
 
 impl Account {
     /// Whether every packet is somewhere.
-    pub fn exact(&self) -> bool {
+    fn exact(&self) -> bool {
         self.sent == self.received + self.lost_before
             && self.received == self.forwarded + self.dropped + self.punted
             && self.transmitted == self.arrived + self.lost_behind
@@ -89,87 +84,107 @@ impl Account {
 }
 
 /// A long time at half load.
-#[derive(Clone, Debug, Serialize)]
-pub struct Steady {
+#[derive(Clone, Debug)]
+struct Steady {
     /// Packets a second that the gateway can carry.
-    pub capacity: f64,
+    capacity: f64,
     /// Packets a second that were sent.
-    pub rate: f64,
+    rate: f64,
     /// For how long.
-    pub seconds: f64,
+    seconds: f64,
     /// Where they went.
-    pub account: Account,
+    account: Account,
     /// What host b saw.
-    pub arrived: Arrived,
+    arrived: Arrived,
     /// Resident memory in KiB, at a tenth of the time and then every second: least and most.
-    pub resident: (u64, u64),
+    resident: (u64, u64),
     /// Open descriptors at the start and at the end.
-    pub descriptors: (u64, u64),
+    descriptors: (u64, u64),
 }
 
 /// Programs that take over.
-#[derive(Clone, Debug, Serialize)]
-pub struct Takeovers {
+#[derive(Clone, Debug)]
+struct Takeovers {
     /// Packets a second that were sent.
-    pub rate: f64,
+    rate: f64,
     /// For how long.
-    pub seconds: f64,
+    seconds: f64,
     /// Programs that took over.
-    pub programs: u64,
+    programs: u64,
+    /// The longest time from asking for one until it had taken over, in milliseconds.
+    slowest_answer_ms: f64,
     /// Packets sent.
-    pub sent: u64,
+    sent: u64,
     /// Lost by the gateway's ports under their names, before and behind all of the programs.
-    pub lost: (u64, u64),
+    lost: (u64, u64),
     /// What host b saw.
-    pub arrived: Arrived,
+    arrived: Arrived,
 }
 
 /// More than a gateway can carry.
-#[derive(Clone, Debug, Serialize)]
-pub struct Overload {
+#[derive(Clone, Debug)]
+struct Overload {
     /// Packets a second that the gateway can carry with this program.
-    pub capacity: f64,
+    capacity: f64,
     /// Packets a second that were sent.
-    pub rate: f64,
+    rate: f64,
     /// For how long.
-    pub seconds: f64,
+    seconds: f64,
     /// Where they went.
-    pub account: Account,
+    account: Account,
     /// The longest time that control took to answer, in milliseconds.
-    pub slowest_answer_ms: f64,
+    slowest_answer_ms: f64,
     /// Resident memory in KiB: least and most.
-    pub resident: (u64, u64),
-    /// Packets lost at half load, from a second after the overload on.
-    pub lost_after: u64,
+    resident: (u64, u64),
+    /// What host b saw at half load, from a second after the overload on.
+    after: Arrived,
 }
 
-/// Does it all.
+/// The rows of a plan, and in words how they came about.
 ///
 /// # Errors
-/// Why a part could not be done, in words.
-pub fn run(plan: &SoakPlan, progress: &mut dyn FnMut(&str)) -> Result<Soak, String> {
+/// Networks cannot be made here, a gateway does not start, or does not answer.
+pub(crate) fn rows(plan: &Plan, progress: &mut dyn FnMut(&str)) -> Result<(Vec<Row>, String), LabError> {
+    ports::live::rig::become_root().map_err(no_networks)?;
+    Net::new(Way::Switched, Offloads::On).map_err(no_networks)?;
+    let processors = processors();
+    let binary =
+        std::env::current_exe().map_err(|error| LabError::Tables(format!("our own program: {error}")))?;
+    let time = Duration::from_secs_f64(seconds(plan));
+    let soak = SoakPlan { binary, time, processors: (processors.sender, processors.gateway) };
+    let rows = parts(&soak, progress).map_err(LabError::Tables)?;
+    let mode = format!(
+        "a gateway between two hosts in networks of their own, joined by virtual cables; numbered UDP packets of 64 bytes of 64 flows; sent and watched on processor {}, the \
+packet loop on processor {}; {}",
+        processors.sender,
+        processors.gateway,
+        steady(),
+    );
+    Ok((rows, mode))
+}
+
+fn parts(plan: &SoakPlan, progress: &mut dyn FnMut(&str)) -> Result<Vec<Row>, String> {
     let system = |error: io::Error| error.to_string();
-    ports::live::rig::become_root().map_err(system)?;
     let directory = tempfile::Builder::new().prefix("ravelin-soak-").tempdir().map_err(system)?;
-    let time = |seconds: f64| Duration::from_secs_f64(seconds);
-    progress("half load");
-    let half_load = half_load(plan, directory.path(), time(plan.seconds))?;
-    progress("programs take over");
-    let takeovers = takeovers(plan, directory.path(), time(plan.seconds / 10.0), half_load.capacity)?;
-    progress("overload");
-    let overload = overload(plan, directory.path(), time(plan.seconds / 10.0))?;
-    Ok(Soak { half_load, takeovers, overload })
+    let short = plan.time.min(SHORT_PARTS);
+    progress("soak: half load");
+    let half_load = half_load(plan, directory.path(), plan.time)?;
+    progress("soak: programs take over");
+    let takeovers = takeovers(plan, directory.path(), short, half_load.capacity)?;
+    progress("soak: overload");
+    let overload = overload(plan, directory.path(), short)?;
+    Ok([half_load.rows(), takeovers.rows(), overload.rows()].concat())
 }
 
 fn half_load(plan: &SoakPlan, directory: &Path, time: Duration) -> Result<Steady, String> {
     let capacity = capacity(plan, directory, SWITCH)?;
     let setting = Setting::start(plan, directory, SWITCH)?;
-    let rate = capacity / 2.0;
+    let wanted = capacity / 2.0;
     let descriptors = setting.descriptors()?;
     let sampled = AtomicBool::new(true);
     let (resident, seen) = thread::scope(|scope| {
         let samples = scope.spawn(|| setting.resident(time / 10, &sampled));
-        let seen = setting.traffic().run(rate, time, || Ok(()));
+        let seen = setting.traffic().run(wanted, time, || Ok(()));
         sampled.store(false, Ordering::Relaxed);
         (samples.join(), seen)
     });
@@ -178,19 +193,22 @@ fn half_load(plan: &SoakPlan, directory: &Path, time: Duration) -> Result<Steady
     let resident = resident.unwrap_or_else(|panic| std::panic::resume_unwind(panic))?;
     let descriptors = (descriptors, setting.descriptors()?);
     let seconds = time.as_secs_f64();
+    let rate = sent as f64 / seconds;
     Ok(Steady { capacity, rate, seconds, account, arrived, resident, descriptors })
 }
 
 fn takeovers(plan: &SoakPlan, directory: &Path, time: Duration, capacity: f64) -> Result<Takeovers, String> {
     let setting = Setting::start(plan, directory, SWITCH)?;
-    let rate = capacity * 0.8;
+    let wanted = capacity * 0.8;
     let mut control = setting.control()?;
-    let mut programs = 0;
+    let (mut programs, mut slowest) = (0, Duration::ZERO);
     let mut next = Instant::now();
-    let (sent, arrived) = setting.traffic().run(rate, time, || {
+    let (sent, arrived) = setting.traffic().run(wanted, time, || {
         if Instant::now() >= next {
             next += TAKEOVER;
+            let start = Instant::now();
             let answer = control.ask("reload")?;
+            slowest = slowest.max(start.elapsed());
             if answer["done"].is_null() {
                 return Err(format!("a program did not take over: {answer}"));
             }
@@ -203,7 +221,9 @@ fn takeovers(plan: &SoakPlan, directory: &Path, time: Duration, capacity: f64) -
         lost(&picture, "/ports/0/since_attached", &BEFORE),
         lost(&picture, "/ports/1/since_attached", &BEHIND),
     );
-    Ok(Takeovers { rate, seconds: time.as_secs_f64(), programs, sent, lost, arrived })
+    let (seconds, slowest_answer_ms) = (time.as_secs_f64(), slowest.as_secs_f64() * 1e3);
+    let rate = sent as f64 / seconds;
+    Ok(Takeovers { rate, seconds, programs, slowest_answer_ms, sent, lost, arrived })
 }
 
 fn overload(plan: &SoakPlan, directory: &Path, time: Duration) -> Result<Overload, String> {
@@ -224,12 +244,12 @@ fn overload(plan: &SoakPlan, directory: &Path, time: Duration) -> Result<Overloa
             })?;
             let (before, _) = traffic.run(capacity / 2.0, RECOVERY, || Ok(()))?;
             let (after, arrived) = traffic.run(capacity / 2.0, 2 * RECOVERY, || Ok(()))?;
-            Ok::<_, String>((over, over + before + after, arrived.missing))
+            Ok::<_, String>((over, over + before + after, arrived))
         })();
         sampled.store(false, Ordering::Relaxed);
         (samples.join(), seen)
     });
-    let (over, sent, lost_after) = seen?;
+    let (over, sent, after) = seen?;
     let account = setting.account(sent)?;
     let resident = resident.unwrap_or_else(|panic| std::panic::resume_unwind(panic))?;
     let seconds = time.as_secs_f64();
@@ -241,7 +261,7 @@ fn overload(plan: &SoakPlan, directory: &Path, time: Duration) -> Result<Overloa
         account,
         slowest_answer_ms,
         resident,
-        lost_after,
+        after,
     })
 }
 
@@ -289,12 +309,13 @@ impl<'a> Setting<'a> {
         let net = Net::new(Way::Switched, Offloads::On).map_err(system)?;
         let socket = directory.join("control.sock");
         let text = format!(
-            "program = \"program.rav\"\ncontrol = {:?}\n[[port]]\ninterface = \"to-a\"\n[[port]]\ninterface = \"to-b\"\n",
-            socket.display().to_string()
+            "program = \"program.rav\"\ncontrol = {:?}\ncores = [{}]\n[[port]]\ninterface = \"to-a\"\n[[port]]\ninterface = \"to-b\"\n",
+            socket.display().to_string(),
+            plan.processors.1,
         );
         fs::write(directory.join("program.rav"), program).map_err(system)?;
         fs::write(directory.join("gateway.toml"), text).map_err(system)?;
-        let mut command = net.gateway.command(&plan.binary, Some(plan.processors.1));
+        let mut command = net.gateway.command(&plan.binary, None);
         command.arg("serve").arg(directory.join("gateway.toml"));
         let gateway = command.stdout(Stdio::null()).stderr(Stdio::null()).spawn().map_err(system)?;
         let mut setting = Setting { plan, net, gateway, socket, before: 0 };

@@ -3,7 +3,6 @@
 use crate::forwarding::DISCARD;
 use crate::forwarding::net::Net;
 use ports::live::rig::{FrameReceiver, FrameSender, hold};
-use serde::Serialize;
 use std::io;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
@@ -25,14 +24,16 @@ const TICK: Duration = Duration::from_micros(500);
 const SILENCE: Duration = Duration::from_millis(500);
 
 /// What host b saw.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
-pub struct Arrived {
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(super) struct Arrived {
     /// Packets that came.
-    pub packets: u64,
+    pub(super) packets: u64,
     /// Packets that were sent and did not come.
-    pub missing: u64,
+    pub(super) missing: u64,
+    /// Packets that its interface counted and that were not watched, since whoever watches was too slow.
+    pub(super) unseen: u64,
     /// Packets that came after a later one of their flow.
-    pub late: u64,
+    pub(super) late: u64,
 }
 
 /// The way from host a to host b.
@@ -54,6 +55,8 @@ impl Traffic<'_> {
         let system = |error: io::Error| error.to_string();
         let sender = FrameSender::new(&self.net.a, "eth0").map_err(system)?;
         let mut receiver = FrameReceiver::new(&self.net.b, "eth0", None).map_err(system)?;
+        let counted = || self.net.arrived().map(|counters| counters.received).map_err(system);
+        let before = counted()?;
         let sending = AtomicBool::new(true);
         let frames = self.net.frames(SIZE, FLOWS, DISCARD);
         thread::scope(|scope| {
@@ -62,7 +65,9 @@ impl Traffic<'_> {
                 sending.store(false, Ordering::Relaxed);
                 sent
             });
-            let arrived = scope.spawn(|| watch(&mut receiver, &sending).map_err(system));
+            // The gateway's processor is left to the gateway.
+            let arrived = scope
+                .spawn(|| hold(self.processor).and_then(|()| watch(&mut receiver, &sending)).map_err(system));
             let mut asked = Ok(());
             while sending.load(Ordering::Relaxed) && asked.is_ok() {
                 asked = meanwhile();
@@ -71,6 +76,7 @@ impl Traffic<'_> {
             let sent = sent.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic))?;
             let mut arrived = arrived.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic))?;
             arrived.missing = sent.saturating_sub(arrived.packets);
+            arrived.unseen = (counted()? - before).saturating_sub(arrived.packets);
             asked.map(|()| (sent, arrived))
         })
     }

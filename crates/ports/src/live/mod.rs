@@ -24,7 +24,7 @@ pub use middleware::Middleware;
 pub use netlink::{Changes, Netlink};
 pub use out::LiveOut;
 pub use presence::Presence;
-pub use sys::{cycles, pin};
+pub use sys::{cycles, keep_off, pin};
 pub use tap::TapError;
 pub use wait::{Bell, Waiter};
 

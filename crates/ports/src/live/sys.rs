@@ -448,6 +448,28 @@ pub fn pin(core: u16) -> io::Result<()> {
     Ok(())
 }
 
+/// Takes the thread that calls, and those that it will start, off some cores, if it may use others.
+///
+/// # Errors
+/// What the kernel says.
+pub fn keep_off(cores: &[u16]) -> io::Result<()> {
+    // SAFETY: zeros are a valid value of this plain structure, the empty set.
+    let mut allowed: libc::cpu_set_t = unsafe { std::mem::zeroed() };
+    // SAFETY: the pointer and the size are those of a value that lives throughout the call; 0 is the calling thread.
+    check(unsafe { libc::sched_getaffinity(0, size_of_val(&allowed), &raw mut allowed) })?;
+    for &core in cores.iter().filter(|&&core| usize::from(core) < libc::CPU_SETSIZE as usize) {
+        // SAFETY: the number was just found to be inside the set.
+        unsafe { libc::CPU_CLR(usize::from(core), &mut allowed) };
+    }
+    // SAFETY: reads a value that lives throughout the call.
+    if cores.is_empty() || unsafe { libc::CPU_COUNT(&allowed) } == 0 {
+        return Ok(());
+    }
+    // SAFETY: as where the set was asked for.
+    check(unsafe { libc::sched_setaffinity(0, size_of_val(&allowed), &raw const allowed) })?;
+    Ok(())
+}
+
 /// The processor's cycle counter: it grows at one rate, whatever the processor's clock does.
 #[cfg(target_arch = "x86_64")]
 #[inline]
