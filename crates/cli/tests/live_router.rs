@@ -80,6 +80,22 @@ fn the_first_packet_between_two_networks_arrives() {
 }
 
 #[test]
+fn frames_for_other_stations_are_not_routed() {
+    let Some(mut net) = routed("frames_for_other_stations", "") else { return };
+    let neighbour = |what: &[&str]| {
+        net.ip(&[&["-n", &net.name("a"), "neighbour"], what, &["10.0.1.1", "dev", "eth0"]].concat());
+    };
+    assert_eq!(net.pings("10.0.2.2"), 20);
+    neighbour(&["replace", "lladdr", "02:00:00:00:00:99", "nud", "permanent"]);
+    assert_eq!(net.pings("10.0.2.2"), 0);
+    let shown = net.ask(&["show", "ports", "--total"]);
+    assert!(shown.to_string().contains("\"foreign\":20"), "{shown}");
+    neighbour(&["del"]);
+    assert_eq!(net.pings("10.0.2.2"), 20);
+    net.stop();
+}
+
+#[test]
 fn own_addresses_answer_and_neighbours_are_shown() {
     let Some(mut net) = routed("own_addresses", "") else { return };
     for address in ["10.0.1.1", "10.0.2.1", "fd00:1::1", "fd00:2::1"] {

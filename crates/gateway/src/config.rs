@@ -14,6 +14,7 @@
 //! keep_from_kernel = false        # whether to keep what comes in from the kernel's own network stack; this is the default
 //! offloads = "cut"                # unfinished packets are finished, long segments cut for the program; this is the default
 //! addresses = ["10.0.1.1/24"]     # the gateway's own there; without any it has none and does not route
+//! promiscuous = false             # take what is meant for other stations, too; the default unless there are `addresses` is true
 //! mtu = 1500                      # the largest packet that leaves there; the interface's is the default
 //! shape = { rate = "100Mbit" }    # this, `impair` and `trace` are described in `middleware.rs`; the default is nothing
 //!
@@ -187,6 +188,7 @@ struct FilePort {
     trace_size: Option<Spanned<String>>,
     #[serde(default)]
     addresses: Vec<Spanned<String>>,
+    promiscuous: Option<bool>,
     mtu: Option<Spanned<u16>>,
 }
 
@@ -319,11 +321,12 @@ impl Config {
                 return Err(at(Some(keep.span()), message.to_owned()));
             }
             let keep_from_kernel = keep.is_some_and(|keep| *keep.get_ref());
+            let promiscuous = port.promiscuous.unwrap_or(port.addresses.is_empty());
             let FilePort { interface, kind, offloads, shape, impair, trace, trace_size, .. } = port;
             let middleware = middleware::read(shape, impair, trace, trace_size, directory)
                 .map_err(|(span, message)| at(Some(span), message))?;
             let interface = interface.into_inner();
-            ports.push(Wanted { interface, kind, offloads, keep_from_kernel, xdp, middleware });
+            ports.push(Wanted { interface, kind, offloads, keep_from_kernel, promiscuous, xdp, middleware });
         }
         Ok(Config {
             program: directory.join(file.program.into_inner()),
@@ -444,6 +447,7 @@ mod tests {
             kind: Kind::AfPacket,
             offloads,
             keep_from_kernel: false,
+            promiscuous: true,
             xdp: XdpWishes::default(),
             middleware: ports::live::Middleware::default(),
         };

@@ -60,6 +60,7 @@ fn port(interface: &str, lanes: u16) -> Attached {
         kind: Kind::AfPacket,
         offloads: Offloads::Cut,
         keep_from_kernel: false,
+        promiscuous: true,
         xdp: XdpWishes::default(),
         middleware: Middleware::default(),
     };
@@ -288,6 +289,7 @@ fn what_is_no_ethernet_interface_or_too_large_is_said_or_kept_small() {
                 kind: Kind::AfPacket,
                 offloads: Offloads::Cut,
                 keep_from_kernel: false,
+                promiscuous: true,
                 xdp: XdpWishes::default(),
                 middleware: Middleware::default(),
             };

@@ -145,8 +145,9 @@ const LOSSES: [(&str, &str); 5] = [
 ];
 
 /// What hardly ever happens, and what only `shape` and `impair` do.
-const RARE_LOSSES: [(&str, &str); 10] = [
+const RARE_LOSSES: [(&str, &str); 11] = [
     ("unreadable", "unreadable"),
+    ("foreign", "for others"),
     ("shaped", "shaped"),
     ("impaired", "impaired"),
     ("doubled", "doubled"),

@@ -144,6 +144,7 @@ fn between(
         kind: Kind::AfPacket,
         offloads: ports::live::Offloads::default(),
         keep_from_kernel: true,
+        promiscuous: true,
         xdp: ports::live::XdpWishes::default(),
         middleware: ports::live::Middleware::default(),
     });

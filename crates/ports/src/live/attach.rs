@@ -72,6 +72,8 @@ pub struct Wanted {
     pub offloads: Offloads,
     /// Keep what comes in from the kernel's own network stack (AF_PACKET; AF_XDP does so anyway).
     pub keep_from_kernel: bool,
+    /// Take what is meant for other stations, too, as a bridge has to and a router must not.
+    pub promiscuous: bool,
     /// What is wanted of AF_XDP.
     pub xdp: af_xdp::Wishes,
     /// What is to stand between the program and it.

@@ -98,6 +98,8 @@ pub struct ReceiveLosses {
     pub too_long: u64,
     /// Were there, but the kernel could not hand them over.
     pub unreadable: u64,
+    /// Were meant for other stations of the link, at a port that does not take those.
+    pub foreign: u64,
     /// Were lost by [`impair`](middleware::Middleware::impair_in).
     #[serde(rename = "impaired_in")]
     pub impaired: u64,
@@ -122,6 +124,7 @@ impl ReceiveLosses {
             ring_full: of(self.ring_full, other.ring_full),
             too_long: of(self.too_long, other.too_long),
             unreadable: of(self.unreadable, other.unreadable),
+            foreign: of(self.foreign, other.foreign),
             impaired: of(self.impaired, other.impaired),
             doubled: of(self.doubled, other.doubled),
             damaged: of(self.damaged, other.damaged),

@@ -83,15 +83,21 @@ impl Receiver for Incoming {
             .clone()
             .next()
             .is_some_and(|first| word(&memory[first], STATUS) & libc::TP_STATUS_COPY != 0);
-        let mut take = |offset: usize, time: u64, arrived: Arrived| {
+        let all = self.port.wanted.promiscuous;
+        let mut take = |offset: usize, time: u64, foreign: bool, arrived: Arrived| {
+            if foreign && !all {
+                self.losses.foreign += 1;
+                return;
+            }
             batch.push((offset + arrived.start) as u64, arrived.length, arrived.length, self.number, time);
             batch.leave_unfinished(arrived.offload);
         };
         if !queued {
             for place in frames {
-                let time = time(&memory[place.clone()]);
-                match Arrived::in_ring(&mut memory[place.clone()]) {
-                    Some(arrived) => take(place.start, time, arrived),
+                let frame = &mut memory[place.clone()];
+                let (time, foreign) = (time(frame), foreign(frame));
+                match Arrived::in_ring(frame) {
+                    Some(arrived) => take(place.start, time, foreign, arrived),
                     None => self.losses.too_long += 1,
                 }
             }
@@ -100,9 +106,10 @@ impl Receiver for Incoming {
         self.long.reserve(long_at_once * SLOT);
         let long = self.long.bytes_mut();
         for (number, (slot, place)) in long.chunks_exact_mut(SLOT).zip(frames).enumerate() {
-            let (tag, time) = (Tag::of(&memory[place.clone()]), time(&memory[place]));
+            let frame = &memory[place];
+            let (tag, time, foreign) = (Tag::of(frame), time(frame), foreign(frame));
             match Arrived::queued(&self.socket, tag, slot) {
-                Ok(Some(arrived)) => take(number * SLOT, time, arrived),
+                Ok(Some(arrived)) => take(number * SLOT, time, foreign, arrived),
                 Ok(None) => self.losses.too_long += 1,
                 Err(_) => self.losses.unreadable += 1,
             }
@@ -129,6 +136,8 @@ const SECONDS: usize = 16;
 const NANOSECONDS: usize = 20;
 const TAG_CONTROL: usize = 24;
 const TAG_PROTOCOL: usize = 26;
+/// Whom the packet is for (`sll_pkttype` of the struct sockaddr_ll behind it).
+const MEANT_FOR: usize = 32 + 10;
 
 fn word(frame: &[u8], at: usize) -> u32 {
     u32::from_ne_bytes([frame[at], frame[at + 1], frame[at + 2], frame[at + 3]])
@@ -141,6 +150,11 @@ fn pair(frame: &[u8], at: usize) -> u16 {
 /// When the frame was written, in nanoseconds since 1970-01-01 UTC.
 fn time(frame: &[u8]) -> u64 {
     u64::from(word(frame, SECONDS)) * 1_000_000_000 + u64::from(word(frame, NANOSECONDS))
+}
+
+/// Whether the packet is meant for another station of the link.
+fn foreign(frame: &[u8]) -> bool {
+    frame[MEANT_FOR] == libc::PACKET_OTHERHOST
 }
 
 /// A VLAN tag that the kernel took out of a packet: its type and its control word.

@@ -265,7 +265,9 @@ impl<'a> Interface<'a> {
         if let Some(&queue) = queues.iter().take(usize::from(lanes)).find(|&&queue| queue >= sending) {
             return Err(XdpError::NoSending { interface: name(), queue, sending, least: queue + 1 }.into());
         }
-        sys::take_all(&socket, index).map_err(failed("asking for packets that are meant for others"))?;
+        if wanted.promiscuous {
+            sys::take_all(&socket, index).map_err(failed("asking for packets that are meant for others"))?;
+        }
         Ok(Interface { wanted, socket: Arc::new(socket), port, index, mtu, queues, queue_count })
     }
 
