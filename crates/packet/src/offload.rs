@@ -265,12 +265,12 @@ pub(crate) fn protocol_at(frame: &[u8], start: usize) -> Option<u8> {
     }
 }
 
-/// Where the header behind IP's begins in a packet that is no fragment, its protocol, and where the packet ends.
+/// Where the header behind IP's begins in a packet that is no fragment and on its way to its last destination, its protocol, and where the packet ends.
 fn transport(frame: &[u8]) -> Option<(usize, u8, usize)> {
     let pair = |at: usize| Some(u16::from_be_bytes([*frame.get(at)?, *frame.get(at + 1)?]));
     let ip = ip_header(frame)?;
     if frame.get(ip)? >> 4 == 6 {
-        let (start, protocol) = behind_extensions(frame, ip, usize::MAX)?;
+        let (start, protocol) = behind_extensions(frame, ip, usize::MAX, &OPTIONS)?;
         return Some((start, protocol, ip + 40 + usize::from(pair(ip + 4)?)));
     }
     // "More fragments" and the place of this one (RFC 791).
@@ -281,19 +281,20 @@ fn transport(frame: &[u8]) -> Option<(usize, u8, usize)> {
 
 /// The protocol of the header at `start` in an IPv6 packet, found by way of its extension headers.
 fn next_header(frame: &[u8], ip: usize, start: usize) -> Option<u8> {
-    let (at, protocol) = behind_extensions(frame, ip, start)?;
+    let (at, protocol) = behind_extensions(frame, ip, start, &EXTENSIONS)?;
     (at == start).then_some(protocol)
 }
 
-/// The first header of an IPv6 packet that lies at `end` or behind it, or is no extension header; and its protocol (RFC 8200, section 4).
-fn behind_extensions(frame: &[u8], ip: usize, end: usize) -> Option<(usize, u8)> {
+/// Extension headers of IPv6 (RFC 8200, section 4): options for every hop and for the destination, and these with the route and the fragment.
+const OPTIONS: [u8; 2] = [0, 60];
+const EXTENSIONS: [u8; 4] = [0, 60, 43, FRAGMENT];
+const FRAGMENT: u8 = 44;
+
+/// The first header of an IPv6 packet that lies at `end` or behind it, or is none of these extension headers; and its protocol.
+fn behind_extensions(frame: &[u8], ip: usize, end: usize, extensions: &[u8]) -> Option<(usize, u8)> {
     let (mut protocol, mut at) = (*frame.get(ip + 6)?, ip + 40);
-    while at < end {
-        let length = match protocol {
-            0 | 43 | 60 => 8 * (usize::from(*frame.get(at + 1)?) + 1),
-            44 => 8,
-            _ => break,
-        };
+    while at < end && extensions.contains(&protocol) {
+        let length = if protocol == FRAGMENT { 8 } else { 8 * (usize::from(*frame.get(at + 1)?) + 1) };
         protocol = *frame.get(at)?;
         at += length;
     }
@@ -416,6 +417,26 @@ mod tests {
         let (mut fragment, _) = unfinished(frames()[0].0.clone(), 34, 6);
         fragment[20] |= 0x20;
         assert!(Offload::unmarked(&fragment).is_none());
+    }
+
+    /// What lies behind a fragment's header may be data, and a packet that goes round by others is summed with an address that is not in its header.
+    #[test]
+    fn behind_headers_of_fragments_and_routes_nothing_is_finished() {
+        let (plain, _) = unfinished(frames()[1].0.clone(), 54, 16);
+        let sctp = [&plain[..20], &[132], &plain[21..54], &[0; 25]].concat();
+        for (frame, field, protocol) in [(plain, 16, 6), (sctp, 8, 132)] {
+            for (kind, finished) in [(0, true), (60, true), (43, false), (44, false)] {
+                let extension = [protocol, 0, 0, 0, 0, 0, 0, 0];
+                let mut extended = [&frame[..54], &extension, &frame[54..]].concat();
+                (extended[19], extended[20]) = (extended[19] + 8, kind);
+                let offload = Offload { flags: NEEDS_CHECKSUM, start: 62, offset: field, ..Offload::NONE };
+                assert_eq!(
+                    Offload::unmarked(&extended),
+                    if finished { offload } else { Offload::NONE },
+                    "{kind}"
+                );
+            }
+        }
     }
 
     #[test]
