@@ -372,10 +372,32 @@ pub(crate) fn receive_frame(fd: &OwnedFd, header: &mut [u8], frame: &mut [u8]) -
     }
 }
 
-/// Waits until one of the descriptors has something to read, or the time is up. Says whether the first one has.
+/// Waits until one of the descriptors has something to read, or the time is up. Says whether the first one has. A descriptor with an error that stays, as
+/// of a TAP device that was deleted, ends no wait, but none is longer than [`ERROR_STAYS`] then.
 pub(crate) fn wait(fds: &[RawFd], nanoseconds: u64) -> io::Result<bool> {
     let polled = |&fd: &RawFd| libc::pollfd { fd, events: libc::POLLIN, revents: 0 };
     let mut polled: Vec<libc::pollfd> = fds.iter().map(polled).collect();
+    if !poll(&mut polled, nanoseconds)? {
+        return Ok(false);
+    }
+    let mut stays = false;
+    for one in polled.iter_mut().filter(|one| one.revents & libc::POLLERR != 0) {
+        if !forget_error(one.fd) {
+            // The kernel passes over what is below zero (poll(2)).
+            (one.fd, one.revents, stays) = (-1, 0, true);
+        }
+    }
+    if stays && polled.iter().all(|one| one.revents == 0) {
+        poll(&mut polled, nanoseconds.min(ERROR_STAYS))?;
+    }
+    Ok(polled.first().is_some_and(|first| first.revents != 0))
+}
+
+/// How long a wait is at most while a descriptor has an error that stays, in nanoseconds: whoever reads from it is to look again what has become of it.
+const ERROR_STAYS: u64 = 10_000_000;
+
+/// Waits for descriptors; says whether there is something to look at.
+fn poll(polled: &mut [libc::pollfd], nanoseconds: u64) -> io::Result<bool> {
     let limit = libc::timespec {
         tv_sec: (nanoseconds / 1_000_000_000) as libc::time_t,
         tv_nsec: (nanoseconds % 1_000_000_000) as libc::c_long,
@@ -386,12 +408,7 @@ pub(crate) fn wait(fds: &[RawFd], nanoseconds: u64) -> io::Result<bool> {
     };
     match check(result) {
         Err(error) if error.kind() == io::ErrorKind::Interrupted => Ok(false),
-        Err(error) => Err(error),
-        Ok(_) => {
-            let failed = polled.iter().filter(|polled| polled.revents & libc::POLLERR != 0);
-            failed.for_each(|polled| forget_error(polled.fd));
-            Ok(polled.first().is_some_and(|first| first.revents != 0))
-        }
+        result => result.map(|ready| ready > 0),
     }
 }
 
@@ -403,12 +420,15 @@ pub(crate) fn wait_to_read(fd: RawFd, nanoseconds: u64) {
     unsafe { libc::poll(&raw mut polled, 1, milliseconds) };
 }
 
-/// Takes the error off a socket, as of an interface that was switched off: until then every wait would end at once. Where that fails there is none.
-fn forget_error(fd: RawFd) {
+/// Takes the error off a socket, as of an interface that was switched off: until then every wait would end at once. Says whether it is one.
+fn forget_error(fd: RawFd) -> bool {
     let mut error = 0i32;
     let mut size = size_of_val(&error) as libc::socklen_t;
     // SAFETY: the pointer and the size are those of a value that lives throughout the call.
-    unsafe { libc::getsockopt(fd, libc::SOL_SOCKET, libc::SO_ERROR, (&raw mut error).cast(), &raw mut size) };
+    let result = unsafe {
+        libc::getsockopt(fd, libc::SOL_SOCKET, libc::SO_ERROR, (&raw mut error).cast(), &raw mut size)
+    };
+    result == 0
 }
 
 /// A descriptor that can be read once [`ring`] was called, until [`silence`] is.

@@ -49,3 +49,25 @@ impl Waiter {
         Ok(())
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::time::{Duration, Instant};
+
+    #[test]
+    fn an_error_that_stays_ends_no_wait_and_hides_no_bell() {
+        // A pipe that nobody can read from has one.
+        let (reader, writer) = io::pipe().expect("a pipe");
+        drop(reader);
+        let mut waiter = Waiter::new(&[writer.as_raw_fd()]).expect("a waiter");
+        let start = Instant::now();
+        waiter.wait(5_000_000).expect("waited");
+        assert!(start.elapsed() >= Duration::from_millis(5));
+        waiter.bell().ring();
+        for rung in [true, false] {
+            assert_eq!(sys::wait(&waiter.fds, 1_000_000).expect("waited"), rung);
+            sys::silence(&waiter.bell.0);
+        }
+    }
+}
