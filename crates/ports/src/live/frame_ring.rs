@@ -77,7 +77,8 @@ impl FrameRing {
     ) -> (&mut [u8], impl Iterator<Item = Range<usize>> + Clone + use<>) {
         let geometry = self.geometry;
         let frames = geometry.frames();
-        for back in 1..=self.lent {
+        // The oldest first: a kernel that found the ring full waits for that one.
+        for back in (1..=self.lent).rev() {
             let frame = (self.next + frames - back) % frames;
             sys::hand_back(self.shared.word(geometry.offset(frame)), libc::TP_STATUS_KERNEL);
         }

@@ -39,7 +39,8 @@ pub struct Attached {
     pub name: String,
     /// What was really obtained, for people.
     pub mode: String,
-    /// One for each worker, as many as were asked for. Packets of one flow, in both its directions, come by the same lane.
+    /// One for each worker, as many as were asked for. Packets of one flow come by the same lane; so do those of its other direction,
+    /// unless they come by AF_XDP from queues among which the interface itself shares them out.
     pub lanes: Vec<Lane>,
     /// Whether its interface is there.
     pub presence: Arc<Presence>,
