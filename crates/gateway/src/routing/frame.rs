@@ -99,9 +99,9 @@ impl<'a> Ipv6<'a> {
     }
 }
 
-/// The Ethernet address that a frame came from.
+/// The station that a frame came from; nobody answers one that says it came from a group.
 pub(crate) fn source(frame: &[u8]) -> Option<Mac> {
-    array(frame, 6)
+    array(frame, 6).filter(|mac| is_station(*mac))
 }
 
 /// Whether this is the address of one station and of no group.

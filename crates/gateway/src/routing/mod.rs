@@ -232,8 +232,12 @@ impl Routing {
     fn serve_kernel(&self, mut netlink: Netlink, remote: &Remote, ended: &AtomicBool) {
         while !ended.load(Ordering::Relaxed) {
             if let Some(wanted) = self.lock().follower.question() {
-                // Where it cannot be asked it is asked again when it says something.
-                let _ = netlink.ask(&kernel::question(wanted));
+                if netlink.ask(&kernel::question(wanted)).is_err() {
+                    // As an answer that broke off: everything is asked for again.
+                    self.told(vec![kernel::Told::Done { broken: true }], remote);
+                    thread::sleep(PAUSE);
+                    continue;
+                }
             }
             let told = match netlink.receive(PATIENCE.as_nanos() as u64) {
                 Ok(None) => continue,
@@ -244,12 +248,17 @@ impl Routing {
                     continue;
                 }
             };
-            let mut state = self.lock();
-            let (now, mut effects) = (self.now(), Effects::default());
-            let Controlled { router, follower, .. } = &mut *state;
-            follower.take(told, now, router, &mut effects);
-            state.bring_about(effects, remote);
+            self.told(told, remote);
         }
+    }
+
+    /// Takes in what the kernel told.
+    fn told(&self, told: Vec<kernel::Told>, remote: &Remote) {
+        let mut state = self.lock();
+        let (now, mut effects) = (self.now(), Effects::default());
+        let Controlled { router, follower, .. } = &mut *state;
+        follower.take(told, now, router, &mut effects);
+        state.bring_about(effects, remote);
     }
 
     fn lock(&self) -> MutexGuard<'_, Controlled> {

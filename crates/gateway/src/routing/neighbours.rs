@@ -296,6 +296,11 @@ impl<P> Neighbours<P> {
         self.waiting
     }
 
+    /// Whether it is there, or looked for.
+    pub(crate) fn has(&self, neighbour: Neighbour) -> bool {
+        self.entries.contains_key(&neighbour)
+    }
+
     /// Whether we are asking it.
     pub(crate) fn is_asked(&self, neighbour: Neighbour) -> bool {
         let state = self.entries.get(&neighbour).map(|entry| entry.state);

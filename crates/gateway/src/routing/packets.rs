@@ -48,11 +48,11 @@ impl Router {
             if self.is_own(sender.into()) {
                 return Fate::Conflict;
             }
-            let near = port.settings.addresses.iter().find(|own| own.prefix().contains(sender.into()));
-            if near.is_none_or(|near| near.broadcast() == Some(sender.into())) || sender.is_multicast() {
+            let neighbour = Neighbour { port: packet.port, address: sender.into() };
+            let all = port.settings.addresses.iter().any(|own| own.broadcast() == Some(sender.into()));
+            if all || sender.is_multicast() || !self.is_near(neighbour) {
                 return Fate::WrongLink;
             }
-            let neighbour = Neighbour { port: packet.port, address: sender.into() };
             let how = match (arp.request, for_us) {
                 (true, true) => Heard::Question,
                 (false, true) if target_mac == own => {
@@ -165,11 +165,11 @@ impl Router {
                     if port.owns(source.into()) || self.is_own(source.into()) {
                         return Fate::Conflict;
                     }
-                    if !port.reaches(source.into()) {
+                    let neighbour = Neighbour { port: number, address: source.into() };
+                    if !self.is_near(neighbour) {
                         return Fate::WrongLink;
                     }
                     if let Some(mac) = link {
-                        let neighbour = Neighbour { port: number, address: source.into() };
                         self.heard(neighbour, mac, Heard::Question, now, effects);
                     }
                 }
@@ -181,10 +181,10 @@ impl Router {
                 if port.owns(target.into()) || self.is_own(target.into()) {
                     return Fate::Conflict;
                 }
-                if !port.reaches(target.into()) {
+                let neighbour = Neighbour { port: number, address: target.into() };
+                if !self.is_near(neighbour) {
                     return Fate::WrongLink;
                 }
-                let neighbour = Neighbour { port: number, address: target.into() };
                 let Some(mac) = link.or_else(|| self.neighbours.mac(neighbour)) else { return Fate::Ignored };
                 let solicited = solicited && self.neighbours.is_asked(neighbour);
                 self.heard(neighbour, mac, Heard::Answer { solicited, replaces }, now, effects);

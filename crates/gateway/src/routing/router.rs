@@ -152,11 +152,8 @@ impl Router {
         self.account = old.account.clone();
         self.neighbours = old.neighbours.clone();
         let vias: HashSet<Neighbour> = self.vias();
-        let (ports, mut actions) = (&self.ports, Vec::new());
-        let stays = |known: &Neighbour| {
-            let port = ports.get(usize::from(known.port).wrapping_sub(1));
-            port.is_some_and(|port| port.reaches(known.address)) || vias.contains(known)
-        };
+        let (ports, rib, mut actions) = (&self.ports, &self.rib, Vec::new());
+        let stays = |known: &Neighbour| is_on_link(ports, rib, *known) || vias.contains(known);
         self.neighbours.forget_where(|known| !stays(known), &mut actions);
         for action in actions {
             if let Action::Unreachable(..) = action {
@@ -257,6 +254,11 @@ impl Router {
 
     pub(super) fn is_own(&self, address: IpAddr) -> bool {
         matches!(self.rib.best(Prefix::host(address)), Some((Source::Own, _)))
+    }
+
+    /// Whether an address may be one of a port's link: that of one of its networks, one that a route says is there, or one that was looked for there.
+    pub(super) fn is_near(&self, neighbour: Neighbour) -> bool {
+        is_on_link(&self.ports, &self.rib, neighbour) || self.neighbours.has(neighbour)
     }
 
     /// Does what follows from what happened to neighbours.
@@ -407,21 +409,19 @@ impl Router {
         }
     }
 
-    /// The way of a prefix: that of its route, or to the neighbour whose address it is.
+    /// The way of a prefix: that of its route, or, where that or a shorter one leads to a link, to the neighbour whose address it is.
     fn wanted(&self, prefix: Prefix) -> Option<Way> {
-        if let Some((_, way)) = self.rib.best(prefix) {
-            return Some(way);
-        }
+        let own = self.rib.best(prefix).map(|(_, way)| way);
         if Prefix::host(prefix.address()) != prefix {
-            return None;
+            return own;
         }
         match self.rib.lookup(prefix.address()) {
             Some((_, _, Way::Link(port))) => {
                 let neighbour = Neighbour { port, address: prefix.address() };
                 let known = self.known.contains(&neighbour) && self.neighbours.mac(neighbour).is_some();
-                known.then_some(Way::Via(neighbour))
+                known.then_some(Way::Via(neighbour)).or(own)
             }
-            _ => None,
+            _ => own,
         }
     }
 
@@ -478,6 +478,13 @@ impl Port {
             IpAddr::V6(_) => near.or_else(|| self.link.map(|link| link_local(link.mac).into())),
         }
     }
+}
+
+/// Whether an address is one of a port's networks, or one that a route says is on its link.
+fn is_on_link(ports: &[Port], rib: &Rib, Neighbour { port: number, address }: Neighbour) -> bool {
+    let port = ports.get(usize::from(number).wrapping_sub(1));
+    port.is_some_and(|port| port.reaches(address))
+        || matches!(rib.lookup(address), Some((_, _, Way::Link(link))) if link == number)
 }
 
 /// Whether an address is one of IPv6 that means something on its link only.

@@ -313,6 +313,46 @@ fn a_route_between_a_link_and_its_host_goes_before_the_host() {
 }
 
 #[test]
+fn hosts_that_the_kernel_knows_by_a_link_are_neighbours() {
+    let mut scene = Scene::new();
+    let claim = |address| arp(false, (B, address), (OWN[1], "10.0.2.1"), OWN[1]);
+    scene.packet("neighbours", 2, claim("10.5.0.9"));
+    assert_eq!(scene.count(Fate::WrongLink), 1, "no route says that it is there");
+    scene.kernel("10.5.0.0/24", Some(Way::Link(2)));
+    scene.kernel("10.6.0.7/32", Some(Way::Link(2)));
+    let onlink = Neighbour { port: 2, address: address("10.7.0.1") };
+    scene.kernel("10.8.0.0/16", Some(Way::Via(onlink)));
+    for (to, host) in [("10.5.0.9", "10.5.0.9"), ("10.6.0.7", "10.6.0.7"), ("10.8.0.9", "10.7.0.1")] {
+        assert_eq!(scene.packet("unresolved", 1, datagram(to, 9, 10)).len(), 1, "asks for {host}");
+        let sent = scene.packet("neighbours", 2, claim(host));
+        assert_eq!((sent.len(), &sent[0].bytes[..6]), (1, &B[..]), "{to} leaves");
+    }
+    assert!(scene.route("10.5.0.9/32").is_some_and(|number| number < UNRESOLVED.into()));
+    assert!(scene.route("10.6.0.7/32").is_some_and(|number| number < UNRESOLVED.into()));
+    scene.packet("neighbours", 1, arp(false, (A, "10.5.0.8"), (OWN[0], "10.0.1.1"), OWN[0]));
+    assert_eq!(scene.count(Fate::WrongLink), 2, "it would be at the other port");
+    scene.check();
+    // When nobody answers by it any more the route is as it was.
+    scene.wait(120);
+    assert_eq!((scene.route("10.5.0.9/32"), scene.route("10.6.0.7/32")), (None, Some(UNRESOLVED.into())));
+    scene.check();
+}
+
+#[test]
+fn a_frame_that_says_it_came_from_everybody_is_not_answered() {
+    let mut scene = Scene::new();
+    let mut echo = datagram("10.0.1.1", 9, 10);
+    echo[23] = 1;
+    echo[6..12].copy_from_slice(&EVERYBODY);
+    assert_eq!(scene.packet("ours", 1, echo).len(), 0);
+    let mut lost = datagram("192.0.2.1", 9, 10);
+    assert_eq!(scene.packet("unresolved", 1, lost.clone()).len(), 1, "no route, and told so");
+    lost[6..12].copy_from_slice(&EVERYBODY);
+    assert_eq!(scene.packet("unresolved", 1, lost).len(), 0);
+    scene.check();
+}
+
+#[test]
 fn a_link_that_goes_off_takes_its_neighbours_with_it() {
     let mut scene = Scene::new();
     scene.packet("neighbours", 2, arp(true, (B, "10.0.2.2"), ([0; 6], "10.0.2.1"), EVERYBODY));
@@ -344,7 +384,8 @@ proptest! {
                 5 => {
                     let via = Neighbour { port, address: address(&host) };
                     let ways = [Way::Via(via), Way::Blackhole, Way::Link(port), Way::Unreachable, Way::Prohibited];
-                    scene.kernel(&format!("10.0.{}.0/{}", 3 - port, 25 + last), one.then_some(ways[usize::from(last)]));
+                    let length = if last == 2 { 32 } else { 25 + last };
+                    scene.kernel(&format!("10.0.{}.0/{length}", 3 - port), one.then_some(ways[usize::from(last)]));
                 }
                 6 => {
                     let via = Neighbour { port, address: address(&host) };
