@@ -3,7 +3,7 @@
 use crate::config::Config;
 use crate::control::{self, Answer, Asked, Picture, PortPicture};
 use crate::routing::Routing;
-use crate::{metrics, seeing};
+use crate::{http, metrics, seeing};
 use engine::live::{Generation, Loaded, PortLosses, Remote};
 use engine::{Figures, Imbalance, Ledger, Report, Setting, Times, places};
 use lang::ir::Program;
@@ -12,7 +12,7 @@ use ports::live::Presence;
 use rustix::net::{Shutdown, shutdown};
 use std::collections::HashMap;
 use std::io;
-use std::net::Shutdown as StreamShutdown;
+use std::net::{Shutdown as StreamShutdown, TcpListener};
 use std::os::unix::net::{UnixListener, UnixStream};
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -49,7 +49,7 @@ pub(crate) struct Desk<'a> {
     visits: AtomicU64,
     pub(crate) ended: AtomicBool,
     /// Where the metrics can be asked for.
-    pub(crate) metrics: Option<tiny_http::Server>,
+    pub(crate) metrics: Option<TcpListener>,
 }
 
 /// Sends all clients away and stops taking new ones when it goes, however the packet loop ended.
@@ -61,6 +61,9 @@ impl Drop for Closing<'_> {
         desk.ended.store(true, Ordering::SeqCst);
         // Where it is shut already nobody waits at it.
         let _ = shutdown(listener, Shutdown::Both);
+        if let Some(metrics) = &desk.metrics {
+            let _ = shutdown(metrics, Shutdown::Both);
+        }
         for client in desk.clients().values() {
             // It may have gone by itself.
             let _ = client.shutdown(StreamShutdown::Both);
@@ -93,7 +96,10 @@ impl<'a> Desk<'a> {
     /// Answers clients until the packet loop has ended.
     pub(crate) fn open<'s>(&'s self, scope: &'s thread::Scope<'s, '_>, listener: &UnixListener) {
         if let Some(server) = &self.metrics {
-            scope.spawn(|| metrics::answer(server, &self.ended, &|| self.picture()));
+            scope.spawn(move || {
+                let page = |method: &str, path: &str| metrics::page(method, path, &|| self.picture());
+                http::serve(server, &self.ended, &page);
+            });
         }
         for stream in listener.incoming() {
             if self.ended.load(Ordering::SeqCst) {
@@ -177,6 +183,8 @@ impl<'a> Desk<'a> {
 
     fn reload(&self) -> Answer {
         let count = self.ports.len() as u16;
+        // One after the other, from reading on: what was read last is what runs in the end.
+        let mut generations = self.generations.lock().unwrap_or_else(PoisonError::into_inner);
         let read = (self.reader.config)().and_then(|config| {
             self.config().takes(&config).map_err(|error| error.to_string())?;
             let loaded = (self.reader.load)(&config)?;
@@ -187,7 +195,6 @@ impl<'a> Desk<'a> {
             Ok(read) => read,
             Err(error) => return Answer::Error(format!("{error}\nnothing has changed")),
         };
-        let mut generations = self.generations.lock().unwrap_or_else(PoisonError::into_inner);
         // From here on nothing changes routes or neighbours until the program has taken over or not.
         let staged = self.routing.stage(&loaded.program, &config.routing);
         let staged = staged.map_err(|error| config.explain(error).to_string()).and_then(|staged| {

@@ -5,6 +5,7 @@
 pub mod config;
 pub mod control;
 mod desk;
+mod http;
 mod metrics;
 mod middleware;
 pub mod routing;

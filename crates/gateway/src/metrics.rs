@@ -3,6 +3,7 @@
 //! Nothing is kept for it: each question is answered from a picture that is taken then.
 
 use crate::control::Picture;
+use crate::http::Page;
 use prometheus_client::collector::Collector;
 use prometheus_client::encoding::{DescriptorEncoder, EncodeMetric, text};
 use prometheus_client::metrics::MetricType;
@@ -11,43 +12,28 @@ use prometheus_client::metrics::gauge::ConstGauge;
 use prometheus_client::registry::{Registry, Unit};
 use std::fmt;
 use std::io;
-use std::net::SocketAddr;
-use std::sync::atomic::{AtomicBool, Ordering};
-use std::time::Duration;
-use tiny_http::{Header, Method, Response, Server};
-
-/// How often is looked whether the gateway ends.
-const LOOK: Duration = Duration::from_millis(200);
+use std::net::{SocketAddr, TcpListener};
 
 /// Listens at an address.
-pub(crate) fn listen(address: SocketAddr) -> io::Result<Server> {
-    Server::http(address).map_err(|error| io::Error::other(error.to_string()))
+pub(crate) fn listen(address: SocketAddr) -> io::Result<TcpListener> {
+    TcpListener::bind(address)
 }
 
-/// Answers until `ended`.
-pub(crate) fn answer(server: &Server, ended: &AtomicBool, picture: &dyn Fn() -> Result<Picture, String>) {
-    while !ended.load(Ordering::SeqCst) {
-        let Ok(Some(request)) = server.recv_timeout(LOOK) else { continue };
-        let (status, kind, body) = match (request.method(), request.url()) {
-            (Method::Get | Method::Head, "/metrics") => match picture().map(written) {
-                Ok(Ok(text)) => (200, "application/openmetrics-text; version=1.0.0; charset=utf-8", text),
-                Ok(Err(error)) => (500, PLAIN, format!("{error}\n")),
-                Err(error) => (503, PLAIN, format!("{error}\n")),
-            },
-            (Method::Get | Method::Head, _) => (404, PLAIN, "the metrics are at /metrics\n".to_owned()),
-            _ => (405, PLAIN, "only GET /metrics is answered\n".to_owned()),
-        };
-        let response = Response::from_string(body).with_status_code(status);
-        let response = match Header::from_bytes("Content-Type", kind) {
-            Ok(header) => response.with_header(header),
-            Err(()) => response,
-        };
-        // Whoever asked may have gone.
-        let _ = request.respond(response);
+/// What is answered to a method and what it is applied to.
+pub(crate) fn page(method: &str, path: &str, picture: &dyn Fn() -> Result<Picture, String>) -> Page {
+    match (method, path.split('?').next()) {
+        ("GET" | "HEAD", Some("/metrics")) => match picture().map(written) {
+            Ok(Ok(text)) => {
+                let kind = "application/openmetrics-text; version=1.0.0; charset=utf-8";
+                Page { status: "200 OK", kind, text }
+            }
+            Ok(Err(error)) => Page::plain("500 Internal Server Error", format!("{error}\n")),
+            Err(error) => Page::plain("503 Service Unavailable", format!("{error}\n")),
+        },
+        ("GET" | "HEAD", _) => Page::plain("404 Not Found", "the metrics are at /metrics\n"),
+        _ => Page::plain("405 Method Not Allowed", "only GET /metrics is answered\n"),
     }
 }
-
-const PLAIN: &str = "text/plain; charset=utf-8";
 
 /// A picture as metrics.
 fn written(picture: Picture) -> Result<String, fmt::Error> {
@@ -167,20 +153,39 @@ impl Collector for Whole {
             Some(&Unit::Bytes),
             counted(|port| port.transmitted_bytes),
         )?;
-        let lost = picture.ports.iter().zip(&names).flat_map(|(port, labels)| {
-            // Every way in which a port loses packets, whichever there are.
-            let losses = serde_json::to_value(port.since_attached).unwrap_or_default();
-            let losses: Vec<(String, u64)> = (losses.as_object().into_iter().flatten())
-                .filter_map(|(why, packets)| Some((why.clone(), packets.as_u64()?)))
-                .collect();
-            losses.into_iter().map(|(why, packets)| ([labels.clone(), vec![("why", why)]].concat(), packets))
-        });
+        let of_ports = |wanted: fn(&str) -> bool| -> Vec<(Labels, u64)> {
+            let mut rows = Vec::new();
+            for (port, labels) in picture.ports.iter().zip(&names) {
+                let counts = serde_json::to_value(port.since_attached).unwrap_or_default();
+                for (why, packets) in counts.as_object().into_iter().flatten() {
+                    if let (true, Some(packets)) = (wanted(why.trim_end_matches("_in")), packets.as_u64()) {
+                        rows.push(([labels.clone(), vec![("why", why.clone())]].concat(), packets));
+                    }
+                }
+            }
+            rows
+        };
         counters(
             out,
             "port_lost",
             "Packets lost at a port without the program having a say",
             None,
-            lost.collect(),
+            // Every way in which a port loses packets, whichever there are.
+            of_ports(|why| !matches!(why, "waiting" | "doubled" | "damaged" | "untraced")),
+        )?;
+        counters(
+            out,
+            "port_other",
+            "Packets that were doubled, damaged, or left out of a trace at a port: no losses",
+            None,
+            of_ports(|why| matches!(why, "doubled" | "damaged" | "untraced")),
+        )?;
+        gauges(
+            out,
+            "port_waiting",
+            "Packets that are held back at a port now",
+            None,
+            of_ports(|why| why == "waiting"),
         )?;
         let there =
             ports(&|index| picture.ports.get(index).map_or(0, |port| u64::from(port.gone_seconds.is_none())));
@@ -338,9 +343,12 @@ mod tests {
             ("ravelin_drops_total{reason=\"no_route\",at=\"r.rav:3 r.rav:9\"}", 3.0),
             ("ravelin_table_entries{table=\"hosts\"}", 5.0),
             ("ravelin_port_lost_total{port=\"1\",interface=\"eth\\\"0\",why=\"busy\"}", 0.0),
+            ("ravelin_port_waiting{port=\"1\",interface=\"eth\\\"0\",why=\"waiting\"}", 0.0),
             ("ravelin_generation", 2.0),
         ] {
             assert_eq!(values.get(name), Some(&value), "{name} in {:#?}", values.keys());
         }
+        let lost = values.keys().filter(|name| name.starts_with("ravelin_port_lost"));
+        assert!(lost.into_iter().all(|name| !name.contains("doubled") && !name.contains("waiting")));
     }
 }

@@ -221,32 +221,32 @@ pub(crate) fn why(remote: &Remote, filter: &str, last: u64) -> Answer {
     let Some(parts) = remote.ask(|generation, _| Kept::of(generation)) else {
         return Answer::Error("the packet loop has ended".to_owned());
     };
-    let mut pictures = Vec::new();
-    for part in parts {
-        let places = places::of_reasons(&part.program, &part.sources);
+    let places: Vec<_> = parts.iter().map(|part| places::of_reasons(&part.program, &part.sources)).collect();
+    let mut found = Vec::new();
+    for (part, places) in parts.iter().zip(&places) {
         for (reason, example) in &part.examples {
             let number = *reason as u16;
             let verdict = if example.punted { Verdict::punt(number) } else { Verdict::drop(number) };
             let name = part.program.reasons.get(*reason).map(|reason| reason.name.as_str());
-            let bytes = example.bytes();
-            if !holds(
-                &mut filter,
-                &Decided { bytes, wire: example.wire, port: example.port, verdict, reason: name },
-            ) {
-                continue;
+            let (bytes, wire, port) = (example.bytes(), example.wire, example.port);
+            if holds(&mut filter, &Decided { bytes, wire, port, verdict, reason: name }) {
+                found.push((part, places, example, verdict));
             }
-            let mut picture =
-                of_packet((example.time, example.port, example.wire, bytes), verdict, &part.program, &places);
-            picture.steps = path(&part, example, verdict);
-            if let Some(place) = picture.steps.as_deref().and_then(last_place) {
-                picture.places = vec![place];
-            }
-            pictures.push(picture);
         }
     }
-    pictures.sort_by_key(|picture| picture.time);
-    let first = pictures.len().saturating_sub(usize::try_from(last).unwrap_or(usize::MAX));
-    Answer::Why(pictures.split_off(first))
+    found.sort_by_key(|(_, _, example, _)| example.time);
+    let first = found.len().saturating_sub(usize::try_from(last).unwrap_or(usize::MAX));
+    // A path takes a whole program with its tables: those alone that are shown.
+    let shown = found.split_off(first).into_iter().map(|(part, places, example, verdict)| {
+        let seen = (example.time, example.port, example.wire, example.bytes());
+        let mut picture = of_packet(seen, verdict, &part.program, places);
+        picture.steps = path(part, example, verdict);
+        if let Some(place) = picture.steps.as_deref().and_then(last_place) {
+            picture.places = vec![place];
+        }
+        picture
+    });
+    Answer::Why(shown.collect())
 }
 
 fn holds(filter: &mut Filter, packet: &Decided<'_>) -> bool {

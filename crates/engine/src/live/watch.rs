@@ -254,6 +254,8 @@ const REST: u32 = 9;
 
 impl Watches {
     pub(super) fn add(&mut self, watcher: Watcher) {
+        // Those who have gone do not pile up while no packet comes.
+        self.watchers.retain(|watcher| !watcher.is_over());
         self.watchers.push(watcher);
     }
 
@@ -390,6 +392,17 @@ start decoder frame(eth: ethernet) {
         let sent = all(&by_port);
         assert_eq!((sent.len(), sent[0].out.as_slice()), (1, &[1, 3][..]));
         assert_eq!(sent[0].bytes[12..14], [0, 3], "before the program changed it");
+    }
+
+    #[test]
+    fn who_has_gone_is_forgotten_without_a_packet() {
+        let mut watches = Watches::default();
+        for _ in 0..5 {
+            drop(watching(&mut watches, "arp", None));
+        }
+        let stays = watching(&mut watches, "arp", None);
+        assert_eq!(watches.watchers.len(), 1);
+        drop(stays);
     }
 
     #[test]

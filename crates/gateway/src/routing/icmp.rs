@@ -76,7 +76,8 @@ pub(crate) fn echo(own: Mac, to: Mac, ip: &Ipv4<'_>) -> Option<Vec<u8>> {
 
 /// The same of IPv6.
 pub(crate) fn echo6(own: Mac, to: Mac, ip: &Ipv6<'_>) -> Option<Vec<u8>> {
-    if !ip.icmp_is_right() || ip.payload.len() < 8 || ip.payload[..2] != [128, 0] {
+    let nobody = ip.source.is_unspecified() || ip.source.is_multicast();
+    if nobody || !ip.icmp_is_right() || ip.payload.len() < 8 || ip.payload[..2] != [128, 0] {
         return None;
     }
     let mut message = ip.payload.to_vec();
@@ -202,6 +203,15 @@ mod tests {
         let Some(TransportHeader::Icmpv6(icmp)) = headers.transport else { panic!("no ICMPv6") };
         assert!(matches!(icmp.icmp_type, Icmpv6Type::EchoReply(echo) if (echo.id, echo.seq) == (77, 3)));
         assert_eq!(payload, b"hello!");
+        for source in [Ipv6Addr::UNSPECIFIED, "ff02::1".parse().expect("a group")] {
+            let mut request = Vec::new();
+            PacketBuilder::ethernet2(PEER, OWN)
+                .ipv6(source.octets(), to, 7)
+                .icmpv6_echo_request(77, 3)
+                .write(&mut request, b"hello!")
+                .expect("fits");
+            assert_eq!(echo6(OWN, PEER, &Ipv6::read(&request).expect("IPv6")), None, "{source}");
+        }
     }
 
     #[test]
