@@ -163,13 +163,22 @@ impl<P> Neighbours<P> {
         Neighbours { limits, entries, due, incomplete: 0, waiting: 0, random: 0x9e37_79b9_7f4a_7c15 }
     }
 
-    /// A packet is for a neighbour.
-    pub(crate) fn packet(&mut self, neighbour: Neighbour, packet: P, now: u64, actions: &mut Vec<Action<P>>) {
+    /// A packet is for a neighbour. One that a route has `named` is looked for even while too many others are: whoever asks for all addresses of a
+    /// network must not keep routers from being found.
+    pub(crate) fn packet(
+        &mut self,
+        neighbour: Neighbour,
+        named: bool,
+        packet: P,
+        now: u64,
+        actions: &mut Vec<Action<P>>,
+    ) {
         let Some(entry) = self.entries.get_mut(&neighbour) else {
-            if self.entries.len() >= self.limits.neighbours || self.incomplete >= self.limits.incomplete {
+            let scarce = !named && self.incomplete >= self.limits.incomplete;
+            if self.entries.len() >= self.limits.neighbours || scarce {
                 return actions.push(Action::TableFull(packet));
             }
-            if self.waiting >= self.limits.waiting {
+            if !named && self.waiting >= self.limits.waiting {
                 return actions.push(Action::QueueFull(packet));
             }
             self.add(neighbour, State::Incomplete, None, now);

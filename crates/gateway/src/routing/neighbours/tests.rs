@@ -23,7 +23,7 @@ impl Scene {
 
     fn packet(&mut self, packet: u32) -> Vec<Action<u32>> {
         let mut actions = Vec::new();
-        self.neighbours.packet(neighbour(7), packet, self.now, &mut actions);
+        self.neighbours.packet(neighbour(7), false, packet, self.now, &mut actions);
         actions
     }
 
@@ -163,7 +163,7 @@ fn what_waits_is_bounded_and_the_newest_packets_stay() {
     let mut neighbours = Neighbours::new(limits);
     let mut add = |last: u8, packet: u32| {
         let mut actions = Vec::new();
-        neighbours.packet(neighbour(last), packet, 0, &mut actions);
+        neighbours.packet(neighbour(last), false, packet, 0, &mut actions);
         actions.into_iter().filter(|action| !matches!(action, Action::Ask(..))).collect::<Vec<_>>()
     };
     assert_eq!([add(1, 1), add(1, 2), add(1, 3)], [vec![], vec![], vec![Action::QueueFull(1)]]);
@@ -175,10 +175,20 @@ fn what_waits_is_bounded_and_the_newest_packets_stay() {
     assert_eq!(actions, [Action::Unreachable(neighbour(1), 2), Action::Unreachable(neighbour(1), 3)]);
     let mut actions = Vec::new();
     for last in 3..7 {
-        neighbours.packet(neighbour(last), 8, 0, &mut actions);
+        neighbours.packet(neighbour(last), false, 8, 0, &mut actions);
     }
     let full = actions.iter().filter(|action| matches!(action, Action::TableFull(8))).count();
     assert_eq!(full, 2, "three may be asked for, one of which was there");
+    let mut actions = Vec::new();
+    neighbours.packet(neighbour(8), true, 9, 0, &mut actions);
+    assert_eq!(
+        actions,
+        [Action::Ask(neighbour(8), None), Action::QueueFull(9)],
+        "a router is looked for all the same"
+    );
+    let mut actions = Vec::new();
+    neighbours.packet(neighbour(9), true, 10, 0, &mut actions);
+    assert_eq!(actions, [Action::TableFull(10)], "but there is an end");
 }
 
 /// A neighbour as plainly as can be: no index, no counters; every rule of the picture on its own line.
@@ -210,7 +220,7 @@ proptest! {
             match what {
                 0 | 1 => {
                     handed += 1;
-                    machine.packet(n, number as u32, now, &mut actions);
+                    machine.packet(n, false, number as u32, now, &mut actions);
                     let waiting: usize = plain.iter().map(|known| known.queue.len()).sum();
                     let incomplete = plain.iter().filter(|known| known.mac.is_none()).count();
                     let count = plain.len();
