@@ -171,14 +171,14 @@ impl Collector for Whole {
             "Packets lost at a port without the program having a say",
             None,
             // Every way in which a port loses packets, whichever there are.
-            of_ports(|why| !matches!(why, "waiting" | "doubled" | "damaged" | "untraced")),
+            of_ports(|why| why != "waiting" && !is_no_loss(why)),
         )?;
         counters(
             out,
             "port_other",
-            "Packets that were doubled, damaged, or left out of a trace at a port: no losses",
+            "Packets that were doubled, damaged, left out of a trace, or meant for other stations: no losses",
             None,
-            of_ports(|why| matches!(why, "doubled" | "damaged" | "untraced")),
+            of_ports(is_no_loss),
         )?;
         gauges(
             out,
@@ -220,6 +220,11 @@ impl Collector for Whole {
             tables(|table| table.refused),
         )
     }
+}
+
+/// What is counted at a port beside losses.
+fn is_no_loss(why: &str) -> bool {
+    matches!(why, "doubled" | "damaged" | "untraced" | "foreign")
 }
 
 fn counters(
