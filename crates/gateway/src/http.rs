@@ -105,7 +105,7 @@ type GoesOn<'a> = dyn Fn() -> io::Result<()> + 'a;
 
 /// The head of a question; `None` where it is too long.
 fn question(mut stream: &TcpStream, goes_on: &GoesOn<'_>) -> io::Result<Option<Vec<u8>>> {
-    let (mut head, mut part) = (Vec::new(), [0; 1024]);
+    let (mut head, mut part): (Vec<u8>, _) = (Vec::new(), [0; 1024]);
     loop {
         goes_on()?;
         let length = match stream.read(&mut part) {
@@ -173,7 +173,7 @@ mod tests {
         let address = listener.local_addr().expect("bound");
         let ended = AtomicBool::new(false);
         let pages = |method: &str, path: &str| {
-            let length = if path == "/large" { 64 << 20 } else { 0 };
+            let length = if path == "/large" { 16 << 20 } else { 0 };
             Page::plain("200 OK", format!("{method} {path}{}", " ".repeat(length)))
         };
         thread::scope(|scope| {

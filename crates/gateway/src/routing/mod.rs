@@ -231,7 +231,8 @@ impl Routing {
 
     fn serve_kernel(&self, mut netlink: Netlink, remote: &Remote, ended: &AtomicBool) {
         while !ended.load(Ordering::Relaxed) {
-            if let Some(wanted) = self.lock().follower.question() {
+            let wanted = self.lock().follower.question();
+            if let Some(wanted) = wanted {
                 if netlink.ask(&kernel::question(wanted)).is_err() {
                     // As an answer that broke off: everything is asked for again.
                     self.told(vec![kernel::Told::Done { broken: true }], remote);

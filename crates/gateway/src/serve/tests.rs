@@ -39,7 +39,9 @@ fn visited(visit: impl FnOnce(&Path, &Remote) + Send) {
     let path: PathBuf = directory.path().join("control.sock");
     let listening = control::listen(&path).expect("nothing is there");
     let (crew, remote) = live::workers(vec![Vec::new(), Vec::new()]).expect("descriptors");
-    let desk = Desk::new(remote.clone(), READER, config(2), Vec::new(), routing());
+    let mut desk = Desk::new(remote.clone(), READER, config(2), Vec::new(), routing());
+    // Nobody asks for metrics, and yet all ends.
+    desk.metrics = Some(metrics::listen(([127, 0, 0, 1], 0).into()).expect("a port"));
     let generations = loaded(&config(2)).expect("loads").generations(0, 1);
     thread::scope(|scope| {
         let visitor = scope.spawn(|| visit(&path, &remote));
