@@ -232,13 +232,11 @@ impl Routing {
     fn serve_kernel(&self, mut netlink: Netlink, remote: &Remote, ended: &AtomicBool) {
         while !ended.load(Ordering::Relaxed) {
             let wanted = self.lock().follower.question();
-            if let Some(wanted) = wanted {
-                if netlink.ask(&kernel::question(wanted)).is_err() {
-                    // As an answer that broke off: everything is asked for again.
-                    self.told(vec![kernel::Told::Done { broken: true }], remote);
-                    thread::sleep(PAUSE);
-                    continue;
-                }
+            if wanted.is_some_and(|wanted| netlink.ask(&kernel::question(wanted)).is_err()) {
+                // As an answer that broke off: everything is asked for again.
+                self.told(vec![kernel::Told::Done { broken: true }], remote);
+                thread::sleep(PAUSE);
+                continue;
             }
             let told = match netlink.receive(PATIENCE.as_nanos() as u64) {
                 Ok(None) => continue,
