@@ -1,6 +1,6 @@
 //! The packet loop over live ports, on one worker or several, and how control asks it.
 //!
-//! Every worker has a lane of each port, a program with tables and an account of its own, and runs [its loop](worker) without asking anybody. Requests
+//! Every worker has a lane of each port, a program with tables and an account of its own, and runs its loop (`live/worker.rs`) without asking anybody. Requests
 //! reach all workers in the same order and are met between two batches.
 
 mod ballot;

@@ -6,7 +6,7 @@
 //!  kernel ───────rtnetlink───────► └────────────┘ ──pictures──► show routes, show neighbours
 //! ```
 //!
-//! [`Router`](router::Router) and everything below it are pure; this file has the two threads, the lock between them, and the way into the program.
+//! `Router` and everything below it are pure; this file has the two threads, the lock between them, and the way into the program.
 
 mod account;
 mod effects;
