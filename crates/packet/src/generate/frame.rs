@@ -4,6 +4,8 @@
 //! and ICMPv6 sum a pseudo-header of the addresses, the length and the protocol too (RFC 9293, RFC 768, RFC
 //! 8200).
 
+use crate::checksum::{folded, sum};
+
 /// The least length of a frame without its check sequence (IEEE 802.3); shorter ones are padded.
 pub(super) const SHORTEST: usize = 60;
 
@@ -117,9 +119,9 @@ impl Lower {
     /// The sum of the pseudo-header.
     fn pseudo(&self, protocol: u8, length: usize) -> u64 {
         let sum = if self.ipv6 {
-            sum_words(&self.source.ipv6()) + sum_words(&self.destination.ipv6())
+            u64::from(sum(&self.source.ipv6())) + u64::from(sum(&self.destination.ipv6()))
         } else {
-            sum_words(&self.source.ipv4()) + sum_words(&self.destination.ipv4())
+            u64::from(sum(&self.source.ipv4())) + u64::from(sum(&self.destination.ipv4()))
         };
         sum + u64::from(protocol) + length as u64
     }
@@ -228,18 +230,6 @@ fn pad(out: &mut Vec<u8>) {
 }
 
 /// The Internet checksum of `bytes`, whose own checksum field is zero, on top of a sum.
-pub(super) fn checksum(sum: u64, bytes: &[u8]) -> u16 {
-    let mut sum = sum + sum_words(bytes);
-    while sum > 0xffff {
-        sum = (sum & 0xffff) + (sum >> 16);
-    }
-    !(sum as u16)
-}
-
-/// A sum that folds to the ones' complement sum of the 16-bit words. Words of 32 bits fold to the same and are half as many.
-fn sum_words(bytes: &[u8]) -> u64 {
-    let (words, rest) = bytes.as_chunks::<4>();
-    let mut last = [0; 4];
-    last[..rest.len()].copy_from_slice(rest);
-    words.iter().chain([&last]).map(|&word| u64::from(u32::from_be_bytes(word))).sum()
+pub(super) fn checksum(before: u64, bytes: &[u8]) -> u16 {
+    !folded(before + u64::from(sum(bytes)))
 }
