@@ -138,10 +138,11 @@ fn restart_checksums(memory: &mut [u8], batch: &mut Batch, outputs: &Outputs) {
     if !batch.unfinished {
         return;
     }
+    let mut resized = outputs.resized.iter().peekable();
     for index in 0..batch.len {
         let offload = batch.offload(index);
-        let mut changes = outputs.resized.iter().filter(|change| change.packet as usize == index);
-        if offload.is_none() || changes.any(|change| pieces::of(memory, batch, change).is_some()) {
+        let change = resized.next_if(|change| change.packet as usize == index);
+        if offload.is_none() || change.is_some_and(|change| pieces::of(memory, batch, change).is_some()) {
             continue;
         }
         let start = batch.frame[index] as usize;
