@@ -372,12 +372,12 @@ pub(crate) fn receive_frame(fd: &OwnedFd, header: &mut [u8], frame: &mut [u8]) -
     }
 }
 
-/// Waits until one of the descriptors has something to read, or the time is up. Says whether the first one has. A descriptor with an error that stays, as
+/// Waits until one of the descriptors has something to read, or the time is up. Says whether the first one has; `polled` is room for the question. A descriptor with an error that stays, as
 /// of a TAP device that was deleted, ends no wait, but none is longer than [`ERROR_STAYS`] then.
-pub(crate) fn wait(fds: &[RawFd], nanoseconds: u64) -> io::Result<bool> {
-    let polled = |&fd: &RawFd| libc::pollfd { fd, events: libc::POLLIN, revents: 0 };
-    let mut polled: Vec<libc::pollfd> = fds.iter().map(polled).collect();
-    if !poll(&mut polled, nanoseconds)? {
+pub(crate) fn wait(fds: &[RawFd], polled: &mut Vec<libc::pollfd>, nanoseconds: u64) -> io::Result<bool> {
+    polled.clear();
+    polled.extend(fds.iter().map(|&fd| libc::pollfd { fd, events: libc::POLLIN, revents: 0 }));
+    if !poll(polled, nanoseconds)? {
         return Ok(false);
     }
     let mut stays = false;
@@ -388,7 +388,7 @@ pub(crate) fn wait(fds: &[RawFd], nanoseconds: u64) -> io::Result<bool> {
         }
     }
     if stays && polled.iter().all(|one| one.revents == 0) {
-        poll(&mut polled, nanoseconds.min(ERROR_STAYS))?;
+        poll(polled, nanoseconds.min(ERROR_STAYS))?;
     }
     Ok(polled.first().is_some_and(|first| first.revents != 0))
 }

@@ -20,6 +20,7 @@ impl Bell {
 pub struct Waiter {
     bell: Bell,
     fds: Vec<RawFd>,
+    polled: Vec<libc::pollfd>,
 }
 
 impl Waiter {
@@ -30,7 +31,7 @@ impl Waiter {
     pub fn new(fds: &[RawFd]) -> io::Result<Waiter> {
         let bell = Bell(Arc::new(sys::bell()?));
         let fds = std::iter::once(bell.0.as_raw_fd()).chain(fds.iter().copied()).collect();
-        Ok(Waiter { bell, fds })
+        Ok(Waiter { bell, fds, polled: Vec::new() })
     }
 
     /// A bell to ring from elsewhere.
@@ -43,7 +44,7 @@ impl Waiter {
     /// # Errors
     /// What the kernel says.
     pub fn wait(&mut self, nanoseconds: u64) -> io::Result<()> {
-        if sys::wait(&self.fds, nanoseconds)? {
+        if sys::wait(&self.fds, &mut self.polled, nanoseconds)? {
             sys::silence(&self.bell.0);
         }
         Ok(())
@@ -66,7 +67,7 @@ mod tests {
         assert!(start.elapsed() >= Duration::from_millis(5));
         waiter.bell().ring();
         for rung in [true, false] {
-            assert_eq!(sys::wait(&waiter.fds, 1_000_000).expect("waited"), rung);
+            assert_eq!(sys::wait(&waiter.fds, &mut waiter.polled, 1_000_000).expect("waited"), rung);
             sys::silence(&waiter.bell.0);
         }
     }
