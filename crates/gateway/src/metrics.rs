@@ -122,37 +122,20 @@ impl Collector for Whole {
         let ports = |of: &dyn Fn(usize) -> u64| -> Vec<(Labels, u64)> {
             names.iter().enumerate().map(|(index, labels)| (labels.clone(), of(index))).collect()
         };
-        let counted = |of: fn(&engine::report::PortReport) -> u64| {
-            ports(&|index| report.ports.get(index).map_or(0, of))
-        };
-        counters(
-            out,
-            "port_received",
-            "Packets that came in by a port",
-            None,
-            counted(|port| port.received),
-        )?;
-        counters(
-            out,
-            "port_received_wire",
-            "Bytes that came in by a port",
-            Some(&Unit::Bytes),
-            counted(|port| port.received_bytes),
-        )?;
-        counters(
-            out,
-            "port_transmitted",
-            "Packets that left by a port",
-            None,
-            counted(|port| port.transmitted),
-        )?;
-        counters(
-            out,
-            "port_transmitted_wire",
-            "Bytes that left by a port",
-            Some(&Unit::Bytes),
-            counted(|port| port.transmitted_bytes),
-        )?;
+        type Count = fn(&engine::report::PortReport) -> u64;
+        let by_port: [(&str, &str, Option<&Unit>, Count); 4] = [
+            ("port_received", "Packets that came in by a port", None, |port| port.received),
+            ("port_received_wire", "Bytes that came in by a port", Some(&Unit::Bytes), |port| {
+                port.received_bytes
+            }),
+            ("port_transmitted", "Packets that left by a port", None, |port| port.transmitted),
+            ("port_transmitted_wire", "Bytes that left by a port", Some(&Unit::Bytes), |port| {
+                port.transmitted_bytes
+            }),
+        ];
+        for (name, help, unit, of) in by_port {
+            counters(out, name, help, unit, ports(&|index| report.ports.get(index).map_or(0, of)))?;
+        }
         let of_ports = |wanted: fn(&str) -> bool| -> Vec<(Labels, u64)> {
             let mut rows = Vec::new();
             for (port, labels) in picture.ports.iter().zip(&names) {

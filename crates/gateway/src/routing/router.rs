@@ -333,23 +333,22 @@ impl Router {
 
     /// The address that errors about packets of a port come from: its own, or that of another port (RFC 1812, 4.3.2.4).
     pub(super) fn own_ipv4(&self, number: PortNumber) -> Option<Ipv4Addr> {
-        let first = |port: &Port| {
-            port.settings.addresses.iter().find_map(|address| match address.address {
-                IpAddr::V4(four) => Some(four),
-                IpAddr::V6(_) => None,
-            })
-        };
-        self.port(number).and_then(first).or_else(|| self.ports.iter().find_map(first))
+        self.own_address(number, |address| match address {
+            IpAddr::V4(four) => Some(four),
+            IpAddr::V6(_) => None,
+        })
     }
 
     /// The same of IPv6.
     pub(super) fn own_ipv6(&self, number: PortNumber) -> Option<Ipv6Addr> {
-        let first = |port: &Port| {
-            port.settings.addresses.iter().find_map(|address| match address.address {
-                IpAddr::V6(six) => Some(six),
-                IpAddr::V4(_) => None,
-            })
-        };
+        self.own_address(number, |address| match address {
+            IpAddr::V6(six) => Some(six),
+            IpAddr::V4(_) => None,
+        })
+    }
+
+    fn own_address<T>(&self, number: PortNumber, of: impl Fn(IpAddr) -> Option<T>) -> Option<T> {
+        let first = |port: &Port| port.settings.addresses.iter().find_map(|address| of(address.address));
         self.port(number).and_then(first).or_else(|| self.ports.iter().find_map(first))
     }
 
