@@ -54,8 +54,8 @@ fn cable(namespace: Option<&str>) -> bool {
         })
 }
 
-fn port(interface: &str, lanes: u16) -> Attached {
-    let wanted = Wanted {
+fn wanted(interface: &str) -> Wanted {
+    Wanted {
         interface: interface.to_owned(),
         kind: Kind::AfPacket,
         offloads: Offloads::Cut,
@@ -63,8 +63,11 @@ fn port(interface: &str, lanes: u16) -> Attached {
         promiscuous: true,
         xdp: XdpWishes::default(),
         middleware: Middleware::default(),
-    };
-    attach(&wanted, 1, lanes).expect("can be attached")
+    }
+}
+
+fn port(interface: &str, lanes: u16) -> Attached {
+    attach(&wanted(interface), 1, lanes).expect("can be attached")
 }
 
 /// A UDP packet of a flow, with a number in it and `length` bytes in all.
@@ -284,16 +287,7 @@ fn what_is_no_ethernet_interface_or_too_large_is_said_or_kept_small() {
         assert!(mode.contains("frames of 9"), "not of 64 KiB: {mode}");
         if ip(&["tuntap", "add", "dev", "t0", "mode", "tun"]) {
             assert!(ip(&["link", "set", "t0", "up"]));
-            let wanted = Wanted {
-                interface: "t0".to_owned(),
-                kind: Kind::AfPacket,
-                offloads: Offloads::Cut,
-                keep_from_kernel: false,
-                promiscuous: true,
-                xdp: XdpWishes::default(),
-                middleware: Middleware::default(),
-            };
-            let error = attach(&wanted, 1, 1).err().expect("not Ethernet").to_string();
+            let error = attach(&wanted("t0"), 1, 1).err().expect("not Ethernet").to_string();
             assert!(error.contains("t0 is not an Ethernet interface"), "{error}");
         }
         let _port = port("x0", 1);
