@@ -102,7 +102,7 @@ impl Second<'_> {
             let first = address.octets()[0];
             first == 0 || first >= 240 || address.is_loopback() || address.is_link_local()
         };
-        if martian(src) || src.is_multicast() || martian(dst) {
+        if frame[6] & 1 == 1 || martian(src) || src.is_multicast() || martian(dst) {
             return Fate::Drop("martian");
         }
         match options(ip.options()) {
@@ -154,7 +154,7 @@ impl Second<'_> {
         if frame[0] & 1 == 1 {
             return Fate::Drop("to_group");
         }
-        if src.is_multicast() || nobody(src) || link_local(src) || nobody(dst) {
+        if frame[6] & 1 == 1 || src.is_multicast() || nobody(src) || link_local(src) || nobody(dst) {
             return Fate::Drop("martian");
         }
         let end = 54 + length;
