@@ -20,8 +20,16 @@ fn lab(arguments: &[&str]) -> Option<Value> {
         eprintln!("not run, since networks cannot be made here: {errors}");
         return None;
     }
-    assert!(output.status.success(), "{errors}");
-    Some(serde_json::from_slice(&output.stdout).expect("JSON"))
+    let report: Value = serde_json::from_slice(&output.stdout).unwrap_or_else(|_| panic!("JSON: {errors}"));
+    let rows = report["rows"].as_array().expect("rows");
+    // On a busy machine the sender may not get rid of three times what the gateway carries; then that is said.
+    let no_overload = "sent, of what the gateway carries: no figure";
+    let excused = |row: &&Value| row["what"].as_str().is_some_and(|what| what.starts_with(no_overload));
+    let missing = rows.iter().filter(|row| row["ours"].is_null());
+    let excuses = missing.clone().filter(excused).count();
+    assert_eq!(missing.count(), excuses, "{report}");
+    assert_eq!(output.status.success(), excuses == 0, "{errors}");
+    Some(report)
 }
 
 #[test]
@@ -34,6 +42,16 @@ fn every_gateway_is_measured_or_named_as_absent() {
     let rows = report["rows"].as_array().expect("rows");
     let mode = report["machine"]["mode"].as_str().expect("text");
     assert!(mode.ends_with("absent: nobody"), "{mode}");
+    for program in ["wire", "router"] {
+        let case = format!("Full ring of UDP of 64 bytes, Ravelin {program} over af_packet");
+        let found = |what: &str| {
+            let row = rows.iter().find(|row| row["case"] == case.as_str() && row["what"] == what);
+            let row = row.unwrap_or_else(|| panic!("no row for {case}, {what}: {report}"));
+            row["ours"]["median"].as_f64().expect("a number")
+        };
+        assert!(found("packets that arrive, nobody sending") > 0.0);
+        assert_eq!(found("packets that do not"), 0.0, "a ring that is not full loses none");
+    }
     for case in ["TCP with offloads on", "TCP with offloads off", "UDP of 64 bytes", "ping"] {
         for program in ["wire", "router"] {
             let found = rows.iter().find(|row| {
@@ -83,6 +101,8 @@ fn every_packet_of_a_soak_is_in_the_account() {
         row.and_then(|row| row["ours"]["median"].as_f64())
             .unwrap_or_else(|| panic!("{case}, {what}: {report}"))
     };
+    let carried = figure("as much as can be sent, nobody watching", "what the gateway carries");
+    assert!(carried > 0.0, "{report}");
     let parts = ["half load", "programs take over at 80 % load", "three times what it can carry"];
     for part in parts {
         assert!(figure(part, "sent") > 0.0, "{part}: {report}");

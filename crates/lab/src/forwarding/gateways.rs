@@ -2,7 +2,7 @@
 
 use super::load::{Processors, reachable};
 use super::net::{A, B, Net, SINK, TO_A, TO_B, Way};
-use ports::live::rig::Shortcut;
+use ports::live::rig::{Process, Shortcut};
 use std::fs;
 use std::io::{self, BufRead, BufReader, Write};
 use std::os::unix::net::UnixStream;
@@ -79,6 +79,17 @@ impl Gateway {
         matches!(self.make, Make::Ravelin { .. })
     }
 
+    /// How many frames surely find room in the ring of one of its ports while nobody empties it; none where it has none.
+    pub fn ring(&self) -> Option<u64> {
+        let kind = match &self.make {
+            Make::Ravelin { kind, .. } => kind,
+            Make::Testpmd { device } => device,
+            _ => return None,
+        };
+        let sizes = [("af_packet", 8000), ("af_xdp", 1900)];
+        sizes.into_iter().find(|(name, _)| kind.contains(name)).map(|(_, size)| size)
+    }
+
     /// Lets it work between the hosts, and waits until they reach each other. `directory` is its own for its files.
     ///
     /// # Errors
@@ -119,6 +130,11 @@ impl Gateway {
 }
 
 impl Running {
+    /// Its process, where it is a program.
+    pub fn process(&self) -> Option<Process> {
+        self.child.as_ref().map(|child| Process(child.id()))
+    }
+
     /// What the kernel does by itself.
     fn kernel(shortcut: Option<Shortcut>) -> Running {
         Running { child: None, _shortcut: shortcut, said: String::new() }

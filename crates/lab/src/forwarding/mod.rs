@@ -4,6 +4,7 @@
 //! programs that know nothing of it.
 
 pub mod delay;
+pub mod drain;
 pub mod gateways;
 pub(crate) mod latency;
 pub mod load;
@@ -13,6 +14,7 @@ mod programs;
 use crate::experiment::{Better, Figure, Other, Row};
 use crate::plan::{Length, Plan};
 use crate::traffic::LabError;
+use drain::drain;
 use gateways::{Gateway, Make};
 use load::{Direction, Processors, flood, ping, tcp};
 use net::{Net, Offloads, Way};
@@ -29,8 +31,10 @@ const SIZES: [usize; 3] = [64, 512, 1460];
 /// Numbers of rules.
 const RULES: [usize; 3] = [0, 100, 1000];
 /// How long a flood runs before it is counted.
-const BEFORE: Duration = Duration::from_millis(200);
+pub(crate) const BEFORE: Duration = Duration::from_millis(200);
 const PINGS: u32 = 100;
+/// How often in a turn a ring is filled and emptied.
+const DRAINS: usize = 20;
 
 /// What is measured.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -40,6 +44,9 @@ enum Measure {
     Udp(usize),
     /// What the sender of a flood got rid of: where it is no more than what arrives, the gateway could carry more.
     Offered(usize),
+    /// How quickly a ring that was filled while the gateway was stopped is emptied, and what of it did not arrive.
+    Drain,
+    Undrained,
     Ping,
 }
 
@@ -50,6 +57,7 @@ impl Measure {
             Measure::TcpThere(on) => format!("TCP with {}, one stream a to b", offloads(on)),
             Measure::TcpBack(on) => format!("TCP with {}, one stream b to a", offloads(on)),
             Measure::Udp(size) | Measure::Offered(size) => format!("UDP of {size} bytes"),
+            Measure::Drain | Measure::Undrained => format!("Full ring of UDP of {} bytes", SIZES[0]),
             Measure::Ping => "ping".to_owned(),
         }
     }
@@ -59,6 +67,8 @@ impl Measure {
             Measure::TcpThere(_) | Measure::TcpBack(_) => ("TCP payload", "Gbit/s of TCP", Better::More),
             Measure::Udp(_) => ("packets that arrive", "Mpps", Better::More),
             Measure::Offered(_) => ("packets that were sent", "Mpps", Better::More),
+            Measure::Drain => ("packets that arrive, nobody sending", "Mpps", Better::More),
+            Measure::Undrained => ("packets that do not", "packets", Better::Less),
             Measure::Ping => ("round trip", "µs", Better::Less),
         }
     }
@@ -151,6 +161,25 @@ impl Turn<'_> {
                     }
                 }
             }
+            if whole
+                && on
+                && let Some(process) = running.process()
+                && let Some(count) = self.gateway.ring()
+            {
+                let (frames, sender) = (net.frames(SIZES[0], FLOWS, DISCARD), self.processors.sender);
+                for _ in 0..DRAINS {
+                    let mut lost = None;
+                    self.keep(Measure::Drain, || {
+                        let drained = drain(&net, &frames, count, process, sender);
+                        let drained = drained.map_err(|error| error.to_string())?;
+                        lost = Some(drained.lost as f64);
+                        Ok(drained.rate / 1e6)
+                    });
+                    if let Some(lost) = lost {
+                        self.keep(Measure::Undrained, || Ok(lost));
+                    }
+                }
+            }
             if whole && on {
                 self.keep(Measure::Ping, || ping(&net, PINGS));
             }
@@ -205,6 +234,9 @@ pub(crate) fn steady() -> String {
     format!("load average at the end: {}", load.split_whitespace().next().unwrap_or("unknown"))
 }
 
+/// testpmd's ports with as large a ring as ours have, and as they, past the queueing discipline.
+const PACKET_DEVICE: &str = "net_af_packet,iface={},framesz=2048,framecnt=8192,qdisc_bypass=1";
+
 /// Everybody who is to stand between the hosts.
 fn gateways() -> Vec<Gateway> {
     let ours = |kind, name: &str, segments, program: String, way| {
@@ -225,7 +257,7 @@ fn gateways() -> Vec<Gateway> {
         other("Linux routing on its own processor", routing(true), Way::Routed),
         other("Linux bridge", Make::Bridge, Way::Switched),
         other("XDP redirect", Make::Xdp, Way::Switched),
-        other("testpmd over af_packet", Make::Testpmd { device: "net_af_packet,iface={}" }, Way::Switched),
+        other("testpmd over af_packet", Make::Testpmd { device: PACKET_DEVICE }, Way::Switched),
         other("testpmd over af_xdp", Make::Testpmd { device: "net_af_xdp,iface={}" }, Way::Switched),
     ]);
     all
@@ -256,14 +288,18 @@ fn walls() -> Vec<Gateway> {
 fn compared(gateways: &[Gateway], shown: &[Shown]) -> Vec<Row> {
     let measures =
         [Measure::TcpThere(false), Measure::TcpBack(false), Measure::TcpThere(true), Measure::TcpBack(true)];
-    let measures = measures.into_iter().chain(SIZES.map(Measure::Udp)).chain([Measure::Ping]);
+    let measures = measures.into_iter().chain(SIZES.map(Measure::Udp)).chain([Measure::Drain, Measure::Ping]);
     let mut rows = Vec::new();
     let figure = |index: usize, measure| {
         shown[index].samples.get(&measure).and_then(|values| Figure::of(values.iter().copied()))
     };
     for measure in measures {
-        if let Measure::Udp(size) = measure {
-            let offered = Measure::Offered(size);
+        let beside = match measure {
+            Measure::Udp(size) => Some(Measure::Offered(size)),
+            Measure::Drain => Some(Measure::Undrained),
+            _ => None,
+        };
+        if let Some(offered) = beside {
             let (what, unit, _) = offered.unit();
             let sent = (0..gateways.len()).filter_map(|index| Some((index, figure(index, offered)?)));
             rows.extend(sent.map(|(index, sent)| {

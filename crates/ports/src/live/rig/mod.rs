@@ -6,10 +6,12 @@
 mod links;
 mod load;
 mod namespace;
+mod process;
 mod shortcut;
 mod sys;
 
 pub use links::{Counters, Links};
 pub use load::{FrameReceiver, FrameSender, hold};
 pub use namespace::{Namespace, become_root};
+pub use process::{Process, Stopped};
 pub use shortcut::Shortcut;

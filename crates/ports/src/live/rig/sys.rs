@@ -75,6 +75,15 @@ pub(super) fn hold(processor: usize) -> io::Result<()> {
     check(unsafe { libc::sched_setaffinity(0, size_of_val(&set), &raw const set) }).map(drop)
 }
 
+/// Sends a signal to a process.
+pub(super) fn signal(process: u32, signal: libc::c_int) -> io::Result<()> {
+    // 0 and negative numbers would mean groups of processes.
+    let process = libc::pid_t::try_from(process).ok().filter(|&process| process > 0);
+    let process = process.ok_or_else(|| io::Error::from(io::ErrorKind::InvalidInput))?;
+    // SAFETY: takes numbers only.
+    check(unsafe { libc::kill(process, signal) }).map(drop)
+}
+
 /// A socket that speaks with the kernel about links, addresses and routes of this thread's network.
 pub(super) fn route_socket() -> io::Result<OwnedFd> {
     // SAFETY: takes numbers only.
