@@ -3,36 +3,44 @@
 //! Every packet carries the number that it has in its flow, so that host b sees what is missing and what comes out of order. What the gateway says of
 //! itself is held against what was sent and what arrived.
 
+mod setting;
 mod told;
 mod traffic;
 
 use crate::experiment::Row;
+use crate::forwarding::load::{Rates, flood};
 use crate::forwarding::net::{Net, Offloads, Way};
-use crate::forwarding::{no_networks, processors, seconds, steady};
+use crate::forwarding::{BEFORE as WARM_UP, no_networks, processors, seconds, steady};
 use crate::plan::Plan;
 use crate::traffic::LabError;
-use serde_json::Value;
-use std::fs;
-use std::io::{self, BufRead, BufReader, Write};
-use std::os::unix::net::UnixStream;
+use setting::{Setting, lost};
+use std::io;
 use std::path::{Path, PathBuf};
-use std::process::{Child, Stdio};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
 use std::time::{Duration, Instant};
-use traffic::{Arrived, Traffic};
+use traffic::Arrived;
 
-/// A program that sends on what it gets by the other port, and learns.
-const SWITCH: &str = include_str!("../../../../programs/mac_switch.rav");
-/// One that takes so long over a packet that more can be sent than it can carry.
+/// A switch that takes so long over a packet that more can be sent than it can carry: the longer, the more often its loop does what it does.
 const SLOW: &str = include_str!("slow.rav");
+const WORK: &str = "        count work\n";
+/// How often that is to begin with, and at most.
+const LINES: (usize, usize) = (16, 512);
+/// Several times what the program lets a gateway carry can be sent; less and its loop does more. More than what is sent under overload, since then
+/// host b is watched, too.
+const SENDABLE: f64 = 5.0;
+
+/// Parts of what it can carry that are sent.
+const HALF: f64 = 0.5;
+const TAKEOVER_LOAD: f64 = 0.8;
+/// What is too much: so many times what it can carry at least, and a little more is aimed at.
+const OVERLOAD: f64 = 3.0;
+const AIMED_AT: f64 = 3.3;
 
 /// By which names ports lose packets before a program, and behind it.
 const BEFORE: [&str; 3] = ["ring_full", "too_long", "unreadable"];
 const BEHIND: [&str; 3] = ["busy", "refused", "down"];
 
-/// How long a gateway may take to begin, and what is on its way to arrive.
-const PATIENCE: Duration = Duration::from_secs(20);
 /// How often another program takes over.
 const TAKEOVER: Duration = Duration::from_millis(100);
 /// After an overload, service is to be normal within this time.
@@ -83,6 +91,24 @@ impl Account {
     }
 }
 
+/// What a gateway can carry when nobody watches.
+#[derive(Clone, Debug)]
+struct Capacity {
+    /// The program with which it can.
+    program: String,
+    /// Packets a second, of five times: that were sent, and that arrived.
+    rates: Vec<Rates>,
+}
+
+impl Capacity {
+    /// The middle of what arrived.
+    fn carried(&self) -> f64 {
+        let mut arrived: Vec<f64> = self.rates.iter().map(|rates| rates.arrived).collect();
+        arrived.sort_by(f64::total_cmp);
+        arrived[arrived.len() / 2]
+    }
+}
+
 /// A long time at half load.
 #[derive(Clone, Debug)]
 struct Steady {
@@ -105,6 +131,8 @@ struct Steady {
 /// Programs that take over.
 #[derive(Clone, Debug)]
 struct Takeovers {
+    /// Packets a second that the gateway can carry.
+    capacity: f64,
     /// Packets a second that were sent.
     rate: f64,
     /// For how long.
@@ -167,19 +195,47 @@ fn parts(plan: &SoakPlan, progress: &mut dyn FnMut(&str)) -> Result<Vec<Row>, St
     let system = |error: io::Error| error.to_string();
     let directory = tempfile::Builder::new().prefix("ravelin-soak-").tempdir().map_err(system)?;
     let short = plan.time.min(SHORT_PARTS);
+    progress("soak: what the gateway carries");
+    let capacity = capacity(plan, directory.path())?;
     progress("soak: half load");
-    let half_load = half_load(plan, directory.path(), plan.time)?;
+    let half_load = half_load(plan, directory.path(), plan.time, &capacity)?;
     progress("soak: programs take over");
-    let takeovers = takeovers(plan, directory.path(), short, half_load.capacity)?;
+    let takeovers = takeovers(plan, directory.path(), short, &capacity)?;
     progress("soak: overload");
-    let overload = overload(plan, directory.path(), short)?;
-    Ok([half_load.rows(), takeovers.rows(), overload.rows()].concat())
+    let overload = overload(plan, directory.path(), short, &capacity)?;
+    Ok([capacity.rows(), half_load.rows(), takeovers.rows(), overload.rows()].concat())
 }
 
-fn half_load(plan: &SoakPlan, directory: &Path, time: Duration) -> Result<Steady, String> {
-    let capacity = capacity(plan, directory, SWITCH)?;
-    let setting = Setting::start(plan, directory, SWITCH)?;
-    let wanted = capacity / 2.0;
+/// As much as can be sent is sent, and what arrives is counted by host b's interface, before and behind: nobody watches meanwhile, neither there nor at
+/// the gateway. The program gets slower until the gateway is what limits it.
+fn capacity(plan: &SoakPlan, directory: &Path) -> Result<Capacity, String> {
+    let system = |error: io::Error| error.to_string();
+    let mut lines = LINES.0;
+    loop {
+        let program = SLOW.replace(WORK, &WORK.repeat(lines));
+        let setting = Setting::start(plan, directory, &program)?;
+        let frames = setting.traffic().frames();
+        let once = |time| flood(&setting.net, &frames, plan.processors.0, WARM_UP, time).map_err(system);
+        let first = once(Duration::from_millis(500))?;
+        let times = first.offered / first.arrived.max(1.0);
+        if times < SENDABLE && lines < LINES.1 {
+            lines = ((lines as f64 * SENDABLE / times * 1.1).ceil() as usize).clamp(lines + 1, LINES.1);
+            continue;
+        }
+        let rates = (0..5).map(|_| once(Duration::from_secs(1))).collect::<Result<_, _>>()?;
+        return Ok(Capacity { program, rates });
+    }
+}
+
+fn half_load(
+    plan: &SoakPlan,
+    directory: &Path,
+    time: Duration,
+    capacity: &Capacity,
+) -> Result<Steady, String> {
+    let setting = Setting::start(plan, directory, &capacity.program)?;
+    let capacity = capacity.carried();
+    let wanted = capacity * HALF;
     let descriptors = setting.descriptors()?;
     let sampled = AtomicBool::new(true);
     let (resident, seen) = thread::scope(|scope| {
@@ -197,9 +253,15 @@ fn half_load(plan: &SoakPlan, directory: &Path, time: Duration) -> Result<Steady
     Ok(Steady { capacity, rate, seconds, account, arrived, resident, descriptors })
 }
 
-fn takeovers(plan: &SoakPlan, directory: &Path, time: Duration, capacity: f64) -> Result<Takeovers, String> {
-    let setting = Setting::start(plan, directory, SWITCH)?;
-    let wanted = capacity * 0.8;
+fn takeovers(
+    plan: &SoakPlan,
+    directory: &Path,
+    time: Duration,
+    capacity: &Capacity,
+) -> Result<Takeovers, String> {
+    let setting = Setting::start(plan, directory, &capacity.program)?;
+    let capacity = capacity.carried();
+    let wanted = capacity * TAKEOVER_LOAD;
     let mut control = setting.control()?;
     let (mut programs, mut slowest) = (0, Duration::ZERO);
     let mut next = Instant::now();
@@ -223,12 +285,17 @@ fn takeovers(plan: &SoakPlan, directory: &Path, time: Duration, capacity: f64) -
     );
     let (seconds, slowest_answer_ms) = (time.as_secs_f64(), slowest.as_secs_f64() * 1e3);
     let rate = sent as f64 / seconds;
-    Ok(Takeovers { rate, seconds, programs, slowest_answer_ms, sent, lost, arrived })
+    Ok(Takeovers { capacity, rate, seconds, programs, slowest_answer_ms, sent, lost, arrived })
 }
 
-fn overload(plan: &SoakPlan, directory: &Path, time: Duration) -> Result<Overload, String> {
-    let capacity = capacity(plan, directory, SLOW)?;
-    let setting = Setting::start(plan, directory, SLOW)?;
+fn overload(
+    plan: &SoakPlan,
+    directory: &Path,
+    time: Duration,
+    capacity: &Capacity,
+) -> Result<Overload, String> {
+    let setting = Setting::start(plan, directory, &capacity.program)?;
+    let capacity = capacity.carried();
     let mut control = setting.control()?;
     let mut slowest = Duration::ZERO;
     let sampled = AtomicBool::new(true);
@@ -236,14 +303,14 @@ fn overload(plan: &SoakPlan, directory: &Path, time: Duration) -> Result<Overloa
         let samples = scope.spawn(|| setting.resident(time / 10, &sampled));
         let traffic = setting.traffic();
         let seen = (|| {
-            let (over, _) = traffic.run(3.0 * capacity, time, || {
+            let (over, _) = traffic.run(AIMED_AT * capacity, time, || {
                 let start = Instant::now();
                 control.ask("picture")?;
                 slowest = slowest.max(start.elapsed());
                 Ok(())
             })?;
-            let (before, _) = traffic.run(capacity / 2.0, RECOVERY, || Ok(()))?;
-            let (after, arrived) = traffic.run(capacity / 2.0, 2 * RECOVERY, || Ok(()))?;
+            let (before, _) = traffic.run(capacity * HALF, RECOVERY, || Ok(()))?;
+            let (after, arrived) = traffic.run(capacity * HALF, 2 * RECOVERY, || Ok(()))?;
             Ok::<_, String>((over, over + before + after, arrived))
         })();
         sampled.store(false, Ordering::Relaxed);
@@ -263,141 +330,4 @@ fn overload(plan: &SoakPlan, directory: &Path, time: Duration) -> Result<Overloa
         resident,
         after,
     })
-}
-
-/// How many packets a part of a picture says were lost, by all of these names.
-fn lost(picture: &Value, place: &str, names: &[&str]) -> u64 {
-    let named = |name: &&str| picture.pointer(&format!("{place}/{name}")).and_then(Value::as_u64);
-    names.iter().filter_map(named).sum()
-}
-
-/// Packets a second that arrive when as many are sent as can be: the middle of five times.
-fn capacity(plan: &SoakPlan, directory: &Path, program: &str) -> Result<f64, String> {
-    let setting = Setting::start(plan, directory, program)?;
-    let mut rates = Vec::new();
-    for _ in 0..5 {
-        let before = setting.arrived()?;
-        let start = Instant::now();
-        setting.traffic().run(f64::INFINITY, Duration::from_secs(1), || Ok(()))?;
-        rates.push((setting.arrived()? - before) as f64 / start.elapsed().as_secs_f64());
-    }
-    rates.sort_by(f64::total_cmp);
-    Ok(rates[rates.len() / 2])
-}
-
-/// A gateway between its hosts.
-struct Setting<'a> {
-    plan: &'a SoakPlan,
-    net: Net,
-    gateway: Child,
-    socket: PathBuf,
-    /// What host b's interface had counted before the first packet.
-    before: u64,
-}
-
-impl Drop for Setting<'_> {
-    fn drop(&mut self) {
-        // It may have ended by itself.
-        let _ = self.gateway.kill();
-        let _ = self.gateway.wait();
-    }
-}
-
-impl<'a> Setting<'a> {
-    fn start(plan: &'a SoakPlan, directory: &Path, program: &str) -> Result<Setting<'a>, String> {
-        let system = |error: io::Error| error.to_string();
-        let net = Net::new(Way::Switched, Offloads::On).map_err(system)?;
-        let socket = directory.join("control.sock");
-        let text = format!(
-            "program = \"program.rav\"\ncontrol = {:?}\ncores = [{}]\n[[port]]\ninterface = \"to-a\"\n[[port]]\ninterface = \"to-b\"\n",
-            socket.display().to_string(),
-            plan.processors.1,
-        );
-        fs::write(directory.join("program.rav"), program).map_err(system)?;
-        fs::write(directory.join("gateway.toml"), text).map_err(system)?;
-        let mut command = net.gateway.command(&plan.binary, None);
-        command.arg("serve").arg(directory.join("gateway.toml"));
-        let gateway = command.stdout(Stdio::null()).stderr(Stdio::null()).spawn().map_err(system)?;
-        let mut setting = Setting { plan, net, gateway, socket, before: 0 };
-        let end = Instant::now() + PATIENCE;
-        while let Err(error) = setting.control().and_then(|mut control| control.ask("picture")) {
-            if Instant::now() > end {
-                return Err(format!("the gateway does not begin: {error}"));
-            }
-            thread::sleep(Duration::from_millis(20));
-        }
-        setting.before = setting.arrived()?;
-        Ok(setting)
-    }
-
-    fn traffic(&self) -> Traffic<'_> {
-        Traffic { net: &self.net, processor: self.plan.processors.0 }
-    }
-
-    fn control(&self) -> Result<Control, String> {
-        let stream = UnixStream::connect(&self.socket).map_err(|error| format!("control: {error}"))?;
-        Ok(Control(BufReader::new(stream)))
-    }
-
-    /// How many frames host b has counted.
-    fn arrived(&self) -> Result<u64, String> {
-        self.net.arrived().map(|counters| counters.received).map_err(|error| error.to_string())
-    }
-
-    fn account(&self, sent: u64) -> Result<Account, String> {
-        let picture = self.control()?.ask("picture")?["picture"].take();
-        let number = |place: &str| picture.pointer(place).and_then(Value::as_u64).unwrap_or(0);
-        let sum = |place: &str| -> u64 {
-            let all = picture.pointer(place).and_then(Value::as_object);
-            all.into_iter().flat_map(|all| all.values()).filter_map(Value::as_u64).sum()
-        };
-        Ok(Account {
-            sent,
-            lost_before: lost(&picture, "/ports/0", &BEFORE),
-            received: number("/report/received/packets"),
-            forwarded: number("/report/forwarded/packets"),
-            dropped: sum("/report/drops"),
-            punted: sum("/report/punts"),
-            transmitted: number("/report/ports/1/transmitted"),
-            lost_behind: lost(&picture, "/ports/1", &BEHIND),
-            arrived: self.arrived()? - self.before,
-        })
-    }
-
-    /// The gateway's resident memory from a time on until it is told to stop: least and most, in KiB.
-    fn resident(&self, from: Duration, on: &AtomicBool) -> Result<(u64, u64), String> {
-        let path = format!("/proc/{}/status", self.gateway.id());
-        let (start, mut range) = (Instant::now(), (u64::MAX, 0));
-        while on.load(Ordering::Relaxed) || range.1 == 0 {
-            thread::sleep(Duration::from_millis(200));
-            if start.elapsed() < from && on.load(Ordering::Relaxed) {
-                continue;
-            }
-            let text = fs::read_to_string(&path).map_err(|error| format!("{path}: {error}"))?;
-            let line = text.lines().find_map(|line| line.strip_prefix("VmRSS:"));
-            let now = line.and_then(|line| line.split_whitespace().next()?.parse().ok()).unwrap_or(0);
-            range = (range.0.min(now), range.1.max(now));
-        }
-        Ok(range)
-    }
-
-    fn descriptors(&self) -> Result<u64, String> {
-        let path = format!("/proc/{}/fd", self.gateway.id());
-        let entries = fs::read_dir(&path).map_err(|error| format!("{path}: {error}"))?;
-        Ok(entries.count() as u64)
-    }
-}
-
-/// A connection to a gateway.
-struct Control(BufReader<UnixStream>);
-
-impl Control {
-    fn ask(&mut self, what: &str) -> Result<Value, String> {
-        let question = format!("{{\"ask\":\"{what}\"}}\n");
-        let broken = |error: io::Error| format!("control: {error}");
-        self.0.get_mut().write_all(question.as_bytes()).map_err(broken)?;
-        let mut line = String::new();
-        self.0.read_line(&mut line).map_err(broken)?;
-        serde_json::from_str(&line).map_err(|error| format!("control: {error}"))
-    }
 }

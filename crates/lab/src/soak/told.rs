@@ -1,17 +1,30 @@
 //! What came of a soak, as rows.
 
 use super::traffic::Arrived;
-use super::{Account, Overload, Steady, Takeovers};
+use super::{Account, Capacity, OVERLOAD, Overload, Steady, Takeovers};
 use crate::experiment::{Figure, Row};
 
 const PACKETS: &str = "packets";
+const LOAD: &str = "sent, of what the gateway carries";
+const TIMES: &str = "times";
+
+impl Capacity {
+    pub(super) fn rows(&self) -> Vec<Row> {
+        let part = "as much as can be sent, nobody watching";
+        let row = |what, values: Vec<f64>| Row::alone(part, what, "Mpps", Figure::of(values), None);
+        vec![
+            row("what the gateway carries", self.rates.iter().map(|rates| rates.arrived / 1e6).collect()),
+            row("sent meanwhile", self.rates.iter().map(|rates| rates.offered / 1e6).collect()),
+        ]
+    }
+}
 
 impl Steady {
     pub(super) fn rows(&self) -> Vec<Row> {
         let part = Part("half load");
         let mut rows = vec![
-            part.row("what the gateway carries", "Mpps", self.capacity / 1e6),
             part.row("sent in a second", "Mpps", self.rate / 1e6),
+            part.load(self.rate, self.capacity),
             part.row("duration", "s", self.seconds),
         ];
         rows.extend(part.account(&self.account));
@@ -34,6 +47,7 @@ impl Takeovers {
         let (before, behind) = self.lost;
         let mut rows = vec![
             part.row("sent in a second", "Mpps", self.rate / 1e6),
+            part.load(self.rate, self.capacity),
             part.row("duration", "s", self.seconds),
             part.row("programs that took over", "programs", self.programs as f64),
             part.row("slowest takeover, from asking to the answer", "ms", self.slowest_answer_ms),
@@ -51,8 +65,8 @@ impl Overload {
     pub(super) fn rows(&self) -> Vec<Row> {
         let part = Part("three times what it can carry");
         let mut rows = vec![
-            part.row("what the gateway carries", "Mpps", self.capacity / 1e6),
             part.row("sent in a second", "Mpps", self.rate / 1e6),
+            self.load(&part),
             part.row("duration", "s", self.seconds),
         ];
         rows.extend(part.account(&self.account));
@@ -60,6 +74,18 @@ impl Overload {
         rows.push(part.resident(self.resident));
         rows.extend(Part("half load a second after the overload").arrived(&self.after));
         rows
+    }
+
+    /// No figure, and so a failure of the command, where it was no overload of the size that was wanted.
+    fn load(&self, part: &Part) -> Row {
+        if self.rate >= OVERLOAD * self.capacity {
+            return part.load(self.rate, self.capacity);
+        }
+        let why = format!(
+            "only {:.2} times what the gateway carries could be sent, and {OVERLOAD} times was wanted",
+            self.rate / self.capacity
+        );
+        Row::refused(part.0, LOAD, TIMES, &why)
     }
 }
 
@@ -69,6 +95,10 @@ struct Part(&'static str);
 impl Part {
     fn row(&self, what: &str, unit: &str, value: f64) -> Row {
         Row::alone(self.0, what, unit, Figure::of([value]), None)
+    }
+
+    fn load(&self, rate: f64, capacity: f64) -> Row {
+        self.row(LOAD, TIMES, rate / capacity)
     }
 
     fn packets(&self, what: &str, count: u64) -> Row {
@@ -120,6 +150,7 @@ mod tests {
     #[test]
     fn a_packet_that_is_nowhere_takes_the_figure_away() {
         let mut takeovers = Takeovers {
+            capacity: 2e6,
             rate: 1e6,
             seconds: 1.0,
             programs: 10,
@@ -133,5 +164,20 @@ mod tests {
         let rows = takeovers.rows();
         let nowhere: Vec<_> = rows.iter().filter(|row| row.ours.is_none()).collect();
         assert!(nowhere.len() == 1 && nowhere[0].what.starts_with("in no account"), "{nowhere:?}");
+    }
+
+    #[test]
+    fn an_overload_that_was_none_has_no_figure() {
+        let overload = |rate| Overload {
+            capacity: 1e5,
+            rate,
+            seconds: 1.0,
+            account: Account::default(),
+            slowest_answer_ms: 1.0,
+            resident: (1, 1),
+            after: Arrived::default(),
+        };
+        let missing = |rate| overload(rate).rows().into_iter().filter(|row| row.ours.is_none()).count();
+        assert_eq!((missing(3.0e5), missing(2.9e5)), (0, 1));
     }
 }

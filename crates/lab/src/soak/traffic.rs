@@ -44,6 +44,11 @@ pub(super) struct Traffic<'a> {
 }
 
 impl Traffic<'_> {
+    /// A packet of every flow.
+    pub(super) fn frames(&self) -> Vec<Vec<u8>> {
+        self.net.frames(SIZE, FLOWS, DISCARD)
+    }
+
     /// Sends so many packets a second for a time, while `meanwhile` is done again and again, and waits for what is on its way. How many were sent, and
     /// what arrived.
     pub(super) fn run(
@@ -58,7 +63,7 @@ impl Traffic<'_> {
         let counted = || self.net.arrived().map(|counters| counters.received).map_err(system);
         let before = counted()?;
         let sending = AtomicBool::new(true);
-        let frames = self.net.frames(SIZE, FLOWS, DISCARD);
+        let frames = self.frames();
         thread::scope(|scope| {
             let sent = scope.spawn(|| {
                 let sent = hold(self.processor).map_err(system).map(|()| send(&sender, frames, rate, time));
