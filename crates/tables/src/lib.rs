@@ -1,5 +1,6 @@
 //! The tables a program looks things up in: built once to a declared capacity, then read and changed packet by packet.
 
+pub mod device;
 pub mod exact;
 pub mod generate;
 pub mod group;

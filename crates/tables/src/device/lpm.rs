@@ -1,0 +1,104 @@
+//! Longest-prefix tables on a device: the bytes that the processor's lookups read, and the same walk.
+//!
+//! ```text
+//! word   0      1        2      3          4        5       6            7       8     9          10     11
+//!      ┌──────┬────────┬──────┬──────────┬────────┬───────┬────────────┬───────┬─────┬──────────┬──────┬───────┐
+//!      │magic │version │width │cell bits │indexed │palette│palette size│direct │root │root bits │heap  │words  │
+//!      └──────┴────────┴──────┴──────────┴────────┴───────┴────────────┴───────┴─────┴──────────┴──────┴───────┘
+//!      then, each from a multiple of 16 words: palette, direct cells, root cells, heap of nodes
+//! ```
+//!
+//! `docs/tables/lpm.md` says what cells and nodes are.
+
+use crate::lpm::Table;
+
+/// `u32 lpm_find(GLOBAL const u32 *image, u64 high, u64 low)`: the value of the longest prefix that contains the address, or
+/// [`NONE`](super::NONE). The address is the number that [`Lpm::find`](crate::lpm::Lpm::find) takes, in two halves.
+pub const TEXT: &str = include_str!("lpm.h");
+
+/// The image of a table: the words of [`Table::image`].
+pub fn image(table: &Table) -> Vec<u32> {
+    super::words(&table.image())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::plain::{Program, bytes};
+    use super::*;
+    use crate::generate::Random;
+    use crate::lpm::{LpmSpec, NONE, Prefix, Variant};
+    use std::collections::BTreeMap;
+
+    const ANSWER: &str = "
+static void answer(const u32 *image, const u8 *asked, u64 bytes)
+{
+    const u64 *keys = (const u64 *)asked;
+    for (u64 at = 0; at < bytes / 8; at += 2) tell(lpm_find(image, keys[at], keys[at + 1]));
+}
+";
+
+    /// Prefixes of every length that nest, and addresses at and around their borders; the bits of a direct cell.
+    fn agrees(
+        program: &Program,
+        width: u8,
+        variant: Variant,
+        count: usize,
+        value: impl Fn(&mut Random) -> u32,
+    ) -> u32 {
+        let mut random = Random::new(u64::from(width) + count as u64);
+        let all = u128::MAX >> (128 - u32::from(width));
+        let mut entries = BTreeMap::new();
+        for number in 0..count {
+            // Those beyond some thousands are there for their number.
+            let many = number >= 4000;
+            let length = if many { width / 4 * 3 } else { random.between(0, u64::from(width)) as u8 };
+            let mask = all & !all.checked_shr(u32::from(length)).unwrap_or(0);
+            let few = [0, u128::MAX / 3, u128::MAX / 7, u128::MAX][random.below(4) as usize];
+            let fixed = if many { 0 } else { random.below(130) };
+            let free = u128::MAX.checked_shr(fixed as u32).unwrap_or(0);
+            let bits = (few & !free | random.wide() & free) >> (128 - u32::from(width)) & mask;
+            entries.insert(Prefix { bits, length }, value(&mut random));
+        }
+        let spec = LpmSpec { width, capacity: count };
+        let table = Table::build(spec, variant, entries.clone().into_iter().collect()).unwrap();
+        let mut addresses = Vec::new();
+        for Prefix { bits, length } in entries.into_keys().take(4000) {
+            let last = bits | all.checked_shr(u32::from(length)).unwrap_or(0);
+            addresses.extend([bits, last, bits.wrapping_sub(1), last.wrapping_add(1), random.wide()]);
+            addresses.push(bits | random.wide() & last);
+        }
+        addresses.extend((0..2000).map(|_| random.wide()));
+        let halves: Vec<u64> = addresses.iter().flat_map(|one| [(one >> 64) as u64, *one as u64]).collect();
+        let found = program.run(&image(&table), &bytes(&halves));
+        assert_eq!(found.len(), addresses.len());
+        for (address, found) in addresses.iter().zip(&found) {
+            assert_eq!(*found, table.find128(*address), "{width} bits, {address:#x}");
+        }
+        assert!(found.iter().filter(|found| **found != NONE).count() > found.len() / 8);
+        image(&table)[3]
+    }
+
+    #[test]
+    fn the_text_finds_what_the_table_finds_in_every_form_and_width() {
+        let program = Program::build(&[TEXT], ANSWER);
+        for width in [1, 8, 20, 31, 33, 48, 63, 64, 65, 100, 127, 128] {
+            agrees(&program, width, Variant::Fast, 2500, |random| random.below(300) as u32);
+        }
+        let narrow =
+            |variant, count, value: fn(&mut Random) -> u32| agrees(&program, 32, variant, count, value);
+        assert_eq!(narrow(Variant::Compact, 2500, |random| random.below(300) as u32), 0);
+        // Cells that hold the value, the place in a palette, and more distinct values than a palette has.
+        assert_eq!(narrow(Variant::Fast, 2500, |random| random.below(200) as u32), 8);
+        assert_eq!(narrow(Variant::Fast, 2500, |random| random.word() as u32 & !1), 16);
+        assert_eq!(narrow(Variant::Fast, 80_000, |random| random.word() as u32 & !1), 32);
+    }
+
+    #[test]
+    fn a_table_without_prefixes_finds_nothing() {
+        let program = Program::build(&[TEXT], ANSWER);
+        for width in [1, 31, 128] {
+            let table = Table::new(LpmSpec { width, capacity: 0 }).unwrap();
+            assert_eq!(program.run(&image(&table), &bytes(&[0, 0, 7, u64::MAX])), [NONE, NONE]);
+        }
+    }
+}
