@@ -40,7 +40,7 @@ pub(crate) struct Desk<'a> {
     reader: Reader<'a>,
     /// What it runs by.
     config: Mutex<Config>,
-    /// Name and mode of every port, and whether its interface is there.
+    /// Name of every port, its mode at first, and whether its interface is there.
     ports: Vec<(String, String, Arc<Presence>)>,
     pub(crate) routing: Routing,
     /// How many programs have taken over; locked while one does.
@@ -243,7 +243,7 @@ impl<'a> Desk<'a> {
             .map(|((port, (interface, mode, presence)), losses)| PortPicture {
                 port,
                 interface: interface.clone(),
-                mode: mode.clone(),
+                mode: presence.mode().unwrap_or_else(|| mode.clone()),
                 gone_seconds: presence.gone_since().map(seconds_since),
                 vanished: presence.vanished(),
                 losses: losses.since_takeover,

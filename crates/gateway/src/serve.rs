@@ -9,6 +9,7 @@ use engine::live::{self, Remote};
 use engine::{Imbalance, Report};
 use lang::ir::Program;
 use lang::source::Sources;
+use packet::PortNumber;
 use ports::live::{AttachError, attach_all, keep_off};
 use std::io;
 use std::os::unix::net::UnixListener;
@@ -68,7 +69,8 @@ pub struct Served {
     pub sources: Arc<Sources>,
 }
 
-/// Runs a gateway until it is asked to stop. `started` is called once packets run, with the ports' modes and a way to ask it.
+/// Runs a gateway until it is asked to stop. `started` is called once packets run, with the ports' modes and a way to ask it; `back` whenever the
+/// interface of a port is there again, with its number, its name and what was obtained.
 ///
 /// # Errors
 /// What is wrong with the ports, the program or the socket; then no packet has been taken.
@@ -76,6 +78,7 @@ pub fn serve(
     config: &Config,
     reader: Reader<'_>,
     started: impl FnOnce(&[PortPicture], Remote),
+    back: fn(PortNumber, &str, &str),
 ) -> Result<Served, ServeError> {
     let (count, workers) = (config.ports.len() as u16, config.workers.count);
     let mut loaded = (reader.load)(config).map_err(ServeError::Program)?;
@@ -94,7 +97,9 @@ pub fn serve(
     let mut lanes: Vec<Vec<_>> = (0..workers).map(|_| Vec::new()).collect();
     let attached =
         attach_all(&config.ports, workers).map_err(|(port, source)| ServeError::Attach { port, source })?;
-    for attached in attached {
+    for (port, attached) in (1..).zip(attached) {
+        let name = attached.name.clone();
+        attached.presence.tell(move |mode| back(port, &name, mode));
         ports.push((attached.name, attached.mode, attached.presence));
         lanes.iter_mut().zip(attached.lanes).for_each(|(worker, lane)| worker.push(lane));
     }

@@ -7,6 +7,7 @@ use crate::program;
 use crate::render;
 use engine::live::{Loaded, Remote};
 use gateway::{Config, ConfigError, PortPicture, Reader, ServeError};
+use packet::PortNumber;
 use signal_hook::consts::{SIGINT, SIGTERM};
 use signal_hook::iterator::Signals;
 use std::path::Path;
@@ -44,7 +45,7 @@ pub(crate) fn run(arguments: &ServeArguments, json: bool) -> Result<(), Failure>
             }
         });
     };
-    let served = gateway::serve::serve(&config, reader, started);
+    let served = gateway::serve::serve(&config, reader, started, tell_again);
     handle.close();
     let served = served.map_err(|error| match error {
         ServeError::Program(text) => Failure::Finding(text),
@@ -94,6 +95,11 @@ fn loaded(file: &Path, config: &Config) -> Result<Loaded, String> {
         |_| program::load(&program, BackEndChoice::Native, ports, SEED).map_err(|error| error.to_string());
     let processors = (0..config.workers.count).map(load).collect::<Result<Vec<_>, _>>()?;
     Ok(Loaded { program: Arc::new(program), sources: Arc::new(compiled.sources), processors })
+}
+
+/// Says what was obtained of an interface that is there again.
+fn tell_again(port: PortNumber, interface: &str, mode: &str) {
+    anstream::eprintln!("port {port} is there again: {interface}, {mode}");
 }
 
 /// Says what was obtained.

@@ -119,6 +119,11 @@ impl Net {
 
     /// Stops the gateway and returns its account, of which every packet is in.
     pub(crate) fn stop(&mut self) -> Value {
+        self.stop_and_hear().0
+    }
+
+    /// The same, with what it said while it ran.
+    pub(crate) fn stop_and_hear(&mut self) -> (Value, String) {
         self.ask(&["stop"]);
         let (said, errors) = self.ended();
         let report: Value =
@@ -128,7 +133,7 @@ impl Net {
         };
         let packets = |what: &str| report[what]["packets"].as_u64().unwrap_or(0);
         assert_eq!(packets("received"), packets("forwarded") + sum("drops") + sum("punts"), "{report}");
-        report
+        (report, errors)
     }
 
     /// How many of 20 pings, 20 ms apart, from `a` to an address are answered.

@@ -31,8 +31,7 @@ const TAG: usize = 4;
 /// Takes over the packets of an interface; they carry `number`.
 pub(super) fn attach(wanted: &Wanted, number: PortNumber, lanes: u16) -> Result<Attached, AttachError> {
     let opened = open::open(wanted, lanes)?;
-    let port = Port::watched(wanted, (opened.index, opened.kept), lanes)
-        .map_err(open::system(&wanted.interface, "starting to watch it"))?;
+    let port = Port::watched(wanted, opened.held, lanes)?;
     let lanes = opened.lanes.into_iter().enumerate().map(|(index, lane)| Lane {
         receive: Box::new(Incoming::new((lane.incoming, lane.ring), number, port.clone(), index)),
         send: Box::new(Outlet::new(lane.outgoing, port.clone(), index)),

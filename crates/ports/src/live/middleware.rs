@@ -69,10 +69,9 @@ impl Middleware {
             }
             wrapped.push(Lane { receive, send });
         }
-        for what in self.describe() {
-            mode.push_str(", ");
-            mode.push_str(&what);
-        }
+        let words: String = self.describe().iter().map(|what| format!(", {what}")).collect();
+        presence.stands_behind(&words);
+        mode.push_str(&words);
         Ok(Attached { name, mode, lanes: wrapped, presence })
     }
 

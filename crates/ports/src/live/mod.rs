@@ -6,6 +6,7 @@ mod attach;
 mod frame_ring;
 mod held;
 pub mod impair;
+mod letterbox;
 pub mod middleware;
 mod netlink;
 mod out;
@@ -17,6 +18,7 @@ mod sys;
 mod tap;
 pub mod trace;
 mod wait;
+mod watch;
 
 pub use af_xdp::{Mode as XdpMode, Wishes as XdpWishes, XdpError};
 pub use attach::{AttachError, Kind, Offloads, Wanted, attach, attach_all};

@@ -1,14 +1,23 @@
-//! Whether the interface of a port is there, and the handing over of what replaces a lost one.
+//! Whether the interface of a port is there, and what was obtained of it.
 
-use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
-use std::sync::{Mutex, PoisonError};
+use std::fmt;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Mutex, OnceLock, PoisonError};
+
+/// Is told what was obtained.
+type Told = Box<dyn Fn(&str) + Send + Sync>;
 
 /// Whether the interface of a port is there. Whoever watches it writes, whoever wants to know reads.
-#[derive(Debug, Default)]
+#[derive(Default)]
 pub struct Presence {
     /// Nanoseconds since 1970-01-01 UTC; 0 while it is there.
     gone_since: AtomicU64,
     vanished: AtomicU64,
+    /// What was obtained when it came back.
+    mode: Mutex<Option<String>>,
+    /// What stands between it and the program, in words.
+    before: OnceLock<String>,
+    told: OnceLock<Told>,
 }
 
 impl Presence {
@@ -22,71 +31,75 @@ impl Presence {
         self.vanished.load(Ordering::Relaxed)
     }
 
+    /// What was obtained when it came back last, for people; `None` if it never did, so that what was obtained at first still holds.
+    pub fn mode(&self) -> Option<String> {
+        self.mode.lock().unwrap_or_else(PoisonError::into_inner).clone()
+    }
+
+    /// Tells somebody what was obtained whenever it has come back. The first who asks is told.
+    pub fn tell(&self, told: impl Fn(&str) + Send + Sync + 'static) {
+        // Whoever asked before goes on being told.
+        let _ = self.told.set(Box::new(told));
+    }
+
     /// It has vanished at `now`.
     pub fn gone(&self, now: u64) {
         self.vanished.fetch_add(1, Ordering::Relaxed);
-        self.gone_since.store(now.max(1), Ordering::Relaxed);
+        self.away(now);
     }
 
-    /// It is there again.
-    pub fn back(&self) {
+    /// A part of it is away since `now` at the latest, which is counted already.
+    pub(crate) fn away(&self, now: u64) {
+        // It stays gone since it was gone first.
+        let _ = self.gone_since.compare_exchange(0, now.max(1), Ordering::Relaxed, Ordering::Relaxed);
+    }
+
+    /// It is there again, and this was obtained.
+    pub fn back(&self, mut mode: String) {
+        mode.push_str(self.before.get().map_or("", String::as_str));
         self.gone_since.store(0, Ordering::Relaxed);
-    }
-}
-
-/// One thing on its way from one thread to another. To find that there is none costs a load.
-#[derive(Debug)]
-pub(crate) struct Letterbox<T> {
-    full: AtomicBool,
-    letter: Mutex<Option<T>>,
-}
-
-impl<T> Letterbox<T> {
-    /// An empty one.
-    pub(crate) fn new() -> Letterbox<T> {
-        Letterbox { full: AtomicBool::new(false), letter: Mutex::new(None) }
-    }
-
-    /// Puts something in; what was still there goes.
-    pub(crate) fn put(&self, letter: T) {
-        let mut place = self.letter.lock().unwrap_or_else(PoisonError::into_inner);
-        *place = Some(letter);
-        self.full.store(true, Ordering::Release);
-    }
-
-    /// Takes out what is there.
-    #[inline]
-    pub(crate) fn take(&self) -> Option<T> {
-        if !self.full.load(Ordering::Relaxed) {
-            return None;
+        *self.mode.lock().unwrap_or_else(PoisonError::into_inner) = Some(mode.clone());
+        if let Some(told) = self.told.get() {
+            told(&mode);
         }
-        let mut place = self.letter.lock().unwrap_or_else(PoisonError::into_inner);
-        self.full.store(false, Ordering::Release);
-        place.take()
+    }
+
+    /// Adds words to whatever will be obtained.
+    pub(crate) fn stands_behind(&self, words: &str) {
+        // A port is wrapped once.
+        let _ = self.before.set(words.to_owned());
+    }
+}
+
+impl fmt::Debug for Presence {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Presence")
+            .field("gone_since", &self.gone_since())
+            .field("vanished", &self.vanished())
+            .field("mode", &self.mode())
+            .finish_non_exhaustive()
     }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use std::sync::Arc;
 
     #[test]
-    fn a_letter_is_taken_once_and_the_last_one_counts() {
-        let letterbox = Letterbox::new();
-        assert_eq!(letterbox.take(), None);
-        letterbox.put(1);
-        letterbox.put(2);
-        assert_eq!(letterbox.take(), Some(2));
-        assert_eq!(letterbox.take(), None);
-    }
-
-    #[test]
-    fn what_vanished_is_counted_and_comes_back() {
+    fn what_vanished_is_counted_and_what_comes_back_is_told() {
         let presence = Presence::default();
-        assert_eq!((presence.gone_since(), presence.vanished()), (None, 0));
+        let heard = Arc::new(Mutex::new(Vec::new()));
+        let hears = heard.clone();
+        presence.tell(move |mode| hears.lock().expect("whole").push(mode.to_owned()));
+        presence.stands_behind(", traced");
+        assert_eq!((presence.gone_since(), presence.vanished(), presence.mode()), (None, 0, None));
         presence.gone(7);
+        presence.away(8);
         assert_eq!((presence.gone_since(), presence.vanished()), (Some(7), 1));
-        presence.back();
+        presence.back("tap".to_owned());
         assert_eq!((presence.gone_since(), presence.vanished()), (None, 1));
+        assert_eq!(presence.mode().as_deref(), Some("tap, traced"));
+        assert_eq!(*heard.lock().expect("whole"), ["tap, traced"]);
     }
 }

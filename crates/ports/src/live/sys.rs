@@ -227,15 +227,6 @@ pub(crate) fn asker() -> io::Result<OwnedFd> {
     socket(libc::AF_INET, libc::SOCK_DGRAM, 0)
 }
 
-/// Whether there is an interface of this number.
-pub(crate) fn interface_exists(fd: &OwnedFd, index: u32) -> bool {
-    // SAFETY: zeros are a valid value of this plain structure.
-    let mut request: libc::ifreq = unsafe { std::mem::zeroed() };
-    request.ifr_ifru.ifru_ifindex = index as i32;
-    // SAFETY: the request lives throughout the call, and SIOCGIFNAME writes inside it.
-    check(unsafe { libc::ioctl(fd.as_raw_fd(), libc::SIOCGIFNAME, &raw mut request) }).is_ok()
-}
-
 /// Whether the interface is switched on.
 pub(crate) fn interface_is_up(fd: &OwnedFd, name: &str) -> io::Result<bool> {
     Ok(interface_flags(fd, name)? & libc::IFF_UP != 0)
@@ -290,6 +281,16 @@ pub(crate) fn bind_packet(fd: &OwnedFd, interface: u32, protocol: i32) -> io::Re
     // SAFETY: the pointer and the size are those of a value that lives throughout the call.
     check(unsafe { libc::bind(fd.as_raw_fd(), (&raw const address).cast(), size) })?;
     Ok(())
+}
+
+/// The number of the interface that a packet socket is bound to; `None` if there is none any more.
+pub(crate) fn bound_interface(fd: &OwnedFd) -> Option<u32> {
+    // SAFETY: zeros are a valid value of this plain structure.
+    let mut address: libc::sockaddr_ll = unsafe { std::mem::zeroed() };
+    let mut size = size_of_val(&address) as libc::socklen_t;
+    // SAFETY: the pointer and the size are those of a value that lives throughout the call.
+    check(unsafe { libc::getsockname(fd.as_raw_fd(), (&raw mut address).cast(), &raw mut size) }).ok()?;
+    u32::try_from(address.sll_ifindex).ok().filter(|&index| index != 0)
 }
 
 /// Lets nothing into a socket before [`begin`]: what it sees between being bound and joining a group, another socket of the group sees, too.

@@ -18,7 +18,7 @@ use std::fs;
 use std::io;
 use std::os::fd::{AsRawFd, OwnedFd, RawFd};
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 
 /// The longest packet that is handed over uncut, with its headers.
 const LONGEST: usize = (64 << 10) + 64;
@@ -60,8 +60,21 @@ struct Device {
     lanes: usize,
     offloads: bool,
     presence: Arc<Presence>,
-    /// When it is to be made again at the earliest.
-    again: AtomicU64,
+    /// How often it was deleted, as far as is known.
+    deleted: AtomicU64,
+    /// How many lanes are without a queue, as far as they know.
+    away: AtomicUsize,
+}
+
+/// A lane's place at the device. A device that is deleted is missed by each lane at another time, and counted by the first.
+#[derive(Default)]
+struct Place {
+    /// How often the device had been deleted when the lane got its queue.
+    deleted: u64,
+    /// The queue is gone.
+    away: bool,
+    /// When it is asked for anew at the earliest.
+    again: u64,
 }
 
 /// Makes a TAP device a port.
@@ -71,20 +84,18 @@ pub(super) fn attach(wanted: &Wanted, port: PortNumber, lanes: u16) -> Result<At
         lanes: usize::from(lanes),
         offloads: wanted.offloads != super::Offloads::Off,
         presence: Arc::default(),
-        again: AtomicU64::new(0),
+        deleted: AtomicU64::new(0),
+        away: AtomicUsize::new(0),
     });
     let queues: Vec<_> = (0..lanes).map(|_| device.open()).collect::<Result<_, _>>()?;
-    let mut mode = format!("tap, {lanes} queue{}", if lanes == 1 { "" } else { "s" });
-    mode += match queues.first().map(|queue| device.prepare(queue)).transpose()?.flatten() {
-        Some(Offloads::Segments) => ", whole segments and unfinished checksums taken",
-        Some(Offloads::Checksums) => ", unfinished checksums taken, segments of UDP not",
-        None => ", offloads not used",
-    };
+    let offloads = queues.first().map(|queue| device.prepare(queue)).transpose()?.flatten();
+    let mode = device.mode(offloads);
     let lanes = queues.into_iter().enumerate().map(|(number, queue)| {
         let queue = Arc::new(queue);
         let (losses, memory) = (ReceiveLosses::default(), Region::zeroed(MEMORY));
         let (queue_in, device_in) = (queue.clone(), device.clone());
-        let incoming = Incoming { queue: queue_in, device: device_in, port, number, memory, losses };
+        let place = Place::default();
+        let incoming = Incoming { queue: queue_in, device: device_in, place, port, number, memory, losses };
         Lane { receive: Box::new(incoming), send: Box::new(Outlet { queue, losses: SendLosses::default() }) }
     });
     let lanes = lanes.collect();
@@ -143,21 +154,50 @@ impl Device {
         Ok(offloads)
     }
 
-    /// Makes a device again that somebody has deleted, under the number of its queue.
-    fn renew(&self, queue: &OwnedFd, now: u64) {
-        if self.presence.gone_since().is_none() {
-            self.presence.gone(now);
-        }
-        if now < self.again.load(Ordering::Relaxed) {
+    /// What was obtained, for people.
+    fn mode(&self, offloads: Option<Offloads>) -> String {
+        let offloads = match offloads {
+            Some(Offloads::Segments) => "whole segments and unfinished checksums taken",
+            Some(Offloads::Checksums) => "unfinished checksums taken, segments of UDP not",
+            None => "offloads not used",
+        };
+        format!("tap, {} queue{}, {offloads}", self.lanes, if self.lanes == 1 { "" } else { "s" })
+    }
+
+    /// A lane has missed its queue: makes a device again that somebody has deleted, unless another lane has, under the number of the queue.
+    fn renew(&self, queue: &OwnedFd, place: &mut Place, now: u64) {
+        self.missed(place, now);
+        if now < place.again {
             return;
         }
-        self.again.store(now + AGAIN, Ordering::Relaxed);
+        place.again = now + AGAIN;
+        let deleted = self.deleted.load(Ordering::Acquire);
         // Whatever is in the way now, it may be gone the next time.
         if let Ok(new) = self.open()
-            && self.prepare(&new).is_ok()
+            && let Ok(offloads) = self.prepare(&new)
             && sys::replace(queue, &new).is_ok()
         {
-            self.presence.back();
+            self.found(place, deleted, offloads);
+        }
+    }
+
+    /// Counts a deletion that no other lane has counted, and a lane that is away.
+    fn missed(&self, place: &mut Place, now: u64) {
+        if !std::mem::replace(&mut place.away, true) {
+            self.away.fetch_add(1, Ordering::AcqRel);
+            let (before, once_more) = (place.deleted, place.deleted + 1);
+            match self.deleted.compare_exchange(before, once_more, Ordering::AcqRel, Ordering::Relaxed) {
+                Ok(_) => self.presence.gone(now),
+                Err(_) => self.presence.away(now),
+            }
+        }
+    }
+
+    /// A lane has a queue again, of a device that had been deleted so often.
+    fn found(&self, place: &mut Place, deleted: u64, offloads: Option<Offloads>) {
+        *place = Place { deleted, ..Place::default() };
+        if self.away.fetch_sub(1, Ordering::AcqRel) == 1 {
+            self.presence.back(self.mode(offloads));
         }
     }
 }
@@ -166,6 +206,7 @@ impl Device {
 struct Incoming {
     queue: Arc<OwnedFd>,
     device: Arc<Device>,
+    place: Place,
     port: PortNumber,
     /// Of the lane.
     number: usize,
@@ -186,7 +227,7 @@ impl Receiver for Incoming {
                 Err(error) => {
                     // The device was deleted.
                     if error.raw_os_error() == Some(libc::EBADFD) {
-                        self.device.renew(&self.queue, now);
+                        self.device.renew(&self.queue, &mut self.place, now);
                     }
                     break;
                 }
@@ -251,6 +292,43 @@ impl Sender for Outlet {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_deletion_is_counted_once_whichever_lanes_miss_it_and_when() {
+        let device = Device {
+            name: "tap0".to_owned(),
+            lanes: 3,
+            offloads: false,
+            presence: Arc::default(),
+            deleted: AtomicU64::new(0),
+            away: AtomicUsize::new(0),
+        };
+        let mut places = [Place::default(), Place::default(), Place::default()];
+        let find = |place: &mut Place| device.found(place, device.deleted.load(Ordering::Acquire), None);
+        let presence = &device.presence;
+        for place in &mut places {
+            device.missed(place, 5);
+            device.missed(place, 6);
+        }
+        assert_eq!((presence.vanished(), presence.gone_since()), (1, Some(5)));
+        for (number, place) in (1..).zip(&mut places) {
+            find(place);
+            assert_eq!(presence.gone_since().is_none(), number == 3, "back once all lanes are");
+        }
+        // The first lane misses the next one and has a queue again before the others look, and then one more; the last one sees but one.
+        let [first, second, last] = &mut places;
+        device.missed(first, 7);
+        find(first);
+        device.missed(second, 8);
+        find(second);
+        device.missed(first, 9);
+        device.missed(last, 10);
+        device.missed(second, 11);
+        assert_eq!((presence.vanished(), presence.gone_since()), (3, Some(9)));
+        [first, second, last].into_iter().for_each(find);
+        assert_eq!((presence.vanished(), presence.gone_since()), (3, None));
+        assert_eq!(presence.mode().as_deref(), Some("tap, 3 queues, offloads not used"));
+    }
 
     #[test]
     fn what_found_no_room_is_found() {

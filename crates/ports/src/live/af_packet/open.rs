@@ -1,8 +1,10 @@
 //! Opening the sockets of an AF_PACKET port: one with a ring to receive by and one to send by for every lane.
 
 use super::keep::Kept;
+use super::port::Held;
 use super::{FIRST, TAG};
 use crate::live::frame_ring::{BLOCK, FrameRing, Geometry};
+use crate::live::watch::Witness;
 use crate::live::{AttachError, Offloads, Wanted, sys};
 use packet::Offload;
 use packet::region::SLACK;
@@ -22,12 +24,9 @@ const SEND_BUFFER: usize = 8 << 20;
 
 /// The sockets of a port, and what was really obtained.
 pub(super) struct Opened {
-    /// The interface's number in the kernel.
-    pub(super) index: u32,
     pub(super) mode: String,
     pub(super) lanes: Vec<OpenLane>,
-    /// Keeps its packets from the kernel, if that is wanted.
-    pub(super) kept: Option<Kept>,
+    pub(super) held: Held,
 }
 
 /// The sockets of a lane.
@@ -43,6 +42,7 @@ pub(super) struct OpenLane {
 /// The interface is missing, off or of a kind that has no Ethernet headers, or the kernel refuses; then nothing is left open.
 pub(super) fn open(wanted: &Wanted, lanes: u16) -> Result<Opened, AttachError> {
     let interface = Interface::find(wanted)?;
+    let witness = Witness::of(interface.index, false).map_err(interface.failed("binding to it"))?;
     let mut short = None;
     let lanes: Vec<_> = (0..lanes).map(|_| interface.lane(&mut short)).collect::<Result<_, _>>()?;
     if let [first, others @ ..] = &lanes[..]
@@ -59,7 +59,7 @@ pub(super) fn open(wanted: &Wanted, lanes: u16) -> Result<Opened, AttachError> {
     for lane in &lanes {
         sys::begin(&lane.incoming).map_err(interface.failed("letting packets in"))?;
     }
-    Ok(Opened { index: interface.index, mode: interface.mode(lanes.len(), short), lanes, kept })
+    Ok(Opened { mode: interface.mode(lanes.len(), short), lanes, held: Held { witness, _kept: kept } })
 }
 
 /// An interface that is there and switched on.

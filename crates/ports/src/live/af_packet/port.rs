@@ -1,36 +1,35 @@
 //! What the lanes of an AF_PACKET port share: the watch over its interface, which brings new sockets when an interface of its name is there again.
 //!
-//! A socket whose interface was deleted stays without one for good, also when another of the same name is made. So a thread looks several times a
-//! second whether the interface is there; when it has vanished and another has come, it opens new sockets for all lanes at once and hands them over. What
-//! it does is off the path of packets, and the other ports do not notice. An interface that is switched off and on again keeps its sockets.
+//! Where the interface has vanished and another has come, new sockets are opened for all lanes at once and handed over. The other ports do not notice. An
+//! interface that is switched off and on again keeps its sockets.
 
 use super::keep::Kept;
 use super::open::{self, Opened};
 use crate::live::frame_ring::FrameRing;
-use crate::live::presence::{Letterbox, Presence};
-use crate::live::{Wanted, sys};
-use std::io;
+use crate::live::letterbox::Letterbox;
+use crate::live::presence::Presence;
+use crate::live::watch::{self, Watched, Witness};
+use crate::live::{AttachError, Wanted};
 use std::os::fd::OwnedFd;
-use std::sync::atomic::{AtomicU32, Ordering};
-use std::sync::{Arc, Mutex, PoisonError, Weak};
-use std::thread;
-use std::time::{Duration, SystemTime};
-
-/// How often the thread looks.
-const LOOK: Duration = Duration::from_millis(200);
+use std::sync::{Arc, Mutex, PoisonError};
 
 /// The port.
 pub(super) struct Port {
     pub(super) wanted: Wanted,
     pub(super) presence: Arc<Presence>,
-    /// The interface's number in the kernel.
-    index: AtomicU32,
-    /// What keeps its packets from the kernel.
-    kept: Mutex<Option<Kept>>,
+    /// Nothing while the interface is away.
+    held: Mutex<Option<Held>>,
     /// What the receiving halves are to go on with, lane by lane.
     pub(super) incoming: Vec<Letterbox<(OwnedFd, FrameRing)>>,
     /// The same for the sending halves.
     pub(super) outgoing: Vec<Letterbox<OwnedFd>>,
+}
+
+/// What a port has of its interface beside the sockets of its lanes.
+pub(super) struct Held {
+    pub(super) witness: Witness,
+    /// What keeps its packets from the kernel.
+    pub(super) _kept: Option<Kept>,
 }
 
 impl Port {
@@ -38,57 +37,41 @@ impl Port {
     ///
     /// # Errors
     /// No further thread can be had.
-    pub(super) fn watched(
-        wanted: &Wanted,
-        (index, kept): (u32, Option<Kept>),
-        lanes: u16,
-    ) -> io::Result<Arc<Port>> {
+    pub(super) fn watched(wanted: &Wanted, held: Held, lanes: u16) -> Result<Arc<Port>, AttachError> {
         let port = Arc::new(Port {
             wanted: wanted.clone(),
             presence: Arc::default(),
-            index: AtomicU32::new(index),
-            kept: Mutex::new(kept),
+            held: Mutex::new(Some(held)),
             incoming: (0..lanes).map(|_| Letterbox::new()).collect(),
             outgoing: (0..lanes).map(|_| Letterbox::new()).collect(),
         });
-        let (watched, asker) = (Arc::downgrade(&port), sys::asker()?);
-        let name = format!("port {}", wanted.interface);
-        thread::Builder::new().name(name).spawn(move || watch(&watched, &asker))?;
+        watch::watch(&wanted.interface, &port)
+            .map_err(open::system(&wanted.interface, "starting to watch it"))?;
         Ok(port)
     }
+}
 
-    /// Looks whether the interface is there, and goes on with another if there is one.
-    fn look(&self, asker: &OwnedFd) {
-        if self.presence.gone_since().is_none() {
-            if sys::interface_exists(asker, self.index.load(Ordering::Relaxed)) {
+impl Watched for Port {
+    fn look(&self) {
+        let mut held = self.held.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(there) = &*held {
+            if there.witness.is_there() {
                 return;
             }
-            let now = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).unwrap_or_default();
-            self.presence.gone(now.as_nanos() as u64);
+            self.presence.gone(watch::now());
+            // It was at the interface that vanished.
+            *held = None;
         }
-        let mut kept = self.kept.lock().unwrap_or_else(PoisonError::into_inner);
-        // It was at the interface that vanished.
-        *kept = None;
         // Whatever is in the way now, it may be gone the next time.
-        let Ok(Opened { index, lanes, kept: kept_now, .. }) =
-            open::open(&self.wanted, self.incoming.len() as u16)
+        let Ok(Opened { lanes, held: held_now, mode }) = open::open(&self.wanted, self.incoming.len() as u16)
         else {
             return;
         };
-        *kept = kept_now;
+        *held = Some(held_now);
         for (lane, boxes) in lanes.into_iter().zip(self.incoming.iter().zip(&self.outgoing)) {
             boxes.1.put(lane.outgoing);
             boxes.0.put((lane.incoming, lane.ring));
         }
-        self.index.store(index, Ordering::Relaxed);
-        self.presence.back();
-    }
-}
-
-fn watch(port: &Weak<Port>, asker: &OwnedFd) {
-    while let Some(port) = port.upgrade() {
-        port.look(asker);
-        drop(port);
-        thread::sleep(LOOK);
+        self.presence.back(mode);
     }
 }

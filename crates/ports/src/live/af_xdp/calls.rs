@@ -185,6 +185,13 @@ pub(crate) fn kick_receive(fd: &OwnedFd) {
     };
 }
 
+/// Whether a socket is still bound to an interface. It is asked to wait for its packets to leave, which it never does: it says so only if it is bound.
+pub(crate) fn is_bound(fd: &OwnedFd) -> bool {
+    // SAFETY: no bytes are handed over.
+    let result = unsafe { libc::sendto(fd.as_raw_fd(), std::ptr::null(), 0, 0, std::ptr::null(), 0) };
+    result >= 0 || io::Error::last_os_error().raw_os_error() != Some(libc::ENXIO)
+}
+
 /// A descriptor that can be read when one of these can.
 pub(crate) fn any_of(fds: &[RawFd]) -> io::Result<OwnedFd> {
     // SAFETY: takes numbers only.

@@ -44,12 +44,14 @@ impl Word for AtomicU32 {
     }
 }
 
-/// What a mark says of a frame: free, the kernel's or given back.
+/// What a mark says of a frame: free or given back.
 const OTHERS: u32 = 0;
+/// The kernel has it to receive into.
+const KERNEL: u32 = 1;
 /// The program has it.
-const LENT: u32 = 1;
-/// A sending half has it.
-const TAKEN: u32 = 2;
+const LENT: u32 = 2;
+/// A sending half has it: the one of number 0, others count on from it.
+const TAKEN: u32 = 3;
 
 /// The end of a list.
 const END: u32 = u32::MAX;
@@ -68,25 +70,33 @@ impl<W: Word> Marks<W> {
         Marks { marks: words(OTHERS), next: words(END), first: W::new(END) }
     }
 
-    /// Takes a frame that the program has. Says whether it was the program's.
-    pub(crate) fn take(&self, frame: u32) -> bool {
-        self.marks.get(frame as usize).is_some_and(|mark| mark.replace(LENT, TAKEN, Ordering::AcqRel))
+    /// Takes a frame that the program has, for the sending half of a number. Says whether it was the program's.
+    pub(crate) fn take(&self, frame: u32, by: u32) -> bool {
+        self.marks.get(frame as usize).is_some_and(|mark| mark.replace(LENT, TAKEN + by, Ordering::AcqRel))
     }
 
-    /// Gives a frame that was taken back to its home. One that was not taken stays where it is.
-    pub(crate) fn give_back(&self, frame: u32) {
+    /// Gives a frame that was taken back to its home; says whether it was taken by that half. One that was not stays where it is.
+    pub(crate) fn give_back(&self, frame: u32, by: u32) -> bool {
         let place = frame as usize;
-        let taken = self.marks.get(place).is_some_and(|mark| mark.replace(TAKEN, OTHERS, Ordering::AcqRel));
+        let taken =
+            self.marks.get(place).is_some_and(|mark| mark.replace(TAKEN + by, OTHERS, Ordering::AcqRel));
         if !taken {
-            return;
+            return false;
         }
         loop {
             let first = self.first.load(Ordering::Relaxed);
             self.next[place].store(first, Ordering::Relaxed);
             // What the sender did with the frame comes before, for whoever takes the list.
             if self.first.replace(first, frame, Ordering::AcqRel) {
-                return;
+                return true;
             }
+        }
+    }
+
+    /// Gives all frames back that a sending half took.
+    pub(crate) fn give_back_all(&self, by: u32) {
+        for frame in 0..self.marks.len() as u32 {
+            self.give_back(frame, by);
         }
     }
 }
@@ -129,12 +139,17 @@ impl<W: Word> Home<W> {
 
     /// A free frame, which is the kernel's from now on; the one that was in use last, as the caches may hold it.
     pub(crate) fn next_free(&mut self) -> Option<u32> {
-        self.free.pop()
+        let frame = self.free.pop()?;
+        self.marks.marks[frame as usize].store(KERNEL, Ordering::Relaxed);
+        Some(frame)
     }
 
-    /// Gives a frame that the kernel has filled to the program. Says whether there is such a frame.
+    /// Gives a frame that the kernel has filled to the program. Says whether there is such a frame and the kernel had it.
     pub(crate) fn lend(&mut self, frame: u32) -> bool {
         let Some(mark) = self.marks.marks.get(frame as usize) else { return false };
+        if mark.load(Ordering::Relaxed) != KERNEL {
+            return false;
+        }
         mark.store(LENT, Ordering::Release);
         self.lent.push(frame);
         true
@@ -142,8 +157,16 @@ impl<W: Word> Home<W> {
 
     /// Takes back a frame that was the kernel's and holds nothing for the program.
     pub(crate) fn put_back(&mut self, frame: u32) {
-        if (frame as usize) < self.marks.marks.len() {
+        let mark = self.marks.marks.get(frame as usize);
+        if mark.is_some_and(|mark| mark.replace(KERNEL, OTHERS, Ordering::Relaxed)) {
             self.free.push(frame);
+        }
+    }
+
+    /// Takes back every frame that is the kernel's, which has forgotten them all.
+    pub(crate) fn reclaim(&mut self) {
+        for frame in 0..self.marks.marks.len() as u32 {
+            self.put_back(frame);
         }
     }
 }

@@ -92,6 +92,11 @@ impl Part {
         self.range.start
     }
 
+    /// Where it ends there.
+    pub(crate) fn end(&self) -> usize {
+        self.range.end
+    }
+
     /// Its bytes. Those of frames that the kernel has at this time may change by themselves and are not to be looked at.
     #[inline]
     pub(crate) fn bytes(&mut self) -> &mut [u8] {

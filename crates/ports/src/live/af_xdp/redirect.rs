@@ -24,6 +24,15 @@ impl Place {
     }
 }
 
+/// What becomes of packets of queues without a socket.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Otherwise {
+    /// They go on to the kernel.
+    Pass,
+    /// They end.
+    Drop,
+}
+
 /// The program at one interface. It goes when this goes, also by the end of the process.
 pub(crate) struct Redirect {
     map: OwnedFd,
@@ -32,9 +41,14 @@ pub(crate) struct Redirect {
 
 impl Redirect {
     /// Attaches it to an interface with so many queues.
-    pub(crate) fn attach(interface: u32, queues: u32, place: Place) -> io::Result<Redirect> {
+    pub(crate) fn attach(
+        interface: u32,
+        queues: u32,
+        place: Place,
+        otherwise: Otherwise,
+    ) -> io::Result<Redirect> {
         let map = calls::socket_map(queues)?;
-        let program = calls::load_program(&assemble(map.as_raw_fd()))?;
+        let program = calls::load_program(&assemble(map.as_raw_fd(), otherwise))?;
         let link = calls::link(&program, interface, place.flags())?;
         Ok(Redirect { map, _link: link })
     }
@@ -88,18 +102,23 @@ pub(crate) fn pass(interface: u32) -> io::Result<OwnedFd> {
     calls::link(&calls::load_program(&program)?, interface, Place::Driver.flags())
 }
 
+const XDP_DROP: i32 = 1;
 const XDP_PASS: i32 = 2;
 
-/// `return bpf_redirect_map(map, packet->rx_queue_index, XDP_PASS)`, as instructions (RFC 9669).
-fn assemble(map: RawFd) -> [u64; 6] {
+/// `return bpf_redirect_map(map, packet->rx_queue_index, otherwise)`, as instructions (RFC 9669).
+fn assemble(map: RawFd, otherwise: Otherwise) -> [u64; 6] {
     const RX_QUEUE: i16 = 16;
     const REDIRECT_MAP: i32 = 51;
     const MAP_BY_DESCRIPTOR: u8 = 1;
+    let otherwise = match otherwise {
+        Otherwise::Pass => XDP_PASS,
+        Otherwise::Drop => XDP_DROP,
+    };
     [
         instruction(0x61, 2, 1, RX_QUEUE, 0),
         instruction(0x18, 1, MAP_BY_DESCRIPTOR, 0, map),
         0,
-        instruction(0xb7, 3, 0, 0, XDP_PASS),
+        instruction(0xb7, 3, 0, 0, otherwise),
         instruction(0x85, 0, 0, 0, REDIRECT_MAP),
         instruction(0x95, 0, 0, 0, 0),
     ]
@@ -129,10 +148,15 @@ mod tests {
     #[test]
     #[cfg(target_endian = "little")]
     fn the_program_is_what_an_assembler_makes_of_it() {
-        let bytes: Vec<u8> = assemble(9).iter().flat_map(|instruction| instruction.to_le_bytes()).collect();
-        // r2 = *(u32 *)(r1 + 16); r1 = map 9; r3 = 2; call 51; exit
-        let wanted = "6112100000000000 1811000009000000 0000000000000000 b703000002000000 8500000033000000 9500000000000000";
-        let hex: String = bytes.iter().map(|byte| format!("{byte:02x}")).collect();
-        assert_eq!(hex, wanted.replace(' ', ""));
+        for (otherwise, number) in [(Otherwise::Pass, "02"), (Otherwise::Drop, "01")] {
+            let code = assemble(9, otherwise);
+            let bytes: Vec<u8> = code.iter().flat_map(|instruction| instruction.to_le_bytes()).collect();
+            // r2 = *(u32 *)(r1 + 16); r1 = map 9; r3 = number; call 51; exit
+            let wanted = format!(
+                "6112100000000000 1811000009000000 0000000000000000 b7030000{number}000000 8500000033000000 9500000000000000"
+            );
+            let hex: String = bytes.iter().map(|byte| format!("{byte:02x}")).collect();
+            assert_eq!(hex, wanted.replace(' ', ""));
+        }
     }
 }

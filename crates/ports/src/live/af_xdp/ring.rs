@@ -9,7 +9,7 @@
 //! (Linux, Documentation/networking/af_xdp.rst.) Whoever writes entries publishes them by moving `producer`, and whoever took them frees their places by
 //! moving `consumer`; each side keeps its own cursor to itself until then, and looks at the other's only when it has run out.
 
-use std::sync::atomic::Ordering;
+use std::sync::atomic::{Ordering, fence};
 
 /// Memory that both sides reach, in words at byte offsets.
 pub(crate) trait Words {
@@ -72,11 +72,13 @@ impl<W: Words, const LONGS: usize> Producer<W, LONGS> {
         self.next.wrapping_sub(self.taken) < self.at.size || self.waiting() < self.at.size
     }
 
-    /// Lets the other side take what was written.
+    /// Lets the other side take what was written. That comes before [`wants_wakeup`](Producer::wants_wakeup) asks: the other side says that it sleeps and
+    /// then looks once more for entries, and without an order between the two on this side both could miss what the other one did.
     pub(crate) fn publish(&mut self) {
         if self.published != self.next {
             self.published = self.next;
             self.words.set_word(self.at.producer, self.next, Ordering::Release);
+            fence(Ordering::SeqCst);
         }
     }
 
@@ -109,14 +111,20 @@ impl<W: Words, const LONGS: usize> Consumer<W, LONGS> {
         Consumer { words, at, next: 0, freed: 0, written: 0 }
     }
 
+    /// Whether there is nothing to take.
+    #[inline]
+    pub(crate) fn is_empty(&mut self) -> bool {
+        if self.next == self.written {
+            self.written = self.words.word(self.at.producer, Ordering::Acquire);
+        }
+        self.next == self.written
+    }
+
     /// Takes the next entry.
     #[inline]
     pub(crate) fn pop(&mut self) -> Option<[u64; LONGS]> {
-        if self.next == self.written {
-            self.written = self.words.word(self.at.producer, Ordering::Acquire);
-            if self.next == self.written {
-                return None;
-            }
+        if self.is_empty() {
+            return None;
         }
         let place = self.at.entry::<LONGS>(self.next);
         self.next = self.next.wrapping_add(1);

@@ -18,7 +18,10 @@ enum Step {
     Lend(u32),
     Take(u32),
     GiveBack(u32),
+    GiveAllBack,
     Settle,
+    PutBack(u32),
+    Reclaim,
 }
 
 fn steps() -> impl Strategy<Value = Vec<Step>> {
@@ -28,7 +31,10 @@ fn steps() -> impl Strategy<Value = Vec<Step>> {
         3 => frame().prop_map(Step::Lend),
         3 => frame().prop_map(Step::Take),
         3 => frame().prop_map(Step::GiveBack),
+        1 => Just(Step::GiveAllBack),
         1 => Just(Step::Settle),
+        1 => frame().prop_map(Step::PutBack),
+        1 => Just(Step::Reclaim),
     ];
     proptest::collection::vec(step, 0..300)
 }
@@ -57,26 +63,48 @@ proptest! {
                     }
                 },
                 Step::Lend(frame) => {
-                    // Only the kernel hands frames over, and only those it has.
-                    if place(frame).is_none_or(|place| place == Place::Kernel) {
-                        prop_assert_eq!(home.lend(frame), frame < FRAMES);
-                        if frame < FRAMES {
-                            places[frame as usize] = Place::Program;
-                        }
+                    let kernel = place(frame) == Some(Place::Kernel);
+                    prop_assert_eq!(home.lend(frame), kernel, "only what the kernel has can be lent");
+                    if kernel {
+                        places[frame as usize] = Place::Program;
                     }
                 }
                 Step::Take(frame) => {
                     let program = place(frame) == Some(Place::Program);
-                    prop_assert_eq!(marks.take(frame), program);
+                    prop_assert_eq!(marks.take(frame, 1), program);
                     if program {
                         places[frame as usize] = Place::OnItsWay;
                     }
                 }
                 Step::GiveBack(frame) => {
-                    marks.give_back(frame);
-                    if place(frame) == Some(Place::OnItsWay) {
+                    prop_assert!(!marks.give_back(frame, 0), "another half has taken none");
+                    let on_its_way = place(frame) == Some(Place::OnItsWay);
+                    prop_assert_eq!(marks.give_back(frame, 1), on_its_way);
+                    if on_its_way {
                         places[frame as usize] = Place::Free;
                         given_back.push(frame);
+                    }
+                }
+                Step::GiveAllBack => {
+                    marks.give_back_all(0);
+                    marks.give_back_all(1);
+                    for frame in (0..FRAMES).filter(|&frame| place(frame) == Some(Place::OnItsWay)) {
+                        given_back.push(frame);
+                    }
+                    for place in places.iter_mut().filter(|place| **place == Place::OnItsWay) {
+                        *place = Place::Free;
+                    }
+                }
+                Step::PutBack(frame) => {
+                    home.put_back(frame);
+                    if place(frame) == Some(Place::Kernel) {
+                        places[frame as usize] = Place::Free;
+                    }
+                }
+                Step::Reclaim => {
+                    home.reclaim();
+                    for place in places.iter_mut().filter(|place| **place == Place::Kernel) {
+                        *place = Place::Free;
                     }
                 }
                 Step::Settle => {
@@ -105,8 +133,8 @@ fn frames_that_are_given_back_come_home_once() {
             .map(|frame| {
                 let marks = home.marks();
                 loom::thread::spawn(move || {
-                    if marks.take(frame) {
-                        marks.give_back(frame);
+                    if marks.take(frame, frame) {
+                        marks.give_back(frame, frame);
                     }
                 })
             })

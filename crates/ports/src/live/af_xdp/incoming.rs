@@ -1,0 +1,176 @@
+//! The half of an AF_XDP lane by which packets come in: frames that the kernel has filled, from one queue or several.
+
+use super::calls;
+use super::frames::Home;
+use super::memory::Part;
+use super::port::Port;
+use super::ring::{Consumer, Producer};
+use crate::live::sys::{self, Shared};
+use crate::live::{Offloads, ReceiveLosses, Receiver};
+use packet::region::HEADROOM;
+use packet::{Batch, Offload};
+use std::os::fd::{AsRawFd, OwnedFd, RawFd};
+use std::sync::Arc;
+
+/// One queue of an interface, as packets come in by it.
+pub(super) struct Queue {
+    pub(super) socket: Arc<OwnedFd>,
+    pub(super) fill: Producer<Shared, 1>,
+    pub(super) received: Consumer<Shared, 2>,
+    /// How many frames the kernel has, and how many it shall have.
+    pub(super) held: usize,
+    pub(super) share: usize,
+}
+
+/// Where the packets of a lane come in.
+pub(super) struct Entrance {
+    pub(super) queues: Vec<Queue>,
+    /// What can be read when one of them can.
+    pub(super) any: OwnedFd,
+}
+
+/// The half by which packets come in.
+pub(super) struct Incoming {
+    part: Part,
+    home: Home,
+    chunk: usize,
+    queues: Vec<Queue>,
+    /// Keeps its number when other sockets take the place of these.
+    any: OwnedFd,
+    /// The queue that is looked at first next time.
+    turn: usize,
+    /// What was lost at sockets that others have replaced, and in frames that are none.
+    losses: ReceiveLosses,
+    port: Arc<Port>,
+    lane: usize,
+}
+
+impl Incoming {
+    pub(super) fn new(
+        entrance: Entrance,
+        (part, home): (Part, Home),
+        chunk: usize,
+        port: Arc<Port>,
+        lane: usize,
+    ) -> Incoming {
+        let Entrance { queues, any } = entrance;
+        let losses = ReceiveLosses::default();
+        let mut incoming = Incoming { part, home, chunk, queues, any, turn: 0, losses, port, lane };
+        incoming.refill();
+        incoming
+    }
+
+    /// Gives the kernel frames to receive into.
+    fn refill(&mut self) {
+        self.home.settle();
+        for queue in &mut self.queues {
+            while queue.held < queue.share
+                && let Some(frame) = self.home.next_free()
+            {
+                let place = self.part.start() + frame as usize * self.chunk;
+                if !queue.fill.push([place as u64]) {
+                    self.home.put_back(frame);
+                    break;
+                }
+                queue.held += 1;
+            }
+            queue.fill.publish();
+            if queue.fill.wants_wakeup() {
+                calls::kick_receive(&queue.socket);
+            }
+        }
+    }
+
+    /// Goes on with the sockets of an interface that is there again. Those before it are without one, so that the kernel does not write to the frames that
+    /// they were given any more: it says that a socket has none only after its interface was switched off and nobody receives by it.
+    fn renew(&mut self, entrance: Entrance) {
+        // Others wait for the number; if that fails nothing has changed and the port stays away.
+        if sys::replace(&self.any, &entrance.any).is_ok() {
+            self.losses = self.counted();
+            self.queues = entrance.queues;
+            self.home.reclaim();
+        }
+    }
+
+    /// What was lost so far.
+    fn counted(&self) -> ReceiveLosses {
+        let counted = self.queues.iter().filter_map(|queue| calls::statistics(&queue.socket).ok());
+        counted.fold(self.losses, |losses, counts| {
+            let full = counts.rx_ring_full + counts.rx_fill_ring_empty_descs;
+            ReceiveLosses {
+                ring_full: losses.ring_full + full,
+                // The kernel counts frames that find none free here, too.
+                too_long: losses.too_long + counts.rx_dropped.saturating_sub(counts.rx_fill_ring_empty_descs),
+                ..losses
+            }
+        })
+    }
+}
+
+impl Receiver for Incoming {
+    fn receive<'a>(&'a mut self, batch: &mut Batch, now: u64) -> &'a mut [u8] {
+        batch.clear();
+        batch.headroom = HEADROOM as u32;
+        // What came by the sockets before comes first.
+        if self.queues.iter_mut().all(|queue| queue.received.is_empty())
+            && let Some(entrance) = self.port.incoming[self.lane].take()
+        {
+            self.renew(entrance);
+        }
+        self.refill();
+        let Incoming { part, home, chunk, queues, turn, losses, port, .. } = self;
+        let (start, offloads) = (part.start(), port.wanted.offloads != Offloads::Off);
+        let memory = part.bytes();
+        let count = queues.len();
+        for number in 0..count {
+            let queue = &mut queues[(*turn + number) % count];
+            while !batch.is_full()
+                && let Some(entry) = queue.received.pop()
+            {
+                queue.held = queue.held.saturating_sub(1);
+                let Arrived { at, length } = Arrived::read(entry);
+                let place = at.checked_sub(start).filter(|place| home.lend((place / *chunk) as u32));
+                let Some(place) = place else {
+                    losses.unreadable += 1;
+                    continue;
+                };
+                let Some(bytes) = memory.get_mut(place..place + length) else {
+                    losses.unreadable += 1;
+                    continue;
+                };
+                if offloads {
+                    Offload::unmarked(bytes).complete(bytes);
+                }
+                batch.push(place as u64, length as u32, length as u32, port.number, now);
+            }
+            queue.received.free();
+        }
+        *turn = (*turn + 1) % count;
+        memory
+    }
+
+    fn descriptor(&self) -> RawFd {
+        self.any.as_raw_fd()
+    }
+
+    fn losses(&mut self) -> ReceiveLosses {
+        self.counted()
+    }
+}
+
+/// A received packet: where it lies in the memory, and its length.
+struct Arrived {
+    at: usize,
+    length: usize,
+}
+
+impl Arrived {
+    /// The entry of a ring: where its frame lies, by how much the packet begins behind it (in the upper 16 bits where frames may lie anywhere), and the
+    /// packet's length.
+    fn read([place, length]: [u64; 2]) -> Arrived {
+        let at = (place & ((1 << 48) - 1)) + (place >> 48);
+        let bytes = length.to_ne_bytes();
+        let length = u32::from_ne_bytes([bytes[0], bytes[1], bytes[2], bytes[3]]);
+        Arrived { at: at as usize, length: length as usize }
+    }
+}

@@ -1,0 +1,226 @@
+//! An interface as AF_XDP finds it: what it can do, its sockets, the program that hands packets to them, and why one of them cannot be had.
+
+use super::attach::{Mode, XdpError};
+use super::memory::Pages;
+use super::redirect::{self, Redirect};
+use super::socket::{Order, Place, Socket};
+use super::{FIRST, calls};
+use crate::live::watch::Witness;
+use crate::live::{AttachError, Wanted, sys};
+use packet::PortNumber;
+use packet::region::FRAME_ALIGNMENT;
+use std::io;
+use std::os::fd::OwnedFd;
+use std::sync::Arc;
+use std::thread;
+use std::time::{Duration, Instant};
+
+/// How many frames a lane of a port receives into: some milliseconds of a fast interface, for which its thread may be off its processor.
+pub(super) const FRAMES: u32 = 4096;
+/// The shortest and the longest frame that the kernel takes.
+const SHORTEST_CHUNK: usize = 2048;
+const LONGEST_CHUNK: usize = 4096;
+/// What a frame holds beside a packet's MTU: an Ethernet header and a tag.
+const LINK: usize = 18;
+/// How long a program that still is at the interface is waited for: it goes a moment after its process.
+const PATIENCE: Duration = Duration::from_secs(1);
+
+/// An interface and what is wanted of it.
+pub(super) struct Interface<'a> {
+    pub(super) wanted: &'a Wanted,
+    pub(super) port: PortNumber,
+    index: u32,
+    pub(super) mtu: usize,
+    queues: Vec<u32>,
+    /// One more than the last queue there is.
+    queue_count: u32,
+    /// Tells whether it is still there, and asks it for packets that are meant for others.
+    pub(super) witness: Witness,
+}
+
+/// The memory of a lane that sockets are bound to.
+#[derive(Clone, Copy)]
+pub(super) struct Memory<'a> {
+    pub(super) pages: &'a Pages,
+    /// Bytes of a frame.
+    pub(super) chunk: usize,
+    /// Whether the driver is to use the frames themselves.
+    pub(super) zero_copy: bool,
+}
+
+/// A queue, and the socket that is bound to it.
+pub(super) struct QueueSocket {
+    queue: u32,
+    pub(super) socket: Socket,
+}
+
+impl<'a> Interface<'a> {
+    pub(super) fn find(
+        port: PortNumber,
+        wanted: &'a Wanted,
+        lanes: u16,
+    ) -> Result<Interface<'a>, AttachError> {
+        let name = || wanted.interface.clone();
+        let failed = |call| move |source: io::Error| AttachError::System { interface: name(), call, source };
+        let index = sys::interface_index(&wanted.interface).map_err(|_| AttachError::NoInterface(name()))?;
+        let socket = sys::packet_socket().map_err(|source| match source.kind() {
+            io::ErrorKind::PermissionDenied => {
+                XdpError::Rights { interface: name(), what: "open a packet socket" }.into()
+            }
+            _ => failed("opening a packet socket")(source),
+        })?;
+        let kind = sys::interface_link_type(&socket, &wanted.interface)
+            .map_err(failed("asking for its link type"))?;
+        if kind != libc::ARPHRD_ETHER {
+            return Err(AttachError::LinkType { interface: name(), kind });
+        }
+        if !sys::interface_is_up(&socket, &wanted.interface).map_err(failed("asking whether it is on"))? {
+            return Err(AttachError::Down(name()));
+        }
+        let mtu =
+            sys::interface_mtu(&socket, &wanted.interface).map_err(failed("asking for its MTU"))? as usize;
+        let most = LONGEST_CHUNK - FRAME_ALIGNMENT - FIRST - LINK;
+        if mtu > most {
+            return Err(XdpError::Long { interface: name(), mtu, most }.into());
+        }
+        let (queue_count, sending) = calls::queues(&socket, &wanted.interface);
+        let queues = wanted.xdp.queues.clone().unwrap_or_else(|| (0..queue_count).collect());
+        if let Some(&queue) = queues.iter().find(|&&queue| queue >= queue_count) {
+            return Err(XdpError::NoQueue { interface: name(), queue, last: queue_count - 1 }.into());
+        }
+        if queues.len() < usize::from(lanes) {
+            return Err(XdpError::Queues { interface: name(), queues: queues.len(), lanes }.into());
+        }
+        // Each lane sends by its first queue; the kernel keeps what is sent by one that there is not, and says nothing.
+        if let Some(&queue) = queues.iter().take(usize::from(lanes)).find(|&&queue| queue >= sending) {
+            return Err(XdpError::NoSending { interface: name(), queue, sending, least: queue + 1 }.into());
+        }
+        let witness = Witness::of(index, wanted.promiscuous)
+            .map_err(failed("asking for packets that are meant for others"))?;
+        Ok(Interface { wanted, port, index, mtu, queues, queue_count, witness })
+    }
+
+    pub(super) fn failed(&self, call: &'static str) -> impl Fn(io::Error) -> AttachError + use<> {
+        let interface = self.wanted.interface.clone();
+        move |source| match source.raw_os_error() {
+            Some(libc::EPERM | libc::EACCES) => {
+                XdpError::Rights { interface: interface.clone(), what: call }.into()
+            }
+            _ => AttachError::System { interface: interface.clone(), call, source },
+        }
+    }
+
+    /// Why a socket cannot be bound to a queue.
+    fn unbound(&self, queue: u32, zero_copy: bool, source: io::Error) -> AttachError {
+        let interface = self.wanted.interface.clone();
+        match source.raw_os_error() {
+            Some(libc::EBUSY) => XdpError::QueueTaken { interface, queue, owner: self.owner() }.into(),
+            Some(libc::EOPNOTSUPP | libc::EINVAL) if zero_copy => {
+                XdpError::Copies { interface, source }.into()
+            }
+            Some(libc::ENOMEM | libc::ENOBUFS) => {
+                self.failed("pinning memory for frames (`ulimit -l` may be too small)")(source)
+            }
+            _ => self.failed("binding an AF_XDP socket to a queue")(source),
+        }
+    }
+
+    /// Who has the program at the interface.
+    fn owner(&self) -> String {
+        redirect::holder(self.index).unwrap_or_else(|| "somebody that /proc does not show".to_owned())
+    }
+
+    /// The sockets of one lane of so many: the first registers the memory, unless `first` has, and is the one that sends.
+    pub(super) fn sockets(
+        &self,
+        (lane, lanes): (usize, usize),
+        memory: Memory<'_>,
+        first: Option<Arc<OwnedFd>>,
+    ) -> Result<Vec<QueueSocket>, AttachError> {
+        let Memory { pages, chunk, zero_copy } = memory;
+        let mut first = first;
+        let mut sockets: Vec<QueueSocket> = Vec::new();
+        for &queue in self.queues.iter().skip(lane).step_by(lanes) {
+            let order = Order { pages, chunk, frames: FRAMES, sends: sockets.is_empty(), zero_copy };
+            let place = Place { interface: self.index, queue };
+            let socket = order
+                .open(place, first.as_deref())
+                .map_err(|source| self.unbound(queue, zero_copy, source))?;
+            first.get_or_insert_with(|| socket.fd.clone());
+            sockets.push(QueueSocket { queue, socket });
+        }
+        Ok(sockets)
+    }
+
+    /// Attaches the program that hands the packets of each queue to its socket, in the driver if it can.
+    pub(super) fn redirect<'b>(
+        &self,
+        sockets: impl Iterator<Item = &'b QueueSocket>,
+    ) -> Result<(Redirect, redirect::Place), AttachError> {
+        let (redirect, place) = self.attach_redirect()?;
+        for socket in sockets {
+            redirect
+                .put(socket.queue, &socket.socket.fd)
+                .map_err(self.failed("handing its packets to a socket"))?;
+        }
+        Ok((redirect, place))
+    }
+
+    fn attach_redirect(&self) -> Result<(Redirect, redirect::Place), AttachError> {
+        let otherwise =
+            if self.wanted.keep_from_kernel { redirect::Otherwise::Drop } else { redirect::Otherwise::Pass };
+        let attach = |place| {
+            let end = Instant::now() + PATIENCE;
+            loop {
+                match Redirect::attach(self.index, self.queue_count, place, otherwise) {
+                    Err(error) if error.raw_os_error() == Some(libc::EBUSY) && Instant::now() < end => {
+                        thread::sleep(Duration::from_millis(20));
+                    }
+                    result => return result.map(|redirect| (redirect, place)),
+                }
+            }
+        };
+        let result = match self.wanted.xdp.mode {
+            Some(Mode::Driver) => attach(redirect::Place::Driver),
+            Some(Mode::Generic) => attach(redirect::Place::Generic),
+            None => attach(redirect::Place::Driver).or_else(|_| attach(redirect::Place::Generic)),
+        };
+        result.map_err(|error| match error.raw_os_error() {
+            Some(libc::EBUSY | libc::EEXIST) => {
+                XdpError::Taken { interface: self.wanted.interface.clone(), owner: self.owner() }.into()
+            }
+            _ => self.failed("attaching the program that redirects packets")(error),
+        })
+    }
+
+    /// What was obtained, for people.
+    pub(super) fn mode(&self, place: redirect::Place, chunk: usize, zero_copy: bool, lanes: usize) -> String {
+        let place = match place {
+            redirect::Place::Driver => "driver mode",
+            redirect::Place::Generic => "generic mode",
+        };
+        let copies = if zero_copy { "zero-copy" } else { "copies" };
+        let queues = match (self.queues.len(), lanes) {
+            (1, _) => "1 queue".to_owned(),
+            (queues, 1) => format!("{queues} queues"),
+            (queues, lanes) => format!("{queues} queues on {lanes} workers"),
+        };
+        let kept = if self.wanted.keep_from_kernel { ", other queues kept from the kernel" } else { "" };
+        format!("af_xdp, {place}, {copies}, {queues}, frames of {chunk} bytes{kept}")
+    }
+}
+
+/// Whether packets of this MTU fit into frames of so many bytes.
+pub(super) fn fits(mtu: usize, chunk: usize) -> bool {
+    FIRST + LINK + mtu <= chunk
+}
+
+/// Bytes of a frame for packets of this MTU.
+pub(super) fn chunk(mtu: usize, zero_copy: bool) -> usize {
+    let bytes = (FIRST + LINK + mtu).max(SHORTEST_CHUNK);
+    if zero_copy {
+        bytes.next_power_of_two()
+    } else {
+        (bytes.div_ceil(FRAME_ALIGNMENT) | 1) * FRAME_ALIGNMENT
+    }
+}

@@ -1,0 +1,234 @@
+//! The half of an AF_XDP lane by which packets leave: from the frame they came in where that can be, else from a copy.
+//!
+//! A port that does not send any more, as one without a carrier whose driver uses the frames themselves, keeps what it was given. So each takes only so
+//! many frames of others that all together never have more than half of those that a port receives into; further packets are copied.
+
+use super::interface::FRAMES;
+use super::memory::Part;
+use super::port::Port;
+use super::ring::{Consumer, Producer};
+use super::{Pool, calls, socket::TRANSMIT};
+use crate::live::sys::Shared;
+use crate::live::{SendLosses, Sender};
+use packet::Offload;
+use packet::segment::Segments;
+use std::io;
+use std::os::fd::OwnedFd;
+use std::sync::Arc;
+
+/// The shortest packet that may leave: an Ethernet header.
+const SHORTEST: usize = 14;
+
+/// Where the packets of a lane leave.
+pub(super) struct Exit {
+    pub(super) socket: Arc<OwnedFd>,
+    pub(super) transmit: Producer<Shared, 2>,
+    pub(super) completed: Consumer<Shared, 1>,
+}
+
+/// What the interface is found to be when something is sent.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum State {
+    On,
+    /// The last attempt to send said so.
+    Off,
+    /// The socket has none any more.
+    Gone,
+}
+
+/// The half by which they leave.
+pub(super) struct Outlet {
+    exit: Exit,
+    pool: Arc<Pool>,
+    /// Frames for what is copied, and which of them are free.
+    part: Part,
+    free: Vec<u32>,
+    /// Its number among the ports of the worker, by which frames that it took are known.
+    number: u32,
+    /// How many of them are on their way, and how many may be.
+    taken: u32,
+    most: u32,
+    state: State,
+    losses: SendLosses,
+    port: Arc<Port>,
+    lane: usize,
+}
+
+impl Outlet {
+    pub(super) fn new(
+        exit: Exit,
+        (pool, part): (Arc<Pool>, Part),
+        port: Arc<Port>,
+        lane: usize,
+        number: u32,
+    ) -> Outlet {
+        Outlet {
+            exit,
+            part,
+            free: (0..TRANSMIT).rev().collect(),
+            number,
+            taken: 0,
+            most: FRAMES / 2 / pool.homes.len().max(1) as u32,
+            pool,
+            state: State::On,
+            losses: SendLosses::default(),
+            port,
+            lane,
+        }
+    }
+
+    /// Takes back what the kernel has sent.
+    fn complete(&mut self) {
+        while let Some([at]) = self.exit.completed.pop() {
+            let at = at as usize;
+            match at.checked_sub(self.part.start()).filter(|_| at < self.part.end()) {
+                Some(within) => self.free.push((within / self.pool.chunk) as u32),
+                None => {
+                    if let Some((marks, frame)) = self.pool.frame(&(at..at + 1))
+                        && marks.give_back(frame, self.number)
+                    {
+                        self.taken -= 1;
+                    }
+                }
+            }
+        }
+        self.exit.completed.free();
+    }
+
+    /// Takes everything back from a socket that has no interface any more. What it had not sent is lost.
+    fn abandon(&mut self) {
+        self.complete();
+        self.losses.down += u64::from(self.exit.transmit.waiting());
+        self.free.clear();
+        self.free.extend((0..TRANSMIT).rev());
+        for marks in &self.pool.homes {
+            marks.give_back_all(self.number);
+        }
+        self.taken = 0;
+        self.state = State::Gone;
+    }
+
+    /// Goes on with a socket of an interface that is there again.
+    fn renew(&mut self, exit: Exit) {
+        if self.state != State::Gone {
+            self.abandon();
+        }
+        self.losses.refused += self.not_taken();
+        self.exit = exit;
+        self.state = State::On;
+    }
+
+    /// How many packets this socket has found that are none.
+    fn not_taken(&self) -> u64 {
+        calls::statistics(&self.exit.socket).map_or(0, |counts| counts.tx_invalid_descs)
+    }
+
+    /// Whether there is room for a packet, made if need be.
+    fn has_room(&mut self) -> bool {
+        if !self.exit.transmit.has_room() {
+            self.flush();
+        }
+        self.state == State::On && self.exit.transmit.has_room()
+    }
+
+    /// Makes a packet of so many bytes in a frame of this port, where `write` writes it, and puts it into the ring.
+    fn send_copy(&mut self, length: usize, write: impl FnOnce(&mut [u8])) {
+        if length > self.pool.chunk {
+            self.losses.refused += 1;
+            return;
+        }
+        if self.free.is_empty() {
+            self.flush();
+        }
+        match if self.has_room() { self.free.pop() } else { None } {
+            Some(frame) => {
+                let start = frame as usize * self.pool.chunk;
+                write(&mut self.part.bytes()[start..start + length]);
+                self.exit.transmit.push(departing(self.part.start() + start, length));
+            }
+            None if self.state == State::On => self.losses.busy += 1,
+            None => self.losses.down += 1,
+        }
+    }
+
+    /// Sends a packet from the frame that it lies in. Says whether it lies in one that may be taken.
+    fn send_in_place(&mut self, bytes: &[u8]) -> bool {
+        if self.taken >= self.most {
+            return false;
+        }
+        let Some(range) = self.pool.pages.place(bytes) else { return false };
+        let number = self.number;
+        if !self.has_room()
+            || !self.pool.frame(&range).is_some_and(|(marks, frame)| marks.take(frame, number))
+        {
+            return false;
+        }
+        self.taken += 1;
+        self.exit.transmit.push(departing(range.start, range.len()))
+    }
+}
+
+impl Sender for Outlet {
+    fn send(&mut self, frame: &[u8], offload: Offload) {
+        if self.state != State::On {
+            self.losses.down += 1;
+        } else if offload.segments() {
+            let Some(segments) = Segments::of(frame, &offload) else {
+                self.losses.refused += 1;
+                return;
+            };
+            for index in 0..segments.count() {
+                self.send_copy(segments.length(index), |piece| segments.write(frame, index, piece));
+            }
+        } else if frame.len() < SHORTEST {
+            self.losses.refused += 1;
+        } else if !self.send_in_place(frame) {
+            self.send_copy(frame.len(), |place| place.copy_from_slice(frame));
+        }
+    }
+
+    fn flush(&mut self) {
+        if let Some(exit) = self.port.outgoing[self.lane].take() {
+            self.renew(exit);
+        }
+        if self.state == State::Gone {
+            return;
+        }
+        self.exit.transmit.publish();
+        // A driver that takes packets by itself empties the ring once its interface is on again, and nothing below asks then.
+        self.state = State::On;
+        let mut before = self.exit.transmit.waiting();
+        while before > 0 && self.exit.transmit.wants_wakeup() {
+            let kicked = calls::kick_transmit(&self.exit.socket);
+            self.complete();
+            let waiting = self.exit.transmit.waiting();
+            match kicked.as_ref().map_err(io::Error::raw_os_error) {
+                // One packet was taken off the ring, and the interface did not take it.
+                Err(Some(libc::EBUSY)) => self.losses.refused += 1,
+                // Drivers say the second of an interface that is not ready, too.
+                Err(Some(libc::ENXIO)) if !calls::is_bound(&self.exit.socket) => {
+                    self.abandon();
+                    return;
+                }
+                Err(Some(libc::ENETDOWN | libc::ENXIO)) => {
+                    self.state = State::Off;
+                    return;
+                }
+                _ if waiting == before => return,
+                _ => {}
+            }
+            before = waiting;
+        }
+        self.complete();
+    }
+
+    fn losses(&self) -> SendLosses {
+        SendLosses { refused: self.losses.refused + self.not_taken(), ..self.losses }
+    }
+}
+
+/// The entry of a ring for a packet to be sent.
+fn departing(at: usize, length: usize) -> [u64; 2] {
+    let [a, b, c, d] = (length as u32).to_ne_bytes();
+    [at as u64, u64::from_ne_bytes([a, b, c, d, 0, 0, 0, 0])]
+}

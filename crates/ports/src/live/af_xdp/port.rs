@@ -1,0 +1,160 @@
+//! What the lanes of an AF_XDP port share: what holds it at its interface, and the watch that brings new sockets when an interface of its name is there again.
+//!
+//! New sockets register the memory of their lane anew, since those that it was registered with may be without an interface, too, and can be shared no
+//! longer. So frames lie where they lay, and packets go on leaving by other ports from where they came in.
+
+use super::incoming::{Entrance, Queue};
+use super::interface::{FRAMES, Interface, Memory, QueueSocket, fits};
+use super::memory::Pages;
+use super::outlet::Exit;
+use super::redirect::Redirect;
+use super::{Mode, XdpError, calls};
+use crate::live::letterbox::Letterbox;
+use crate::live::watch::{self, Watched, Witness};
+use crate::live::{AttachError, Presence, Wanted};
+use packet::PortNumber;
+use std::io;
+use std::os::fd::AsRawFd;
+use std::sync::{Arc, Mutex, PoisonError};
+
+/// The port.
+pub(super) struct Port {
+    pub(super) wanted: Wanted,
+    pub(super) number: PortNumber,
+    pub(super) presence: Arc<Presence>,
+    /// Nothing while the interface is away.
+    held: Mutex<Option<Held>>,
+    /// Lane by lane.
+    memory: Vec<Arc<Pages>>,
+    /// Bytes of a frame.
+    chunk: usize,
+    /// Whether frames are laid out so that a driver can use them.
+    zero_copy: bool,
+    /// What the receiving halves are to go on with, lane by lane.
+    pub(super) incoming: Vec<Letterbox<Entrance>>,
+    /// The same for the sending halves.
+    pub(super) outgoing: Vec<Letterbox<Exit>>,
+}
+
+/// What holds a port at its interface.
+pub(super) struct Held {
+    witness: Witness,
+    /// Goes with this: an interface that was moved elsewhere would keep it otherwise.
+    _redirect: Redirect,
+}
+
+impl Held {
+    pub(super) fn new(witness: Witness, redirect: Redirect) -> Held {
+        Held { witness, _redirect: redirect }
+    }
+}
+
+impl Port {
+    /// A port that has been opened, and the watch over it, which ends when the lanes are gone.
+    ///
+    /// # Errors
+    /// No further thread can be had.
+    pub(super) fn watched(
+        (number, wanted): (PortNumber, &Wanted),
+        held: Held,
+        memory: &[Arc<Pages>],
+        (chunk, zero_copy): (usize, bool),
+    ) -> Result<Arc<Port>, AttachError> {
+        let port = Arc::new(Port {
+            wanted: wanted.clone(),
+            number,
+            presence: Arc::default(),
+            held: Mutex::new(Some(held)),
+            memory: memory.to_vec(),
+            chunk,
+            zero_copy,
+            incoming: memory.iter().map(|_| Letterbox::new()).collect(),
+            outgoing: memory.iter().map(|_| Letterbox::new()).collect(),
+        });
+        let interface = || wanted.interface.clone();
+        watch::watch(&wanted.interface, &port).map_err(|source| AttachError::System {
+            interface: interface(),
+            call: "starting to watch it",
+            source,
+        })?;
+        Ok(port)
+    }
+
+    /// Opens an interface of the same name for all lanes, and hands its sockets over; says what was obtained.
+    fn open(&self) -> Result<(Held, String), AttachError> {
+        let lanes = self.memory.len();
+        let interface = Interface::find(self.number, &self.wanted, lanes as u16)?;
+        if !fits(interface.mtu, self.chunk) {
+            let (mtu, most) = (interface.mtu, interface.mtu.min(self.chunk));
+            return Err(XdpError::Long { interface: self.wanted.interface.clone(), mtu, most }.into());
+        }
+        let sockets = |zero_copy| -> Result<Vec<Vec<QueueSocket>>, AttachError> {
+            let each = self.memory.iter().enumerate().map(|(lane, pages)| {
+                interface.sockets((lane, lanes), Memory { pages, chunk: self.chunk, zero_copy }, None)
+            });
+            each.collect()
+        };
+        let wishes = &self.wanted.xdp;
+        let (sockets, zero_copy) = match self.zero_copy && wishes.mode != Some(Mode::Generic) {
+            true => match sockets(true) {
+                Err(_) if wishes.zero_copy != Some(true) => (sockets(false)?, false),
+                opened => (opened?, true),
+            },
+            false => (sockets(false)?, false),
+        };
+        let (redirect, place) = interface.redirect(sockets.iter().flatten())?;
+        let mode = interface.mode(place, self.chunk, zero_copy, lanes);
+        let halves: Vec<_> = sockets
+            .into_iter()
+            .map(halves)
+            .collect::<io::Result<_>>()
+            .map_err(interface.failed("waiting for several queues"))?;
+        for ((entrance, exit), boxes) in halves.into_iter().zip(self.incoming.iter().zip(&self.outgoing)) {
+            boxes.1.put(exit);
+            boxes.0.put(entrance);
+        }
+        Ok((Held::new(interface.witness, redirect), mode))
+    }
+}
+
+impl Watched for Port {
+    fn look(&self) {
+        let mut held = self.held.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(there) = &*held {
+            if there.witness.is_there() {
+                return;
+            }
+            self.presence.gone(watch::now());
+            *held = None;
+        }
+        // Whatever is in the way now, it may be gone the next time.
+        if let Ok((opened, mode)) = self.open() {
+            *held = Some(opened);
+            self.presence.back(mode);
+        }
+    }
+}
+
+/// What the two halves of a lane have of its sockets. The first socket is the one that sends.
+pub(super) fn halves(sockets: Vec<QueueSocket>) -> io::Result<(Entrance, Exit)> {
+    let share = FRAMES as usize / sockets.len().max(1);
+    let (mut exit, mut queues) = (None, Vec::with_capacity(sockets.len()));
+    for QueueSocket { socket, .. } in sockets {
+        if let Some((transmit, completed)) = socket.sending {
+            exit = Some(Exit { socket: socket.fd.clone(), transmit, completed });
+        }
+        queues.push(Queue {
+            socket: socket.fd,
+            fill: socket.fill,
+            received: socket.received,
+            held: 0,
+            share,
+        });
+    }
+    let any = match &queues[..] {
+        // A number of its own: the socket may be replaced, and the sending half has it, too.
+        [one] => one.socket.try_clone()?,
+        several => calls::any_of(&several.iter().map(|queue| queue.socket.as_raw_fd()).collect::<Vec<_>>())?,
+    };
+    Ok((Entrance { queues, any }, exit.ok_or(io::ErrorKind::NotFound)?))
+}

@@ -1,0 +1,72 @@
+//! The watch over a port's interface: whether it is still there, several times a second, off the path of packets.
+//!
+//! A socket whose interface was deleted, or moved to another network namespace, stays without one for good, also when another of the same name is made or the
+//! same one returns. The number of the interface does not tell: one that returns may have its old number. But a packet socket that is bound to
+//! the interface tells, for the kernel takes its interface away from it (packet_notifier in net/packet/af_packet.c of Linux). One that receives nothing is
+//! kept for that.
+
+use super::sys;
+use std::io;
+use std::os::fd::OwnedFd;
+use std::sync::{Arc, Weak};
+use std::thread;
+use std::time::{Duration, SystemTime};
+
+/// How often is looked.
+const LOOK: Duration = Duration::from_millis(200);
+
+/// What is looked after.
+pub(super) trait Watched: Send + Sync + 'static {
+    /// Looks whether the interface is there, and goes on with another if there is one.
+    fn look(&self);
+}
+
+/// Starts to watch a port; ends when nobody has it any more.
+///
+/// # Errors
+/// No further thread can be had.
+pub(super) fn watch<W: Watched>(interface: &str, port: &Arc<W>) -> io::Result<()> {
+    let watched = Arc::downgrade(port);
+    thread::Builder::new().name(format!("port {interface}")).spawn(move || go_on(&watched))?;
+    Ok(())
+}
+
+fn go_on<W: Watched>(port: &Weak<W>) {
+    while let Some(port) = port.upgrade() {
+        port.look();
+        drop(port);
+        thread::sleep(LOOK);
+    }
+}
+
+/// Tells whether an interface is still the one that it was made for.
+pub(super) struct Witness {
+    socket: OwnedFd,
+    index: u32,
+}
+
+impl Witness {
+    /// For the interface of this number, which is asked for packets that are meant for others, too, if `all` is wanted.
+    ///
+    /// # Errors
+    /// There is none, or the right to open packet sockets is missing.
+    pub(super) fn of(index: u32, all: bool) -> io::Result<Witness> {
+        let socket = sys::packet_socket()?;
+        if all {
+            sys::take_all(&socket, index)?;
+        }
+        // Protocol 0: it receives nothing.
+        sys::bind_packet(&socket, index, 0)?;
+        Ok(Witness { socket, index })
+    }
+
+    /// Whether it is there, and has been all the time.
+    pub(super) fn is_there(&self) -> bool {
+        sys::bound_interface(&self.socket) == Some(self.index)
+    }
+}
+
+/// Nanoseconds since 1970-01-01 UTC.
+pub(super) fn now() -> u64 {
+    SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).unwrap_or_default().as_nanos() as u64
+}
