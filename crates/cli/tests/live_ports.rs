@@ -166,6 +166,39 @@ fn queues_are_served_by_one_worker_or_by_one_each() {
 }
 
 #[test]
+fn queues_that_are_not_served_are_kept_from_the_kernel_on_request() {
+    let Some(mut net) = Net::new("queues_that_are_not_served") else { return };
+    let gateway = net.name("g");
+    assert!(net.run("g", "ethtool", &["-L", "to-a", "rx", "2", "tx", "2"]).status.success());
+    assert!(net.run("a", "ethtool", &["-L", "eth0", "rx", "2", "tx", "2"]).status.success());
+    let output = net.run("g", "cat", &["/sys/class/net/to-a/address"]);
+    let link = String::from_utf8_lossy(&output.stdout).trim().to_owned();
+    // For each address a hash chooses the queue.
+    let addresses: Vec<_> = (100..116).map(|last| format!("10.0.0.{last}")).collect();
+    for address in &addresses {
+        net.ip(&["-n", &gateway, "address", "add", &format!("{address}/24"), "dev", "to-a"]);
+        net.ip(&["-n", &net.name("a"), "neighbour", "replace", address, "lladdr", &link, "dev", "eth0"]);
+    }
+    let neighbour = ["neighbour", "replace", "10.0.0.1", "lladdr", "02:00:00:00:00:01", "dev", "to-a"];
+    net.ip(&[&["-n", &gateway], &neighbour[..]].concat());
+    let answered = |net: &Net| {
+        let ping =
+            |address: &&String| net.run("a", "ping", &["-c", "1", "-W", "0.3", address]).status.success();
+        addresses.iter().filter(ping).count()
+    };
+    assert_eq!(answered(&net), 16);
+    for (kept, wanted) in [("", 1..16), ("\nkeep_from_kernel = true", 0..1)] {
+        let port = format!("[[port]]\ninterface = \"to-a\"\n{DRIVER}\nqueues = [0]{kept}\n");
+        net.serve_ports(&program("hub.rav"), &port);
+        let answered = answered(&net);
+        assert!(wanted.contains(&answered), "{answered} of 16 pings were answered by the kernel{kept}");
+        let mode = mode(&net.ask(&["show", "ports", "--total"]), 1);
+        assert_eq!(mode.ends_with(", other queues kept from the kernel"), !kept.is_empty(), "{mode}");
+        net.stop();
+    }
+}
+
+#[test]
 fn what_af_xdp_cannot_do_is_said() {
     let Some(mut net) = Net::new("what_af_xdp_cannot_do") else { return };
     net.serve_ports(&program("hub.rav"), &ports(DRIVER, DRIVER));
