@@ -8,9 +8,11 @@
 //!
 //! An image is trusted as the table is that it was made from: a function reads where the words lead.
 
+pub mod linear;
 pub mod lpm;
 #[cfg(test)]
 mod plain;
+pub mod rules;
 
 /// What every function here answers where nothing is found.
 pub const NONE: u32 = u32::MAX;

@@ -5,8 +5,8 @@
 //! compared all at once. How it works, and the bytes of its image, are in `docs/tables/rules.md`.
 
 mod bytes;
-mod encode;
-mod fields;
+pub(crate) mod encode;
+pub(crate) mod fields;
 mod hygiene;
 mod image;
 mod linear;

@@ -12,21 +12,21 @@ pub(super) const LINE_ELEMENTS: usize = 32;
 
 /// Where the columns lie in a key and in a packed key.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) struct Layout {
+pub(crate) struct Layout {
     /// Width of each column, bits.
-    pub(super) widths: Vec<u8>,
+    pub(crate) widths: Vec<u8>,
     /// The first element of each column.
-    pub(super) first: Vec<usize>,
+    pub(crate) first: Vec<usize>,
     /// For each element of a packed key: the word of the key it comes from, how far that is shifted, which bits stay.
-    pub(super) sources: Vec<(usize, u32, u16)>,
+    pub(crate) sources: Vec<(usize, u32, u16)>,
     /// Words of a key.
     pub(super) key_words: usize,
     /// Elements of a packed key, padding included: 4, 8, 16 or a multiple of 32.
-    pub(super) stride: usize,
+    pub(crate) stride: usize,
 }
 
 impl Layout {
-    pub(super) fn new(spec: &RulesSpec) -> Layout {
+    pub(crate) fn new(spec: &RulesSpec) -> Layout {
         let mut layout = Layout {
             widths: spec.widths.clone(),
             first: Vec::with_capacity(spec.widths.len()),
@@ -54,7 +54,7 @@ impl Layout {
     }
 
     /// 64-bit words of a packed key.
-    pub(super) fn words(&self) -> usize {
+    pub(crate) fn words(&self) -> usize {
         self.stride / 4
     }
 
@@ -77,7 +77,7 @@ impl Layout {
 
 /// One element of a packed key.
 #[inline]
-pub(super) fn element(packed: &[u64], element: usize) -> u16 {
+pub(crate) fn element(packed: &[u64], element: usize) -> u16 {
     (packed[element / 4] >> (16 * (element % 4))) as u16
 }
 
@@ -268,7 +268,7 @@ fn below_difference(low: u16, high: u16) -> u16 {
 
 /// What a column of a marked rule is checked for, in words: the column with its marks, then two numbers of 128 bits, the
 /// lowest 32 bits first. The numbers are value and mask, or the bounds of the range.
-pub(super) const CHECK_WORDS: usize = 9;
+pub(crate) const CHECK_WORDS: usize = 9;
 /// In the first word of a check: the rule has no further one.
 pub(super) const CHECK_LAST: u32 = 1 << 30;
 /// In the first word of a check: the numbers are the bounds of a range.
@@ -276,6 +276,15 @@ pub(super) const CHECK_RANGE: u32 = 1 << 31;
 
 /// The checks of a rule whose elements say too much.
 pub(super) fn checks(layout: &Layout, rule: &Rule) -> Vec<[u32; CHECK_WORDS]> {
+    checks_but(layout, rule, is_exact)
+}
+
+/// The checks of all columns of a rule but those where `is_exact` says that none is needed.
+pub(crate) fn checks_but(
+    layout: &Layout,
+    rule: &Rule,
+    is_exact: impl Fn(&Field, u8) -> bool,
+) -> Vec<[u32; CHECK_WORDS]> {
     let mut checks = Vec::new();
     for (column, field) in rule.fields.iter().enumerate() {
         let width = layout.widths[column];

@@ -50,7 +50,7 @@ impl Field {
     }
 
     /// The smallest and the largest value that fit.
-    pub(super) fn bounds(&self, width: u8) -> (u128, u128) {
+    pub(crate) fn bounds(&self, width: u8) -> (u128, u128) {
         match *self {
             Field::Any => (0, ones(width)),
             Field::Exact(value) => (value, value),
@@ -278,7 +278,7 @@ pub enum BuildError {
 }
 
 /// A number of `width` set bits.
-pub(super) fn ones(width: u8) -> u128 {
+pub(crate) fn ones(width: u8) -> u128 {
     if width >= MAX_WIDTH { u128::MAX } else { (1 << width) - 1 }
 }
 
