@@ -59,7 +59,7 @@ pub(crate) enum Command {
     Stop(live::AskArguments),
     /// Run the tests of programs, and packet tests in STF files
     Test(TestArguments),
-    /// Follow one packet through a program, step by step
+    /// Follow packets through a program, step by step
     Trace(TraceArguments),
     /// Explain an error code
     Explain(ExplainArguments),
@@ -196,6 +196,7 @@ pub(crate) enum BackEndChoice {
   ravelin run programs/firewall.rav --in traffic.pcapng
   ravelin run programs/mac_switch.rav --in traffic.pcap.zst --ports 8 --ingress hash --out sent/
   ravelin run programs/firewall.rav --in traffic.pcap --repeat 1000 --json
+  ravelin run programs/firewall.rav --in traffic.pcap --filter 'host 10.0.0.1 and verdict == drop' --out sent/
   ravelin generate --preset sample1 | ravelin run programs/firewall.rav --in -
 
 Captures are pcap or pcapng, plain or compressed with gzip or zstd; `-` is standard input.")]
@@ -229,6 +230,14 @@ pub(crate) struct RunArguments {
     /// Write what leaves by each port, and what is dropped, into this directory
     #[arg(long, value_name = "DIRECTORY")]
     pub(crate) out: Option<PathBuf>,
+    /// Report and write only packets that this holds for (docs/filters.md); all of them run
+    #[arg(
+        long,
+        value_name = "FILTER",
+        long_help = "Report and write only packets that this holds for (docs/filters.md). All packets of the capture run, so that tables hold what they would; \
+tables, counters, events and speed in the report are those of all of them. What timers and event handlers make is left out."
+    )]
+    pub(crate) filter: Option<String>,
     /// Chooses the hash functions of tables; never changes what the program means
     #[arg(long, default_value_t = 0)]
     pub(crate) seed: u64,
@@ -295,6 +304,7 @@ pub(crate) enum TestBackEnds {
 #[derive(Debug, Args)]
 #[command(after_help = "Examples:
   ravelin trace programs/firewall.rav --in traffic.pcap --number 17
+  ravelin trace programs/firewall.rav --in traffic.pcap --filter 'tcp port 80 and verdict == drop' --count 3
   ravelin trace programs/wire.rav --packet 'ffffffffffff 020000000001 0800 …' --port 2
   ravelin trace --live 'icmp and host 10.0.0.1' --count 3")]
 pub(crate) struct TraceArguments {
@@ -307,11 +317,14 @@ pub(crate) struct TraceArguments {
     #[arg(long, value_name = "HEX", conflicts_with = "input")]
     pub(crate) packet: Option<String>,
     /// A capture that holds the packet; `-` is standard input
-    #[arg(long = "in", value_name = "CAPTURE", requires = "number")]
+    #[arg(long = "in", value_name = "CAPTURE")]
     pub(crate) input: Option<String>,
     /// Which packet of the capture, counted from 1; those before it are run first, so that tables hold what they would
     #[arg(long, value_parser = clap::value_parser!(u64).range(1..), requires = "input")]
     pub(crate) number: Option<u64>,
+    /// The first packets of the capture that this holds for, as many as --count says (docs/filters.md); all those between run, too
+    #[arg(long, value_name = "FILTER", requires = "input", conflicts_with = "number", group = "which")]
+    pub(crate) filter: Option<String>,
     /// The port it enters by; in a capture the packets take turns unless this is given
     #[arg(long, value_parser = clap::value_parser!(u16).range(1..))]
     pub(crate) port: Option<u16>,

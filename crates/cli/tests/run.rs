@@ -278,3 +278,116 @@ fn what_leaves_keeps_the_link_type_it_came_with() {
     let link = ports::capture_in::first_link(&out.join("port2.pcapng").display().to_string());
     assert_eq!(link, Some(packet::LinkType::RAW));
 }
+
+/// The figures of a report that add up over packets.
+fn additive(report: &Value) -> Vec<(String, u64)> {
+    let mut figures = Vec::new();
+    for key in ["received", "forwarded", "transmitted", "verdicts", "drops", "punts"] {
+        for (name, value) in report[key].as_object().expect(key) {
+            figures.push((format!("{key}.{name}"), value.as_u64().expect("number")));
+        }
+    }
+    for port in report["ports"].as_array().expect("ports") {
+        for (name, value) in port.as_object().expect("port").iter().filter(|(name, _)| *name != "port") {
+            figures.push((format!("port {} {name}", port["port"]), value.as_u64().expect("number")));
+        }
+    }
+    for key in ["copies", "made", "outputs_lost"] {
+        figures.push((key.into(), report[key].as_u64().expect("number")));
+    }
+    figures.sort();
+    figures
+}
+
+#[test]
+fn a_filter_and_its_contrary_share_a_run_between_them() {
+    let (directory, path) = capture();
+    // One that learns, one that copies and makes packets larger, and one that answers.
+    for program in ["mac_switch", "vxlan_gateway", "firewall"] {
+        let program = format!("programs/{program}.rav");
+        let run = |filter: Option<&str>, out: &str| {
+            let out = directory.path().join(out).display().to_string();
+            let mut arguments = vec!["run", &program, "--in", &path, "--out", &out];
+            arguments.extend(filter.into_iter().flat_map(|filter| ["--filter", filter]));
+            let (report, _) = json(&arguments, 0);
+            let left = (1..=5).map(|port| {
+                let file =
+                    fs::File::open(Path::new(&out).join(format!("port{port}.pcapng"))).expect("written");
+                let mut capture = Capture::open(file).expect("a capture");
+                let mut packets: Vec<Vec<u8>> = Vec::new();
+                while let Some(packet) = capture.next().expect("right") {
+                    packets.push(packet.data.to_vec());
+                }
+                packets.sort();
+                packets
+            });
+            let left: Vec<_> = left.collect();
+            (report, left)
+        };
+        let (whole, left) = run(None, "all");
+        assert!(whole.get("filter").is_none());
+        for filter in ["length > 200", "verdict == drop", "port == 2 or out_port == 1"] {
+            let (these, mut sent) = run(Some(filter), "these");
+            let (others, sent_others) = run(Some(&format!("not ({filter})")), "others");
+            assert_eq!(these["filter"]["text"], filter);
+            assert_eq!(these["filter"]["ran"], whole["received"]);
+            assert_eq!(
+                (&these["tables"], &others["tables"]),
+                (&whole["tables"], &whole["tables"]),
+                "{filter}"
+            );
+            let mut sum: std::collections::BTreeMap<String, u64> = std::collections::BTreeMap::new();
+            for (name, value) in additive(&these).into_iter().chain(additive(&others)) {
+                *sum.entry(name).or_default() += value;
+            }
+            assert_eq!(sum.into_iter().collect::<Vec<_>>(), additive(&whole), "{program} {filter}");
+            for (port, more) in sent.iter_mut().zip(sent_others) {
+                port.extend(more);
+                port.sort();
+            }
+            assert_eq!(sent, left, "{program} {filter}");
+        }
+        let (dropped, _) = run(Some("verdict == drop"), "dropped");
+        assert_eq!(dropped["received"]["packets"], whole["verdicts"]["drop"]);
+        assert_eq!(dropped["forwarded"]["packets"], 0);
+        assert_eq!(dropped["drops"], whole["drops"]);
+    }
+    let (tcp, _) = json(&["run", "programs/hub.rav", "--in", &path, "--filter", "tcp"], 0);
+    let (no, _) = json(&["run", "programs/hub.rav", "--in", &path, "--filter", "not tcp"], 0);
+    assert!(tcp["received"]["packets"].as_u64() > Some(50) && no["received"]["packets"].as_u64() > Some(50));
+    let told =
+        ravelin().args(["run", "programs/hub.rav", "--in", &path, "--filter", "tcp"]).assert().success();
+    let text = String::from_utf8(told.get_output().stdout.clone()).expect("text");
+    assert!(text.contains(" of 300 packets") && text.contains("the filter `tcp` holds for"), "{text}");
+    let (wrong, _) = json(&["run", "programs/hub.rav", "--in", &path, "--filter", "tpc"], 2);
+    assert!(
+        wrong["error"]["message"].as_str().expect("text").contains("--filter: the filter is not understood")
+    );
+}
+
+#[test]
+fn traced_by_a_filter_a_packet_meets_what_it_meets_by_its_number() {
+    let (_directory, path) = capture();
+    let trace = |arguments: &[&str], code| {
+        let mut command = ravelin();
+        command.args(["trace", "programs/mac_switch.rav", "--in", &path, "--json"]).args(arguments);
+        let output = command.assert().code(code).get_output().stdout.clone();
+        let documents = serde_json::Deserializer::from_slice(&output).into_iter::<Value>();
+        documents.collect::<Result<Vec<_>, _>>().expect("json")
+    };
+    let sent = trace(&["--filter", "verdict == send and tcp", "--count", "3"], 0);
+    assert_eq!(sent.len(), 3);
+    let numbers: Vec<u64> = sent.iter().map(|packet| packet["number"].as_u64().expect("number")).collect();
+    assert!(numbers.is_sorted() && numbers[0] > 1, "a host has to be learned before: {numbers:?}");
+    for packet in &sent {
+        assert!(packet["verdict"].as_str().expect("verdict").starts_with("send"), "{packet}");
+        assert_eq!(trace(&["--number", &packet["number"].to_string()], 0), std::slice::from_ref(packet));
+    }
+    assert_eq!(trace(&["--filter", "tcp"], 0).len(), 1);
+    let none = trace(&["--filter", "tcp and udp"], 1);
+    let message = none[0]["error"]["message"].as_str().expect("text");
+    assert!(message.contains("has 300 packets") && message.contains("holds for none"), "{message}");
+    trace(&[], 2);
+    trace(&["--number", "1", "--count", "2"], 2);
+    trace(&["--number", "1", "--filter", "tcp"], 2);
+}

@@ -6,6 +6,7 @@
 mod expression;
 mod pcap;
 mod program;
+pub mod selection;
 #[cfg(test)]
 mod tests;
 mod words;

@@ -126,6 +126,9 @@ pub struct Report {
     pub setting: Setting,
     /// What ran it: `interpreter` or `native`.
     pub back_end: &'static str,
+    /// Which packets these are the figures of; all that arrived without it.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub filter: Option<Filtered>,
     /// Everything that arrived.
     pub received: Volume,
     /// Packets by the kind of verdict.
@@ -170,6 +173,15 @@ pub struct Report {
     pub gbps: f64,
     /// Bits forwarded in a second of the packet loop, each packet once, in thousands of millions.
     pub forwarded_gbps: f64,
+}
+
+/// What a report is about that is not about all packets of a run.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct Filtered {
+    /// The filter that holds for the packets which the report counts.
+    pub text: String,
+    /// All packets of the run: those that tables, counters, events and speed are of.
+    pub ran: Volume,
 }
 
 /// One cell of a counter.
@@ -281,6 +293,7 @@ impl Report {
         Ok(Report {
             setting,
             back_end,
+            filter: None,
             received,
             verdicts,
             forwarded,
@@ -309,6 +322,17 @@ impl Report {
             gbps: per_second(received.bytes as f64 * 8.0 / 1e9),
             forwarded_gbps: per_second(forwarded.bytes as f64 * 8.0 / 1e9),
         })
+    }
+
+    /// Says that this is the report of those packets of a run that a filter holds for, and `ran` the account of the run, whose speed it is.
+    pub fn of_filtered(mut self, filter: &str, ran: &Ledger) -> Report {
+        let received = ran.received();
+        let per_second = |amount: f64| if self.seconds > 0.0 { amount / self.seconds } else { 0.0 };
+        self.mpps = per_second(received.packets as f64 / 1e6);
+        self.gbps = per_second(received.bytes as f64 * 8.0 / 1e9);
+        self.forwarded_gbps = per_second(ran.forwarded().bytes as f64 * 8.0 / 1e9);
+        self.filter = Some(Filtered { text: filter.to_owned(), ran: received });
+        self
     }
 
     /// Packets dropped for any reason.

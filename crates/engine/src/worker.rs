@@ -1,6 +1,7 @@
 //! The packet loop: receive → run → commit → transmit, one batch after the other.
 
 use crate::commit::Ledger;
+use crate::filter::selection::Selection;
 use crate::transmit::Transmitter;
 use exec::{Outputs, Processor};
 use packet::Batch;
@@ -45,6 +46,8 @@ pub struct Worker<'a> {
     pub ledger: &'a mut Ledger,
     /// Where packets leave; nowhere if they are only to be counted.
     pub transmitter: Option<&'a mut Transmitter<'a>>,
+    /// Which packets are kept; all without it.
+    pub selection: Option<&'a mut Selection>,
 }
 
 impl Worker<'_> {
@@ -62,8 +65,14 @@ impl Worker<'_> {
             };
             let received = Instant::now();
             outputs.clear();
+            if let Some(selection) = &mut self.selection {
+                selection.before(memory, &mut batch);
+            }
             self.processor.run(memory, &mut batch, &mut outputs);
             self.ledger.commit(memory, &mut batch, &outputs);
+            if let Some(selection) = &mut self.selection {
+                selection.keep(memory, &mut batch, &mut outputs);
+            }
             if let Some(transmitter) = &mut self.transmitter
                 && let Err(error) = transmitter.transmit(self.ledger, memory, &batch, &outputs)
             {
@@ -198,8 +207,12 @@ mod tests {
         let mut ledger = Ledger::new(&program, 3);
         let mut sink = Remember::default();
         let mut transmitter = Transmitter::new(&program, &mut sink as &mut dyn Transmit);
-        let mut worker =
-            Worker { processor: &mut ByFirstByte, ledger: &mut ledger, transmitter: Some(&mut transmitter) };
+        let mut worker = Worker {
+            processor: &mut ByFirstByte,
+            ledger: &mut ledger,
+            transmitter: Some(&mut transmitter),
+            selection: None,
+        };
         let finished = worker.run(&mut Packets::new(first_bytes, damaged), Clock::WithoutReceive);
         let times = Times { packets: finished.packets, ..Times::default() };
         (Report::new(Setting::default(), &program, &ledger, &ByFirstByte, times), sink, finished)

@@ -58,10 +58,10 @@ pub(crate) struct WhyArguments {
 #[derive(Debug, Args)]
 pub(crate) struct LiveTraceArguments {
     /// Follow the next packets of a running gateway that this filter holds for ('' for any)
-    #[arg(long, value_name = "FILTER", conflicts_with_all = ["packet", "input"])]
+    #[arg(long, value_name = "FILTER", conflicts_with_all = ["packet", "input"], group = "which")]
     pub(crate) live: Option<String>,
-    /// How many packets
-    #[arg(long, default_value_t = 1, requires = "live", value_parser = clap::value_parser!(u64).range(1..))]
+    /// How many packets, with --live or --filter
+    #[arg(long, default_value_t = 1, requires = "which", value_parser = clap::value_parser!(u64).range(1..))]
     pub(crate) count: u64,
     /// For how long they are waited for
     #[arg(long, default_value_t = 30.0, requires = "live", value_name = "SECONDS")]

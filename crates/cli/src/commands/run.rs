@@ -5,6 +5,8 @@ use crate::failure::Failure;
 use crate::program::{self, Ready};
 use crate::render;
 use crate::render::progress::Watched;
+use engine::filter::Filter;
+use engine::filter::selection::Selection;
 use engine::{Clock, Finished, Ledger, Report, RunError, Setting, Times, Transmitter, Worker};
 use exec::Processor;
 use lang::ir::Program;
@@ -35,12 +37,20 @@ pub(crate) fn run(arguments: &RunArguments, json: bool) -> Result<(), Failure> {
         None => None,
     };
     let mut ledger = Ledger::new(&ready.program, arguments.ports);
+    let mut selection = match &arguments.filter {
+        Some(text) => Some(Selection::new(filter(text)?, &ready.program, arguments.ports)),
+        None => None,
+    };
     let begin = Instant::now();
     let finished = {
         let mut transmitter =
             out.as_mut().map(|out| Transmitter::new(&ready.program, out as &mut dyn ports::Transmit));
-        let worker =
-            Worker { processor: processor.as_mut(), ledger: &mut ledger, transmitter: transmitter.as_mut() };
+        let worker = Worker {
+            processor: processor.as_mut(),
+            ledger: &mut ledger,
+            transmitter: transmitter.as_mut(),
+            selection: selection.as_mut(),
+        };
         pass(arguments, &ready.program, policy, worker)?
     };
     let load = begin.elapsed().saturating_sub(finished.packets);
@@ -48,9 +58,21 @@ pub(crate) fn run(arguments: &RunArguments, json: bool) -> Result<(), Failure> {
         out.finish().map_err(|error| Failure::Finding(format!("cannot write what left: {error}")))?;
     }
     let times = Times { compile: ready.compile, prepare, load, packets: finished.packets };
-    let report = Report::new(setting(arguments), &ready.program, &ledger, processor.as_ref(), times)
-        .map_err(|error| Failure::Finding(error.to_string()))?;
+    let report = |ledger: &Ledger| {
+        Report::new(setting(arguments), &ready.program, ledger, processor.as_ref(), times)
+            .map_err(|error| Failure::Finding(error.to_string()))
+    };
+    let whole = report(&ledger)?;
+    let report = match &selection {
+        Some(chosen) => report(&chosen.ledger)?.of_filtered(chosen.text(), &ledger),
+        None => whole,
+    };
     tell(&report, &ready, finished.error.as_ref(), json)
+}
+
+/// The filter that an option spells.
+pub(crate) fn filter(text: &str) -> Result<Filter, Failure> {
+    Filter::new(text).map_err(|error| Failure::Usage(format!("--filter: {error}")))
 }
 
 /// The link type of what is written: that of the first packet. Standard input cannot be looked into first and counts as Ethernet.
@@ -119,7 +141,10 @@ pub(crate) fn tell(
     let style = anstyle::AnsiColor::Red.on_default().bold();
     anstream::eprintln!("{style}error{style:#}: {error}");
     if matches!(error, RunError::Receive(_)) {
-        let packets = render::quantity::of(report.received.packets, "packet");
+        let packets = render::quantity::of(
+            report.filter.as_ref().map_or(report.received, |filter| filter.ran).packets,
+            "packet",
+        );
         anstream::eprintln!("  what came before it was processed and reported: {packets}");
     }
     Err(Failure::Told)
@@ -265,7 +290,8 @@ pub(crate) fn from_memory(
     let mut source = MemorySource::new(frames, Order::Replay, setting.repeat, restore, ingress);
     let total = source.packets();
     let processor: &mut dyn Processor = processor.as_mut();
-    let mut worker = Worker { processor: &mut *processor, ledger: &mut ledger, transmitter: None };
+    let mut worker =
+        Worker { processor: &mut *processor, ledger: &mut ledger, transmitter: None, selection: None };
     times.packets = worker.run(&mut Watched::new(&mut source, Some(total)), Clock::Whole).packets;
     Report::new(setting, &ready.program, &ledger, processor, times)
         .map_err(|error| Failure::Finding(error.to_string()))

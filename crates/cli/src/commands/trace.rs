@@ -1,28 +1,38 @@
-//! `ravelin trace`: one packet through a program, step by step.
+//! `ravelin trace`: packets through a program, step by step.
 
 use crate::arguments::TraceArguments;
 use crate::arguments::seeing::LiveTraceArguments;
-use crate::commands::run::{links, open};
+use crate::commands::run::{filter, links, open};
 use crate::failure::Failure;
 use crate::program::{self, Ready};
 use crate::render;
 use engine::Ledger;
+use engine::filter::Decided;
 use engine::steps::{Recorder, Step, told};
 use exec::{Interpreter, Outputs, Processor};
 use gateway::control::listen_to;
 use gateway::{Asked, Wanted};
 use packet::region::{HEADROOM, SLACK};
-use packet::{Batch, Verdict};
-use ports::{Ingress, Policy, Receive};
+use packet::{Batch, Verdict, VerdictKind};
+use ports::{CaptureSource, Ingress, Policy, Receive};
 use serde_json::json;
 
-/// The packet to be followed, and the program in the state in which it meets it.
+/// A packet to be followed.
 struct Subject {
-    interpreter: Interpreter<Recorder>,
-    memory: Vec<u8>,
+    /// Its number in the capture.
+    number: Option<u64>,
+    bytes: Vec<u8>,
     wire: u32,
     port: u16,
     time: u64,
+}
+
+/// A program, with what it has learned from the packets so far.
+struct Followed {
+    ready: Ready,
+    interpreter: Interpreter<Recorder>,
+    ports: u16,
+    json: bool,
 }
 
 /// Runs the command.
@@ -43,42 +53,18 @@ pub(crate) fn run(arguments: &TraceArguments, json: bool) -> Result<(), Failure>
     let (ready, refused) = program::traceable(program, json)?;
     let interpreter = Interpreter::with_observer(&ready.program, arguments.ports, 0, Recorder::default())
         .map_err(|error| Failure::Finding(format!("{}: {error}", ready.name)))?;
-    let mut subject = match (&arguments.packet, &arguments.input) {
-        (Some(text), _) => given(interpreter, arguments, text)?,
-        (None, Some(input)) => captured(interpreter, arguments, input)?,
-        (None, None) => {
-            return Err(Failure::Usage("name a packet with --packet or --in and --number".into()));
+    let mut followed = Followed { ready, interpreter, ports: arguments.ports, json };
+    match (&arguments.packet, &arguments.input, &arguments.filter, arguments.number) {
+        (Some(text), ..) => followed.tell_one(given(arguments, text)?)?,
+        (None, Some(input), Some(filter), _) => followed.tell_chosen(arguments, input, filter)?,
+        (None, Some(input), None, Some(number)) => {
+            let subject = followed.captured(arguments, input, number)?;
+            followed.tell_one(subject)?;
         }
-    };
-    let before = subject.memory.clone();
-    subject.interpreter.observer().want(0, subject.memory.clone());
-    let mut memory = vec![0; HEADROOM];
-    memory.extend_from_slice(&subject.memory);
-    memory.resize(memory.len() + SLACK, 0);
-    let mut batch = Batch::new();
-    batch.headroom = HEADROOM as u32;
-    batch.push(HEADROOM as u64, before.len() as u32, subject.wire, subject.port, subject.time);
-    let mut outputs = Outputs::default();
-    subject.interpreter.run(&mut memory, &mut batch, &mut outputs);
-    let mut ledger = Ledger::new(&ready.program, arguments.ports);
-    ledger.commit(&memory, &mut batch, &outputs);
-    let moments = subject.interpreter.observer().take().pop().map_or_else(Vec::new, |(_, moments)| moments);
-    let steps = told(&ready.program, &ready.sources, &moments);
-    subject.memory = batch.bytes(&memory, 0).unwrap_or_default().to_vec();
-    let end = End {
-        verdict: batch.verdict[0],
-        reached: ledger.reaches(batch.verdict[0], subject.port).collect(),
-        leaving: match outputs.resized.is_empty() {
-            true => Vec::new(),
-            false => engine::pieces::leaving(&memory, &batch, &outputs, 0),
-        },
-        outputs,
-        changed: render::packet::difference(&before, &subject.memory),
-    };
-    if json {
-        render::json(&document(&ready, &subject, &before, &steps, &end))?;
-    } else {
-        render::text(&text(&ready, &subject, &before, &steps, &end))?;
+        _ => {
+            let message = "name a packet with --packet, or packets with --in and --number or --filter";
+            return Err(Failure::Usage(message.into()));
+        }
     }
     if refused { Err(Failure::Told) } else { Ok(()) }
 }
@@ -118,15 +104,12 @@ struct End {
     /// The packet, or its fragments, with the lengths on the wire: where its size changed.
     leaving: Vec<(Vec<u8>, u32)>,
     outputs: Outputs,
-    changed: Option<String>,
+    /// Its bytes afterwards.
+    after: Vec<u8>,
 }
 
 /// A packet given in hexadecimal.
-fn given(
-    interpreter: Interpreter<Recorder>,
-    arguments: &TraceArguments,
-    text: &str,
-) -> Result<Subject, Failure> {
+fn given(arguments: &TraceArguments, text: &str) -> Result<Subject, Failure> {
     let digits: Vec<char> =
         text.chars().filter(|letter| !letter.is_whitespace() && !matches!(letter, ':' | '-')).collect();
     if let Some(wrong) = digits.iter().find(|letter| !letter.is_ascii_hexdigit()) {
@@ -139,49 +122,166 @@ fn given(
         )));
     }
     let digit = |letter: char| letter.to_digit(16).unwrap_or(0) as u8;
-    let memory: Vec<u8> = digits.chunks(2).map(|pair| digit(pair[0]) << 4 | digit(pair[1])).collect();
-    let wire = memory.len() as u32;
-    Ok(Subject { interpreter, memory, wire, port: arguments.port.unwrap_or(1), time: 0 })
+    let bytes: Vec<u8> = digits.chunks(2).map(|pair| digit(pair[0]) << 4 | digit(pair[1])).collect();
+    let wire = bytes.len() as u32;
+    Ok(Subject { number: None, bytes, wire, port: arguments.port.unwrap_or(1), time: 0 })
 }
 
-/// A packet of a capture, after those before it have run.
-fn captured(
-    mut interpreter: Interpreter<Recorder>,
-    arguments: &TraceArguments,
-    input: &str,
-) -> Result<Subject, Failure> {
+/// The capture that is named, its packets entering as is said.
+fn capture(arguments: &TraceArguments, input: &str) -> Result<CaptureSource, Failure> {
     let policy = arguments.port.map_or(Policy::RoundRobin, Policy::Port);
-    let mut source = open(input, links(arguments.link), Ingress::new(policy, arguments.ports))?;
-    let wanted = arguments.number.unwrap_or(1);
-    let (mut batch, mut outputs, mut seen) = (Batch::new(), Outputs::default(), 0);
-    loop {
-        let memory = source.receive(&mut batch).map_err(|error| Failure::Finding(error.to_string()))?;
-        if batch.is_empty() {
-            return Err(Failure::Usage(format!(
-                "--number: {input} has {}, and number {wanted} is not among them",
-                render::quantity::of(seen, "packet")
-            )));
+    open(input, links(arguments.link), Ingress::new(policy, arguments.ports))
+}
+
+impl Followed {
+    /// A packet of a capture, after those before it have run.
+    fn captured(&mut self, arguments: &TraceArguments, input: &str, wanted: u64) -> Result<Subject, Failure> {
+        let mut source = capture(arguments, input)?;
+        let (mut batch, mut outputs, mut seen) = (Batch::new(), Outputs::default(), 0);
+        loop {
+            let memory = source.receive(&mut batch).map_err(|error| Failure::Finding(error.to_string()))?;
+            if batch.is_empty() {
+                return Err(Failure::Usage(format!(
+                    "--number: {input} has {}, and number {wanted} is not among them",
+                    render::quantity::of(seen, "packet")
+                )));
+            }
+            let left = wanted - seen;
+            seen += batch.len as u64;
+            outputs.clear();
+            if left > batch.len as u64 {
+                self.interpreter.run(memory, &mut batch, &mut outputs);
+                continue;
+            }
+            let index = left as usize - 1;
+            let subject = Subject::of(memory, &batch, index, wanted);
+            batch.len = index;
+            self.interpreter.run(memory, &mut batch, &mut outputs);
+            return Ok(subject);
         }
-        let left = wanted - seen;
-        seen += batch.len as u64;
-        outputs.clear();
-        if left > batch.len as u64 {
-            interpreter.run(memory, &mut batch, &mut outputs);
-            continue;
+    }
+
+    /// The first packets of a capture that a filter holds for, while all run.
+    fn tell_chosen(&mut self, arguments: &TraceArguments, input: &str, text: &str) -> Result<(), Failure> {
+        let mut filter = filter(text)?;
+        let mut source = capture(arguments, input)?;
+        let (mut batch, mut chosen, mut seen, mut told) = (Batch::new(), Vec::new(), 0, 0);
+        while told < arguments.live.count {
+            let memory = source.receive(&mut batch).map_err(|error| Failure::Finding(error.to_string()))?;
+            if batch.is_empty() {
+                break;
+            }
+            filter.choose(memory, &mut batch, &mut chosen);
+            for index in 0..batch.len {
+                seen += 1;
+                let subject = Subject::of(memory, &batch, index, seen);
+                let may = chosen.binary_search(&(index as u16)).is_ok();
+                let (steps, end) = self.follow(&subject, may);
+                if !may || !filter.holds(&self.decided(&subject, &end)) {
+                    continue;
+                }
+                if told > 0 && !self.json {
+                    render::text("\n")?;
+                }
+                told += 1;
+                self.tell(&subject, &steps, &end)?;
+                if told == arguments.live.count {
+                    break;
+                }
+            }
         }
-        let index = left as usize - 1;
-        let subject_bytes = batch.bytes(memory, index).unwrap_or_default().to_vec();
-        let (wire, port, time) = (batch.wire[index], batch.port[index], batch.time[index]);
-        batch.len = index;
-        interpreter.run(memory, &mut batch, &mut outputs);
-        return Ok(Subject { interpreter, memory: subject_bytes, wire, port, time });
+        if told > 0 {
+            return Ok(());
+        }
+        let packets = render::quantity::of(seen, "packet");
+        Err(Failure::Finding(format!(
+            "{input} has {packets}, and the filter `{text}` holds for none of them"
+        )))
+    }
+
+    /// What a filter is told of a packet.
+    fn decided<'a>(&'a self, subject: &'a Subject, end: &End) -> Decided<'a> {
+        let reason = match end.verdict.kind() {
+            VerdictKind::Drop | VerdictKind::Punt => {
+                self.ready.program.reasons.get(usize::from(end.verdict.argument()))
+            }
+            _ => None,
+        };
+        Decided {
+            bytes: &subject.bytes,
+            wire: subject.wire,
+            port: subject.port,
+            verdict: end.verdict,
+            reason: reason.map(|reason| reason.name.as_str()),
+        }
+    }
+
+    /// Runs a packet; its steps are recorded where they are wanted.
+    fn follow(&mut self, subject: &Subject, steps: bool) -> (Vec<Step>, End) {
+        if steps {
+            self.interpreter.observer().want(0, subject.bytes.clone());
+        }
+        let mut memory = vec![0; HEADROOM];
+        memory.extend_from_slice(&subject.bytes);
+        memory.resize(memory.len() + SLACK, 0);
+        let mut batch = Batch::new();
+        batch.headroom = HEADROOM as u32;
+        batch.push(HEADROOM as u64, subject.bytes.len() as u32, subject.wire, subject.port, subject.time);
+        let mut outputs = Outputs::default();
+        self.interpreter.run(&mut memory, &mut batch, &mut outputs);
+        let mut ledger = Ledger::new(&self.ready.program, self.ports);
+        ledger.commit(&memory, &mut batch, &outputs);
+        let moments = self.interpreter.observer().take().pop().map_or_else(Vec::new, |(_, moments)| moments);
+        let after = batch.bytes(&memory, 0).unwrap_or_default().to_vec();
+        let end = End {
+            verdict: batch.verdict[0],
+            reached: ledger.reaches(batch.verdict[0], subject.port).collect(),
+            leaving: match outputs.resized.is_empty() {
+                true => Vec::new(),
+                false => engine::pieces::leaving(&memory, &batch, &outputs, 0),
+            },
+            outputs,
+            after,
+        };
+        (told(&self.ready.program, &self.ready.sources, &moments), end)
+    }
+
+    /// Tells the one packet that was asked for.
+    fn tell_one(&mut self, subject: Subject) -> Result<(), Failure> {
+        let (steps, end) = self.follow(&subject, true);
+        if self.json {
+            return Ok(render::json(&document(&self.ready, &subject, &steps, &end))?);
+        }
+        self.tell(&subject, &steps, &end)
+    }
+
+    /// Tells one of several packets: a line of JSON each.
+    fn tell(&self, subject: &Subject, steps: &[Step], end: &End) -> Result<(), Failure> {
+        if self.json {
+            return Ok(render::line(&document(&self.ready, subject, steps, end))?);
+        }
+        Ok(render::text(&text(&self.ready, subject, steps, end))?)
     }
 }
 
-fn text(ready: &Ready, subject: &Subject, before: &[u8], steps: &[Step], end: &End) -> String {
+impl Subject {
+    /// Packet `index` of a batch, number `number` of its capture.
+    fn of(memory: &[u8], batch: &Batch, index: usize, number: u64) -> Subject {
+        let bytes = batch.bytes(memory, index).unwrap_or_default().to_vec();
+        let (wire, port, time) = (batch.wire[index], batch.port[index], batch.time[index]);
+        Subject { number: Some(number), bytes, wire, port, time }
+    }
+}
+
+fn text(ready: &Ready, subject: &Subject, steps: &[Step], end: &End) -> String {
     let bold = anstyle::Style::new().bold();
+    let before = &subject.bytes;
+    let name = match subject.number {
+        Some(number) => format!("Packet {}", render::quantity::count(number)),
+        None => "The packet".into(),
+    };
     let mut text = format!(
-        "{bold}The packet{bold:#} enters by port {}: {}\n{}\n",
+        "{bold}{name}{bold:#} enters by port {}: {}\n{}\n",
         subject.port,
         packet::describe::describe(before, subject.wire),
         render::packet::dump(before, "  ")
@@ -195,7 +295,7 @@ fn text(ready: &Ready, subject: &Subject, before: &[u8], steps: &[Step], end: &E
         let ports: Vec<String> = end.reached.iter().map(u16::to_string).collect();
         text.push_str(&format!("  it leaves by {}\n", ports.join(", ")));
     }
-    if let Some(changed) = &end.changed {
+    if let Some(changed) = render::packet::difference(before, &end.after) {
         text.push_str(&format!("  the program changed it: {changed}\n"));
     }
     if !end.reached.is_empty() {
@@ -218,7 +318,7 @@ fn text(ready: &Ready, subject: &Subject, before: &[u8], steps: &[Step], end: &E
     text
 }
 
-fn document(ready: &Ready, subject: &Subject, before: &[u8], steps: &[Step], end: &End) -> serde_json::Value {
+fn document(ready: &Ready, subject: &Subject, steps: &[Step], end: &End) -> serde_json::Value {
     let outputs: Vec<_> = end
         .outputs
         .packets
@@ -230,15 +330,16 @@ fn document(ready: &Ready, subject: &Subject, before: &[u8], steps: &[Step], end
         .collect();
     json!({
         "program": ready.name,
+        "number": subject.number,
         "port": subject.port,
-        "packet": render::diagnostic::hex(before),
+        "packet": render::diagnostic::hex(&subject.bytes),
         "wire_bytes": subject.wire,
-        "decoded": packet::describe::describe(before, subject.wire),
+        "decoded": packet::describe::describe(&subject.bytes, subject.wire),
         "steps": steps,
         "verdict": render::mismatch::verdict(&ready.program, end.verdict),
         "leaves_by": end.reached,
         "leaves_as": end.leaving.iter().map(|(bytes, _)| render::diagnostic::hex(bytes)).collect::<Vec<_>>(),
-        "packet_after": render::diagnostic::hex(&subject.memory),
+        "packet_after": render::diagnostic::hex(&end.after),
         "outputs": outputs,
     })
 }

@@ -52,12 +52,16 @@ fn heading(report: &Report) -> String {
         (times, "each") => format!(", each packet {} times in a row", count(times)),
         (times, _) => format!(", all of it {} times", count(times)),
     };
+    let (program, capture, amount) = (&setting.program, &setting.capture, bytes(report.received.bytes));
+    let Some(filter) = &report.filter else {
+        let packets = of(report.received.packets, "packet");
+        return format!("{style}{program} over {capture}{style:#}: {packets}, {amount}{repeated}\n\n");
+    };
+    let packets = format!("{} of {}", count(report.received.packets), of(filter.ran.packets, "packet"));
     format!(
-        "{style}{} over {}{style:#}: {}, {}{repeated}\n\n",
-        setting.program,
-        setting.capture,
-        of(report.received.packets, "packet"),
-        bytes(report.received.bytes),
+        "{style}{program} over {capture}{style:#}: {packets}, {amount}{repeated}\n  \
+those that the filter `{}` holds for; all ran, and tables, counters, events and speed are of all\n\n",
+        filter.text
     )
 }
 
