@@ -7,7 +7,10 @@ mod net;
 use net::{Net, program};
 use serde_json::Value;
 use std::fs;
-use std::process::Stdio;
+use std::io::Write;
+use std::os::fd::OwnedFd;
+use std::os::unix::net::UnixStream;
+use std::process::{Command, Stdio};
 use std::thread;
 use std::time::{Duration, Instant};
 
@@ -267,4 +270,50 @@ fn what_cannot_be_a_port_is_said() {
         assert!(errors.contains(wanted), "{errors}");
     }
     net.gateway = None;
+}
+
+#[test]
+fn who_interrupts_twice_does_not_wait() {
+    let Some(mut net) = Net::new("who_interrupts_twice") else { return };
+    net.serve(&program("hub.rav"));
+    net.stop();
+    for (signal, code) in [("INT", 130), ("TERM", 143)] {
+        // It ends by telling its account, and there is no room left for that.
+        let (reader, writer) = UnixStream::pair().expect("two sockets");
+        writer.set_nonblocking(true).expect("a socket");
+        while (&writer).write(&[0; 4096]).is_ok() {}
+        writer.set_nonblocking(false).expect("a socket");
+        let file = net.path("gateway.toml").display().to_string();
+        let mut command = net.at("g", net::binary(), &["serve", &file, "--json"]);
+        let output = Stdio::from(OwnedFd::from(writer));
+        net.gateway = Some(command.stdout(output).stderr(Stdio::null()).spawn().expect("ravelin runs"));
+        let control = net.path("control.sock");
+        let name = control.display().to_string();
+        let asks = || net.ravelin(&["show", "run", "--total", "--control", &name]).status.success();
+        let end = Instant::now() + Duration::from_secs(30);
+        while !asks() {
+            assert!(Instant::now() < end, "the gateway does not answer");
+            thread::sleep(Duration::from_millis(50));
+        }
+        let id = net.gateway.as_ref().expect("was started").id().to_string();
+        let interrupt = || Command::new("kill").args(["-s", signal, &id]).status().expect("kill runs");
+        assert!(interrupt().success());
+        while control.exists() {
+            assert!(Instant::now() < end, "the gateway does not end");
+            thread::sleep(Duration::from_millis(10));
+        }
+        thread::sleep(Duration::from_millis(200));
+        let gateway = net.gateway.as_mut().expect("was started");
+        assert!(gateway.try_wait().expect("a child").is_none(), "it waits for a reader of its account");
+        assert!(interrupt().success());
+        let ended = loop {
+            match gateway.try_wait().expect("a child") {
+                Some(ended) => break ended,
+                None => assert!(Instant::now() < end, "the second signal is not heeded"),
+            }
+            thread::sleep(Duration::from_millis(10));
+        };
+        assert_eq!(ended.code(), Some(code));
+        drop(reader);
+    }
 }

@@ -27,21 +27,29 @@ use crate::routing::{NeighboursPicture, RoutesPicture};
 use crate::seeing::{PacketPicture, Wanted, Watched};
 use engine::Report;
 use engine::live::{Measurement, PortLosses};
+use rustix::fs::Mode;
+use rustix::net::{self, AddressFamily, SocketAddrUnix, SocketFlags, SocketType, sockopt};
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
-use std::fs::{self, Metadata, Permissions};
+use std::fs::{self, Metadata};
 use std::io::{self, BufRead, BufReader, Read, Write};
-use std::os::unix::fs::{FileTypeExt, MetadataExt, PermissionsExt};
+use std::os::fd::OwnedFd;
+use std::os::unix::fs::{FileTypeExt, MetadataExt};
 use std::os::unix::net::{UnixListener, UnixStream};
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 /// The longest question, in bytes.
 const LONGEST: u64 = 64 << 10;
-/// How long a client may take over a question once it has begun, and over reading an answer.
+/// How long a client may take over a question once it has begun, and over reading an answer; and how long it waits for one.
 const PATIENCE: Duration = Duration::from_secs(10);
+/// How long a client waits for the answer to `reload`.
+const COMPILING: Duration = Duration::from_secs(300);
 /// How long a client may say nothing between two questions.
 const SILENCE: Duration = Duration::from_secs(600);
+
+/// How many clients wait to be taken at most.
+const BACKLOG: i32 = 128;
 
 /// What a client asks.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -163,6 +171,16 @@ pub enum ControlError {
         /// What the system said.
         source: io::Error,
     },
+    /// it says nothing
+    #[error(
+        "the gateway at {path} has said nothing for {seconds} s: it hangs or was stopped, or the machine has no time for it; what was asked may still be done"
+    )]
+    Silent {
+        /// The socket.
+        path: String,
+        /// For how long it was waited.
+        seconds: f64,
+    },
     /// it said no
     #[error("{0}")]
     Refused(String),
@@ -171,43 +189,56 @@ pub enum ControlError {
 /// Asks the gateway at `path`.
 ///
 /// # Errors
-/// Nobody answers, or the answer is an error.
+/// Nobody answers, or not in time, or the answer is an error.
 pub fn ask(path: &Path, asked: Asked) -> Result<serde_json::Value, ControlError> {
-    let name = || path.display().to_string();
-    let broken = |source| ControlError::Broken { path: name(), source };
-    let mut stream =
-        UnixStream::connect(path).map_err(|source| ControlError::Connect { path: name(), source })?;
-    let mut line = serde_json::to_string(&asked).map_err(|error| broken(error.into()))?;
-    line.push('\n');
-    stream.write_all(line.as_bytes()).map_err(broken)?;
-    let mut answer = String::new();
-    BufReader::new(stream).read_line(&mut answer).map_err(broken)?;
-    let answer: serde_json::Value = serde_json::from_str(&answer).map_err(|error| broken(error.into()))?;
-    match answer.get("error").and_then(|error| error.as_str()) {
-        Some(error) => Err(ControlError::Refused(error.to_owned())),
-        None => Ok(answer),
-    }
+    let patience = patience(&asked);
+    let mut answer = None;
+    hear(path, &asked, patience, &mut |said| -> Result<bool, ControlError> {
+        answer = Some(said);
+        Ok(false)
+    })?;
+    answer.ok_or_else(|| Line { path, patience }.broken(io::ErrorKind::UnexpectedEof.into()))
 }
 
 /// Asks the gateway at `path` and hands over every line that it says, until `see` is done or the gateway is.
 ///
 /// # Errors
-/// Nobody answers, or the answer is an error.
+/// Nobody answers, or not in time, or the answer is an error.
 pub fn listen_to<E: From<ControlError>>(
     path: &Path,
     asked: &Asked,
     see: &mut dyn FnMut(serde_json::Value) -> Result<bool, E>,
 ) -> Result<(), E> {
-    let name = || path.display().to_string();
-    let broken = |source| E::from(ControlError::Broken { path: name(), source });
-    let stream =
-        UnixStream::connect(path).map_err(|source| ControlError::Connect { path: name(), source })?;
-    let mut line = serde_json::to_string(asked).map_err(|error| broken(error.into()))?;
-    line.push('\n');
-    (&stream).write_all(line.as_bytes()).map_err(broken)?;
-    for line in BufReader::new(&stream).lines() {
+    hear(path, asked, patience(asked), see)
+}
+
+/// How long a gateway that is well may say nothing.
+fn patience(asked: &Asked) -> Duration {
+    match asked {
+        // Compiling, and reading a million routes, may take a while on a busy machine.
+        Asked::Reload => COMPILING,
+        Asked::Measure { seconds } => {
+            Duration::try_from_secs_f64(*seconds).map_or(PATIENCE, |measured| PATIENCE + measured)
+        }
+        _ => PATIENCE,
+    }
+}
+
+fn hear<E: From<ControlError>>(
+    path: &Path,
+    asked: &Asked,
+    patience: Duration,
+    see: &mut dyn FnMut(serde_json::Value) -> Result<bool, E>,
+) -> Result<(), E> {
+    let line = Line { path, patience };
+    let stream = line.connect()?;
+    let mut question = serde_json::to_string(asked).map_err(|error| line.broken(error.into()))?;
+    question.push('\n');
+    (&stream).write_all(question.as_bytes()).map_err(|error| line.broken(error))?;
+    for said in BufReader::new(&stream).lines() {
+        let said = said.map_err(|error| line.broken(error))?;
         let said: serde_json::Value =
-            serde_json::from_str(&line.map_err(broken)?).map_err(|error| broken(error.into()))?;
+            serde_json::from_str(&said).map_err(|error| line.broken(error.into()))?;
         if let Some(error) = said.get("error").and_then(|error| error.as_str()) {
             return Err(ControlError::Refused(error.to_owned()).into());
         }
@@ -215,7 +246,45 @@ pub fn listen_to<E: From<ControlError>>(
             return Ok(());
         }
     }
-    Err(broken(io::ErrorKind::UnexpectedEof.into()))
+    Err(line.broken(io::ErrorKind::UnexpectedEof.into()).into())
+}
+
+/// A gateway's socket, and how long it may say nothing.
+struct Line<'a> {
+    path: &'a Path,
+    patience: Duration,
+}
+
+impl Line<'_> {
+    /// Connects; a gateway that takes nobody keeps nobody waiting for longer than it may.
+    fn connect(&self) -> Result<UnixStream, ControlError> {
+        let connected = || {
+            let socket = unix_socket()?;
+            // Connecting counts as sending here (unix(7), SO_SNDTIMEO).
+            sockopt::set_socket_timeout(&socket, sockopt::Timeout::Send, Some(self.patience))?;
+            sockopt::set_socket_timeout(&socket, sockopt::Timeout::Recv, Some(self.patience))?;
+            net::connect(&socket, &SocketAddrUnix::new(self.path)?)?;
+            Ok(UnixStream::from(socket))
+        };
+        connected().map_err(|source: io::Error| match source.kind() {
+            io::ErrorKind::WouldBlock => self.broken(source),
+            _ => ControlError::Connect { path: self.path.display().to_string(), source },
+        })
+    }
+
+    fn broken(&self, source: io::Error) -> ControlError {
+        let path = self.path.display().to_string();
+        match source.kind() {
+            io::ErrorKind::WouldBlock | io::ErrorKind::TimedOut => {
+                ControlError::Silent { path, seconds: self.patience.as_secs_f64() }
+            }
+            _ => ControlError::Broken { path, source },
+        }
+    }
+}
+
+fn unix_socket() -> io::Result<OwnedFd> {
+    Ok(net::socket_with(AddressFamily::UNIX, SocketType::STREAM, SocketFlags::CLOEXEC, None)?)
 }
 
 /// Answers a question; what there is to say before the answer is handed over.
@@ -279,7 +348,7 @@ impl Drop for Listening {
 /// Listens at `path`, for clients of the same user only. A socket that a gateway left behind which was killed is taken away; one at which somebody listens,
 /// and what is no socket, is not.
 pub(crate) fn listen(path: &Path) -> io::Result<Listening> {
-    let listener = match UnixListener::bind(path) {
+    let listener = match bound(path) {
         Err(error) if error.kind() == io::ErrorKind::AddrInUse => {
             if !fs::symlink_metadata(path)?.file_type().is_socket() {
                 return Err(io::Error::new(error.kind(), "there is a file of this name, which is no socket"));
@@ -291,17 +360,69 @@ pub(crate) fn listen(path: &Path) -> io::Result<Listening> {
                 }
             }
             fs::remove_file(path)?;
-            UnixListener::bind(path)?
+            bound(path)?
         }
         result => result?,
     };
-    fs::set_permissions(path, Permissions::from_mode(0o600))?;
     Ok(Listening { listener, path: path.to_owned(), file: fs::symlink_metadata(path)? })
+}
+
+/// A listener whose file nobody else may use from the moment it is there: what is bound gets the rights that the socket has.
+fn bound(path: &Path) -> io::Result<UnixListener> {
+    let socket = unix_socket()?;
+    rustix::fs::fchmod(&socket, Mode::RUSR | Mode::WUSR)?;
+    net::bind(&socket, &SocketAddrUnix::new(path)?)?;
+    net::listen(&socket, BACKLOG)?;
+    Ok(UnixListener::from(socket))
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use std::os::unix::fs::PermissionsExt;
+    use std::time::Instant;
+
+    fn listener(directory: &tempfile::TempDir) -> (UnixListener, PathBuf) {
+        let path = directory.path().join("control.sock");
+        (bound(&path).expect("nothing is there"), path)
+    }
+
+    #[test]
+    fn a_gateway_that_hangs_is_waited_for_no_longer_than_it_may() {
+        let directory = tempfile::tempdir().expect("a directory");
+        let (listener, path) = listener(&directory);
+        let patience = Duration::from_millis(200);
+        let mut see = |_| Ok(true);
+        let silent =
+            |error: &ControlError| matches!(error, ControlError::Silent { seconds, .. } if *seconds == 0.2);
+        let begun = Instant::now();
+        // It takes the connection, by the kernel, and never reads.
+        let error = hear(&path, &Asked::Picture, patience, &mut see).expect_err("nothing is said");
+        assert!(silent(&error), "{error}");
+        assert!(error.to_string().contains("has said nothing for 0.2 s"), "{error}");
+        // Its queue of connections is full.
+        let mut waiting = Vec::new();
+        let full = loop {
+            match (Line { path: &path, patience }).connect() {
+                Ok(stream) if waiting.len() < 2 * BACKLOG as usize => waiting.push(stream),
+                Ok(_) => panic!("the queue has no end"),
+                Err(error) => break error,
+            }
+        };
+        assert!(silent(&full), "{full}");
+        assert!(begun.elapsed() < Duration::from_secs(5));
+        drop(listener);
+        let error = ask(&path, Asked::Picture).expect_err("nobody is there");
+        assert!(matches!(error, ControlError::Connect { .. }), "{error}");
+    }
+
+    #[test]
+    fn who_measures_for_long_is_waited_for_longer() {
+        assert_eq!(patience(&Asked::Picture), PATIENCE);
+        assert_eq!(patience(&Asked::Measure { seconds: 30.0 }), PATIENCE + Duration::from_secs(30));
+        assert_eq!(patience(&Asked::Measure { seconds: f64::NAN }), PATIENCE);
+        assert!(patience(&Asked::Reload) > PATIENCE);
+    }
 
     #[test]
     fn only_a_socket_that_nobody_listens_at_is_taken_away() {

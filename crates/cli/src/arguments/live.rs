@@ -40,7 +40,7 @@ pub(crate) struct ShowArguments {
     /// Everything since the program took over, instead of rates over the next seconds
     #[arg(long)]
     pub(crate) total: bool,
-    /// Over how many seconds rates are taken
+    /// Over how many seconds rates are taken: at most 3600, and 60 for stages and latency
     #[arg(long, default_value_t = 1.0, value_name = "SECONDS")]
     pub(crate) seconds: f64,
     #[command(flatten)]

@@ -12,7 +12,7 @@ use signal_hook::consts::{SIGINT, SIGTERM};
 use signal_hook::iterator::Signals;
 use std::path::Path;
 use std::process;
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 use std::thread;
 
 /// What random choices are made from: a gateway that is started again places flows as before.
@@ -29,24 +29,14 @@ pub(crate) fn run(arguments: &ServeArguments, json: bool) -> Result<(), Failure>
         config: &|| read(file).map_err(|error| error.to_string()),
         load: &|config| loaded(file, config),
     };
-    let mut signals =
-        Signals::new([SIGINT, SIGTERM]).map_err(|error| Failure::Finding(format!("signals: {error}")))?;
-    let handle = signals.handle();
-    let started = |ports: &[PortPicture], remote: Remote| {
+    let remote = Arc::new(OnceLock::new());
+    heed_signals(remote.clone())?;
+    let started = |ports: &[PortPicture], running: Remote| {
         tell(ports, &config);
-        thread::spawn(move || {
-            let mut signals = signals.forever();
-            if signals.next().is_some() {
-                remote.stop();
-            }
-            if let Some(signal) = signals.next() {
-                // Whoever asks twice does not want to wait; the kernel detaches the ports.
-                process::exit(128 + signal);
-            }
-        });
+        // Nobody else sets it.
+        let _ = remote.set(running);
     };
     let served = gateway::serve::serve(&config, reader, started, tell_again);
-    handle.close();
     let served = served.map_err(|error| match error {
         ServeError::Program(text) => Failure::Finding(text),
         error => Failure::Finding(format!("{}: {error}", file.display())),
@@ -55,6 +45,24 @@ pub(crate) fn run(arguments: &ServeArguments, json: bool) -> Result<(), Failure>
         return Ok(render::json(&served.report)?);
     }
     Ok(render::text(&render::report::report(&served.report, &served.program, &served.sources))?)
+}
+
+/// Ends the gateway between two batches at the first signal. While it starts, and at the second signal, it ends at once: who asks twice does not want to wait,
+/// and the kernel detaches the ports. That holds to the very end, as where nobody reads the account.
+fn heed_signals(remote: Arc<OnceLock<Remote>>) -> Result<(), Failure> {
+    let mut signals =
+        Signals::new([SIGINT, SIGTERM]).map_err(|error| Failure::Finding(format!("signals: {error}")))?;
+    thread::spawn(move || {
+        let mut asked = false;
+        for signal in signals.forever() {
+            match remote.get() {
+                Some(remote) if !asked => remote.stop(),
+                _ => process::exit(128 + signal),
+            }
+            asked = true;
+        }
+    });
+    Ok(())
 }
 
 /// Whether a gateway's file, its program and the files that both name are right.

@@ -18,6 +18,14 @@ pub(crate) fn run(arguments: &ShowArguments, json: bool) -> Result<(), Failure> 
         return Err(Failure::Usage("--seconds: between 0.01 and 3600".to_owned()));
     }
     if matches!(arguments.what, ShowChoice::Stages | ShowChoice::Latency) {
+        if arguments.seconds > 60.0 {
+            let message = "--seconds: stages and latency are measured for at most 60 seconds at a time";
+            return Err(Failure::Usage(message.to_owned()));
+        }
+        if arguments.total {
+            let message = "--total: stages and latency are measured only while somebody asks, so there are no figures since the start; --seconds says for how long";
+            return Err(Failure::Usage(message.to_owned()));
+        }
         return measurement(arguments, json);
     }
     if matches!(arguments.what, ShowChoice::Routes | ShowChoice::Neighbours) {
@@ -63,7 +71,7 @@ pub(crate) fn ask(arguments: &AskArguments, asked: Asked, json: bool) -> Result<
 
 /// Has the gateway measure itself for a while.
 fn measurement(arguments: &ShowArguments, json: bool) -> Result<(), Failure> {
-    let asked = Asked::Measure { seconds: arguments.seconds.min(60.0) };
+    let asked = Asked::Measure { seconds: arguments.seconds };
     let mut answer = control::ask(&arguments.socket.control, asked).map_err(failure)?;
     let measured = answer["measure"].take();
     if json {
