@@ -24,6 +24,11 @@ const CWR: u8 = 0x80;
 const LONGEST: usize = 0xffff;
 /// A packet with less data than this is not worth joining others to, in bytes.
 const WORTHWHILE: usize = 256;
+/// The least data of TCP in a packet but the last, in bytes: Linux takes no segment size below 48 from the other host (TCP_MIN_SND_MSS), of which options
+/// have 40 at most, and counts on it (TCP_MIN_GSO_SIZE). A segment of 64 KiB that says less would become tens of thousands of packets.
+const LEAST_TCP: usize = 8;
+/// The most datagrams that Linux takes as one (UDP_MAX_SEGMENTS).
+const MOST_UDP: usize = 128;
 
 /// Where the headers of a TCP or UDP packet lie, and where its data ends.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -126,7 +131,7 @@ pub struct Segments {
 }
 
 impl Segments {
-    /// How a frame is cut of which that is left to do; `None` if it is not to be cut, or nobody could.
+    /// How a frame is cut of which that is left to do; `None` if it is not to be cut, or nobody could, or into more packets than any kernel would make.
     pub fn of(frame: &[u8], offload: &Offload) -> Option<Segments> {
         let (kind, size) = offload.cutting()?;
         let headers = Headers::of(frame, offload.transport())?;
@@ -139,6 +144,13 @@ impl Segments {
             return None;
         }
         let count = (headers.end - headers.data).div_ceil(size).max(1);
+        let too_many = match kind {
+            Kind::Tcp => size < LEAST_TCP,
+            Kind::Udp => count > MOST_UDP,
+        };
+        if too_many {
+            return None;
+        }
         Some(Segments { headers, size, count })
     }
 

@@ -118,7 +118,7 @@ fn made() -> impl Strategy<Value = Made> {
             flags,
             sequence,
             data: (0..length).map(|index| (index * 7 % 253) as u8).collect(),
-            size,
+            size: size.max(if tcp { LEAST_TCP } else { length.div_ceil(MOST_UDP) } as u16),
         },
     )
 }
@@ -289,5 +289,25 @@ fn what_cannot_be_cut_is_left() {
     }
     for length in 0..54 {
         assert!(Segments::of(&frame[..length], &offload).is_none(), "{length}");
+    }
+}
+
+#[test]
+fn what_would_become_more_packets_than_any_kernel_makes_is_left() {
+    for (tcp, least) in [(true, LEAST_TCP), (false, 60_000usize.div_ceil(MOST_UDP))] {
+        for (six, size) in [false, true].into_iter().flat_map(|six| (1..1500).map(move |size| (six, size))) {
+            let made = Made {
+                six,
+                tagged: false,
+                tcp,
+                options: false,
+                flags: 0,
+                sequence: 1,
+                data: vec![1; 60_000],
+                size: size as u16,
+            };
+            let (frame, offload) = made.segment();
+            assert_eq!(Segments::of(&frame, &offload).is_some(), size >= least, "{tcp} {size}");
+        }
     }
 }

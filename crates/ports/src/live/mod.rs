@@ -99,7 +99,8 @@ pub struct ReceiveLosses {
     pub ring_full: u64,
     /// Were longer than a frame of the ring, so that only a part of them is there.
     pub too_long: u64,
-    /// Were there, but the kernel could not hand them over.
+    /// Were there, but could not be handed over: the kernel had none after all, or a segment is of an unknown kind or would become more packets than any
+    /// kernel makes of one.
     pub unreadable: u64,
     /// Were meant for other stations of the link, at a port that does not take those.
     pub foreign: u64,

@@ -250,7 +250,10 @@ mod tests {
         let (long, last) = (segment(60_500, 5, 1), segment(300, 9, 0));
         let mut unknown = long.1.write();
         unknown[1] = 3;
-        let batch = vec![last.clone(), long.clone(), (long.0.clone(), Offload::read(&unknown)), last.clone()];
+        let mut tiny = long.1.write();
+        tiny[4..6].copy_from_slice(&1u16.to_ne_bytes());
+        let odd = [unknown, tiny].map(|header| (long.0.clone(), Offload::read(&header)));
+        let batch = [&[last.clone(), long.clone()], &odd[..], std::slice::from_ref(&last)].concat();
         let batches = vec![vec![long.clone(); 5], vec![last.clone()], batch];
         let mut cut = Cut::new(Box::new(Given(batches, Region::default())));
         let sent = Arc::new(Mutex::new(Vec::new()));
@@ -267,7 +270,7 @@ mod tests {
             join.flush();
         }
         assert_eq!(lengths[..6], [256, 49, 1, 63, 0, 0], "61 packets a segment, at most 256 at once");
-        assert_eq!(cut.losses(), ReceiveLosses { unreadable: 1, ..Default::default() });
+        assert_eq!(cut.losses(), ReceiveLosses { unreadable: 2, ..Default::default() });
         let sent = sent.lock().expect("whole");
         let finished = |(frame, offload): &Frame| {
             let mut frame = frame.clone();
