@@ -8,6 +8,7 @@
 //!
 //! An image is trusted as the table is that it was made from: a function reads where the words lead.
 
+pub mod exact;
 pub mod linear;
 pub mod lpm;
 #[cfg(test)]

@@ -7,7 +7,7 @@
 mod any;
 mod bulk;
 mod generation;
-mod hash;
+pub(crate) mod hash;
 mod memory;
 mod model;
 mod order;

@@ -6,20 +6,25 @@
 
 /// A hash function chosen by a seed.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Hash {
+pub(crate) struct Hash {
     start: u64,
     multiplier: u64,
 }
 
 impl Hash {
-    pub(super) fn new(seed: u64) -> Hash {
+    pub(crate) fn new(seed: u64) -> Hash {
         let start = mixed(seed.wrapping_add(0x9e37_79b9_7f4a_7c15));
         Hash { start, multiplier: mixed(start) | 1 }
     }
 
+    /// What the function starts with and what it multiplies by.
+    pub(crate) fn constants(&self) -> (u64, u64) {
+        (self.start, self.multiplier)
+    }
+
     /// Hash of the words; use its low bits.
     #[inline(always)]
-    pub(super) fn of(&self, words: &[u64]) -> u64 {
+    pub(crate) fn of(&self, words: &[u64]) -> u64 {
         let mut sum = self.start;
         for word in words {
             let product = u128::from(sum ^ word) * u128::from(self.multiplier);

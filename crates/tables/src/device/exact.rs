@@ -1,0 +1,238 @@
+//! Exact matches on a device: keys and values without what hits write, so that a change is a slot or two.
+//!
+//! ```text
+//! word   0       1        2          3            4      5              8               10
+//!      ┌───────┬────────┬──────────┬────────────┬──────┬─────────┬─────┬───────────────┬────────────────────┐
+//!      │"RVEX" │version │key words │value words │slots │slot size│  0  │start, 64 bits │multiplier, 64 bits │
+//!      └───────┴────────┴──────────┴────────────┴──────┴─────────┴─────┴───────────────┴────────────────────┘
+//!  16  slots, each of so many words: tag | key, 64-bit words | value, 64-bit words | zeros; all zero where it is free
+//! ```
+//!
+//! Of 64-bit words the lower half comes first. The idea: the low bits of a key's hash choose a slot, and the key is in it or
+//! behind it, before the next free one. The number of slots is a power of two and at least twice that of the entries, so
+//! most keys lie in their own slot. A slot of up to 8 words does not cross a sector of 32 bytes.
+//!
+//! The hash of words w₁ … wₙ is 64 bits wide: h₀ = start, hᵢ = the exclusive or of both halves of (hᵢ₋₁ xor wᵢ) × multiplier.
+//! The tag is its upper half with the lowest bit set.
+
+use crate::exact::hash::Hash;
+use std::ops::Range;
+
+/// `u32 exact_find(GLOBAL const u32 *image, const u64 *key, u32 key_words)`: the place of the value's first word in the image,
+/// counted in words of 32 bits, or [`NONE`](super::NONE).
+pub const TEXT: &str = include_str!("exact.h");
+
+const MAGIC: u32 = u32::from_le_bytes(*b"RVEX");
+const VERSION: u32 = 1;
+const HEADER: usize = 16;
+/// More changed slots than this part of all are not told one by one.
+const MANY: usize = 8;
+
+/// The table would be too large for a device or for this machine.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+#[error(
+    "a table of {capacity} entries for a device takes {bytes} bytes, which cannot be had: declare a smaller capacity"
+)]
+pub struct SizeError {
+    /// The entries asked for.
+    pub capacity: usize,
+    /// What the image would take.
+    pub bytes: u64,
+}
+
+/// The image of an exact table, changed entry by entry, which knows what of it has changed since it was last uploaded.
+#[derive(Clone, Debug)]
+pub struct DeviceExact {
+    key_words: usize,
+    value_words: usize,
+    hash: Hash,
+    slots: usize,
+    size: usize,
+    words: Vec<u32>,
+    entries: usize,
+    changed: Vec<usize>,
+    all_changed: bool,
+}
+
+impl DeviceExact {
+    /// A table without entries, with room for `capacity` before it must grow. The seed chooses the hash function.
+    ///
+    /// # Errors
+    /// [`SizeError`] if the image had 2³² words or more, or more than this machine gives.
+    pub fn new(
+        key_words: usize,
+        value_words: usize,
+        capacity: usize,
+        seed: u64,
+    ) -> Result<DeviceExact, SizeError> {
+        let used = 1 + 2 * (key_words + value_words);
+        let size = if used <= 8 { used.next_power_of_two() } else { used.next_multiple_of(8) };
+        let bytes = (capacity as u64).saturating_mul(16 * size as u64);
+        let refused = SizeError { capacity, bytes };
+        let slots = capacity.checked_mul(2).and_then(usize::checked_next_power_of_two).ok_or(refused)?.max(2);
+        let count = slots.checked_mul(size).ok_or(refused)?.saturating_add(HEADER);
+        if u32::try_from(count).is_err() {
+            return Err(refused);
+        }
+        let hash = Hash::new(seed);
+        let mut words = Vec::new();
+        words.try_reserve_exact(count).map_err(|_| refused)?;
+        words.extend([MAGIC, VERSION, key_words as u32, value_words as u32, slots as u32, size as u32, 0, 0]);
+        let (start, multiplier) = hash.constants();
+        words.extend([start as u32, (start >> 32) as u32, multiplier as u32, (multiplier >> 32) as u32]);
+        words.resize(count, 0);
+        Ok(DeviceExact {
+            key_words,
+            value_words,
+            hash,
+            slots,
+            size,
+            words,
+            entries: 0,
+            changed: Vec::new(),
+            all_changed: true,
+        })
+    }
+
+    /// Puts `key` in with `value`, or gives it that value.
+    ///
+    /// # Errors
+    /// [`SizeError`] if the image must grow and cannot; nothing has changed.
+    ///
+    /// # Panics
+    /// If key or value have another number of words than the table was made for.
+    pub fn insert(&mut self, key: &[u64], value: &[u64]) -> Result<(), SizeError> {
+        assert_eq!((key.len(), value.len()), (self.key_words, self.value_words), "words of key and value");
+        let mut found = self.search(key);
+        if found.is_err() && self.entries * 2 >= self.slots {
+            self.grow()?;
+            found = self.search(key);
+        }
+        let slot = match found {
+            Ok(slot) => slot,
+            Err(free) => {
+                self.entries += 1;
+                free
+            }
+        };
+        let tag = self.tag(key);
+        let at = self.at(slot);
+        self.words[at] = tag;
+        let halves = key.iter().chain(value).flat_map(|word| [*word as u32, (*word >> 32) as u32]);
+        for (place, half) in self.words[at + 1..].iter_mut().zip(halves) {
+            *place = half;
+        }
+        self.note(slot);
+        Ok(())
+    }
+
+    /// Takes `key` out; false if it was not there.
+    pub fn remove(&mut self, key: &[u64]) -> bool {
+        let Ok(mut hole) = self.search(key) else { return false };
+        let mask = self.slots - 1;
+        // What would not be found behind a free slot moves into it.
+        let mut next = (hole + 1) & mask;
+        while self.words[self.at(next)] != 0 {
+            let home = self.hash.of(&self.key(next)) as usize & mask;
+            if next.wrapping_sub(home) & mask >= next.wrapping_sub(hole) & mask {
+                let (from, to) = (self.at(next), self.at(hole));
+                self.words.copy_within(from..from + self.size, to);
+                self.note(hole);
+                hole = next;
+            }
+            next = (next + 1) & mask;
+        }
+        let at = self.at(hole);
+        self.words[at..at + self.size].fill(0);
+        self.note(hole);
+        self.entries -= 1;
+        true
+    }
+
+    /// Where the value of `key` begins in the image, in words, as the text finds it.
+    pub fn find(&self, key: &[u64]) -> Option<usize> {
+        self.search(key).ok().map(|slot| self.at(slot) + 1 + 2 * self.key_words)
+    }
+
+    /// How many entries there are.
+    pub fn len(&self) -> usize {
+        self.entries
+    }
+
+    /// Whether there are none.
+    pub fn is_empty(&self) -> bool {
+        self.entries == 0
+    }
+
+    /// All words of the image. Their number changes only when the table grows, and then all of them have changed.
+    pub fn image(&self) -> &[u32] {
+        &self.words
+    }
+
+    /// The words that have changed since this was last asked, ascending and apart. The first time it is the whole image, and so
+    /// it is after much has changed.
+    pub fn take_changes(&mut self) -> Vec<Range<usize>> {
+        let mut slots = std::mem::take(&mut self.changed);
+        if std::mem::take(&mut self.all_changed) {
+            return std::iter::once(0..self.words.len()).collect();
+        }
+        slots.sort_unstable();
+        slots.dedup();
+        let runs = slots.chunk_by(|one, next| one + 1 == *next);
+        runs.map(|run| self.at(run[0])..self.at(run[0] + run.len())).collect()
+    }
+
+    fn at(&self, slot: usize) -> usize {
+        HEADER + slot * self.size
+    }
+
+    fn tag(&self, key: &[u64]) -> u32 {
+        (self.hash.of(key) >> 32) as u32 | 1
+    }
+
+    fn key(&self, slot: usize) -> Vec<u64> {
+        let halves = &self.words[self.at(slot) + 1..][..2 * self.key_words];
+        halves.as_chunks().0.iter().map(|[low, high]| u64::from(*low) | u64::from(*high) << 32).collect()
+    }
+
+    /// The slot that holds `key`, or else the free one that it belongs in.
+    fn search(&self, key: &[u64]) -> Result<usize, usize> {
+        let mut slot = self.hash.of(key) as usize & (self.slots - 1);
+        let tag = self.tag(key);
+        loop {
+            match self.words[self.at(slot)] {
+                0 => return Err(slot),
+                found if found == tag && self.key(slot) == key => return Ok(slot),
+                _ => slot = (slot + 1) & (self.slots - 1),
+            }
+        }
+    }
+
+    fn note(&mut self, slot: usize) {
+        if self.all_changed {
+            return;
+        }
+        self.changed.push(slot);
+        if self.changed.len() > self.slots / MANY + 16 {
+            self.changed.clear();
+            self.all_changed = true;
+        }
+    }
+
+    fn grow(&mut self) -> Result<(), SizeError> {
+        let mut grown = DeviceExact::new(self.key_words, self.value_words, self.slots, 0)?;
+        grown.hash = self.hash;
+        grown.words[8..12].copy_from_slice(&self.words[8..12]);
+        for slot in (0..self.slots).filter(|slot| self.words[self.at(*slot)] != 0) {
+            let Err(free) = grown.search(&self.key(slot)) else { continue };
+            let (from, to) = (self.at(slot), grown.at(free));
+            grown.words[to..to + self.size].copy_from_slice(&self.words[from..from + self.size]);
+        }
+        grown.entries = self.entries;
+        *self = grown;
+        Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,127 @@
+//! The image against a map, what it says has changed against what has, and the text against both.
+
+use super::super::NONE;
+use super::super::plain::{Program, bytes};
+use super::*;
+use crate::generate::Random;
+use proptest::prelude::*;
+use std::collections::BTreeMap;
+
+fn value_at(image: &[u32], place: usize, words: usize) -> Vec<u64> {
+    let halves = image[place..place + 2 * words].as_chunks().0;
+    halves.iter().map(|[low, high]| u64::from(*low) | u64::from(*high) << 32).collect()
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(64))]
+
+    #[test]
+    fn the_image_is_a_map_and_tells_what_has_changed(
+        seed: u64, capacity in 0usize..70, few in 1u64..200,
+        steps in prop::collection::vec((any::<u64>(), any::<u64>(), 0u32..20), 0..400),
+    ) {
+        let mut table = DeviceExact::new(2, 1, capacity, seed).unwrap();
+        let mut map = BTreeMap::new();
+        let mut uploaded = Vec::new();
+        for (key, value, what) in steps {
+            let key = [key % few, 7 << 40];
+            match what {
+                0..12 => {
+                    table.insert(&key, &[value]).unwrap();
+                    map.insert(key, value);
+                }
+                12..19 => prop_assert_eq!(table.remove(&key), map.remove(&key).is_some()),
+                _ => {
+                    uploaded.resize(table.image().len(), 0);
+                    for range in table.take_changes() {
+                        uploaded[range.clone()].copy_from_slice(&table.image()[range]);
+                    }
+                    prop_assert!(uploaded == table.image());
+                    prop_assert!(table.take_changes().is_empty());
+                }
+            }
+            prop_assert_eq!(table.len(), map.len());
+            prop_assert!(2 * table.len() <= table.slots);
+        }
+        for key in (0..few).map(|key| [key, 7 << 40]) {
+            let found = table.find(&key).map(|place| value_at(table.image(), place, 1)[0]);
+            prop_assert_eq!(found, map.get(&key).copied());
+        }
+    }
+}
+
+#[test]
+fn a_single_change_is_a_slot_or_a_few() {
+    let mut table = DeviceExact::new(1, 1, 10_000, 3).unwrap();
+    (0..10_000).for_each(|key| table.insert(&[key], &[key]).unwrap());
+    let whole = table.image().len();
+    assert_eq!(table.take_changes(), [0..whole]);
+    let mut changed = 0;
+    for key in 0..1000 {
+        table.insert(&[key], &[1]).unwrap();
+        assert_eq!(table.take_changes().iter().map(Range::len).collect::<Vec<_>>(), [table.size]);
+        table.remove(&[key]);
+        changed += table.take_changes().iter().map(Range::len).sum::<usize>();
+    }
+    assert!(changed < 4 * 1000 * table.size, "{changed} words");
+    for key in 0..5000 {
+        table.insert(&[key], &[2]).unwrap();
+    }
+    assert_eq!(table.take_changes(), [0..whole]);
+}
+
+#[test]
+fn what_has_no_room_is_refused() {
+    let most = DeviceExact::new(8, 8, 1 << 28, 0).unwrap_err();
+    assert_eq!(most, SizeError { capacity: 1 << 28, bytes: (1 << 28) * 16 * 40 });
+    assert!(DeviceExact::new(1, 1, usize::MAX, 0).is_err());
+}
+
+#[test]
+fn the_text_finds_what_the_table_finds() {
+    let mut random = Random::new(4);
+    for key_words in 1..=crate::exact::MAX_KEY_WORDS {
+        let program = Program::build(
+            &[TEXT],
+            &format!(
+                "
+static void answer(const u32 *image, const u8 *asked, u64 bytes)
+{{
+    const u64 *keys = (const u64 *)asked;
+    for (u64 at = 0; at < bytes / 8; at += {key_words}) tell(exact_find(image, keys + at, {key_words}));
+}}
+"
+            ),
+        );
+        for value_words in [0, 1, 3] {
+            let count = [0, 1, 3000][random.below(3) as usize] + 500 * value_words;
+            let mut table = DeviceExact::new(key_words, value_words, count / 2, random.word()).unwrap();
+            let key = |random: &mut Random| -> Vec<u64> {
+                // Keys that differ in few bits, anywhere.
+                let mut key = vec![random.below(4) << 62; key_words];
+                key[random.below(key_words as u64) as usize] ^= random.below(2000) << random.below(53);
+                key
+            };
+            let mut all = BTreeMap::new();
+            for _ in 0..count {
+                let value: Vec<u64> = (0..value_words).map(|_| random.word()).collect();
+                let key = key(&mut random);
+                table.insert(&key, &value).unwrap();
+                all.insert(key, value);
+            }
+            let gone: Vec<Vec<u64>> = all.keys().step_by(5).cloned().collect();
+            for key in &gone {
+                assert!(table.remove(key));
+                all.remove(key);
+            }
+            let mut asked: Vec<Vec<u64>> = all.keys().chain(&gone).cloned().collect();
+            asked.resize_with(5000, || key(&mut random));
+            let found = program.run(table.image(), &bytes(&asked.concat()));
+            assert_eq!(found.len(), asked.len());
+            for (key, found) in asked.iter().zip(found) {
+                let value = (found != NONE).then(|| value_at(table.image(), found as usize, value_words));
+                assert_eq!(value.as_ref(), all.get(key), "{key:x?}");
+            }
+        }
+    }
+}
