@@ -78,7 +78,7 @@ impl Sender for Outlet {
             match sys::send_frames(&self.socket, self.queue.outgoing(first)) {
                 Ok(sent) => first += sent.max(1),
                 Err(error) => {
-                    let segments = Offload::read(&self.queue.frames[first].header).segments();
+                    let segments = self.queue.segments(first);
                     first += usize::from(!self.again(&error, segments, &mut carrier));
                 }
             }
@@ -98,9 +98,9 @@ struct Queue {
     frames: Vec<Queued>,
 }
 
-/// A frame in the queue: `bytes` up to `end`, from where the one before it ends.
+/// A frame in the queue with its header before it, which the kernel then takes in one piece: `bytes` up to `end`, from where the one before it ends.
 struct Queued {
-    header: [u8; Offload::LEN],
+    segments: bool,
     end: usize,
 }
 
@@ -110,17 +110,22 @@ impl Queue {
 
     /// Appends a frame; says whether it is full now.
     fn push(&mut self, frame: &[u8], offload: Offload) -> bool {
+        self.bytes.extend_from_slice(&offload.write());
         self.bytes.extend_from_slice(frame);
-        self.frames.push(Queued { header: offload.write(), end: self.bytes.len() });
+        self.frames.push(Queued { segments: offload.segments(), end: self.bytes.len() });
         self.frames.len() >= BATCH
     }
 
     fn outgoing(&self, first: usize) -> impl Iterator<Item = Outgoing<'_>> {
         (first..self.frames.len()).map(|index| {
             let start = index.checked_sub(1).map_or(0, |before| self.frames[before].end);
-            let Queued { header, end } = &self.frames[index];
-            Outgoing { header, frame: &self.bytes[start..*end] }
+            Outgoing { header: &[], frame: &self.bytes[start..self.frames[index].end] }
         })
+    }
+
+    /// Whether a frame is to be cut into segments.
+    fn segments(&self, index: usize) -> bool {
+        self.frames[index].segments
     }
 
     fn clear(&mut self) {
