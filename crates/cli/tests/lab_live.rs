@@ -34,7 +34,7 @@ fn lab(arguments: &[&str]) -> Option<Value> {
 
 #[test]
 fn every_gateway_is_measured_or_named_as_absent() {
-    let gateways = ["wire over af_packet", "router over af_packet", "Linux routing"];
+    let gateways = ["wire over af_packet", "router over af_packet", "wire over tap", "Linux routing"];
     let named = gateways.iter().flat_map(|name| ["--gateway", name]);
     let arguments: Vec<&str> =
         ["forwarding", "--rounds", "1", "--seconds", "0.2"].into_iter().chain(named).collect();
@@ -42,8 +42,8 @@ fn every_gateway_is_measured_or_named_as_absent() {
     let rows = report["rows"].as_array().expect("rows");
     let mode = report["machine"]["mode"].as_str().expect("text");
     assert!(mode.ends_with("absent: nobody"), "{mode}");
-    for program in ["wire", "router"] {
-        let case = format!("Full ring of UDP of 64 bytes, Ravelin {program} over af_packet");
+    for gateway in ["wire over af_packet", "router over af_packet", "wire over tap"] {
+        let case = format!("Full ring of UDP of 64 bytes, Ravelin {gateway}");
         let found = |what: &str| {
             let row = rows.iter().find(|row| row["case"] == case.as_str() && row["what"] == what);
             let row = row.unwrap_or_else(|| panic!("no row for {case}, {what}: {report}"));

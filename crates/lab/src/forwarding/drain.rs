@@ -13,6 +13,8 @@ use std::time::{Duration, Instant};
 const AT_ONCE: usize = 64;
 /// After so long without an arrival none is to come any more.
 const SILENCE: Duration = Duration::from_millis(30);
+/// Before, there is to have been none for so long.
+const QUIET: Duration = Duration::from_millis(20);
 
 /// A ring that was emptied.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -39,8 +41,17 @@ pub fn drain(
     let arrived = || links.counters("eth0").map(|counters| counters.received);
     let watched = || -> io::Result<Drained> {
         hold(processor)?;
+        // What is still on its way goes first.
+        let mut before = arrived()?;
+        loop {
+            thread::sleep(QUIET);
+            let now = arrived()?;
+            if now == before {
+                break;
+            }
+            before = now;
+        }
         let stopped = process.stop()?;
-        let before = arrived()?;
         fill(&sender, frames, count)?;
         if arrived()? != before {
             return Err(io::Error::other("packets pass although the gateway is stopped"));

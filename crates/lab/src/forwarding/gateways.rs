@@ -79,6 +79,15 @@ impl Gateway {
         matches!(self.make, Make::Ravelin { .. })
     }
 
+    /// Whether its ports are TAP devices, which it makes itself.
+    pub fn taps(&self) -> bool {
+        match &self.make {
+            Make::Ravelin { kind, .. } => *kind == "tap",
+            Make::Testpmd { device } => device.starts_with("net_tap"),
+            _ => false,
+        }
+    }
+
     /// How many frames surely find room in the ring of one of its ports while nobody empties it; none where it has none.
     pub fn ring(&self) -> Option<u64> {
         let kind = match &self.make {
@@ -86,7 +95,7 @@ impl Gateway {
             Make::Testpmd { device } => device,
             _ => return None,
         };
-        let sizes = [("af_packet", 8000), ("af_xdp", 1900)];
+        let sizes = [("af_packet", 8000), ("af_xdp", 1900), ("tap", 4000)];
         sizes.into_iter().find(|(name, _)| kind.contains(name)).map(|(_, size)| size)
     }
 
@@ -124,6 +133,10 @@ impl Gateway {
             }
             Make::Testpmd { device } => testpmd(net, device, processors)?,
         };
+        if self.taps() {
+            let given = net.give_taps(START).map_err(|error| format!("TAP devices: {error}"));
+            given.map_err(|error| running.ended().unwrap_or(error))?;
+        }
         reachable(net, START).map_err(|error| running.ended().unwrap_or(error))?;
         Ok(running)
     }
@@ -271,7 +284,8 @@ fn testpmd(net: &Net, device: &str, processors: Processors) -> Result<Running, S
         command.arg(format!("--vdev={name}{number},{}", options.replace("{}", interface)));
     }
     command.args(["--", "--forward-mode=io", "--auto-start", "--nb-cores=1", "--total-num-mbufs=32768"]);
-    command.args(["--no-mlockall"]);
+    // Interfaces that go to the hosts are not there to be asked.
+    command.args(["--no-mlockall", "--disable-link-check"]);
     start(&mut command)
 }
 

@@ -141,7 +141,8 @@ impl Turn<'_> {
             if !whole && !on {
                 break;
             }
-            let net = Net::new(self.gateway.way, offloads).map_err(|error| error.to_string())?;
+            let make = if self.gateway.taps() { Net::apart } else { Net::new };
+            let net = make(self.gateway.way, offloads).map_err(|error| error.to_string())?;
             let running = self.gateway.start(&net, self.processors, self.directory)?;
             self.shown.said.clone_from(&running.said);
             let whole_seconds = (seconds(self.plan).round() as u64).max(1);
@@ -245,7 +246,7 @@ fn gateways() -> Vec<Gateway> {
         Gateway { name, make: Make::Ravelin { kind, segments, program }, way }
     };
     let mut all = Vec::new();
-    for kind in ["af_packet", "af_xdp"] {
+    for kind in ["af_packet", "af_xdp", "tap"] {
         all.push(ours(kind, "wire", "cut", programs::shipped("wire"), Way::Switched));
         all.push(ours(kind, "router", "cut", programs::router(), Way::Routed));
     }
@@ -259,6 +260,7 @@ fn gateways() -> Vec<Gateway> {
         other("XDP redirect", Make::Xdp, Way::Switched),
         other("testpmd over af_packet", Make::Testpmd { device: PACKET_DEVICE }, Way::Switched),
         other("testpmd over af_xdp", Make::Testpmd { device: "net_af_xdp,iface={}" }, Way::Switched),
+        other("testpmd over tap", Make::Testpmd { device: "net_tap,iface={}" }, Way::Switched),
     ]);
     all
 }

@@ -7,10 +7,14 @@
 //!
 //! Nobody asks for Ethernet addresses: all of them are given, so that a gateway is measured and not its answers. A gateway that routes is sent
 //! frames for itself; one that only passes frames on is sent those for the other host.
+//!
+//! Instead of cables there may be TAP devices, which the gateway makes: it holds their queues, and the interfaces are moved to the hosts.
 
 use ports::live::rig::{Counters, Namespace};
 use std::io;
 use std::net::Ipv4Addr;
+use std::thread;
+use std::time::{Duration, Instant};
 
 /// How a gateway hands packets on.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -37,6 +41,9 @@ pub(crate) const SINK: ([u8; 6], Ipv4Addr) = ([2, 0, 0, 0, 0, 0x0c], Ipv4Addr::n
 pub(crate) const TO_A: ([u8; 6], Ipv4Addr) = ([2, 0, 0, 0, 0, 0x1a], Ipv4Addr::new(10, 0, 1, 254));
 pub(crate) const TO_B: ([u8; 6], Ipv4Addr) = ([2, 0, 0, 0, 0, 0x1b], Ipv4Addr::new(10, 0, 2, 254));
 
+/// How many frames may wait at a TAP device, whoever made it.
+const QUEUE: u32 = 4096;
+
 /// The hosts and the gateway.
 pub struct Net {
     /// The host that begins.
@@ -47,38 +54,100 @@ pub struct Net {
     pub gateway: Namespace,
     /// How it hands packets on.
     pub way: Way,
+    /// What the interfaces between them have.
+    offloads: Offloads,
+}
+
+/// An end of a way between two networks: the name that it has at the gateway and its Ethernet address there, the host with its
+/// addresses, and which of the gateway's addresses and of the other host's Ethernet addresses are next to it.
+struct End<'a> {
+    name: &'static str,
+    ethernet: [u8; 6],
+    host: &'a Namespace,
+    addresses: ([u8; 6], Ipv4Addr),
+    next: Ipv4Addr,
+    other: [u8; 6],
 }
 
 impl Net {
-    /// Makes them.
+    /// Makes them, without anything between them.
+    ///
+    /// # Errors
+    /// The rights are missing, or what the kernel says.
+    pub fn apart(way: Way, offloads: Offloads) -> io::Result<Net> {
+        let net =
+            Net { a: Namespace::new()?, b: Namespace::new()?, gateway: Namespace::new()?, way, offloads };
+        for namespace in [&net.a, &net.b, &net.gateway] {
+            // Neighbour discovery would be counted among the frames.
+            namespace.set("ipv6/conf/all/disable_ipv6", "1")?;
+            namespace.set("ipv6/conf/default/disable_ipv6", "1")?;
+        }
+        Ok(net)
+    }
+
+    /// Makes them, joined by cables.
     ///
     /// # Errors
     /// The rights are missing, or what the kernel says.
     pub fn new(way: Way, offloads: Offloads) -> io::Result<Net> {
-        let net = Net { a: Namespace::new()?, b: Namespace::new()?, gateway: Namespace::new()?, way };
+        let net = Net::apart(way, offloads)?;
         let gateway = net.gateway.links()?;
-        for (host, end, (host_ethernet, address), (ethernet, own), other) in
-            [(&net.a, "to-a", A, TO_A, B), (&net.b, "to-b", B, TO_B, A)]
-        {
-            let links = host.links()?;
-            gateway.cable((end, ethernet), ("eth0", host_ethernet, host))?;
-            for namespace in [host, &net.gateway] {
-                // Neighbour discovery would be counted among the frames.
-                namespace.set("ipv6/conf/all/disable_ipv6", "1")?;
-            }
+        for end in net.ends() {
+            gateway.cable((end.name, end.ethernet), ("eth0", end.addresses.0, end.host))?;
             if offloads == Offloads::Off {
-                links.offloads("eth0", false)?;
-                gateway.offloads(end, false)?;
+                gateway.offloads(end.name, false)?;
             }
-            gateway.up(end)?;
-            links.up("lo")?;
-            links.up("eth0")?;
-            links.address("eth0", address, 24)?;
-            let next = if way == Way::Routed { ethernet } else { other.0 };
-            links.neighbour("eth0", own, next)?;
-            links.default_route(own)?;
+            gateway.up(end.name)?;
+            net.settle(&end)?;
         }
         Ok(net)
+    }
+
+    /// Gives the hosts the interfaces of TAP devices that a gateway makes, as soon as it has switched them on.
+    ///
+    /// # Errors
+    /// They are not there within a time, or what the kernel says.
+    pub fn give_taps(&self, limit: Duration) -> io::Result<()> {
+        let gateway = self.gateway.links()?;
+        let over = Instant::now() + limit;
+        while !self.ends().iter().all(|end| gateway.is_up(end.name).unwrap_or(false)) {
+            if Instant::now() > over {
+                return Err(io::Error::from(io::ErrorKind::TimedOut));
+            }
+            thread::sleep(Duration::from_millis(10));
+        }
+        for end in self.ends() {
+            gateway.queue(end.name, QUEUE)?;
+            gateway.hand(end.name, ("eth0", end.addresses.0, end.host))?;
+            self.settle(&end)?;
+        }
+        Ok(())
+    }
+
+    fn ends(&self) -> [End<'_>; 2] {
+        let end = |name, (ethernet, next), host, addresses, other| End {
+            name,
+            ethernet,
+            host,
+            addresses,
+            next,
+            other,
+        };
+        [end("to-a", TO_A, &self.a, A, B.0), end("to-b", TO_B, &self.b, B, A.0)]
+    }
+
+    /// Switches a host's interface on and says who is next to it.
+    fn settle(&self, end: &End<'_>) -> io::Result<()> {
+        let links = end.host.links()?;
+        if self.offloads == Offloads::Off {
+            links.offloads("eth0", false)?;
+        }
+        links.up("lo")?;
+        links.up("eth0")?;
+        links.address("eth0", end.addresses.1, 24)?;
+        let next = if self.way == Way::Routed { end.ethernet } else { end.other };
+        links.neighbour("eth0", end.next, next)?;
+        links.default_route(end.next)
     }
 
     /// What host b has counted at its end of the cable.

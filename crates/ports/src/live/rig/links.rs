@@ -98,6 +98,30 @@ impl Links<'_> {
         self.request(RouteNetlinkMessage::SetLink(link), NLM_F_ACK).map(drop)
     }
 
+    /// Moves an interface to another namespace, where it has another name and Ethernet address and is off.
+    ///
+    /// # Errors
+    /// What the kernel says.
+    pub fn hand(&self, interface: &str, to: (&str, [u8; 6], &Namespace)) -> io::Result<()> {
+        let mut link = self.named(interface)?;
+        link.attributes = vec![
+            LinkAttribute::NetNsFd(to.2.network().as_raw_fd()),
+            LinkAttribute::IfName(to.0.to_owned()),
+            LinkAttribute::Address(to.1.to_vec()),
+        ];
+        self.request(RouteNetlinkMessage::SetLink(link), NLM_F_ACK).map(drop)
+    }
+
+    /// Lets so many frames wait at an interface until they are sent.
+    ///
+    /// # Errors
+    /// What the kernel says.
+    pub fn queue(&self, interface: &str, frames: u32) -> io::Result<()> {
+        let mut link = self.named(interface)?;
+        link.attributes.push(LinkAttribute::TxQueueLen(frames));
+        self.request(RouteNetlinkMessage::SetLink(link), NLM_F_ACK).map(drop)
+    }
+
     /// Switches an interface on.
     ///
     /// # Errors
@@ -196,6 +220,14 @@ impl Links<'_> {
         Ok(self.link(interface)?.header.index)
     }
 
+    /// Whether an interface is switched on.
+    ///
+    /// # Errors
+    /// There is none of this name.
+    pub fn is_up(&self, interface: &str) -> io::Result<bool> {
+        Ok(self.link(interface)?.header.flags.contains(LinkFlags::Up))
+    }
+
     fn link(&self, interface: &str) -> io::Result<LinkMessage> {
         let mut link = LinkMessage::default();
         link.attributes.push(LinkAttribute::IfName(interface.to_owned()));
@@ -269,6 +301,11 @@ mod tests {
         assert_eq!(times.len(), 3, "what was sent on a virtual cable is there when the call returns");
         assert!(times.is_sorted() && times[0] > 1_600_000_000_000_000_000);
         assert!(theirs.counters("there").expect("counters").received >= before + 3);
+        ours.cable(("one", [2, 0, 0, 0, 0, 3]), ("other", [2, 0, 0, 0, 0, 4], &right)).expect("a cable");
+        ours.queue("one", 4096).expect("a longer queue");
+        ours.hand("one", ("eth7", [2, 0, 0, 0, 0, 5], &right)).expect("handed over");
+        assert!(theirs.is_up("there").expect("is there") && !theirs.is_up("eth7").expect("is there"));
+        assert!(ours.index("one").is_err() && theirs.index("eth7").is_ok());
         drop((ours, sender));
         drop(left);
         let links = right.links().expect("links");
