@@ -1,8 +1,10 @@
 //! What all back ends have in common: a state, which the control plane asks and changes, and an engine that runs packets on it.
 
 use crate::interpret::{Machine, Observer};
+use crate::native::{Draft, Measured};
 use crate::outputs::Outputs;
 use crate::processor::{BackEnd, EntryCount, EntryError, Processor, TableReport};
+use crate::stages::StageClock;
 use crate::state::table_set::Family;
 use crate::state::{RunHandler, State};
 use lang::ir::{Entry, Match, Program};
@@ -16,6 +18,24 @@ pub trait Engine<F: Family>: RunHandler<F> + Send {
 
     /// As [`Processor::run`].
     fn run(&mut self, state: &mut State<F>, memory: &mut [u8], batch: &mut Batch, outputs: &mut Outputs);
+
+    /// As [`Processor::run_measured`].
+    fn run_measured(
+        &mut self,
+        state: &mut State<F>,
+        clock: &mut StageClock,
+        memory: &mut [u8],
+        batch: &mut Batch,
+        outputs: &mut Outputs,
+    ) -> bool;
+
+    /// As [`Processor::draft`].
+    fn draft(&self) -> Option<Draft> {
+        None
+    }
+
+    /// As [`Processor::adopt`].
+    fn adopt(&mut self, _measured: Measured) {}
 }
 
 /// A program that is loaded: its state and what runs it.
@@ -39,6 +59,24 @@ impl<F: Family, E: Engine<F> + 'static> Processor for Execution<F, E> {
     ) -> bool {
         Machine::new(program, ports, observer).run(&mut self.state, memory, batch, outputs);
         true
+    }
+
+    fn draft(&self) -> Option<Draft> {
+        self.engine.draft()
+    }
+
+    fn adopt(&mut self, measured: Measured) {
+        self.engine.adopt(measured);
+    }
+
+    fn run_measured(
+        &mut self,
+        clock: &mut StageClock,
+        memory: &mut [u8],
+        batch: &mut Batch,
+        outputs: &mut Outputs,
+    ) -> bool {
+        self.engine.run_measured(&mut self.state, clock, memory, batch, outputs)
     }
 
     fn advance(&mut self, now: u64, outputs: &mut Outputs) {

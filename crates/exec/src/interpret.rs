@@ -12,6 +12,7 @@ use crate::load::LoadError;
 use crate::outputs::{self, Cause, Now, Output, Outputs, appended};
 use crate::pack::{MAX_WORDS, Packing};
 use crate::processor::BackEnd;
+use crate::stages::StageClock;
 use crate::state::table_set::{Family, Reference, TablePlace};
 use crate::state::{RunHandler, State};
 use lang::ir::{
@@ -81,6 +82,21 @@ impl<F: Family, O: Observer + Send, P: Borrow<Program> + Send> Engine<F> for Mac
             self.observer.packet_end(i);
         }
         state.cause = Output::BETWEEN;
+    }
+
+    fn run_measured(
+        &mut self,
+        state: &mut State<F>,
+        clock: &mut StageClock,
+        memory: &mut [u8],
+        batch: &mut Batch,
+        outputs: &mut Outputs,
+    ) -> bool {
+        clock.begin(batch.len);
+        let program: &Program = self.program.borrow();
+        Machine::new(program, self.ports, &mut *clock).run(state, memory, batch, outputs);
+        clock.leave();
+        true
     }
 }
 

@@ -8,10 +8,13 @@ pub mod outputs;
 pub mod pack;
 pub mod processor;
 pub mod replace;
+pub mod stages;
 pub mod state;
 
 pub use ::tables::exact::Learned;
 pub use interpret::{Interpreter, Observer};
-pub use load::{LoadError, load};
+pub use load::{LoadError, load, load_measurable};
+pub use native::{Draft, Measured};
 pub use outputs::{Output, Outputs, Raised, Resized};
 pub use processor::{BackEnd, EntryCount, EntryError, Processor, TableReport};
+pub use stages::{Site, StageClock, StageCost};

@@ -5,6 +5,7 @@ use crate::native::Native;
 use crate::processor::{BackEnd, Processor};
 use lang::ir::Program;
 use lang::ir::verify::VerifyError;
+use std::sync::Arc;
 use tables::exact::SpecError;
 
 /// Makes a program ready to run.
@@ -21,6 +22,19 @@ pub fn load(
         BackEnd::Interpreter => Box::new(Interpreter::new(program, ports, seed)?),
         BackEnd::Native => Box::new(Native::new(program, ports, seed)?),
     })
+}
+
+/// As [`load()`], for a program whose stages somebody may want to measure while it runs ([`Processor::run_measured`]).
+pub fn load_measurable(
+    program: &Arc<Program>,
+    back_end: BackEnd,
+    ports: u16,
+    seed: u64,
+) -> Result<Box<dyn Processor>, LoadError> {
+    match back_end {
+        BackEnd::Interpreter => load(program, back_end, ports, seed),
+        BackEnd::Native => Ok(Box::new(Native::measurable(program.clone(), ports, seed)?)),
+    }
 }
 
 /// Why a program cannot be made ready to run.

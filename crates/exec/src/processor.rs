@@ -1,7 +1,9 @@
 //! A program ready to run: one trait for every back end.
 
 use crate::interpret::Observer;
+use crate::native::{Draft, Measured};
 use crate::outputs::Outputs;
+use crate::stages::StageClock;
 use lang::ir::{Entry, Match, Program};
 use packet::batch::Batch;
 use std::any::Any;
@@ -76,6 +78,27 @@ pub trait Processor: Send {
         &mut self,
         _program: (&Program, u16),
         _observer: &mut (dyn Observer + Send),
+        _memory: &mut [u8],
+        _batch: &mut Batch,
+        _outputs: &mut Outputs,
+    ) -> bool {
+        false
+    }
+
+    /// The program's second variant, which measures its stages, as long as it is missing: it is to be compiled, by whichever thread, and then
+    /// [adopted](Processor::adopt). `None` where this execution needs none, has it, or was not [loaded](crate::load_measurable()) to be measured.
+    fn draft(&self) -> Option<Draft> {
+        None
+    }
+
+    /// Takes the second variant of its program; leaves that of any other.
+    fn adopt(&mut self, _measured: Measured) {}
+
+    /// Runs a batch as [`run`](Processor::run) does, on the same tables and with the same outcome, and puts down what each stage costs. `clock` is
+    /// one for the program that it was loaded with. Says whether this execution can; otherwise nothing has happened.
+    fn run_measured(
+        &mut self,
+        _clock: &mut StageClock,
         _memory: &mut [u8],
         _batch: &mut Batch,
         _outputs: &mut Outputs,

@@ -17,6 +17,7 @@ use crate::load::LoadError;
 use crate::outputs::{Output, Outputs, Raised};
 use crate::pack::MAX_WORDS;
 use crate::processor::EntryError;
+use crate::stages::StageClock;
 use lang::ir::{Entry, Match, Op, Program};
 use std::cmp::Reverse;
 use std::collections::{BinaryHeap, VecDeque};
@@ -87,6 +88,8 @@ pub struct State<F: Family> {
     created: u64,
     lost_events: u64,
     scratch: Vec<u128>,
+    /// What the variant of a program that measures its stages calls.
+    pub(crate) clock: StageClock,
 }
 
 #[derive(Clone, Debug)]
@@ -180,6 +183,7 @@ impl<F: Family> State<F> {
             created: 0,
             lost_events: 0,
             scratch: Vec::with_capacity(stride),
+            clock: StageClock::default(),
         })
     }
 }

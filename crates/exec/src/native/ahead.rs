@@ -25,6 +25,8 @@ pub(super) struct Ahead {
     /// How each of them came out of the part before the questions.
     outcomes: Vec<u64>,
     kept: Vec<[u64; KEPT_WORDS]>,
+    /// Where in the program each of them was then, if that is measured.
+    sites: Vec<usize>,
     asked: Vec<Asked>,
     found: Vec<u32>,
 }
@@ -53,6 +55,7 @@ impl Ahead {
             until: 0,
             outcomes: vec![0; group],
             kept: vec![[0; KEPT_WORDS]; group],
+            sites: vec![0; group],
             asked,
             found: vec![0; group],
         }
@@ -79,7 +82,7 @@ impl Asked {
 
 impl Compiled {
     /// As [`Compiled::stretch`], with questions asked ahead.
-    pub(super) fn stretch_asking(
+    pub(super) fn stretch_asking<const MEASURED: bool>(
         &self,
         ahead: &mut Ahead,
         state: &mut State<Fast>,
@@ -88,12 +91,12 @@ impl Compiled {
         first: usize,
         outputs: &mut Outputs,
     ) -> usize {
-        let mut context = Context::new(state, outputs, &self.templates, &self.placements);
+        let mut context = Context::new(state, outputs, &self.templates, &self.plan.placements);
         let end = batch.len.min(packet::BATCH);
         let mut i = first;
         while i < end {
             if i >= ahead.until {
-                self.ask(ahead, &mut context, memory, batch, i..end.min(i + GROUP));
+                self.ask::<MEASURED>(ahead, &mut context, memory, batch, i..end.min(i + GROUP));
             }
             let time = batch.time[i].max(context.now);
             if i > first && time >= context.state().next_wake {
@@ -104,6 +107,9 @@ impl Compiled {
             (state.now, state.cause) = (time, i as u32);
             let place = i - ahead.first;
             let outcome = ahead.outcomes[place];
+            if MEASURED && outcome & ASKED != 0 {
+                context.state().clock.go_to(ahead.sites[place]);
+            }
             let question = (outcome & ASKED != 0).then(|| (outcome as u32 as usize, &mut ahead.kept[place]));
             if question.is_none() && outcome != NOT_ASKED {
                 batch.verdict[i] = Verdict::from_bits(outcome as u32);
@@ -133,7 +139,7 @@ impl Compiled {
     }
 
     /// Runs these packets up to their questions, and looks up what they ask.
-    fn ask(
+    fn ask<const MEASURED: bool>(
         &self,
         ahead: &mut Ahead,
         context: &mut Context<'_>,
@@ -141,23 +147,33 @@ impl Compiled {
         batch: &Batch,
         packets: std::ops::Range<usize>,
     ) {
-        let Ahead { outcomes, kept, asked, found, .. } = ahead;
+        let Ahead { outcomes, kept, sites, asked, found, .. } = ahead;
         asked.iter_mut().for_each(|asked| asked.packets.clear());
         let before = context.now;
-        for ((i, outcome), kept) in packets.clone().zip(&mut *outcomes).zip(&mut *kept) {
+        let places = outcomes.iter_mut().zip(&mut *kept).zip(&mut *sites);
+        for (i, ((outcome, kept), site)) in packets.clone().zip(places) {
             prefetch(memory, batch, i + AHEAD);
             self.fetch_slots(context, memory, batch, i);
             context.now = batch.time[i].max(context.now);
             context.wire = batch.wire[i].into();
             let start = batch.frame[i] as usize;
             let frame = memory.get_mut(start..start.saturating_add(batch.captured[i] as usize));
+            if MEASURED {
+                context.state().clock.try_packet();
+            }
             *outcome = self.code.run_before(context, frame.unwrap_or_default(), batch.port[i], asked, kept);
+            if MEASURED {
+                *site = context.state().clock.tried(*outcome != NOT_ASKED);
+            }
             if *outcome & ASKED != 0 {
                 asked[*outcome as u32 as usize].packets.push(i - packets.start);
             }
         }
         context.now = before;
         for asked in asked {
+            if MEASURED && let Some(&first) = asked.packets.first() {
+                context.state().clock.go_to(sites[first]);
+            }
             let rules = &mut context.state().tables.rules[asked.place];
             let found = &mut found[..asked.packets.len()];
             rules.search().find_bulk(&asked.keys[..found.len() * asked.key_words], found);
@@ -169,6 +185,9 @@ impl Compiled {
                     kept[packet][0] = rows.words(row).as_ptr() as u64;
                 }
             }
+        }
+        if MEASURED {
+            context.state().clock.leave();
         }
         (ahead.first, ahead.until) = (packets.start, packets.end);
     }

@@ -325,6 +325,8 @@ pub(super) mod host {
             ("multiply_saturating", multiply_saturating as *const u8),
             ("divide", divide as *const u8),
             ("remainder", remainder as *const u8),
+            ("enter_site", enter_site as *const u8),
+            ("leave_site", leave_site as *const u8),
         ];
         let finds = [
             find1::<0> as *const u8,
@@ -512,6 +514,16 @@ pub(super) mod host {
 
     extern "C" fn remainder(low: u64, high: u64, by_low: u64, by_high: u64) -> Pair {
         split(whole(&[low, high]).checked_rem(whole(&[by_low, by_high])).unwrap_or(0))
+    }
+
+    unsafe extern "C" fn enter_site(context: *mut Context<'_>, site: u64) {
+        // SAFETY: as for `raise`.
+        unsafe { &mut *context }.state().clock.enter(site as usize);
+    }
+
+    unsafe extern "C" fn leave_site(context: *mut Context<'_>) {
+        // SAFETY: as for `raise`.
+        unsafe { &mut *context }.state().clock.leave();
     }
 
     pub(in super::super) fn whole([low, high]: &[u64; 2]) -> u128 {

@@ -94,7 +94,7 @@ fn entry(module: &JITModule) -> Signature {
 
 fn declare_host(module: &mut JITModule) -> Result<HashMap<&'static str, FuncId>, LoadError> {
     // Name, parameters and results, all of 64 bits.
-    let shapes: [(&'static str, usize, usize); 36] = [
+    let shapes: [(&'static str, usize, usize); 38] = [
         ("find2", 4, 1),
         ("find", 3, 1),
         ("learn", 4, 1),
@@ -131,6 +131,8 @@ fn declare_host(module: &mut JITModule) -> Result<HashMap<&'static str, FuncId>,
         ("member", 4, 1),
         ("join", 4, 1),
         ("leave", 4, 0),
+        ("enter_site", 2, 0),
+        ("leave_site", 1, 0),
     ];
     let mut declared = HashMap::new();
     let specialised = FIND1.map(|name| (name, 3, 1)).into_iter().chain(LEARN11.map(|name| (name, 4, 1)));

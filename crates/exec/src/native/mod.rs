@@ -9,6 +9,7 @@ mod compile;
 mod effects;
 mod foresight;
 mod memory;
+mod plan;
 mod questions;
 mod tables;
 mod translate;
@@ -16,8 +17,8 @@ mod translate;
 use crate::execution::{Engine, Execution};
 use crate::load::LoadError;
 use crate::outputs::{self, Now, Output, Outputs};
-use crate::pack::Packing;
 use crate::processor::BackEnd;
+use crate::stages::StageClock;
 use crate::state::table_set::{Fast, TablePlace};
 use crate::state::{RunHandler, State};
 use ::tables::exact::Exact;
@@ -28,8 +29,10 @@ use foresight::Hint;
 use lang::ir::{Op, Program, Template};
 use packet::batch::Batch;
 use packet::verdict::Verdict;
-use questions::{KEPT_WORDS, Question, questions};
-use translate::Shared;
+use plan::Plan;
+pub use plan::{Draft, Measured};
+use questions::KEPT_WORDS;
+use std::sync::Arc;
 
 /// How many packets ahead frames are fetched into the cache.
 pub const AHEAD: usize = 12;
@@ -43,8 +46,11 @@ pub type Native = Execution<Fast, Compiled>;
 pub struct Compiled {
     code: Code,
     templates: Vec<Template>,
-    /// What packets put into tables of prefixes and rules, by number.
-    placements: Vec<tables::Placement>,
+    plan: Arc<Plan>,
+    /// The program, where it may be measured.
+    program: Option<Arc<Program>>,
+    /// The code that measures its stages, once somebody wanted to know; while it is run, that which does not.
+    measured: Option<Code>,
     args: Vec<[u64; 2]>,
     /// Keys that are known before a packet is run.
     hints: Vec<Hint>,
@@ -63,9 +69,8 @@ impl Native {
     pub fn new(program: &Program, ports: u16, seed: u64) -> Result<Native, LoadError> {
         crate::load::verify(program)?;
         let state = State::new(program, ports, seed)?;
-        let placements = tables::placements(program);
-        let questions = questions(program, &state.tables.places);
-        let code = compiled(program, ports, &state, &placements, &questions, None)?;
+        let plan = Plan::new(program, ports, &state);
+        let code = plan.compile(program, false, None)?;
         let templates = program.templates.clone();
         let mut hints = foresight::hints(program);
         let places = &state.tables.places;
@@ -85,9 +90,19 @@ impl Native {
         let plain = is_plain(program);
         let resizes = program.manifest.resizes_packet;
         let args = Vec::new();
-        let ahead = Ahead::new(&questions, &state);
-        let engine = Compiled { code, templates, placements, args, hints, useful, plain, resizes, ahead };
+        let ahead = Ahead::new(&plan.questions, &state);
+        let plan = Arc::new(plan);
+        let (program, measured) = (None, None);
+        let engine =
+            Compiled { code, templates, plan, program, measured, args, hints, useful, plain, resizes, ahead };
         Ok(Native { state, engine })
+    }
+
+    /// The same, for a program that may be measured while it runs.
+    pub fn measurable(program: Arc<Program>, ports: u16, seed: u64) -> Result<Native, LoadError> {
+        let mut native = Native::new(&program, ports, seed)?;
+        native.engine.program = Some(program);
+        Ok(native)
     }
 }
 
@@ -95,9 +110,8 @@ impl Native {
 pub fn listing(program: &Program) -> Result<String, LoadError> {
     crate::load::verify(program)?;
     let mut text = String::new();
-    let (state, placements) = (State::<Fast>::new(program, u16::MAX, 0)?, tables::placements(program));
-    let questions = questions(program, &state.tables.places);
-    compiled(program, u16::MAX, &state, &placements, &questions, Some(&mut text))?;
+    let state = State::<Fast>::new(program, u16::MAX, 0)?;
+    Plan::new(program, u16::MAX, &state).compile(program, false, Some(&mut text))?;
     Ok(text)
 }
 
@@ -105,6 +119,52 @@ impl Engine<Fast> for Compiled {
     const BACK_END: BackEnd = BackEnd::Native;
 
     fn run(&mut self, state: &mut State<Fast>, memory: &mut [u8], batch: &mut Batch, outputs: &mut Outputs) {
+        self.run_batch::<false>(state, memory, batch, outputs);
+    }
+
+    fn draft(&self) -> Option<Draft> {
+        let program = self.program.as_ref().filter(|_| self.measured.is_none())?;
+        Some(Draft { plan: self.plan.clone(), program: program.clone() })
+    }
+
+    fn adopt(&mut self, measured: Measured) {
+        // The code of any other plan would look for other tables.
+        if Arc::ptr_eq(&measured.plan, &self.plan) {
+            self.measured = Some(measured.code);
+        }
+    }
+
+    fn run_measured(
+        &mut self,
+        state: &mut State<Fast>,
+        clock: &mut StageClock,
+        memory: &mut [u8],
+        batch: &mut Batch,
+        outputs: &mut Outputs,
+    ) -> bool {
+        let Some(measured) = &mut self.measured else { return false };
+        std::mem::swap(&mut self.code, measured);
+        std::mem::swap(&mut state.clock, clock);
+        state.clock.begin(batch.len);
+        self.run_batch::<true>(state, memory, batch, outputs);
+        state.clock.leave();
+        std::mem::swap(&mut state.clock, clock);
+        if let Some(plain) = &mut self.measured {
+            std::mem::swap(&mut self.code, plain);
+        }
+        true
+    }
+}
+
+impl Compiled {
+    /// Runs a batch; `MEASURED` where the code is that which measures stages.
+    fn run_batch<const MEASURED: bool>(
+        &mut self,
+        state: &mut State<Fast>,
+        memory: &mut [u8],
+        batch: &mut Batch,
+        outputs: &mut Outputs,
+    ) {
         for i in 0..AHEAD.min(batch.len) {
             prefetch(memory, batch, i);
         }
@@ -118,7 +178,7 @@ impl Engine<Fast> for Compiled {
                 state.settle(time, self, outputs);
             }
             next = if !ahead.is_empty() {
-                self.stretch_asking(&mut ahead, state, memory, batch, next, outputs)
+                self.stretch_asking::<MEASURED>(&mut ahead, state, memory, batch, next, outputs)
             } else if self.plain && self.useful.is_empty() {
                 self.stretch::<true>(state, memory, batch, next, outputs)
             } else {
@@ -131,9 +191,7 @@ impl Engine<Fast> for Compiled {
         self.ahead = ahead;
         state.cause = Output::BETWEEN;
     }
-}
 
-impl Compiled {
     /// Chooses the hints that are worth their while at the tables' present size.
     fn choose_hints(&mut self, state: &State<Fast>) {
         self.useful.clear();
@@ -157,7 +215,7 @@ impl Compiled {
         outputs: &mut Outputs,
     ) -> usize {
         let mut wake = state.next_wake;
-        let mut context = Context::new(state, outputs, &self.templates, &self.placements);
+        let mut context = Context::new(state, outputs, &self.templates, &self.plan.placements);
         let end = batch.len.min(packet::BATCH);
         // A key can be read ahead only where its frame has arrived.
         let ahead = if PLAIN || self.useful.is_empty() { AHEAD } else { 2 * AHEAD };
@@ -257,31 +315,7 @@ impl RunHandler<Fast> for Compiled {
     fn run_handler(&mut self, state: &mut State<Fast>, function: u32, args: &[u128], outputs: &mut Outputs) {
         self.args.clear();
         self.args.extend(args.iter().map(|&arg| [arg as u64, (arg >> 64) as u64]));
-        let mut context = Context::new(state, outputs, &self.templates, &self.placements);
+        let mut context = Context::new(state, outputs, &self.templates, &self.plan.placements);
         self.code.run_handler(&mut context, function, &self.args);
     }
-}
-
-fn compiled(
-    program: &Program,
-    ports: u16,
-    state: &State<Fast>,
-    placements: &[tables::Placement],
-    questions: &[Question],
-    listing: Option<&mut String>,
-) -> Result<Code, LoadError> {
-    let packings: Vec<(Packing, Packing)> =
-        state.tables.shapes.iter().map(|shape| (shape.key.clone(), shape.value.clone())).collect();
-    let marks: Vec<u8> = state.tables.exact.iter().map(|table| table.spec().marks()).collect();
-    let shared = Shared {
-        program,
-        ports,
-        packings: &packings,
-        marks: &marks,
-        first_cell: &state.first_cell,
-        defaults: &state.may_default,
-        places: &state.tables.places,
-        placements,
-    };
-    compile::compile(&shared, questions, listing)
 }

@@ -11,6 +11,7 @@ use super::effects::Scratch;
 use super::questions::{Part, Question, first_effect, order};
 use super::tables::Placement;
 use crate::pack::Packing;
+use crate::stages::StageClock;
 use crate::state::table_set::TablePlace;
 use cranelift_codegen::ir::{
     self as clif, AliasRegionData, BlockArg, FuncRef, InstBuilder, MemFlagsData, Type, types,
@@ -39,6 +40,8 @@ pub(super) struct Shared<'a> {
     pub(super) places: &'a [TablePlace],
     /// What packets put into tables of prefixes and rules, or take out, by number.
     pub(super) placements: &'a [Placement],
+    /// Stages are to tell when they begin, and packets and handlers when they end.
+    pub(super) measured: bool,
 }
 
 /// The host functions, as a function being compiled refers to them.
@@ -116,17 +119,18 @@ pub(super) fn translate(
         moving,
         in_port,
         is_packet: index == 0,
+        goes_on: matches!(part, Part::Before(_)),
         packet,
         counters,
         scratch: Scratch::default(),
     };
     match part {
         Part::Whole => {
-            body.enter();
+            body.enter(index);
             order(function, BlockId(0), |_| false).into_iter().for_each(|block| body.block(block));
         }
         Part::Before(questions) => {
-            body.enter();
+            body.enter(index);
             for block in order(function, BlockId(0), |block| first_effect(function, block).is_some()) {
                 match first_effect(function, block) {
                     Some(end) => body.block_before(block, end, questions),
@@ -163,6 +167,8 @@ pub(super) struct Body<'a, 'b> {
     moving: Option<[Variable; 2]>,
     in_port: clif::Value,
     pub(super) is_packet: bool,
+    /// Whoever calls it asks what was entered.
+    goes_on: bool,
     packet: MemFlagsData,
     pub(super) counters: MemFlagsData,
     pub(super) scratch: Scratch,
@@ -224,7 +230,10 @@ impl Body<'_, '_> {
     }
 
     /// Counters at zero, arguments of a handler loaded, on to the first block.
-    fn enter(&mut self) {
+    fn enter(&mut self, index: usize) {
+        if self.shared.measured && !self.is_packet {
+            self.enter_site(StageClock::handler(self.shared.program.stages.len(), index as u32));
+        }
         let variables: Vec<Variable> = self.slots.values().copied().collect();
         let zero = self.iconst(0);
         for variable in variables {
@@ -419,7 +428,13 @@ impl Body<'_, '_> {
                 self.keep(kept);
                 return;
             }
-            Op::EnterStage(_) | Op::Header { .. } => return,
+            Op::EnterStage(stage) => {
+                if self.shared.measured {
+                    self.enter_site(StageClock::stage(*stage));
+                }
+                return;
+            }
+            Op::Header { .. } => return,
             effect => return self.effect(effect, &instruction.results),
         };
         if let Some(result) = result {
@@ -491,6 +506,7 @@ impl Body<'_, '_> {
                 let send = self.bx.ins().bor(port, send);
                 let drop = self.iconst(Verdict::drop(NO_SUCH_PORT).bits().into());
                 let verdict = self.bx.ins().select(exists, send, drop);
+                self.leave();
                 self.bx.ins().return_(&[verdict]);
             }
             Terminator::Flood => self.end(Verdict::FLOOD),
@@ -503,7 +519,21 @@ impl Body<'_, '_> {
 
     fn end(&mut self, verdict: Verdict) {
         let verdict = self.iconst(verdict.bits().into());
+        self.leave();
         self.bx.ins().return_(&[verdict]);
+    }
+
+    /// Tells that a decoder, stage or handler begins.
+    fn enter_site(&mut self, site: usize) {
+        let site = self.iconst(site as u64);
+        self.host.call(&mut self.bx, "enter_site", &[self.context, site]);
+    }
+
+    /// Tells that the function ends, if somebody wants to know and the packet does not go on behind a question.
+    fn leave(&mut self) {
+        if self.shared.measured && !self.goes_on {
+            self.host.call(&mut self.bx, "leave_site", &[self.context]);
+        }
     }
 
     /// Whether there is such a port.

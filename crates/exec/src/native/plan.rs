@@ -1,0 +1,90 @@
+//! What a program is compiled from besides its IR, and its second variant, which measures its stages and is compiled when somebody wants to know.
+//!
+//! Both variants work on the same state: the second one is compiled from the very plan and program of the first, by whichever thread, and swapped in
+//! for a batch.
+
+use super::call::Code;
+use super::questions::{Question, questions};
+use super::tables::{Placement, placements};
+use super::translate::Shared;
+use crate::load::LoadError;
+use crate::pack::Packing;
+use crate::state::State;
+use crate::state::table_set::{Fast, TablePlace};
+use lang::ir::Program;
+use std::sync::Arc;
+
+/// What compiled code relies on about the state.
+pub(super) struct Plan {
+    ports: u16,
+    packings: Vec<(Packing, Packing)>,
+    marks: Vec<u8>,
+    first_cell: Vec<usize>,
+    defaults: Vec<bool>,
+    places: Vec<TablePlace>,
+    /// What packets put into tables of prefixes and rules, by number.
+    pub(super) placements: Vec<Placement>,
+    /// What is asked ahead.
+    pub(super) questions: Vec<Question>,
+}
+
+impl Plan {
+    /// For a program with this state.
+    pub(super) fn new(program: &Program, ports: u16, state: &State<Fast>) -> Plan {
+        let tables = &state.tables;
+        Plan {
+            ports,
+            packings: tables.shapes.iter().map(|shape| (shape.key.clone(), shape.value.clone())).collect(),
+            marks: tables.exact.iter().map(|table| table.spec().marks()).collect(),
+            first_cell: state.first_cell.clone(),
+            defaults: state.may_default.clone(),
+            places: tables.places.clone(),
+            placements: placements(program),
+            questions: questions(program, &tables.places),
+        }
+    }
+
+    /// The code of the program that this was made for; with `measured`, its second variant.
+    pub(super) fn compile(
+        &self,
+        program: &Program,
+        measured: bool,
+        listing: Option<&mut String>,
+    ) -> Result<Code, LoadError> {
+        let shared = Shared {
+            program,
+            ports: self.ports,
+            packings: &self.packings,
+            marks: &self.marks,
+            first_cell: &self.first_cell,
+            defaults: &self.defaults,
+            places: &self.places,
+            placements: &self.placements,
+            measured,
+        };
+        super::compile::compile(&shared, &self.questions, listing)
+    }
+}
+
+/// A program whose second variant has not been compiled.
+pub struct Draft {
+    pub(super) plan: Arc<Plan>,
+    pub(super) program: Arc<Program>,
+}
+
+impl Draft {
+    /// Compiles it, which takes about as long as it took when the program was loaded.
+    ///
+    /// # Errors
+    /// [`LoadError::Compile`] and [`LoadError::Machine`].
+    pub fn compile(self) -> Result<Measured, LoadError> {
+        let code = self.plan.compile(&self.program, true, None)?;
+        Ok(Measured { plan: self.plan, code })
+    }
+}
+
+/// The second variant of a program.
+pub struct Measured {
+    pub(super) plan: Arc<Plan>,
+    pub(super) code: Code,
+}
