@@ -185,6 +185,41 @@ fn a_packet_is_followed_through_the_running_program() {
 }
 
 #[test]
+fn stages_of_the_program_are_measured_while_somebody_asks() {
+    let Some(mut net) = served("stages_of_the_program_are_measured_while_somebody_asks") else { return };
+    let child = look(&net, &["show", "stages", "--seconds", "1", "--json"]);
+    let output = ping_until(&net, child, "900");
+    let measured: Value = serde_json::from_str(&said(&output).0).expect("JSON");
+    assert!(measured.get("unmeasured").is_none(), "{measured}");
+    let program = &measured["program"];
+    let stages = program["stages"].as_array().expect("a list");
+    let of = |name: &str| stages.iter().find(|stage| stage["name"] == name).expect(name);
+    let number = |stage: &Value, what: &str| stage[what].as_u64().expect("a number");
+    // So few packets are all measured, and all of them begin in one place.
+    let packets = number(&measured, "packets");
+    assert!(packets > 0 && number(program, "packets") == packets, "{measured}");
+    assert_eq!(number(of("frame"), "entered"), packets);
+    let (packet, switch) = (number(of("packet"), "entered"), number(of("switch"), "entered"));
+    assert!(packet > 0 && switch < packets, "large pings go no further: {measured}");
+    assert_eq!(of("packet")["place"], "filter_large.rav:9");
+    let run = &measured["stops"][1];
+    assert_eq!(run["name"], "run");
+    let parts: u64 = stages.iter().map(|stage| number(stage, "cycles")).sum();
+    let (run, share) = (number(run, "cycles"), stages.iter().filter_map(|stage| stage["share"].as_f64()));
+    assert!(parts > 0 && parts <= run, "{parts} of {run}");
+    assert!((share.sum::<f64>() - 1.0).abs() < 1e-6, "{measured}");
+
+    let text = said(&ping_until(&net, look(&net, &["show", "stages", "--seconds", "0.5"]), "56")).0;
+    for words in ["frame", "(between)", "filter_large.rav:5", "cycles a packet"] {
+        assert!(text.contains(words), "{words} in {text}");
+    }
+    let once = said(&ping_until(&net, look(&net, &["top", "--once"]), "56")).0;
+    assert!(once.contains("large.rav:5") && once.contains("frame"), "{once}");
+    assert_eq!(net.pings("10.0.0.2"), 20);
+    net.stop();
+}
+
+#[test]
 fn metrics_and_top_show_what_happens() {
     // A port that is free here need not be free there, but that namespace is empty.
     let port =

@@ -8,6 +8,7 @@ mod crew;
 mod measure;
 mod punts;
 pub mod recent;
+mod stage_costs;
 mod state;
 pub mod watch;
 mod worker;
@@ -16,6 +17,7 @@ pub use crew::{Core, run};
 pub use measure::{Latency, Measurement, Stop, StopCost};
 pub use punts::{Injected, PuntQueue, Punted};
 pub use recent::{Example, Recent};
+pub use stage_costs::{ProgramCosts, StageCost};
 pub use state::remembered;
 pub use watch::{Over, Seen, Watching, Wish};
 pub use worker::LiveWorker;
@@ -23,13 +25,14 @@ pub use worker::LiveWorker;
 use crate::Ledger;
 use crate::filter::Filter;
 use ballot::Ballot;
-use exec::Processor;
 use exec::replace::{Carried, ReplaceError, take_over};
+use exec::{Draft, Processor};
 use lang::ir::Program;
 use lang::source::Sources;
 use measure::Measuring;
 use ports::live::{Bell, Lane, ReceiveLosses, SendLosses};
 use serde::Serialize;
+use stage_costs::Sampling;
 use std::io;
 use std::ops::{AddAssign, Sub};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, mpsc};
@@ -267,7 +270,7 @@ impl Remote {
         let look = Arc::new(look);
         self.gather(|answer| {
             let look = look.clone();
-            Request::Ask(Box::new(move |generation, losses| answer(look(generation, losses))))
+            Some(Request::Ask(Box::new(move |generation, losses| answer(look(generation, losses)))))
         })
     }
 
@@ -329,14 +332,35 @@ impl Remote {
         self.each(|_| Some(Request::Watch(Box::new(watchers.next()?)))).then_some(watching)
     }
 
-    /// Measures for so long where time goes at all workers, and waits for it; `None` where one has ended.
+    /// Measures for so long where time goes at all workers, and waits for it; `None` where one has ended. Where the variant of the program that measures
+    /// its stages is missing, it is compiled first, by the caller's thread.
     pub fn measure(&self, duration: Duration) -> Option<Measurement> {
-        let parts =
-            self.gather(|answer| Request::Measure(Box::new(Measuring::new(duration, Box::new(answer)))))?;
-        parts.into_iter().reduce(|mut all, part| {
+        let parts = self.ask(|generation, _| {
+            let Generation { number, program, sources, processor, .. } = generation;
+            (*number, program.clone(), sources.clone(), processor.draft())
+        })?;
+        let (number, program, sources) = parts.first().map(|(n, p, s, _)| (*n, p.clone(), s.clone()))?;
+        let mut unmeasured = None;
+        let mut samplings = Vec::with_capacity(parts.len());
+        for (number, program, _, draft) in parts {
+            let measured = draft.map(Draft::compile).transpose().unwrap_or_else(|error| {
+                unmeasured = Some(error.to_string());
+                None
+            });
+            samplings.push(Sampling::new(number, &program, measured));
+        }
+        let mut samplings = samplings.into_iter();
+        let parts = self.gather(|answer| {
+            let sampling = samplings.next()?;
+            Some(Request::Measure(Box::new(Measuring::new(duration, sampling, Box::new(answer)))))
+        })?;
+        let mut measurement = parts.into_iter().reduce(|mut all, part| {
             all += part;
             all
-        })
+        })?;
+        measurement.stages.tell_of(number, program, sources);
+        measurement.unmeasured = unmeasured;
+        Some(measurement)
     }
 
     /// Ends all workers between two batches.
@@ -347,15 +371,15 @@ impl Remote {
     /// Makes a request of every worker, which answers by what it is handed; the answers, worker by worker, or `None` where one has ended.
     fn gather<T: Send + 'static>(
         &self,
-        mut request: impl FnMut(Box<dyn FnOnce(T) + Send>) -> Request,
+        mut request: impl FnMut(Box<dyn FnOnce(T) + Send>) -> Option<Request>,
     ) -> Option<Vec<T>> {
         let (sender, answers) = mpsc::channel();
         let asked = self.each(|worker| {
             let sender = sender.clone();
-            Some(request(Box::new(move |answer| {
+            request(Box::new(move |answer| {
                 // Whoever asked may have gone.
                 let _ = sender.send((worker, answer));
-            })))
+            }))
         });
         drop(sender);
         let mut answers: Vec<(usize, T)> = answers.iter().collect();

@@ -1,11 +1,12 @@
 //! `ravelin serve`: a program between network interfaces, until it is told to stop.
 
 use crate::arguments::live::ServeArguments;
-use crate::arguments::{BackEndChoice, DecodeChoice, DiagnosticFormat};
+use crate::arguments::{DecodeChoice, DiagnosticFormat};
 use crate::failure::Failure;
 use crate::program;
 use crate::render;
 use engine::live::{Loaded, Remote};
+use exec::BackEnd;
 use gateway::{Config, ConfigError, PortPicture, Reader, ServeError};
 use packet::PortNumber;
 use signal_hook::consts::{SIGINT, SIGTERM};
@@ -98,11 +99,13 @@ fn loaded(file: &Path, config: &Config) -> Result<Loaded, String> {
             format!("{}: {error}", file.display())
         })?;
     }
-    let ports = config.ports.len() as u16;
-    let load =
-        |_| program::load(&program, BackEndChoice::Native, ports, SEED).map_err(|error| error.to_string());
+    let (ports, program) = (config.ports.len() as u16, Arc::new(program));
+    let load = |_| {
+        exec::load_measurable(&program, BackEnd::Native, ports, SEED)
+            .map_err(|error| format!("{}: {error}", program.name))
+    };
     let processors = (0..config.workers.count).map(load).collect::<Result<Vec<_>, _>>()?;
-    Ok(Loaded { program: Arc::new(program), sources: Arc::new(compiled.sources), processors })
+    Ok(Loaded { program, sources: Arc::new(compiled.sources), processors })
 }
 
 /// Says what was obtained of an interface that is there again.

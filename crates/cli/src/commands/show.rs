@@ -83,12 +83,12 @@ fn measurement(arguments: &ShowArguments, json: bool) -> Result<(), Failure> {
     let heading = format!("{workers}, {packets} packets in {:.2} s\n\n", number("/seconds"));
     let text = match arguments.what {
         ShowChoice::Latency => heading + &latency(&measured["latency"]),
-        _ => heading + &stages(&measured),
+        _ => heading + &stops(&measured) + "\n" + &program_stages(&measured),
     };
     Ok(render::text(&text)?)
 }
 
-fn stages(measured: &Value) -> String {
+fn stops(measured: &Value) -> String {
     let number = |row: &Value, what: &str| row[what].as_f64().unwrap_or(0.0);
     let rows = |what: &str| measured[what].as_array().cloned().unwrap_or_default();
     let stops = rows("stops").into_iter().map(|stop| {
@@ -117,6 +117,45 @@ fn stages(measured: &Value) -> String {
     });
     let sizes_columns = [("packets a batch", Side::Right), ("batches", Side::Right), ("share", Side::Right)];
     format!("{}\n{}", table(&columns, stops.collect()), table(&sizes_columns, sizes.collect()))
+}
+
+/// What the stages of the program cost, those that no packet came to left out.
+fn program_stages(measured: &Value) -> String {
+    if let Some(why) = measured["unmeasured"].as_str() {
+        return format!("the stages of the program cannot be measured: {why}\n");
+    }
+    let packets = measured["program"]["packets"].as_u64().unwrap_or(0);
+    if packets == 0 {
+        return "no packet came that the stages of the program could be measured with\n".to_owned();
+    }
+    let stages = measured["program"]["stages"].as_array().map(Vec::as_slice).unwrap_or_default();
+    let rows = stages.iter().filter(|stage| stage["cycles"] != 0).map(|stage| {
+        let number = |what: &str| stage[what].as_f64().unwrap_or(0.0);
+        let (entered, between) = (number("entered") as u64, stage["kind"] == "between");
+        let at = |what: &str| if between { String::new() } else { count(number(what) as u64) };
+        vec![
+            render::seen::stage_name(stage),
+            if between { String::new() } else { share(entered, packets) },
+            format!("{:.1} %", number("share") * 100.0),
+            format!("{:.0}", number("cycles_per_packet")),
+            format!("{:.1}", number("nanoseconds_per_packet")),
+            at("p50"),
+            at("p99"),
+            stage["place"].as_str().unwrap_or_default().to_owned(),
+        ]
+    });
+    let columns = [
+        ("of the program", Side::Left),
+        ("packets", Side::Right),
+        ("time", Side::Right),
+        ("cycles a packet", Side::Right),
+        ("ns a packet", Side::Right),
+        ("half at most", Side::Right),
+        ("99 %", Side::Right),
+        ("place", Side::Left),
+    ];
+    let all = measured["packets"].as_u64().unwrap_or(0);
+    format!("from {} of these packets\n{}", count(packets.min(all)), table(&columns, rows.collect()))
 }
 
 fn latency(measured: &Value) -> String {

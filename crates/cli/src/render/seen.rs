@@ -75,6 +75,15 @@ pub(crate) fn in_full(packet: &Value) -> String {
     all
 }
 
+/// What people call a part of the program that was measured.
+pub(crate) fn stage_name(stage: &Value) -> String {
+    match text(stage, "kind") {
+        "between" => "(between)".to_owned(),
+        "handler" => format!("on {}", text(stage, "name")),
+        _ => text(stage, "name").to_owned(),
+    }
+}
+
 /// The bytes that came with a packet.
 pub(crate) fn bytes(packet: &Value) -> Vec<u8> {
     let digits = text(packet, "bytes").as_bytes();

@@ -4,7 +4,7 @@
 //! +--------------------------------------------+
 //! | program, generation, rates                 |
 //! | packets received ▁▂▃ | packets dropped ▁▂▃ |
-//! | ports                | stages and latency  |
+//! | ports, stages        | stops and latency   |
 //! | drops by reason, with place                |
 //! | tables                                     |
 //! | keys                                       |
@@ -12,6 +12,7 @@
 //! ```
 
 use super::quantity::{count, seconds, share};
+use super::seen::stage_name;
 use engine::value::scaled;
 use ratatui::Frame;
 use ratatui::buffer::Buffer;
@@ -23,6 +24,9 @@ use serde_json::Value;
 
 /// What is told of a port in numbers, besides how many packets were lost and why.
 const NO_LOSSES: [&str; 2] = ["port", "vanished"];
+
+/// The least rows for reasons, with their headings.
+const REASONS: u16 = 5;
 
 /// What a gateway did in one interval.
 #[derive(Clone, Debug)]
@@ -146,10 +150,15 @@ pub(crate) fn draw(frame: &mut Frame<'_>, view: &View<'_>) {
     let tables = sample.now["report"]["tables"].as_object().map_or(0, |tables| tables.len()) as u16;
     let ports = sample.now["ports"].as_array().map_or(0, Vec::len) as u16;
     let tables = if tables == 0 { 0 } else { (tables + 2).min(6) };
+    // The dearest stages of the program stand below the ports, as many as leave room for the reasons.
+    let costs = stage_rows(sample);
+    let wanted = ports + 2 + if costs.is_empty() { 0 } else { costs.len() as u16 + 2 };
+    let room = area.height.saturating_sub(2 + 3 + tables + 1 + REASONS);
+    let middle = wanted.min(room).clamp(10, 24).max(ports.min(12) + 2);
     let rows = [
         Constraint::Length(2),
-        Constraint::Length(4),
-        Constraint::Length((ports + 2).clamp(9, 14)),
+        Constraint::Length(3),
+        Constraint::Length(middle),
         Constraint::Min(3),
         Constraint::Length(tables),
         Constraint::Length(1),
@@ -169,8 +178,12 @@ pub(crate) fn draw(frame: &mut Frame<'_>, view: &View<'_>) {
     let gone = |sample: &Sample| sample.rate("/report/verdicts/drop") + sample.lost();
     sparkline(frame, right, "dropped and lost", history, &gone, Color::Red);
     let [left, right] = Layout::horizontal([Constraint::Fill(1), Constraint::Length(35)]).areas(middle);
+    let [left, below] = Layout::vertical([Constraint::Length(ports + 2), Constraint::Min(0)]).areas(left);
     port_table(frame, left, sample);
-    stages(frame, right, sample);
+    if below.height > 2 && !costs.is_empty() {
+        stages(frame, below, costs);
+    }
+    stops(frame, right, sample);
     reasons(frame, drops, sample);
     if tables > 0 {
         fill(frame, table, sample);
@@ -257,7 +270,44 @@ fn port_table(frame: &mut Frame<'_>, area: Rect, sample: &Sample) {
     table(frame, area, "ports", &["port", "in", "out", "lost"], &widths, rows.collect());
 }
 
-fn stages(frame: &mut Frame<'_>, area: Rect, sample: &Sample) {
+/// What is between packets, and the stages and handlers that were entered, the dearest first.
+fn stage_rows(sample: &Sample) -> Vec<&Value> {
+    let all = sample.measured["program"]["stages"].as_array().map(Vec::as_slice).unwrap_or_default();
+    let mut rows: Vec<&Value> = all.iter().filter(|stage| stage["cycles"].as_u64() > Some(0)).collect();
+    rows.sort_by_key(|stage| std::cmp::Reverse(stage["cycles"].as_u64()));
+    rows
+}
+
+fn stages(frame: &mut Frame<'_>, area: Rect, costs: Vec<&Value>) {
+    let rows = costs.into_iter().map(|stage| {
+        let number = |what: &str| stage[what].as_f64().unwrap_or(0.0);
+        Row::new(vec![
+            stage_name(stage),
+            end_of(stage["place"].as_str().unwrap_or_default(), usize::from(area.width) * 3 / 8),
+            seconds(number("nanoseconds_per_packet") / 1e9),
+            format!("{:.0} %", number("share") * 100.0),
+        ])
+    });
+    let widths = [
+        Constraint::Fill(1),
+        Constraint::Length(area.width * 3 / 8),
+        Constraint::Length(8),
+        Constraint::Length(6),
+    ];
+    table(frame, area, "stages", &["stage", "place", "a packet", "share"], &widths, rows.collect());
+}
+
+/// What of a place finds room: its line stands at its end.
+fn end_of(place: &str, room: usize) -> String {
+    let letters = place.chars().count();
+    if letters <= room {
+        return place.to_owned();
+    }
+    let end = place.chars().skip(letters + 1 - room.max(1));
+    std::iter::once('…').chain(end).collect()
+}
+
+fn stops(frame: &mut Frame<'_>, area: Rect, sample: &Sample) {
     let stops = sample.measured["stops"].as_array().map(Vec::as_slice).unwrap_or_default();
     let mut rows: Vec<Row<'static>> = stops
         .iter()
@@ -375,7 +425,7 @@ const HELP: [&str; 12] = [
     "",
     "Rates are those of the second that is shown.",
     "lost         the program had no say: see `ravelin show ports`",
-    "share        of the packets that came in, or of time",
+    "share        of the packets that came in, of time, or of the program",
     "stay         from arrival to when its batch had been sent",
     "why          `ravelin why` shows the last packets",
     "any key      goes back",
@@ -435,9 +485,19 @@ mod tests {
             "stops": [
                 { "name": "receive", "nanoseconds_per_packet": 210.0, "share": 0.21 },
                 { "name": "run", "nanoseconds_per_packet": 63.5, "share": 0.0635 },
+                { "name": "commit", "nanoseconds_per_packet": 12.0, "share": 0.012 },
                 { "name": "transmit", "nanoseconds_per_packet": 402.0, "share": 0.402 },
+                { "name": "control", "nanoseconds_per_packet": 2.0, "share": 0.002 },
                 { "name": "idle", "nanoseconds_per_packet": 320.0, "share": 0.32 },
+                { "name": "measure", "nanoseconds_per_packet": 2.0, "share": 0.002 },
             ],
+            "program": { "packets": 900, "stages": [
+                { "kind": "between", "name": "", "place": "", "entered": 0, "cycles": 9_000, "nanoseconds_per_packet": 3.1, "share": 0.05 },
+                { "kind": "stage", "name": "frame", "place": "router.rav:99", "entered": 900, "cycles": 27_000, "nanoseconds_per_packet": 10.4, "share": 0.16 },
+                { "kind": "stage", "name": "route", "place": "router.rav:180", "entered": 890, "cycles": 129_000, "nanoseconds_per_packet": 49.0, "share": 0.77 },
+                { "kind": "stage", "name": "never", "place": "router.rav:300", "entered": 0, "cycles": 0, "nanoseconds_per_packet": 0.0, "share": 0.0 },
+                { "kind": "handler", "name": "moved", "place": "router.rav:20", "entered": 2, "cycles": 900, "nanoseconds_per_packet": 0.4, "share": 0.02 },
+            ] },
             "latency": { "packets": 900, "p50": 12_400, "p99": 88_100 },
         });
         (1..30).map(|second| Sample::new(&picture(second - 1), picture(second), measured.clone())).collect()
@@ -460,8 +520,20 @@ mod tests {
             std::fs::write(path, &drawn).expect("can be written");
         }
         assert_eq!(drawn, std::fs::read_to_string(path).expect("is there"));
-        for words in ["no_route", "router.rav:201 and 1 more", "eth1", "stay p50", "routes", "86", "transmit"]
-        {
+        let dearest = drawn.find("route     ").expect("is there");
+        assert!(dearest < drawn.find("frame").expect("is there") && !drawn.contains("never"), "{drawn}");
+        for words in [
+            "no_route",
+            "router.rav:180",
+            "49 ns",
+            "77 %",
+            "router.rav:201 and 1 more",
+            "eth1",
+            "stay p50",
+            "routes",
+            "86",
+            "transmit",
+        ] {
             assert!(drawn.contains(words), "{words} in\n{drawn}");
         }
     }
@@ -481,6 +553,12 @@ mod tests {
         }
         let empty = View { samples: &[], back: 0, paused: false, help: false, trouble: Some("nobody there") };
         assert!(screen(&empty, 80, 24).contains("nobody there"));
+    }
+
+    #[test]
+    fn the_line_of_a_place_finds_room() {
+        assert_eq!(end_of("filter_large.rav:9", 10), "…rge.rav:9");
+        assert_eq!((end_of("a.rav:9", 7), end_of("a.rav:9", 0)), ("a.rav:9".into(), "…".into()));
     }
 
     #[test]

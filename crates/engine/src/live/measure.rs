@@ -1,9 +1,11 @@
-//! Where the time of the packet loop goes, measured on demand: by stop, by size of batch, and how long packets stay.
+//! Where the time of the packet loop goes, measured on demand: by stop, by stage of the program, by size of batch, and how long packets stay.
 //!
 //! A stopwatch that is off costs the loop a branch at each stop of a batch. One that runs reads the processor's cycle counter there, and puts the time that
 //! every packet that leaves has spent here into a histogram of logarithmic buckets (Tene, HdrHistogram), three digits exact.
 
-use super::now;
+use super::stage_costs::{ProgramCosts, Sampling, StageCosts};
+use super::{Generation, now};
+use exec::Outputs;
 use hdrhistogram::Histogram;
 use packet::{Batch, VerdictKind};
 use ports::live::cycles;
@@ -29,16 +31,19 @@ pub enum Stop {
     Control,
     /// Nothing to do, and the program's timers.
     Idle,
+    /// Measuring what stages cost.
+    Measure,
 }
 
 /// In the order of the loop, with the names that people see.
-const STOPS: [(Stop, &str); 6] = [
+const STOPS: [(Stop, &str); 7] = [
     (Stop::Receive, "receive"),
     (Stop::Run, "run"),
     (Stop::Commit, "commit"),
     (Stop::Transmit, "transmit"),
     (Stop::Control, "control"),
     (Stop::Idle, "idle"),
+    (Stop::Measure, "measure"),
 ];
 
 /// Sizes of batches are told apart by their binary logarithm: 1, 2 to 3, and so on up to 256.
@@ -46,23 +51,59 @@ const SIZES: usize = 9;
 
 /// The measurements that are going on: mostly none, one for everybody who has asked.
 #[derive(Default)]
-pub(super) struct Stopwatch(Vec<Measuring>);
+pub(super) struct Stopwatch {
+    going: Vec<Measuring>,
+    /// What measuring stages took of the batch that is under way.
+    spent: u64,
+}
 
 impl Stopwatch {
-    pub(super) fn start(&mut self, mut measuring: Measuring) {
+    pub(super) fn start(&mut self, mut measuring: Measuring, generation: &mut Generation) {
+        measuring.sampling.start(generation);
         measuring.begun = Instant::now();
         (measuring.first, measuring.last) = (cycles(), cycles());
-        self.0.push(measuring);
+        self.going.push(measuring);
+    }
+
+    /// Runs the program over a batch.
+    #[inline]
+    pub(super) fn run(
+        &mut self,
+        generation: &mut Generation,
+        memory: &mut [u8],
+        batch: &mut Batch,
+        outputs: &mut Outputs,
+    ) {
+        if self.going.is_empty() || !self.run_measured(generation, memory, batch, outputs) {
+            generation.processor.run(memory, batch, outputs);
+        }
+    }
+
+    #[cold]
+    fn run_measured(
+        &mut self,
+        generation: &mut Generation,
+        memory: &mut [u8],
+        batch: &mut Batch,
+        outputs: &mut Outputs,
+    ) -> bool {
+        let mut each = self.going.iter_mut();
+        let spent = each.find_map(|measuring| {
+            measuring.sampling.run(measuring.packets, generation, memory, batch, outputs)
+        });
+        self.spent = spent.unwrap_or(0);
+        spent.is_some()
     }
 
     /// The time since the last lap was spent at this stop.
     #[inline]
     pub(super) fn lap(&mut self, stop: Stop) {
-        if !self.0.is_empty() {
-            self.0.iter_mut().for_each(|measuring| measuring.lap(stop));
+        if !self.going.is_empty() {
+            let spent = std::mem::take(&mut self.spent);
+            self.going.iter_mut().for_each(|measuring| measuring.lap(stop, spent));
             if matches!(stop, Stop::Control | Stop::Idle) {
                 let over = |measuring: &mut Measuring| measuring.begun.elapsed() >= measuring.duration;
-                self.0.extract_if(.., over).for_each(|measuring| measuring.end());
+                self.going.extract_if(.., over).for_each(|measuring| measuring.end());
             }
         }
     }
@@ -70,7 +111,7 @@ impl Stopwatch {
     /// A batch has been sent.
     #[inline]
     pub(super) fn sent(&mut self, batch: &Batch) {
-        self.0.iter_mut().for_each(|measuring| measuring.sent(batch));
+        self.going.iter_mut().for_each(|measuring| measuring.sent(batch));
     }
 }
 
@@ -84,11 +125,16 @@ pub(super) struct Measuring {
     packets: u64,
     batches: [u64; SIZES],
     latency: Histogram<u64>,
+    sampling: Sampling,
     answer: Box<dyn FnOnce(Measurement) + Send>,
 }
 
 impl Measuring {
-    pub(super) fn new(duration: Duration, answer: Box<dyn FnOnce(Measurement) + Send>) -> Measuring {
+    pub(super) fn new(
+        duration: Duration,
+        sampling: Sampling,
+        answer: Box<dyn FnOnce(Measurement) + Send>,
+    ) -> Measuring {
         Measuring {
             duration,
             begun: Instant::now(),
@@ -98,18 +144,23 @@ impl Measuring {
             packets: 0,
             batches: [0; SIZES],
             latency: histogram(),
+            sampling,
             answer,
         }
     }
 
-    fn lap(&mut self, stop: Stop) {
+    /// The time since the last lap was spent at this stop, but for `spent` cycles of measuring.
+    fn lap(&mut self, stop: Stop, spent: u64) {
         let now = cycles();
-        self.cycles[stop as usize] += now.wrapping_sub(self.last);
+        let passed = now.wrapping_sub(self.last);
+        let spent = spent.min(passed);
+        self.cycles[stop as usize] += passed - spent;
+        self.cycles[Stop::Measure as usize] += spent;
         self.last = now;
     }
 
     fn sent(&mut self, batch: &Batch) {
-        self.lap(Stop::Transmit);
+        self.lap(Stop::Transmit, 0);
         self.packets += batch.len as u64;
         if let Some(size) = batch.len.checked_ilog2() {
             self.batches[(size as usize).min(SIZES - 1)] += 1;
@@ -123,7 +174,7 @@ impl Measuring {
     }
 
     fn end(self) {
-        let Measuring { begun, first, last, cycles, packets, batches, latency, answer, .. } = self;
+        let Measuring { begun, first, last, cycles, packets, batches, latency, sampling, answer, .. } = self;
         let elapsed = last.wrapping_sub(first);
         answer(Measurement {
             seconds: begun.elapsed().as_secs_f64(),
@@ -132,6 +183,8 @@ impl Measuring {
             packets,
             batches,
             latency,
+            stages: sampling.end(),
+            unmeasured: None,
             workers: 1,
         });
     }
@@ -150,6 +203,9 @@ pub struct Measurement {
     cycles: [u64; STOPS.len()],
     batches: [u64; SIZES],
     latency: Histogram<u64>,
+    pub(super) stages: StageCosts,
+    /// Why the stages of the program could not be measured, if so.
+    pub unmeasured: Option<String>,
 }
 
 impl AddAssign for Measurement {
@@ -161,13 +217,14 @@ impl AddAssign for Measurement {
         self.cycles.iter_mut().zip(other.cycles).for_each(|(cycles, more)| *cycles += more);
         self.batches.iter_mut().zip(other.batches).for_each(|(batches, more)| *batches += more);
         self.latency += other.latency;
+        self.stages.add(&other.stages);
     }
 }
 
 /// What one stop of the loop cost.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct StopCost {
-    /// `receive`, `run`, `commit`, `transmit`, `control` or `idle`.
+    /// `receive`, `run`, `commit`, `transmit`, `control`, `idle` or `measure`.
     pub name: &'static str,
     /// Cycles of the processor's counter, all workers together.
     pub cycles: u64,
@@ -202,7 +259,7 @@ impl Measurement {
     /// What each stop cost, in the order of the loop.
     pub fn stops(&self) -> Vec<StopCost> {
         let elapsed = (self.elapsed as f64).max(1.0);
-        let per_nanosecond = elapsed / (self.seconds * 1e9 * self.workers as f64).max(1.0);
+        let per_nanosecond = self.cycles_per_nanosecond();
         let packets = (self.packets as f64).max(1.0);
         STOPS
             .iter()
@@ -219,6 +276,15 @@ impl Measurement {
                 }
             })
             .collect()
+    }
+
+    /// What the stages of the program cost.
+    pub fn program(&self) -> ProgramCosts {
+        self.stages.costs(self.cycles_per_nanosecond())
+    }
+
+    fn cycles_per_nanosecond(&self) -> f64 {
+        (self.elapsed as f64).max(1.0) / (self.seconds * 1e9 * self.workers as f64).max(1.0)
     }
 
     /// How many batches had 1 packet, 2 to 3, 4 to 7, … and 256, by the smallest size.
@@ -249,11 +315,14 @@ impl Serialize for Measurement {
             batches: u64,
         }
         #[derive(Serialize)]
-        struct Whole {
+        struct Whole<'a> {
             workers: u64,
             seconds: f64,
             packets: u64,
             stops: Vec<StopCost>,
+            program: ProgramCosts,
+            #[serde(skip_serializing_if = "Option::is_none")]
+            unmeasured: Option<&'a str>,
             batches: Vec<Batches>,
             latency: Latency,
         }
@@ -262,6 +331,8 @@ impl Serialize for Measurement {
             seconds: self.seconds,
             packets: self.packets,
             stops: self.stops(),
+            program: self.program(),
+            unmeasured: self.unmeasured.as_deref(),
             batches: self.batches().into_iter().map(|(least, batches)| Batches { least, batches }).collect(),
             latency: self.latency(),
         }

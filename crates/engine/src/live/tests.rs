@@ -1,7 +1,7 @@
 //! Workers over lanes of memory: the same packets on one worker and on several, and programs that replace each other meanwhile.
 
 use super::*;
-use exec::{BackEnd, load};
+use exec::{BackEnd, load_measurable};
 use lang::ir::{Entry, Match};
 use lang::pipeline::{Options, compile};
 use packet::region::{HEADROOM, SLACK};
@@ -162,9 +162,10 @@ fn probe(flow: u16, number: u32) -> Vec<u8> {
 fn loaded(text: &str, workers: usize) -> Loaded {
     let compiled = compile("p.rav", text, &|_| None, &Options::default());
     let program = compiled.program.unwrap_or_else(|| panic!("{:?}", compiled.diagnostics));
-    let processor = |_| load(&program, BackEnd::Native, PORTS, 0).unwrap();
+    let program = Arc::new(program);
+    let processor = |_| load_measurable(&program, BackEnd::Native, PORTS, 0).unwrap();
     let processors = (0..workers).map(processor).collect();
-    Loaded { program: Arc::new(program), sources: Arc::new(compiled.sources), processors }
+    Loaded { program, sources: Arc::new(compiled.sources), processors }
 }
 
 /// Received, forwarded, and otherwise accounted for, of these parts together; in each alone the books balance.
@@ -302,6 +303,62 @@ fn a_measurement_has_every_packet_and_ends() {
     assert_eq!(latency.packets, measurement.packets, "all of them leave");
     assert!(latency.min <= latency.p50 && latency.p50 <= latency.p99 && latency.p99 <= latency.max);
     bench.stop();
+}
+
+/// Runs like [`IN_ORDER`], but for a stage that does sixty times as much as another.
+fn uneven() -> String {
+    let stages = "counter spins[64]
+stage heavy() { for i in 0..60 { count spins[i] } goto light }
+stage light() { count spins[63] send 2 }
+";
+    IN_ORDER.replace("    send 2\n}", "    goto heavy\n}") + stages
+}
+
+#[test]
+fn stages_are_measured_on_and_off_and_no_packet_is_lost() {
+    const FLOWS: u16 = 10;
+    const NUMBERS: u32 = 3_000;
+    let line = 1 + uneven().lines().position(|line| line.starts_with("stage heavy")).expect("is there");
+    for workers in [1, 2] {
+        let bench = Bench::new(workers);
+        let new = loaded(&uneven(), workers).generations(PORTS, 2);
+        assert!(bench.remote.replace(new, Vec::new()).expect("all workers run").outcome.is_ok());
+        let measurements: Vec<Measurement> = thread::scope(|scope| {
+            let player = scope.spawn(|| bench.play(FLOWS, 0..NUMBERS));
+            let mut measurements = Vec::new();
+            while !player.is_finished() {
+                measurements.extend(bench.remote.measure(Duration::from_millis(20)));
+                thread::sleep(Duration::from_millis(5));
+            }
+            measurements
+        });
+        bench.settle();
+        let last = bench.stop();
+        let all = u64::from(FLOWS) * u64::from(NUMBERS);
+        assert_eq!(account(&last), (all, all), "every packet found what the one before it left");
+        let measured: Vec<&Measurement> =
+            measurements.iter().filter(|measurement| measurement.program().packets > 0).collect();
+        assert!(!measured.is_empty(), "{} measurements, {workers} workers", measurements.len());
+        for measurement in measured {
+            let ProgramCosts { generation, packets, stages, .. } = measurement.program();
+            assert_eq!((generation, &measurement.unmeasured), (2, &None));
+            assert!(packets <= measurement.packets);
+            let of = |name: &str| stages.iter().find(|stage| stage.name == name).expect(name);
+            for name in ["frame", "check", "heavy", "light"] {
+                assert_eq!(of(name).entered, packets, "{name}: every packet that was measured is there");
+            }
+            assert_eq!(of("heavy").place, format!("p.rav:{line}"));
+            let (heavy, light) = (of("heavy"), of("light"));
+            assert!(heavy.p50 > 3 * light.p50, "{heavy:?} beside {light:?}");
+            assert!(heavy.p50 <= heavy.p99 && heavy.cycles > light.cycles);
+            let whole: f64 = stages.iter().map(|stage| stage.share).sum();
+            assert!((whole - 1.0).abs() < 1e-6, "every cycle of the program is at some stage: {whole}");
+            let stops = measurement.stops();
+            let run = stops.iter().find(|stop| stop.name == "run").expect("is there").cycles;
+            let sum: u64 = stages.iter().map(|stage| stage.cycles).sum();
+            assert!(sum <= run, "what was measured is a part of all that ran: {sum} of {run}");
+        }
+    }
 }
 
 #[test]

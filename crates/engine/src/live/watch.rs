@@ -6,6 +6,7 @@
 //! batch.
 
 use super::Generation;
+use super::measure::Stopwatch;
 use crate::filter::{Decided, Filter};
 use crate::steps::{Moment, Recorder};
 use exec::Outputs;
@@ -263,15 +264,16 @@ impl Watches {
     #[inline]
     pub(super) fn run(
         &mut self,
+        stopwatch: &mut Stopwatch,
         generation: &mut Generation,
         memory: &mut [u8],
         batch: &mut Batch,
         outputs: &mut Outputs,
     ) {
         if self.watchers.is_empty() {
-            generation.processor.run(memory, batch, outputs);
+            stopwatch.run(generation, memory, batch, outputs);
         } else {
-            self.run_watched(generation, memory, batch, outputs);
+            self.run_watched(stopwatch, generation, memory, batch, outputs);
         }
     }
 
@@ -286,6 +288,7 @@ impl Watches {
     #[cold]
     fn run_watched(
         &mut self,
+        stopwatch: &mut Stopwatch,
         generation: &mut Generation,
         memory: &mut [u8],
         batch: &mut Batch,
@@ -313,7 +316,7 @@ impl Watches {
         if observed {
             self.rest = Some(Instant::now() + begun.elapsed() * REST);
         } else {
-            generation.processor.run(memory, batch, outputs);
+            stopwatch.run(generation, memory, batch, outputs);
         }
     }
 
@@ -363,7 +366,7 @@ start decoder frame(eth: ethernet) {
             batch.push(start as u64, 60, 60, 1 + index as u16 % 3, 5);
         }
         let mut outputs = Outputs::default();
-        watches.run(generation, &mut memory, &mut batch, &mut outputs);
+        watches.run(&mut Stopwatch::default(), generation, &mut memory, &mut batch, &mut outputs);
         generation.ledger.commit(&memory, &mut batch, &outputs);
         watches.told(generation, &batch);
     }

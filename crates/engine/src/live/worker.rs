@@ -84,7 +84,7 @@ impl LiveWorker {
                 idle = false;
                 stopwatch.lap(Stop::Receive);
                 outputs.clear();
-                watches.run(generation, memory, batch, outputs);
+                watches.run(stopwatch, generation, memory, batch, outputs);
                 stopwatch.lap(Stop::Run);
                 generation.ledger.commit(memory, batch, outputs);
                 generation.recent.keep(memory, batch);
@@ -119,7 +119,7 @@ impl LiveWorker {
                 Ok(Request::Send(frames)) => inject(frames, &mut generation.ledger, transmitter.sink())?,
                 Ok(Request::Punts(queue)) => *punts = Some(queue),
                 Ok(Request::Watch(watcher)) => watches.add(*watcher),
-                Ok(Request::Measure(measuring)) => stopwatch.start(*measuring),
+                Ok(Request::Measure(measuring)) => stopwatch.start(*measuring, generation),
             }
         }
     }
