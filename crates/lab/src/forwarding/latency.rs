@@ -5,7 +5,7 @@
 //! at which packets are shown to it differs.
 
 use super::delay::{Delays, delays};
-use super::load::{Processors, flood};
+use super::load::{Processors, Sent, flood};
 use super::net::{Net, Offloads, Way};
 use super::{BEFORE, DISCARD, FLOWS, processors, seconds, steady};
 use crate::experiment::{Better, Figure, Other, Row};
@@ -113,7 +113,7 @@ delays counted from then until the kernel has the packet at the other host; sent
 fn take(net: &Net, plan: &Plan, processors: Processors, shown: &mut Shown) -> io::Result<()> {
     let time = Duration::from_secs_f64(seconds(plan));
     let frames = net.frames(SIZE, FLOWS, DISCARD);
-    let most = flood(net, &frames, processors.sender, BEFORE, time)?.arrived;
+    let most = flood(net, (&frames, Sent::Singly), processors.sender, BEFORE, time)?.arrived;
     shown.carried.push(most);
     for load in LOADS {
         let rate = most * f64::from(load) / 100.0;

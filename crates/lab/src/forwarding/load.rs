@@ -1,8 +1,9 @@
 //! Load on a gateway, and what came of it: as many UDP packets as one processor can send, one TCP stream, pings.
 
+use super::DISCARD;
 use super::delay::AFTER;
 use super::net::{B, Net};
-use ports::live::rig::{FrameSender, hold};
+use ports::live::rig::{BurstSender, FrameSender, hold};
 use serde_json::Value;
 use std::io;
 use std::process::{Child, Output, Stdio};
@@ -31,30 +32,58 @@ pub struct Rates {
     pub arrived: f64,
 }
 
+/// How frames are sent.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Sent {
+    /// One by one, flow by flow.
+    Singly,
+    /// In bursts of a flow, which the kernel cuts: host a's interface must not.
+    InBursts,
+}
+
+/// Whether the kernel cuts bursts before they leave host a, when its interface makes no checksums. Then it does not, from now on.
+///
+/// # Errors
+/// What the kernel says.
+pub fn cuts_bursts(net: &Net) -> io::Result<bool> {
+    net.a.links()?.checksums("eth0", false)?;
+    let sender = BurstSender::new(&net.a, "eth0", &net.frames(64, 1, DISCARD))?;
+    let passed = || net.gateway.links()?.counters("to-a").map(|counters| counters.received);
+    let before = passed()?;
+    // A kernel that does not know them refuses them.
+    let Ok(sent) = sender.send(0) else { return Ok(false) };
+    thread::sleep(Duration::from_millis(20));
+    Ok(passed()? - before == sent as u64)
+}
+
 /// Sends frames from host a as fast as one processor can and counts those that arrive at host b, after a time in which it is not counted.
 ///
 /// # Errors
 /// What the kernel says.
 pub fn flood(
     net: &Net,
-    frames: &[Vec<u8>],
+    (frames, how): (&[Vec<u8>], Sent),
     processor: usize,
     before: Duration,
     time: Duration,
 ) -> io::Result<Rates> {
     let sender = FrameSender::new(&net.a, "eth0")?;
+    let bursts = BurstSender::new(&net.a, "eth0", frames)?;
     let (stop, sent) = (AtomicBool::new(false), AtomicU64::new(0));
     let frames: Vec<&[u8]> = frames.iter().map(Vec::as_slice).collect();
     thread::scope(|scope| {
         let work = scope.spawn(|| -> io::Result<()> {
             hold(processor)?;
-            let mut volleys = frames.chunks(AT_ONCE).cycle();
+            let mut volleys = frames.chunks(AT_ONCE).cycle().enumerate();
             while !stop.load(Ordering::Relaxed)
-                && let Some(volley) = volleys.next()
+                && let Some((turn, volley)) = volleys.next()
             {
+                let taken = match how {
+                    Sent::Singly => sender.send(volley),
+                    Sent::InBursts => bursts.send(turn),
+                };
                 // Where there is no room for more, it goes on with the next ones.
-                let taken = sender.send(volley).unwrap_or(0);
-                sent.fetch_add(taken as u64, Ordering::Relaxed);
+                sent.fetch_add(taken.unwrap_or(0) as u64, Ordering::Relaxed);
             }
             Ok(())
         });

@@ -16,7 +16,7 @@ use crate::plan::{Length, Plan};
 use crate::traffic::LabError;
 use drain::drain;
 use gateways::{Gateway, Make};
-use load::{Direction, Processors, flood, ping, tcp};
+use load::{Direction, Processors, Sent, cuts_bursts, flood, ping, tcp};
 use net::{Net, Offloads, Way};
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -91,7 +91,8 @@ pub(crate) fn rows(plan: &Plan, progress: &mut dyn FnMut(&str)) -> Result<(Vec<R
     let failed = no_networks;
     ports::live::rig::become_root().map_err(failed)?;
     let processors = processors();
-    Net::new(Way::Routed, Offloads::On).map_err(failed)?;
+    let cut = cuts_bursts(&Net::new(Way::Routed, Offloads::On).map_err(failed)?).map_err(failed)?;
+    let sent = if cut { Sent::InBursts } else { Sent::Singly };
     let directory = tempfile::Builder::new().prefix("ravelin-lab-").tempdir().map_err(failed)?;
     let wanted = |gateway: &Gateway| {
         plan.gateways.is_empty() || plan.gateways.iter().any(|name| gateway.name.contains(name))
@@ -111,8 +112,14 @@ pub(crate) fn rows(plan: &Plan, progress: &mut dyn FnMut(&str)) -> Result<(Vec<R
             let Some(gateway) = gateway else { continue };
             progress(&format!("forwarding: round {} of {}, {}", round + 1, plan.runs, gateway.name));
             let whole = index < gateways.len();
-            let mut turn =
-                Turn { gateway, plan, processors, directory: directory.path(), shown: &mut shown[index] };
+            let mut turn = Turn {
+                gateway,
+                plan,
+                processors,
+                sent,
+                directory: directory.path(),
+                shown: &mut shown[index],
+            };
             if let Err(why) = turn.take(whole) {
                 shown[index].absent = Some(why);
             }
@@ -120,7 +127,7 @@ pub(crate) fn rows(plan: &Plan, progress: &mut dyn FnMut(&str)) -> Result<(Vec<R
     }
     let mut rows = compared(&gateways, &shown);
     rows.extend(walled(&walls, &shown[gateways.len()..]));
-    let roll = roll(gateways.iter().chain(&walls).zip(&shown), processors);
+    let roll = roll(gateways.iter().chain(&walls).zip(&shown), processors, sent);
     Ok((rows, roll))
 }
 
@@ -129,6 +136,8 @@ struct Turn<'a> {
     gateway: &'a Gateway,
     plan: &'a Plan,
     processors: Processors,
+    /// How the packets of floods are sent.
+    sent: Sent,
     directory: &'a Path,
     shown: &'a mut Shown,
 }
@@ -148,11 +157,16 @@ impl Turn<'_> {
             let whole_seconds = (seconds(self.plan).round() as u64).max(1);
             if on {
                 let (time, processor) = (Duration::from_secs_f64(seconds(self.plan)), self.processors.sender);
+                let checksums = |on| net.a.links()?.checksums("eth0", on);
+                let (sent, bursts) = (self.sent, self.sent == Sent::InBursts);
+                if bursts {
+                    checksums(false).map_err(|error| error.to_string())?;
+                }
                 for &size in if whole { &SIZES[..] } else { &SIZES[..1] } {
                     let frames = net.frames(size, FLOWS, DISCARD);
                     let mut offered = None;
                     self.keep(Measure::Udp(size), || {
-                        let rates = flood(&net, &frames, processor, BEFORE, time);
+                        let rates = flood(&net, (&frames, sent), processor, BEFORE, time);
                         let rates = rates.map_err(|error| error.to_string())?;
                         offered = Some(rates.offered / 1e6);
                         Ok(rates.arrived / 1e6)
@@ -160,6 +174,9 @@ impl Turn<'_> {
                     if let Some(offered) = offered {
                         self.keep(Measure::Offered(size), || Ok(offered));
                     }
+                }
+                if bursts {
+                    checksums(true).map_err(|error| error.to_string())?;
                 }
             }
             if whole
@@ -362,7 +379,12 @@ fn walled(walls: &[Gateway], shown: &[Shown]) -> Vec<Row> {
 }
 
 /// Who took part and how, and who did not and why.
-fn roll<'a>(all: impl Iterator<Item = (&'a Gateway, &'a Shown)>, processors: Processors) -> String {
+fn roll<'a>(
+    all: impl Iterator<Item = (&'a Gateway, &'a Shown)>,
+    processors: Processors,
+    sent: Sent,
+) -> String {
+    let bursts = if sent == Sent::InBursts { ", in bursts of a flow that the kernel cuts" } else { "" };
     let (mut present, mut absent) = (Vec::new(), Vec::new());
     for (gateway, shown) in all {
         let name = &gateway.name;
@@ -377,7 +399,7 @@ fn roll<'a>(all: impl Iterator<Item = (&'a Gateway, &'a Shown)>, processors: Pro
     }
     let absent = if absent.is_empty() { "nobody".to_owned() } else { absent.join("; ") };
     format!(
-        "hosts and gateway in networks of their own, joined by virtual cables; UDP packets sent by one thread on processor {}, gateways that are programs \
+        "hosts and gateway in networks of their own, joined by virtual cables; UDP packets sent by one thread on processor {}{bursts}, gateways that are programs \
 held on processor {}, the kernel's ways on the processor that sends unless a row says otherwise, and there the sender's work and theirs share it; hosts of \
 TCP streams where the system puts them; took part: {}; {}; absent: {absent}",
         processors.sender,

@@ -8,7 +8,7 @@ mod told;
 mod traffic;
 
 use crate::experiment::Row;
-use crate::forwarding::load::{Rates, flood};
+use crate::forwarding::load::{Rates, Sent, flood};
 use crate::forwarding::net::{Net, Offloads, Way};
 use crate::forwarding::{BEFORE as WARM_UP, no_networks, processors, seconds, steady};
 use crate::plan::Plan;
@@ -215,7 +215,9 @@ fn capacity(plan: &SoakPlan, directory: &Path) -> Result<Capacity, String> {
         let program = SLOW.replace(WORK, &WORK.repeat(lines));
         let setting = Setting::start(plan, directory, &program)?;
         let frames = setting.traffic().frames();
-        let once = |time| flood(&setting.net, &frames, plan.processors.0, WARM_UP, time).map_err(system);
+        let once = |time| {
+            flood(&setting.net, (&frames, Sent::Singly), plan.processors.0, WARM_UP, time).map_err(system)
+        };
         let first = once(Duration::from_millis(500))?;
         let times = first.offered / first.arrived.max(1.0);
         if times < SENDABLE && lines < LINES.1 {

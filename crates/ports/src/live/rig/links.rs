@@ -198,6 +198,14 @@ impl Links<'_> {
         })
     }
 
+    /// Switches the checksums on or off that an interface makes of what it sends, and with them the cutting of UDP segments (since Linux 6.11).
+    ///
+    /// # Errors
+    /// What the kernel says.
+    pub fn checksums(&self, interface: &str, on: bool) -> io::Result<()> {
+        self.namespace.inside(|| sys::set_feature(interface, OFFLOADS[1], on))
+    }
+
     /// What an interface counted.
     ///
     /// # Errors

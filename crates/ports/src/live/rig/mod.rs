@@ -11,7 +11,7 @@ mod shortcut;
 mod sys;
 
 pub use links::{Counters, Links};
-pub use load::{FrameReceiver, FrameSender, hold};
+pub use load::{BurstSender, FrameReceiver, FrameSender, hold};
 pub use namespace::{Namespace, become_root};
 pub use process::{Process, Stopped};
 pub use shortcut::Shortcut;
