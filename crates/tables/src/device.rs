@@ -8,9 +8,12 @@
 //!
 //! An image is trusted as the table is that it was made from: a function reads where the words lead.
 
+pub mod automaton;
+pub mod bloom;
 pub mod exact;
 pub mod linear;
 pub mod lpm;
+pub mod patterns;
 #[cfg(test)]
 mod plain;
 pub mod rules;

@@ -7,7 +7,7 @@
 //! A byte string of more than 2³² − 1 bytes is searched in its first 2³² − 1 bytes only.
 
 mod arrange;
-mod bloom;
+pub(crate) mod bloom;
 mod build;
 mod confirm;
 mod frequency;
@@ -45,7 +45,7 @@ impl Pattern {
     }
 
     /// The last byte at which an occurrence may end; `u32::MAX` if there is no depth.
-    fn limit(&self) -> u32 {
+    pub(crate) fn limit(&self) -> u32 {
         self.depth.map_or(u32::MAX, |depth| self.offset.saturating_add(depth))
     }
 }

@@ -17,18 +17,18 @@ const HASHES: u32 = 4;
 /// The Bloom-filter scanner. Case does not count in the filters, only in the comparison.
 #[derive(Clone, Debug, Default)]
 pub struct BloomScanner {
-    patterns: Vec<Pattern>,
-    classes: Vec<Class>,
+    pub(crate) patterns: Vec<Pattern>,
+    pub(crate) classes: Vec<Class>,
 }
 
 #[derive(Clone, Debug)]
-struct Class {
-    prefix: usize,
-    filter: Vec<u64>,
+pub(crate) struct Class {
+    pub(crate) prefix: usize,
+    pub(crate) filter: Vec<u64>,
     /// The patterns of the class by the hash of their prefix; ascending within one hash.
-    by_hash: Vec<(u64, u32)>,
+    pub(crate) by_hash: Vec<(u64, u32)>,
     /// Where in `by_hash` each slot of the highest hash bits begins.
-    slots: Vec<u32>,
+    pub(crate) slots: Vec<u32>,
 }
 
 impl BloomScanner {

@@ -1,0 +1,57 @@
+//! Tables of patterns on a device: the text of both searches, and how either image holds the patterns.
+//!
+//! ```text
+//! word of a pattern   0        1        2         3       4                    5          6, 7
+//!                    ┌────────┬────────┬─────────┬───────┬────────────────────┬──────────┬─────┐
+//!                    │length  │offset  │last end │value  │place of its bytes  │case      │0    │
+//!                    └────────┴────────┴─────────┴───────┴────────────────────┴──────────┴─────┘
+//! ```
+//!
+//! Case is 1 where letters match in their own case only; where it is 0, the bytes are in lower case. Bytes begin at a whole
+//! word, the first in its lowest bits. Places are counted in words from the beginning of the image.
+
+use crate::patterns::Pattern;
+
+/// The searches, over an image of [`automaton`](super::automaton):
+///
+/// - `u32 patterns_first(GLOBAL const u32 *image, GLOBAL const u8 *bytes, u32 length)`: the pattern, by its place in the list, whose
+///   occurrence ends first, and of several that end there the one that stands first; or [`NONE`](super::NONE).
+/// - `u32 patterns_all(…)`: how many occurrences there are, at most 2³² − 1.
+/// - `void patterns_set(…, u64 *set)`: sets bit *v* of the 128 bits of `set` for each pattern of value *v* that occurs.
+///
+/// `patterns_first_bloom`, `patterns_all_bloom` and `patterns_set_bloom` do the same over an image of [`bloom`](super::bloom).
+/// `u32 patterns_value(image, pattern)` is the value of a pattern in either.
+pub const TEXT: &str = include_str!("patterns.h");
+
+/// Words of a pattern.
+const PATTERN_WORDS: usize = 8;
+
+/// Puts the patterns behind the end of an image, and then their bytes; where the patterns begin.
+pub(super) fn append(image: &mut Vec<u32>, patterns: &[Pattern]) -> usize {
+    let begin = image.len();
+    let mut bytes_at = begin + patterns.len() * PATTERN_WORDS;
+    image.resize(bytes_at, 0);
+    for (number, pattern) in patterns.iter().enumerate() {
+        let cased = !pattern.nocase && pattern.bytes.iter().any(u8::is_ascii_alphabetic);
+        let mut bytes = if cased { pattern.bytes.clone() } else { pattern.bytes.to_ascii_lowercase() };
+        let length = bytes.len();
+        bytes.resize(length.next_multiple_of(4), 0);
+        let fields = [
+            length as u32,
+            pattern.offset,
+            pattern.limit(),
+            pattern.value,
+            bytes_at as u32,
+            u32::from(cased),
+            0,
+            0,
+        ];
+        image[begin + number * PATTERN_WORDS..][..PATTERN_WORDS].copy_from_slice(&fields);
+        image.extend(super::words(&bytes));
+        bytes_at = image.len();
+    }
+    begin
+}
+
+#[cfg(test)]
+mod tests;
