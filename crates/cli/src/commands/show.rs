@@ -285,10 +285,7 @@ impl Interval {
         let rows = (0..ports).map(|port| {
             let at = |what: &str| format!("/report/ports/{port}/{what}");
             let text = |what: &str| self.now["ports"][port][what].as_str().unwrap_or_default().to_owned();
-            let mode = |port: usize| match self.now["ports"][port]["gone_seconds"].as_f64() {
-                Some(seconds) => format!("its interface has been gone for {seconds:.1} s; {}", text("mode")),
-                None => text("mode"),
-            };
+            let columns = LOSSES.iter().chain(&rare);
             let mut row = vec![
                 (port + 1).to_string(),
                 text("interface"),
@@ -297,17 +294,28 @@ impl Interval {
                 self.rate(&at("transmitted")),
                 self.bits(&at("transmitted_bytes")),
             ];
-            let columns = LOSSES.iter().chain(&rare);
             row.extend(columns.map(|(what, _)| count(lost(port, what))));
-            row.push(mode(port));
             row
         });
         let start = ["port", "interface", "received", "", "sent", ""];
         let side = |name| (name, if name == "interface" { Side::Left } else { Side::Right });
         let losses = LOSSES.iter().chain(&rare).map(|&(_, name)| (name, Side::Right));
-        let columns: Vec<_> =
-            start.map(side).into_iter().chain(losses).chain([("mode", Side::Wrapped)]).collect();
-        self.heading() + &table(&columns, rows.collect())
+        let columns: Vec<_> = start.map(side).into_iter().chain(losses).collect();
+        // Too long for a column.
+        let attached = (0..ports).map(|port| {
+            let told = &self.now["ports"][port];
+            let text = |what: &str| told[what].as_str().unwrap_or_default();
+            let gone = match told["gone_seconds"].as_f64() {
+                Some(seconds) => format!("its interface has been gone for {seconds:.1} s; "),
+                None => String::new(),
+            };
+            vec![(port + 1).to_string(), text("interface").to_owned(), gone + text("mode")]
+        });
+        let attached = table(
+            &[("port", Side::Right), ("interface", Side::Left), ("how it is attached", Side::Wrapped)],
+            attached.collect(),
+        );
+        format!("{}{}\n{attached}", self.heading(), table(&columns, rows.collect()))
     }
 
     fn tables(&self) -> String {

@@ -26,6 +26,7 @@ const LOOK: Duration = Duration::from_millis(100);
 /// Runs the command.
 pub(crate) fn run(arguments: &TopArguments, json: bool) -> Result<(), Failure> {
     let control = &arguments.socket.control;
+    // A gateway that is not there at the beginning ends it.
     let mut asking = Asking { control, before: picture(control)? };
     if arguments.once {
         let sample = asking.next()?;
@@ -42,21 +43,39 @@ pub(crate) fn run(arguments: &TopArguments, json: bool) -> Result<(), Failure> {
         ));
     }
     let (sender, samples) = mpsc::channel();
-    thread::scope(|scope| {
-        scope.spawn(move || {
-            loop {
-                let sample = asking.next().map_err(|error| error.to_string());
-                let failed = sample.is_err();
-                if sender.send(sample).is_err() || failed {
-                    return;
+    let control = control.clone();
+    // Nobody waits for it: a second that is being measured is no reason to stay.
+    thread::spawn(move || follow(&control, &sender));
+    let mut terminal = ratatui::try_init()?;
+    let result = watch(&mut terminal, samples);
+    ratatui::restore();
+    Ok(result?)
+}
+
+/// Sends sample after sample, until nobody wants them. A gateway that does not answer may be there again a second later.
+fn follow(control: &Path, samples: &mpsc::Sender<Result<Sample, String>>) {
+    loop {
+        let failed = match picture(control) {
+            Err(error) => error,
+            Ok(before) => {
+                let mut asking = Asking { control, before };
+                loop {
+                    match asking.next() {
+                        Ok(sample) => {
+                            if samples.send(Ok(sample)).is_err() {
+                                return;
+                            }
+                        }
+                        Err(error) => break error,
+                    }
                 }
             }
-        });
-        let mut terminal = ratatui::try_init()?;
-        let result = watch(&mut terminal, samples);
-        ratatui::restore();
-        Ok(result?)
-    })
+        };
+        if samples.send(Err(failed.to_string())).is_err() {
+            return;
+        }
+        thread::sleep(Duration::from_secs(1));
+    }
 }
 
 fn picture(control: &Path) -> Result<Value, Failure> {
@@ -97,7 +116,10 @@ fn watch(terminal: &mut DefaultTerminal, samples: mpsc::Receiver<Result<Sample, 
     loop {
         loop {
             match samples.try_recv() {
-                Ok(Ok(sample)) => screen.add(sample),
+                Ok(Ok(sample)) => {
+                    screen.trouble = None;
+                    screen.add(sample);
+                }
                 Ok(Err(trouble)) => screen.trouble = Some(trouble),
                 Err(TryRecvError::Empty | TryRecvError::Disconnected) => break,
             }

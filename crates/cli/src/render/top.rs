@@ -23,7 +23,19 @@ use ratatui::widgets::{Block, Borders, Clear, Paragraph, Row, Sparkline, Table};
 use serde_json::Value;
 
 /// What is told of a port in numbers, besides how many packets were lost and why.
-const NO_LOSSES: [&str; 2] = ["port", "vanished"];
+const NO_LOSSES: [&str; 11] = [
+    "port",
+    "vanished",
+    "foreign",
+    "doubled",
+    "doubled_in",
+    "damaged",
+    "damaged_in",
+    "waiting",
+    "waiting_in",
+    "untraced",
+    "untraced_in",
+];
 
 /// The least rows for reasons, with their headings.
 const REASONS: u16 = 5;
@@ -147,19 +159,27 @@ pub(crate) fn draw(frame: &mut Frame<'_>, view: &View<'_>) {
         return;
     };
     let sample = &view.samples[last];
-    let tables = sample.now["report"]["tables"].as_object().map_or(0, |tables| tables.len()) as u16;
+    let named = |what: &str| sample.now["report"][what].as_object().map_or(0, |named| named.len()) as u16;
     let ports = sample.now["ports"].as_array().map_or(0, Vec::len) as u16;
-    let tables = if tables == 0 { 0 } else { (tables + 2).min(6) };
     // The dearest stages of the program stand below the ports, as many as leave room for the reasons.
     let costs = stage_rows(sample);
     let wanted = ports + 2 + if costs.is_empty() { 0 } else { costs.len() as u16 + 2 };
-    let room = area.height.saturating_sub(2 + 3 + tables + 1 + REASONS);
+    let least = if named("tables") == 0 { 0 } else { 3 };
+    let room = area.height.saturating_sub(2 + 3 + least + 1 + REASONS);
     let middle = wanted.min(room).clamp(10, 24).max(ports.min(12) + 2);
+    // Why packets were dropped is what somebody looks for; tables have what is left, and one line at least where there is room for both.
+    let left = area.height.saturating_sub(2 + 3 + middle + 1);
+    let reasons = (named("drops") + named("punts") + 2).max(3);
+    let tables = match named("tables") {
+        0 => 0,
+        _ if left < 6 => 0,
+        tables => (tables + 2).min(left.saturating_sub(reasons).max(3)),
+    };
     let rows = [
         Constraint::Length(2),
         Constraint::Length(3),
         Constraint::Length(middle),
-        Constraint::Min(3),
+        Constraint::Min(0),
         Constraint::Length(tables),
         Constraint::Length(1),
     ];
@@ -184,7 +204,7 @@ pub(crate) fn draw(frame: &mut Frame<'_>, view: &View<'_>) {
         stages(frame, below, costs);
     }
     stops(frame, right, sample);
-    reasons(frame, drops, sample);
+    why(frame, drops, sample);
     if tables > 0 {
         fill(frame, table, sample);
     }
@@ -245,11 +265,14 @@ fn table(
     widths: &[Constraint],
     rows: Vec<Row<'static>>,
 ) {
+    // Title and head take two lines.
+    let room = usize::from(area.height.saturating_sub(2));
+    let title = match rows.len().saturating_sub(room) {
+        0 => format!(" {title} "),
+        hidden => format!(" {title} ({hidden} more) "),
+    };
     let head = Row::new(head.iter().copied()).style(Style::new().add_modifier(Modifier::DIM));
-    let table = Table::new(rows, widths.iter().copied())
-        .header(head)
-        .column_spacing(1)
-        .block(titled(format!(" {title} ")));
+    let table = Table::new(rows, widths.iter().copied()).header(head).column_spacing(1).block(titled(title));
     frame.render_widget(table, area);
 }
 
@@ -327,7 +350,7 @@ fn stops(frame: &mut Frame<'_>, area: Rect, sample: &Sample) {
     table(frame, area, "where time goes", &["stop", "a packet", "share"], &widths, rows);
 }
 
-fn reasons(frame: &mut Frame<'_>, area: Rect, sample: &Sample) {
+fn why(frame: &mut Frame<'_>, area: Rect, sample: &Sample) {
     let all = sample.rate("/report/received/packets");
     let mut rows = Vec::new();
     for (kind, what) in [("drops", "drop"), ("punts", "punt")] {
@@ -371,8 +394,13 @@ fn reasons(frame: &mut Frame<'_>, area: Rect, sample: &Sample) {
 }
 
 fn fill(frame: &mut Frame<'_>, area: Rect, sample: &Sample) {
-    let tables = sample.now["report"]["tables"].as_object();
-    let rows = tables.into_iter().flatten().map(|(name, state)| {
+    let fullness = |state: &Value| {
+        let number = |what: &str| state[what].as_f64().unwrap_or(0.0);
+        number("entries") / number("capacity").max(1.0)
+    };
+    let mut tables: Vec<_> = sample.now["report"]["tables"].as_object().into_iter().flatten().collect();
+    tables.sort_by(|(_, a), (_, b)| fullness(b).total_cmp(&fullness(a)));
+    let rows = tables.into_iter().map(|(name, state)| {
         let number = |what: &str| state[what].as_u64().unwrap_or(0);
         let rate = |what: &str| packets(sample.rate(&format!("/report/tables/{name}/{what}")));
         let gone = sample.rate(&format!("/report/tables/{name}/expired"))
@@ -397,7 +425,7 @@ fn fill(frame: &mut Frame<'_>, area: Rect, sample: &Sample) {
     table(
         frame,
         area,
-        "tables",
+        "tables, fullest first",
         &["table", "entries", "full", "new", "gone", "refused"],
         &widths,
         rows.collect(),
@@ -405,15 +433,17 @@ fn fill(frame: &mut Frame<'_>, area: Rect, sample: &Sample) {
 }
 
 fn footer(frame: &mut Frame<'_>, area: Rect, view: &View<'_>) {
-    let state = match (view.trouble, view.back, view.paused) {
-        (Some(trouble), ..) => trouble.to_owned(),
-        (None, 0, false) => String::new(),
-        (None, back, true) => format!("paused, {back} s ago"),
-        (None, back, false) => format!("{back} s ago"),
+    let state = match (view.back, view.paused) {
+        (0, false) => String::new(),
+        (back, true) => format!("paused, {back} s ago"),
+        (back, false) => format!("{back} s ago"),
     };
-    let line = Line::from(format!("q end  p pause  ←→ back and forth  ? help   {state}"))
-        .style(Style::new().add_modifier(Modifier::REVERSED));
-    frame.render_widget(Paragraph::new(line), area);
+    let words = match view.trouble {
+        Some(trouble) => format!("q end  {trouble}"),
+        None => format!("q end  p pause  ←→ back and forth  ? help   {state}"),
+    };
+    let style = Style::new().add_modifier(Modifier::REVERSED);
+    frame.render_widget(Paragraph::new(words).style(style), area);
 }
 
 const HELP: [&str; 12] = [
@@ -474,7 +504,7 @@ mod tests {
             },
             "places": { "no_route": ["router.rav:201", "router.rav:260"], "short(ipv4)": ["router.rav:150"] },
             "ports": [
-                { "port": second, "interface": "eth0", "ring_full": 0, "too_long": 0, "busy": 0, "refused": 0 },
+                { "port": second, "interface": "eth0", "ring_full": 0, "busy": 0, "waiting": 3 * second, "doubled": second, "foreign": second },
                 { "interface": "eth1", "ring_full": 0, "too_long": 0, "busy": 5 * second, "refused": 0 },
             ],
         })
@@ -559,6 +589,27 @@ mod tests {
     fn the_line_of_a_place_finds_room() {
         assert_eq!(end_of("filter_large.rav:9", 10), "…rge.rav:9");
         assert_eq!((end_of("a.rav:9", 7), end_of("a.rav:9", 0)), ("a.rav:9".into(), "…".into()));
+    }
+
+    #[test]
+    fn what_finds_no_room_is_counted() {
+        let mut crowded = picture(2);
+        for name in 0..9 {
+            crowded["report"]["tables"][format!("table{name}")] =
+                json!({ "entries": name, "capacity": 1000 });
+        }
+        let samples = [Sample::new(&picture(1), crowded, Value::Null)];
+        let view = View { samples: &samples, back: 0, paused: false, help: false, trouble: None };
+        let drawn = screen(&view, 80, 24);
+        assert!(drawn.contains("no_route") && drawn.contains("go on (1 more)"), "{drawn}");
+        assert!(
+            drawn.contains("fullest first (9 more)") && drawn.contains("routes"),
+            "the fullest is shown: {drawn}"
+        );
+        let low = screen(&view, 80, 20);
+        assert!(low.contains("no_route") && !low.contains("tables"), "{low}");
+        let all = screen(&view, 120, 40);
+        assert!(all.contains("expired") && all.contains("table8") && !all.contains("more)"), "{all}");
     }
 
     #[test]
