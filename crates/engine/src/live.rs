@@ -15,7 +15,7 @@ mod worker;
 
 pub use crew::{Core, run};
 pub use measure::{Latency, Measurement, Stop, StopCost};
-pub use punts::{Injected, PuntQueue, Punted};
+pub use punts::{Injected, IsUrgent, PuntQueue, Punted};
 pub use recent::{Example, Recent};
 pub use stage_costs::{ProgramCosts, StageCost};
 pub use state::remembered;
@@ -53,8 +53,8 @@ pub struct Generation {
     pub number: u64,
     /// When it took over.
     pub since: Instant,
-    /// Packets that it punted and that found no room on their way to control.
-    pub punt_queue_full: u64,
+    /// Packets that it punted and that found no room on their way to control, by the number of the reason.
+    pub punts_lost: Vec<u64>,
     /// The last packets that it dropped or punted.
     pub recent: Recent,
     /// The names of its reasons.
@@ -74,6 +74,7 @@ impl Generation {
     ) -> Generation {
         let ledger = Ledger::new(&program, ports);
         let recent = Recent::new(program.reasons.len());
+        let punts_lost = vec![0; program.reasons.len()];
         let reasons = program.reasons.iter().map(|reason| Arc::from(reason.name.as_str())).collect();
         let lost_before = vec![PortLosses::default(); usize::from(ports)];
         let since = Instant::now();
@@ -84,7 +85,7 @@ impl Generation {
             ledger,
             number,
             since,
-            punt_queue_full: 0,
+            punts_lost,
             recent,
             reasons,
             lost_before,
@@ -318,9 +319,9 @@ impl Remote {
     }
 
     /// Copies of all packets that the program punts from now on; whoever asked before gets no more. A packet that finds no room is counted in
-    /// [`Generation::punt_queue_full`].
-    pub fn punts(&self) -> mpsc::Receiver<Punted> {
-        let (queue, packets) = PuntQueue::new();
+    /// [`Generation::punts_lost`]. Those that are urgent find room whatever else waits.
+    pub fn punts(&self, is_urgent: IsUrgent) -> mpsc::Receiver<Punted> {
+        let (queue, packets) = PuntQueue::new(is_urgent);
         self.each(|_| Some(Request::Punts(queue.clone())));
         packets
     }

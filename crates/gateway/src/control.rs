@@ -125,6 +125,8 @@ pub struct Picture {
     pub workers: u64,
     /// Punted packets that found no room on their way to control.
     pub punt_queue_full: u64,
+    /// The same by reason, of those that lost any.
+    pub punts_lost: BTreeMap<String, u64>,
     /// Its ports.
     pub ports: Vec<PortPicture>,
 }

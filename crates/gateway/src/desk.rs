@@ -160,7 +160,7 @@ impl<'a> Desk<'a> {
         let ended = || "the packet loop has ended".to_owned();
         let parts = self.remote.ask(Snapshot::of).ok_or_else(ended)?;
         let whole = Snapshot::whole(parts).ok_or_else(ended)?;
-        let (number, losses, punt_queue_full) = (whole.number, whole.losses.clone(), whole.punt_queue_full);
+        let (number, losses, lost) = (whole.number, whole.losses.clone(), whole.punts_lost.clone());
         let (seconds, program) = (whole.age.as_secs_f64(), whole.program.clone());
         let places = places::of_reasons(&program, &whole.sources);
         let report = whole.report(&self.program()).map_err(|error| error.to_string())?;
@@ -176,7 +176,11 @@ impl<'a> Desk<'a> {
                 .filter_map(|(reason, places)| named(places, &reason.name))
                 .collect(),
             workers: u64::from(self.config().workers.count),
-            punt_queue_full,
+            punt_queue_full: lost.iter().sum(),
+            punts_lost: (program.reasons.iter().zip(lost))
+                .filter(|(_, lost)| *lost > 0)
+                .map(|(reason, lost)| (reason.name.clone(), lost))
+                .collect(),
             ports: self.pictures(&losses),
         })
     }
@@ -306,7 +310,7 @@ pub(crate) struct Snapshot {
     ledger: Ledger,
     figures: Figures,
     losses: Vec<Lost>,
-    punt_queue_full: u64,
+    punts_lost: Vec<u64>,
 }
 
 impl Snapshot {
@@ -319,7 +323,7 @@ impl Snapshot {
             ledger: generation.ledger.clone(),
             figures: Figures::of(&generation.program, generation.processor.as_ref()),
             losses: losses.iter().zip(generation.lost_before()).map(lost).collect(),
-            punt_queue_full: generation.punt_queue_full,
+            punts_lost: generation.punts_lost.clone(),
         }
     }
 
@@ -333,7 +337,9 @@ impl Snapshot {
                 lost.since_takeover += more.since_takeover;
                 lost.since_attached += more.since_attached;
             }
-            whole.punt_queue_full += part.punt_queue_full;
+            for (lost, more) in whole.punts_lost.iter_mut().zip(&part.punts_lost) {
+                *lost += more;
+            }
             whole
         })
     }

@@ -112,9 +112,9 @@ impl Collector for Whole {
         counters(
             out,
             "punts_lost",
-            "Punted packets that found no room on their way to control",
+            "Punted packets that found no room on their way to control, by reason",
             None,
-            one(picture.punt_queue_full),
+            reasons(&picture.punts_lost),
         )?;
         let names: Vec<Labels> = (picture.ports.iter())
             .map(|port| vec![("port", port.port.to_string()), ("interface", port.interface.clone())])
@@ -321,7 +321,8 @@ mod tests {
                 vec!["r.rav:3".to_owned(), "r.rav:9".to_owned()],
             )]),
             workers: 1,
-            punt_queue_full: 0,
+            punt_queue_full: 4,
+            punts_lost: BTreeMap::from([("unresolved".to_owned(), 4)]),
             ports: vec![port],
         };
         let values = parsed(&written(picture).expect("is written"));
@@ -329,6 +330,7 @@ mod tests {
             ("ravelin_received_total", 7.0),
             ("ravelin_received_wire_bytes_total", 700.0),
             ("ravelin_drops_total{reason=\"no_route\",at=\"r.rav:3 r.rav:9\"}", 3.0),
+            ("ravelin_punts_lost_total{reason=\"unresolved\",at=\"\"}", 4.0),
             ("ravelin_table_entries{table=\"hosts\"}", 5.0),
             ("ravelin_port_lost_total{port=\"1\",interface=\"eth\\\"0\",why=\"busy\"}", 0.0),
             ("ravelin_port_waiting{port=\"1\",interface=\"eth\\\"0\",why=\"waiting\"}", 0.0),

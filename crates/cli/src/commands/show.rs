@@ -350,13 +350,16 @@ impl Interval {
     fn reasons(&self) -> String {
         let received = self.grown("/report/received/packets");
         let mut rows = Vec::new();
-        for (kind, what) in [("drops", "drop"), ("punts", "punt")] {
-            let reasons = self.now.pointer(&format!("/report/{kind}")).and_then(Value::as_object);
+        for (kind, what) in [("/report/drops", "drop"), ("/report/punts", "punt"), ("/punts_lost", "lost")] {
+            let reasons = self.now.pointer(kind).and_then(Value::as_object);
             for name in reasons.into_iter().flat_map(|reasons| reasons.keys()) {
-                let place = format!("/report/{kind}/{name}");
+                let place = format!("{kind}/{name}");
                 let places = self.now["places"][name].as_array().into_iter().flatten();
                 let places: Vec<&str> = places.filter_map(Value::as_str).collect();
-                let help = self.now["reasons"][name].as_str().unwrap_or_default().to_owned();
+                let help = match what {
+                    "lost" => "punted, and there was no room on the way to control",
+                    _ => self.now["reasons"][name].as_str().unwrap_or_default(),
+                };
                 let packets = self.grown(&place);
                 let cells = [
                     what.to_owned(),
@@ -365,7 +368,7 @@ impl Interval {
                     self.rate(&place),
                     share(packets, received),
                     places.join(" "),
-                    help,
+                    help.to_owned(),
                 ];
                 rows.push((packets, cells.to_vec()));
             }

@@ -1,6 +1,7 @@
 //! Packets between the packet loop and control: copies of those that the program punts, and frames that control sends by a port.
 //!
-//! The loop never waits: what finds no room in the queue is counted and goes no further.
+//! The loop never waits: what finds no room on its way is counted and goes no further. Room is kept apart, so that who sends much of one kind takes
+//! no room from others: packets of each reason have a share of their own, and what control calls urgent has one for each port, beside these.
 
 use packet::{Batch, Offload, PortNumber, VerdictKind};
 use std::sync::Arc;
@@ -8,8 +9,16 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::mpsc;
 
 /// How many packets wait for control at most, and how many bytes they have together.
-const WAITING: usize = 1024;
-const WAITING_BYTES: usize = 8 << 20;
+const WAITING: Size = Size { packets: 1024, bytes: 8 << 20 };
+/// The same of those of one reason.
+const OF_REASON: Size = Size { packets: WAITING.packets / 4, bytes: WAITING.bytes / 4 };
+/// The same of those that are urgent, of one port.
+const URGENT: Size = Size { packets: 128, bytes: 128 << 10 };
+/// Reasons whose numbers have the same rest share a share, and so do ports.
+const SHARES: usize = 64;
+
+/// Whether control wants a packet of this reason before others: it says so of few and short ones.
+pub type IsUrgent = fn(reason: &str, frame: &[u8]) -> bool;
 
 /// A packet that the program punted, as it was then.
 #[derive(Debug)]
@@ -27,13 +36,101 @@ pub struct Punted {
     _held: Held,
 }
 
-/// Bytes that are taken from the room there is, until this goes.
+/// So many packets, and bytes.
+#[derive(Clone, Copy, Debug)]
+struct Size {
+    packets: usize,
+    bytes: usize,
+}
+
+/// What may still wait.
 #[derive(Debug)]
-struct Held(Arc<AtomicUsize>, usize);
+struct Room {
+    packets: AtomicUsize,
+    bytes: AtomicUsize,
+}
+
+impl Room {
+    fn new(size: Size) -> Room {
+        Room { packets: AtomicUsize::new(size.packets), bytes: AtomicUsize::new(size.bytes) }
+    }
+
+    /// Takes room for a packet, or none.
+    fn take(&self, bytes: usize) -> bool {
+        let less = |from: &AtomicUsize, by: usize| {
+            from.fetch_update(Ordering::Relaxed, Ordering::Relaxed, |room| room.checked_sub(by)).is_ok()
+        };
+        if !less(&self.packets, 1) {
+            return false;
+        }
+        let fits = less(&self.bytes, bytes);
+        if !fits {
+            self.packets.fetch_add(1, Ordering::Relaxed);
+        }
+        fits
+    }
+
+    fn give_back(&self, bytes: usize) {
+        self.packets.fetch_add(1, Ordering::Relaxed);
+        self.bytes.fetch_add(bytes, Ordering::Relaxed);
+    }
+}
+
+/// The room of all, and its shares.
+#[derive(Debug)]
+struct Rooms {
+    all: Room,
+    reasons: Vec<Room>,
+    urgent: Vec<Room>,
+}
+
+/// Whose share a packet is taken from.
+#[derive(Clone, Copy, Debug)]
+enum Share {
+    Reason(usize),
+    Urgent(usize),
+}
+
+impl Rooms {
+    fn new() -> Rooms {
+        let shares = |size| (0..SHARES).map(|_| Room::new(size)).collect();
+        Rooms { all: Room::new(WAITING), reasons: shares(OF_REASON), urgent: shares(URGENT) }
+    }
+
+    fn share(&self, share: Share) -> &Room {
+        match share {
+            Share::Reason(number) => &self.reasons[number % SHARES],
+            Share::Urgent(number) => &self.urgent[number % SHARES],
+        }
+    }
+
+    fn take(self: &Arc<Rooms>, share: Share, bytes: usize) -> Option<Held> {
+        let room = self.share(share);
+        if !room.take(bytes) {
+            return None;
+        }
+        if matches!(share, Share::Reason(_)) && !self.all.take(bytes) {
+            room.give_back(bytes);
+            return None;
+        }
+        Some(Held { rooms: self.clone(), share, bytes })
+    }
+}
+
+/// A packet and its bytes are taken from the room there is, until this goes.
+#[derive(Debug)]
+struct Held {
+    rooms: Arc<Rooms>,
+    share: Share,
+    bytes: usize,
+}
 
 impl Drop for Held {
     fn drop(&mut self) {
-        self.0.fetch_add(self.1, Ordering::Relaxed);
+        self.rooms.share(self.share).give_back(self.bytes);
+        if matches!(self.share, Share::Reason(_)) {
+            self.rooms.all.give_back(self.bytes);
+        }
     }
 }
 
@@ -51,47 +148,47 @@ pub struct Injected {
 /// The loop's end of the queue.
 #[derive(Clone, Debug)]
 pub struct PuntQueue {
-    queue: mpsc::SyncSender<Punted>,
-    /// Bytes that may still wait; a frame longer than what is left does not.
-    room: Arc<AtomicUsize>,
+    /// Bounded by the room.
+    queue: mpsc::Sender<Punted>,
+    rooms: Arc<Rooms>,
+    is_urgent: IsUrgent,
 }
 
 impl PuntQueue {
     /// An empty queue, and where its packets come out.
-    pub(super) fn new() -> (PuntQueue, mpsc::Receiver<Punted>) {
-        let (queue, packets) = mpsc::sync_channel(WAITING);
-        (PuntQueue { queue, room: Arc::new(AtomicUsize::new(WAITING_BYTES)) }, packets)
+    pub(super) fn new(is_urgent: IsUrgent) -> (PuntQueue, mpsc::Receiver<Punted>) {
+        let (queue, packets) = mpsc::channel();
+        (PuntQueue { queue, rooms: Arc::new(Rooms::new()), is_urgent }, packets)
     }
 
-    /// Copies every packet of the batch that was punted; returns how many found no room. `reasons` are the names of the program's reasons.
-    pub(super) fn copy(&self, memory: &[u8], batch: &Batch, reasons: &[Arc<str>]) -> u64 {
-        let mut refused = 0;
+    /// Copies every packet of the batch that was punted; those that find no room are counted in `lost` by reason. `reasons` are the names of the
+    /// program's reasons.
+    pub(super) fn copy(&self, memory: &[u8], batch: &Batch, reasons: &[Arc<str>], lost: &mut [u64]) {
         for (index, verdict) in batch.verdicts().iter().enumerate() {
             if verdict.kind() != VerdictKind::Punt {
                 continue;
             }
             let bytes = batch.bytes(memory, index).unwrap_or_default();
-            let reason = reasons.get(usize::from(verdict.argument()));
-            let taken = reason.is_some_and(|reason| self.push(reason, bytes, batch, index));
-            refused += u64::from(!taken);
+            let number = usize::from(verdict.argument());
+            let (Some(reason), Some(lost)) = (reasons.get(number), lost.get_mut(number)) else { continue };
+            *lost += u64::from(!self.push((number, reason), bytes, batch, index));
         }
-        refused
     }
 
-    fn push(&self, reason: &Arc<str>, bytes: &[u8], batch: &Batch, index: usize) -> bool {
-        let less = |room: usize| room.checked_sub(bytes.len());
-        if self.room.fetch_update(Ordering::Relaxed, Ordering::Relaxed, less).is_err() {
-            return false;
-        }
+    fn push(&self, (number, reason): (usize, &Arc<str>), bytes: &[u8], batch: &Batch, index: usize) -> bool {
+        let port = batch.port[index];
+        let urgent = (self.is_urgent)(reason, bytes);
+        let share = if urgent { Share::Urgent(port.into()) } else { Share::Reason(number) };
+        let Some(held) = self.rooms.take(share, bytes.len()) else { return false };
         let punted = Punted {
             reason: reason.clone(),
-            port: batch.port[index],
+            port,
             time: batch.time[index],
             bytes: bytes.to_vec(),
             offload: batch.offload(index),
-            _held: Held(self.room.clone(), bytes.len()),
+            _held: held,
         };
-        self.queue.try_send(punted).is_ok()
+        self.queue.send(punted).is_ok()
     }
 }
 
@@ -100,36 +197,73 @@ mod tests {
     use super::*;
     use packet::Verdict;
 
+    /// Frames of this length at port 3, of these reasons.
+    fn batch(length: u32, reasons: &[u16]) -> Batch {
+        let mut batch = Batch::new();
+        for reason in reasons {
+            batch.push(0, length, length, 3, 7);
+            batch.verdict[batch.len - 1] = Verdict::punt(*reason);
+        }
+        batch
+    }
+
+    fn left(rooms: &Rooms) -> Vec<(usize, usize)> {
+        let rooms = rooms.reasons.iter().chain(&rooms.urgent).chain([&rooms.all]);
+        rooms.map(|room| (room.packets.load(Ordering::Relaxed), room.bytes.load(Ordering::Relaxed))).collect()
+    }
+
     #[test]
-    fn what_finds_no_room_is_counted_and_the_rest_arrives_in_order() {
-        let (queue, packets) = PuntQueue::new();
+    fn what_finds_no_room_is_counted_by_reason_and_the_rest_arrives_in_order() {
+        let (queue, packets) = PuntQueue::new(|_, _| false);
         let reasons = [Arc::from("arp"), Arc::from("mine")];
         let memory: Vec<u8> = (0..100).collect();
-        let mut batch = Batch::new();
-        for (start, verdict) in [(0, Verdict::punt(1)), (20, Verdict::FLOOD), (40, Verdict::punt(0))] {
-            batch.push(start, 20, 20, 3, 7);
-            batch.verdict[batch.len - 1] = verdict;
+        let mut lost = [0; 2];
+        let mut batch = batch(20, &[1, 0]);
+        batch.push(40, 20, 20, 3, 7);
+        batch.verdict[2] = Verdict::FLOOD;
+        let more = 44;
+        for _ in 0..OF_REASON.packets + more {
+            queue.copy(&memory, &batch, &reasons, &mut lost);
         }
-        let rounds = WAITING as u64;
-        let refused: u64 = (0..rounds).map(|_| queue.copy(&memory, &batch, &reasons)).sum();
-        assert_eq!(refused, rounds, "two a round, of which half fit");
+        assert_eq!(lost, [more as u64; 2]);
         let first = packets.recv().expect("is there");
         assert_eq!((&*first.reason, first.port, first.time), ("mine", 3, 7));
         assert_eq!(first.bytes, &memory[..20]);
         assert_eq!(&*packets.recv().expect("is there").reason, "arp");
         drop(first);
         drop(packets);
-        assert_eq!(queue.room.load(Ordering::Relaxed), WAITING_BYTES, "every byte came back");
+        assert_eq!(left(&queue.rooms), left(&Rooms::new()), "all came back");
+    }
+
+    #[test]
+    fn a_flood_of_one_reason_takes_no_room_from_others_and_none_from_what_is_urgent() {
+        let (queue, packets) = PuntQueue::new(|reason, _| reason == "arp");
+        let reasons: Vec<Arc<str>> =
+            ["scan", "mine", "other", "more", "fifth", "arp"].map(Arc::from).to_vec();
+        let (memory, mut lost) = ([0; 60], [0; 6]);
+        let mut flood = |number: u16, times: usize| {
+            let before = lost;
+            for _ in 0..times {
+                queue.copy(&memory, &batch(60, &[number]), &reasons, &mut lost);
+            }
+            times - (lost[usize::from(number)] - before[usize::from(number)]) as usize
+        };
+        assert_eq!(flood(0, 10_000), OF_REASON.packets);
+        assert_eq!([flood(1, 10_000), flood(2, 10_000)], [OF_REASON.packets; 2]);
+        assert_eq!((flood(3, 300), flood(4, 300)), (OF_REASON.packets, 0), "all together are bounded, too");
+        assert_eq!(flood(5, 100), 100, "whatever else waits");
+        assert_eq!(flood(5, 100), URGENT.packets - 100);
+        assert_eq!(packets.try_iter().filter(|packet| &*packet.reason == "arp").count(), URGENT.packets);
+        assert_eq!(lost[5], 200 - URGENT.packets as u64);
     }
 
     #[test]
     fn bytes_are_bounded_too() {
-        let (queue, _packets) = PuntQueue::new();
-        let memory = vec![0; 1 << 20];
-        let mut batch = Batch::new();
-        batch.push(0, 1 << 20, 1 << 20, 1, 0);
-        batch.verdict[0] = Verdict::punt(0);
-        let taken = (0..20).filter(|_| queue.copy(&memory, &batch, &[Arc::from("big")]) == 0).count();
-        assert_eq!(taken, WAITING_BYTES >> 20);
+        let (queue, _packets) = PuntQueue::new(|_, _| false);
+        let (memory, mut lost) = (vec![0; 1 << 20], [0]);
+        for _ in 0..20 {
+            queue.copy(&memory, &batch(1 << 20, &[0]), &[Arc::from("big")], &mut lost);
+        }
+        assert_eq!(20 - lost[0], (OF_REASON.bytes >> 20) as u64);
     }
 }

@@ -251,7 +251,7 @@ fn a_program_takes_over_at_all_workers_or_at_none() {
 #[test]
 fn what_control_does_reaches_all_workers() {
     let bench = Bench::new(3);
-    let punts = bench.remote.punts();
+    let punts = bench.remote.punts(|_, _| false);
     let entry = Entry { key: vec![Match::Exact(7)], value: Vec::new(), priority: 0 };
     let put = bench.remote.ask(move |generation, _| generation.processor.insert(1, &entry));
     assert_eq!(put, Some(vec![Ok(()); 3]));

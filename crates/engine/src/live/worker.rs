@@ -90,7 +90,7 @@ impl LiveWorker {
                 generation.recent.keep(memory, batch);
                 watches.told(generation, batch);
                 if let Some(queue) = punts {
-                    generation.punt_queue_full += queue.copy(memory, batch, &generation.reasons);
+                    queue.copy(memory, batch, &generation.reasons, &mut generation.punts_lost);
                 }
                 stopwatch.lap(Stop::Commit);
                 restart_checksums(memory, batch, outputs);

@@ -14,6 +14,16 @@ use super::frame::{self, Ipv6};
 use super::neighbours::Mac;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
+/// Whether a packet that was punted for this reason may keep a neighbour known, or find one: ARP, and solicitations and advertisements.
+pub(crate) fn is_urgent(reason: &str, frame: &[u8]) -> bool {
+    let discovery = || {
+        frame.get(12..14) == Some(&[0x86, 0xdd])
+            && frame.get(20) == Some(&frame::ICMPV6)
+            && matches!(frame.get(54), Some(135 | 136))
+    };
+    reason == "neighbours" || (matches!(reason, "ours" | "link_only") && discovery())
+}
+
 /// To everybody on the link.
 pub(crate) const EVERYBODY: Mac = [0xff; 6];
 

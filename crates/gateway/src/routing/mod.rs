@@ -178,7 +178,7 @@ impl Routing {
                 }
                 thread::sleep(PATIENCE);
             }
-            self.serve_packets(&for_packets.punts(), &for_packets);
+            self.serve_packets(&for_packets.punts(link_frames::is_urgent), &for_packets);
         });
         if let Some(netlink) = self.lock().netlink.take() {
             scope.spawn(move || self.serve_kernel(netlink, &for_kernel, ended));

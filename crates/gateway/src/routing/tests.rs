@@ -2,7 +2,7 @@
 
 use super::account::Fate;
 use super::effects::{Effects, Filled, ITSELF, UNRESOLVED};
-use super::link_frames::{Arp, EVERYBODY, link_local};
+use super::link_frames::{Arp, EVERYBODY, is_urgent, link_local};
 use super::neighbours::{Mac, Neighbour};
 use super::prefix::Prefix;
 use super::rib::Way;
@@ -265,6 +265,8 @@ fn neighbours_of_ipv6_ask_and_are_asked() {
     let b: Ipv6Addr = "fd00:2::2".parse().expect("an address");
     let own: Ipv6Addr = "fd00:2::1".parse().expect("an address");
     let answer = super::link_frames::advertisement((B, b), (OWN[1], own));
+    assert!(is_urgent("ours", &answer) && is_urgent("link_only", &question.bytes));
+    assert!(!is_urgent("unresolved", &answer) && !is_urgent("ours", &datagram("fd00:2::1", 9, 10)));
     let mut wrong = answer.clone();
     wrong[60] ^= 1;
     assert_eq!(scene.packet("ours", 2, wrong).len(), 0);
