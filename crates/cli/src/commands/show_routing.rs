@@ -92,7 +92,7 @@ fn neighbours_of(picture: &Value) -> String {
     ]);
     let fate_columns = [("", Side::Left), ("packets", Side::Right), ("what it means", Side::Wrapped)];
     format!(
-        "{}\n\n{}\nof {} handed to control:\n\n{}\n{} of ICMP sent, {} withheld; {} refused by full tables\n",
+        "{}\n\n{}\nof {} handed to control:\n\n{}\n{} of ICMP sent, {} withheld; {} refused by full tables; {} gave way to others\n",
         of(rows.len() as u64, "neighbour"),
         table(&columns, rows),
         of(number("handed"), "packet"),
@@ -100,5 +100,6 @@ fn neighbours_of(picture: &Value) -> String {
         of(number("errors_sent"), "error"),
         count(number("errors_withheld")),
         of(number("entries_refused"), "entry"),
+        of(number("neighbours_displaced"), "neighbour"),
     )
 }

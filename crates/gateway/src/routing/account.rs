@@ -32,7 +32,7 @@ fates! {
     Sent "sent" "its neighbour was found, and it was sent there",
     QueueFull "neighbour queue full" "too many packets waited for their neighbour",
     Unreachable "neighbour unreachable" "nobody answered for the address of its neighbour",
-    TableFull "neighbour table full" "too many neighbours are known or being looked for",
+    TableFull "neighbour table full" "too many neighbours are known or being looked for, or its own gave way to another",
     NoRoute "no route" "no prefix holds its destination",
     Blackhole "blackhole" "the route leads nowhere",
     Prohibited "prohibited" "the route says that nothing may go there",
@@ -57,6 +57,8 @@ pub(crate) struct Account {
     pub(crate) errors_withheld: u64,
     /// Entries that found no room in the program's tables.
     pub(crate) entries_refused: u64,
+    /// Neighbours that gave way to others.
+    pub(crate) displaced: u64,
     fates: BTreeMap<Fate, u64>,
 }
 
@@ -80,6 +82,7 @@ impl Account {
             errors_sent: self.errors_sent,
             errors_withheld: self.errors_withheld,
             entries_refused: self.entries_refused,
+            neighbours_displaced: self.displaced,
         }
     }
 }
@@ -99,6 +102,8 @@ pub struct AccountPicture {
     pub errors_withheld: u64,
     /// Entries that found no room in the program's tables.
     pub entries_refused: u64,
+    /// Neighbours that gave way to others, since too many were known or looked for.
+    pub neighbours_displaced: u64,
 }
 
 /// How many packets met one fate.

@@ -27,6 +27,8 @@ pub(crate) struct Follower {
     again: bool,
     /// Routes are followed, too.
     routes: bool,
+    /// How often the kernel told more than found room.
+    overruns: u64,
 }
 
 impl Follower {
@@ -52,6 +54,17 @@ impl Follower {
             Some(_) => self.again = true,
             None => self.begin(),
         }
+    }
+
+    /// Changes were lost, since the kernel told more than found room.
+    pub(crate) fn overrun(&mut self) {
+        self.overruns += 1;
+        self.lost();
+    }
+
+    /// How often that was so.
+    pub(crate) fn overruns(&self) -> u64 {
+        self.overruns
     }
 
     /// What is to be asked of the kernel now; it is not asked again.

@@ -200,7 +200,10 @@ impl Routing {
 
     /// The routes there are.
     pub fn routes(&self) -> RoutesPicture {
-        self.lock().router.routes_picture()
+        let state = self.lock();
+        let shown = state.router.routes_shown(state.follower.overruns());
+        drop(state);
+        shown.picture()
     }
 
     /// The neighbours there are, and what became of packets that were handed over.
@@ -242,7 +245,7 @@ impl Routing {
                 Ok(None) => continue,
                 Ok(Some(bytes)) => kernel::read(bytes),
                 Err(_) => {
-                    self.lock().follower.lost();
+                    self.lock().follower.overrun();
                     thread::sleep(PAUSE);
                     continue;
                 }

@@ -18,11 +18,14 @@
 //! go to; so each counts as being used, and one that has been silent is asked again about once a minute (RFC 1122, 2.3.2.1, the second way). From
 //! Stale to Probe the address that is known is used.
 //!
+//! Who fills the table does not keep others out: one that is to be looked for takes the place of another, in the [`Order`] of how little would be
+//! lost, at the port that has most (as the kernel's forced collection behind `gc_thresh3`, but port by port). Routers that routes name stay.
+//!
 //! Time and packets are arguments, and what is to be done comes out as [`Action`]s; nothing here reads a clock or sends.
 
 use packet::PortNumber;
-use std::collections::{BTreeSet, HashMap, VecDeque};
-use std::net::IpAddr;
+use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet, VecDeque};
+use std::net::{IpAddr, Ipv4Addr};
 
 /// An Ethernet address.
 pub type Mac = [u8; 6];
@@ -39,23 +42,43 @@ const SILENT: u64 = 25 * SECOND;
 /// From being in use to the first question (DELAY_FIRST_PROBE_TIME).
 const DELAY: u64 = 5 * SECOND;
 
+/// How long a neighbour that is looked for keeps its place at least; most answer sooner. It bounds how often all on a link are asked.
+const ASKED_FOR: u64 = SECOND / 50;
+/// How long one that answered does (as the kernel's forced collection has it).
+const ANSWERED: u64 = 5 * SECOND;
+
 /// How much may be known and wait.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Limits {
     /// Neighbours.
     pub(crate) neighbours: usize,
-    /// Of these, such as nothing is known of yet: whoever asks for all addresses of a network must not displace those that are there.
+    /// Of these, such as nothing is known of yet, at one port: whoever asks for all addresses of a network must not displace those that are there.
     pub(crate) incomplete: usize,
     /// Packets that wait for one neighbour.
     pub(crate) queue: usize,
-    /// Packets that wait.
+    /// Packets that wait for neighbours at one port.
     pub(crate) waiting: usize,
 }
 
-impl Default for Limits {
-    fn default() -> Limits {
-        Limits { neighbours: 4096, incomplete: 512, queue: 8, waiting: 1024 }
+impl Limits {
+    /// For a program with room for so many next hops, and so many ports.
+    pub(crate) fn new(hops: usize, ports: usize) -> Limits {
+        let ports = ports.max(1);
+        Limits { neighbours: hops.min(4096), incomplete: 512 / ports, queue: 8, waiting: 1024 / ports }
     }
+}
+
+/// Who gives way to others, the first first.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+enum Order {
+    /// It was heard of and never answered: it may be made up.
+    Unconfirmed,
+    /// Nothing is known of it.
+    Incomplete,
+    /// It has been silent for a while.
+    Silent,
+    /// It answered lately.
+    Answered,
 }
 
 /// An address on a link.
@@ -82,6 +105,9 @@ pub enum State {
     /// It is being asked whether it is still there.
     Probe,
 }
+
+/// Every kind, in this order.
+const ALL: [Order; 4] = [Order::Unconfirmed, Order::Incomplete, Order::Silent, Order::Answered];
 
 /// How a neighbour was heard of.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -114,7 +140,7 @@ pub(crate) enum Action<P> {
     Unreachable(Neighbour, P),
     /// A packet found no room.
     QueueFull(P),
-    /// A packet is for one neighbour too many.
+    /// A packet is for one neighbour too many, or for one that gave way to another.
     TableFull(P),
 }
 
@@ -122,6 +148,8 @@ pub(crate) enum Action<P> {
 struct Entry<P> {
     state: State,
     mac: Option<Mac>,
+    /// It answered a question of ours with this address.
+    confirmed: bool,
     asked: u8,
     /// When something is to happen, and the same in `Neighbours::due`.
     due: u64,
@@ -136,9 +164,21 @@ pub(crate) struct Neighbours<P> {
     limits: Limits,
     entries: HashMap<Neighbour, Entry<P>>,
     due: BTreeSet<(u64, Neighbour)>,
+    /// Who gives way, by port; the same as follows from `entries` and `named`.
+    order: BTreeSet<(PortNumber, Order, u64, Neighbour)>,
+    ports: BTreeMap<PortNumber, AtPort>,
+    /// Routers that routes lead to.
+    named: HashSet<Neighbour>,
+    displaced: u64,
+    random: u64,
+}
+
+/// How much there is at a port.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+struct AtPort {
+    neighbours: usize,
     incomplete: usize,
     waiting: usize,
-    random: u64,
 }
 
 /// A neighbour, for people.
@@ -159,26 +199,53 @@ pub(crate) struct Seen {
 impl<P> Neighbours<P> {
     /// Nobody is known.
     pub(crate) fn new(limits: Limits) -> Neighbours<P> {
-        let (entries, due) = (HashMap::new(), BTreeSet::new());
-        Neighbours { limits, entries, due, incomplete: 0, waiting: 0, random: 0x9e37_79b9_7f4a_7c15 }
+        Neighbours {
+            limits,
+            entries: HashMap::new(),
+            due: BTreeSet::new(),
+            order: BTreeSet::new(),
+            ports: BTreeMap::new(),
+            named: HashSet::new(),
+            displaced: 0,
+            random: 0x9e37_79b9_7f4a_7c15,
+        }
     }
 
-    /// A packet is for a neighbour. One that a route has `named` is looked for even while too many others are: whoever asks for all addresses of a
+    /// Knows what others knew, within its own limits and with its own names.
+    pub(crate) fn succeed(&mut self, old: &Neighbours<P>)
+    where
+        P: Clone,
+    {
+        let (limits, named) = (self.limits, std::mem::take(&mut self.named));
+        *self = Neighbours { limits, named, order: BTreeSet::new(), ..old.clone() };
+        let all: Vec<Neighbour> = self.entries.keys().copied().collect();
+        self.order = all.into_iter().filter_map(|neighbour| self.place(neighbour)).collect();
+    }
+
+    /// A route leads to this router, or none does any more.
+    pub(crate) fn name(&mut self, neighbour: Neighbour, named: bool) {
+        self.change(neighbour, |known| {
+            if named {
+                known.named.insert(neighbour)
+            } else {
+                known.named.remove(&neighbour)
+            };
+        });
+    }
+
+    /// A packet is for a neighbour. A router is looked for even while too many others are at its port: whoever asks for all addresses of a
     /// network must not keep routers from being found.
-    pub(crate) fn packet(
-        &mut self,
-        neighbour: Neighbour,
-        named: bool,
-        packet: P,
-        now: u64,
-        actions: &mut Vec<Action<P>>,
-    ) {
+    pub(crate) fn packet(&mut self, neighbour: Neighbour, packet: P, now: u64, actions: &mut Vec<Action<P>>) {
         let Some(entry) = self.entries.get_mut(&neighbour) else {
-            let scarce = !named && self.incomplete >= self.limits.incomplete;
-            if self.entries.len() >= self.limits.neighbours || scarce {
+            let (port, named) = (neighbour.port, self.named.contains(&neighbour));
+            let many = !named && self.at(port).incomplete >= self.limits.incomplete;
+            let full = self.entries.len() >= self.limits.neighbours;
+            let room = (!many || self.displace(port, &[Order::Incomplete], now, actions))
+                && (!full || many || self.displace(self.fullest(port), &ALL, now, actions));
+            if !room {
                 return actions.push(Action::TableFull(packet));
             }
-            if !named && self.waiting >= self.limits.waiting {
+            if !named && self.at(port).waiting >= self.limits.waiting {
                 return actions.push(Action::QueueFull(packet));
             }
             self.add(neighbour, State::Incomplete, None, now);
@@ -206,7 +273,9 @@ impl<P> Neighbours<P> {
         actions: &mut Vec<Action<P>>,
     ) {
         let Some(entry) = self.entries.get(&neighbour) else {
-            if how == Heard::Question && self.entries.len() < self.limits.neighbours {
+            let full = self.entries.len() >= self.limits.neighbours;
+            let port = self.fullest(neighbour.port);
+            if how == Heard::Question && (!full || self.displace(port, &[Order::Unconfirmed], now, actions)) {
                 self.add(neighbour, State::Stale, Some(mac), now);
                 actions.push(Action::Known(neighbour, mac));
             }
@@ -230,20 +299,23 @@ impl<P> Neighbours<P> {
             _ => Some(State::Stale),
         };
         let Some(next) = next else { return };
-        if let Some(entry) = self.entries.get_mut(&neighbour) {
-            entry.mac = Some(mac);
-        }
-        if state == State::Incomplete {
-            self.incomplete -= 1;
-        }
+        self.change(neighbour, |known| {
+            if let Some(entry) = known.entries.get_mut(&neighbour) {
+                entry.mac = Some(mac);
+                entry.confirmed = next == State::Reachable || (entry.confirmed && same);
+            }
+        });
         if !same {
             actions.push(Action::Known(neighbour, mac));
         }
         self.enter(neighbour, next, now);
-        if let Some(entry) = self.entries.get_mut(&neighbour) {
-            self.waiting -= entry.queue.len();
-            actions.extend(entry.queue.drain(..).map(|packet| Action::Send(neighbour, mac, packet)));
-        }
+        let mut queue = VecDeque::new();
+        self.change(neighbour, |known| {
+            if let Some(entry) = known.entries.get_mut(&neighbour) {
+                queue = std::mem::take(&mut entry.queue);
+            }
+        });
+        actions.extend(queue.into_iter().map(|packet| Action::Send(neighbour, mac, packet)));
     }
 
     /// Lets time pass.
@@ -278,14 +350,8 @@ impl<P> Neighbours<P> {
 
     /// Forgets a neighbour; what waits for it cannot reach it.
     pub(crate) fn forget(&mut self, neighbour: Neighbour, actions: &mut Vec<Action<P>>) {
-        let Some(entry) = self.entries.remove(&neighbour) else { return };
-        self.due.remove(&(entry.due, neighbour));
-        self.waiting -= entry.queue.len();
-        match entry.mac {
-            Some(_) => actions.push(Action::Gone(neighbour)),
-            None => self.incomplete -= 1,
-        }
-        actions.extend(entry.queue.into_iter().map(|packet| Action::Unreachable(neighbour, packet)));
+        let packets = self.remove(neighbour, actions);
+        actions.extend(packets.into_iter().map(|packet| Action::Unreachable(neighbour, packet)));
     }
 
     /// Forgets every neighbour that this says of.
@@ -302,7 +368,12 @@ impl<P> Neighbours<P> {
 
     /// How many packets wait.
     pub(crate) fn waiting(&self) -> usize {
-        self.waiting
+        self.ports.values().map(|at| at.waiting).sum()
+    }
+
+    /// How many neighbours gave way to others.
+    pub(crate) fn displaced(&self) -> u64 {
+        self.displaced
     }
 
     /// Whether it is there, or looked for.
@@ -331,10 +402,96 @@ impl<P> Neighbours<P> {
     }
 
     fn add(&mut self, neighbour: Neighbour, state: State, mac: Option<Mac>, now: u64) {
-        self.incomplete += usize::from(mac.is_none());
-        let entry = Entry { state, mac, asked: 0, due: now, since: now, queue: VecDeque::new() };
-        self.entries.insert(neighbour, entry);
+        let queue = VecDeque::new();
+        let entry = Entry { state, mac, confirmed: false, asked: 0, due: now, since: now, queue };
+        self.change(neighbour, |known| {
+            known.entries.insert(neighbour, entry);
+        });
         self.enter(neighbour, state, now);
+    }
+
+    /// Takes one out, and returns what waited for it.
+    fn remove(&mut self, neighbour: Neighbour, actions: &mut Vec<Action<P>>) -> VecDeque<P> {
+        let mut removed = None;
+        self.change(neighbour, |known| removed = known.entries.remove(&neighbour));
+        let Some(entry) = removed else { return VecDeque::new() };
+        self.due.remove(&(entry.due, neighbour));
+        if entry.mac.is_some() {
+            actions.push(Action::Gone(neighbour));
+        }
+        entry.queue
+    }
+
+    /// The first at a port that gives way, of these kinds and not too young for that, goes. Says whether one did.
+    fn displace(
+        &mut self,
+        port: PortNumber,
+        kinds: &[Order],
+        now: u64,
+        actions: &mut Vec<Action<P>>,
+    ) -> bool {
+        const FIRST: Neighbour = Neighbour { port: 0, address: IpAddr::V4(Ipv4Addr::UNSPECIFIED) };
+        let oldest = |kind: &Order| {
+            let (_, _, since, neighbour) = self.order.range((port, *kind, 0, FIRST)..).next()?;
+            let found = self.place(*neighbour).is_some_and(|(at, order, ..)| (at, order) == (port, *kind));
+            let keeps = match kind {
+                Order::Unconfirmed | Order::Silent => 0,
+                Order::Incomplete => ASKED_FOR,
+                Order::Answered => ANSWERED,
+            };
+            (found && since + keeps <= now).then_some(*neighbour)
+        };
+        let Some(neighbour) = kinds.iter().find_map(oldest) else { return false };
+        self.displaced += 1;
+        let packets = self.remove(neighbour, actions);
+        actions.extend(packets.into_iter().map(Action::TableFull));
+        true
+    }
+
+    /// The port that has most neighbours; this one if no other has more.
+    fn fullest(&self, port: PortNumber) -> PortNumber {
+        let most = self.ports.iter().max_by_key(|(of, at)| (at.neighbours, **of == port));
+        most.map_or(port, |(port, _)| *port)
+    }
+
+    fn at(&self, port: PortNumber) -> AtPort {
+        self.ports.get(&port).copied().unwrap_or_default()
+    }
+
+    /// A neighbour's place among those that give way.
+    fn place(&self, neighbour: Neighbour) -> Option<(PortNumber, Order, u64, Neighbour)> {
+        let entry = self.entries.get(&neighbour).filter(|_| !self.named.contains(&neighbour))?;
+        let order = match (entry.mac, entry.confirmed, entry.state) {
+            (None, ..) => Order::Incomplete,
+            (_, false, _) => Order::Unconfirmed,
+            (_, _, State::Reachable) => Order::Answered,
+            _ => Order::Silent,
+        };
+        Some((neighbour.port, order, entry.since, neighbour))
+    }
+
+    /// Changes what is known of a neighbour, and what is counted and ordered with it.
+    fn change(&mut self, neighbour: Neighbour, change: impl FnOnce(&mut Neighbours<P>)) {
+        if let Some(place) = self.place(neighbour) {
+            self.order.remove(&place);
+        }
+        let before = self.counted(neighbour);
+        change(self);
+        let now = self.counted(neighbour);
+        let at = self.ports.entry(neighbour.port).or_default();
+        at.neighbours = at.neighbours + now.neighbours - before.neighbours;
+        at.incomplete = at.incomplete + now.incomplete - before.incomplete;
+        at.waiting = at.waiting + now.waiting - before.waiting;
+        self.order.extend(self.place(neighbour));
+    }
+
+    /// What one neighbour counts for.
+    fn counted(&self, neighbour: Neighbour) -> AtPort {
+        self.entries.get(&neighbour).map_or(AtPort::default(), |entry| AtPort {
+            neighbours: 1,
+            incomplete: usize::from(entry.mac.is_none()),
+            waiting: entry.queue.len(),
+        })
     }
 
     fn enter(&mut self, neighbour: Neighbour, state: State, now: u64) {
@@ -342,10 +499,11 @@ impl<P> Neighbours<P> {
         self.random =
             self.random.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
         let part = self.random >> 33 & 1023;
-        let Some(entry) = self.entries.get_mut(&neighbour) else { return };
-        entry.since = now;
-        entry.state = state;
-        entry.asked = u8::from(matches!(state, State::Incomplete | State::Probe));
+        self.change(neighbour, |known| {
+            let Some(entry) = known.entries.get_mut(&neighbour) else { return };
+            (entry.since, entry.state) = (now, state);
+            entry.asked = u8::from(matches!(state, State::Incomplete | State::Probe));
+        });
         let time = match state {
             State::Incomplete | State::Probe => ASK_AGAIN,
             State::Reachable => BELIEVED / 2 + BELIEVED * part / 1024,
@@ -364,16 +522,17 @@ impl<P> Neighbours<P> {
 
     /// The newest packets wait (RFC 4861, 7.2.2).
     fn queue(&mut self, neighbour: Neighbour, packet: P, actions: &mut Vec<Action<P>>) {
-        let Some(entry) = self.entries.get_mut(&neighbour) else { return };
-        if entry.queue.len() >= self.limits.queue || self.waiting >= self.limits.waiting {
-            let Some(oldest) = entry.queue.pop_front() else {
-                return actions.push(Action::QueueFull(packet));
-            };
-            self.waiting -= 1;
-            actions.push(Action::QueueFull(oldest));
-        }
-        entry.queue.push_back(packet);
-        self.waiting += 1;
+        let (limits, waiting) = (self.limits, self.at(neighbour.port).waiting);
+        self.change(neighbour, |known| {
+            let Some(entry) = known.entries.get_mut(&neighbour) else { return };
+            if entry.queue.len() >= limits.queue || waiting >= limits.waiting {
+                let Some(oldest) = entry.queue.pop_front() else {
+                    return actions.push(Action::QueueFull(packet));
+                };
+                actions.push(Action::QueueFull(oldest));
+            }
+            entry.queue.push_back(packet);
+        });
     }
 }
 

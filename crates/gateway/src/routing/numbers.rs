@@ -48,6 +48,11 @@ impl Numbers {
         }
     }
 
+    /// Whether there is a number for one more neighbour.
+    pub(crate) fn is_free(&self) -> bool {
+        !self.free.is_empty() || self.next <= self.most
+    }
+
     /// The neighbour's number.
     pub(crate) fn of(&self, neighbour: Neighbour) -> Option<u16> {
         self.given.get(&neighbour).map(|(number, _)| *number)

@@ -85,7 +85,7 @@ impl Router {
         };
         if !self.is_own(ip.destination.into()) {
             return match self.rib.lookup(ip.destination.into()) {
-                Some((_, _, Way::Broadcast)) => Fate::Broadcast,
+                Some((_, _, Way::Broadcast(_))) => Fate::Broadcast,
                 _ => Fate::Ignored,
             };
         }
@@ -202,9 +202,9 @@ impl Router {
     /// A packet whose next hop is not in the table.
     fn unresolved(&mut self, packet: Packet, now: u64, effects: &mut Effects) {
         match self.way(&packet) {
-            Ok((neighbour, named)) => {
+            Ok(neighbour) => {
                 let mut actions = Vec::new();
-                self.neighbours.packet(neighbour, named, packet, now, &mut actions);
+                self.neighbours.packet(neighbour, packet, now, &mut actions);
                 self.act(actions, now, effects);
             }
             Err((fate, cause)) => {
@@ -216,8 +216,8 @@ impl Router {
         }
     }
 
-    /// The neighbour that a packet is to go to and whether a route names it, or why it goes to none and what its sender is told.
-    fn way(&self, packet: &Packet) -> Result<(Neighbour, bool), (Fate, Option<Cause>)> {
+    /// The neighbour that a packet is to go to, or why it goes to none and what its sender is told.
+    fn way(&self, packet: &Packet) -> Result<Neighbour, (Fate, Option<Cause>)> {
         let (destination, ttl) = match (Ipv4::read(&packet.bytes), Ipv6::read(&packet.bytes)) {
             (Some(ip), _) => (IpAddr::V4(ip.destination), ip.ttl),
             (_, Some(ip)) => (IpAddr::V6(ip.destination), ip.hop_limit),
@@ -226,11 +226,11 @@ impl Router {
         if destination.is_multicast() || is_link_local(destination) {
             return Err((Fate::Ignored, None));
         }
-        let (neighbour, named) = match self.rib.lookup(destination) {
-            Some((_, _, Way::Via(neighbour))) => (neighbour, true),
-            Some((_, _, Way::Link(port))) => (Neighbour { port, address: destination }, false),
+        let neighbour = match self.rib.lookup(destination) {
+            Some((_, _, Way::Via(neighbour))) => neighbour,
+            Some((_, _, Way::Link(port))) => Neighbour { port, address: destination },
             Some((_, _, Way::Itself)) => return Err((Fate::NoService, None)),
-            Some((_, _, Way::Broadcast)) => return Err((Fate::Broadcast, None)),
+            Some((_, _, Way::Broadcast(_))) => return Err((Fate::Broadcast, None)),
             Some((_, _, Way::Blackhole)) => return Err((Fate::Blackhole, None)),
             Some((_, _, Way::Unreachable)) => return Err((Fate::NoRoute, Some(Cause::Host))),
             Some((_, _, Way::Prohibited)) => return Err((Fate::Prohibited, Some(Cause::Prohibited))),
@@ -241,7 +241,7 @@ impl Router {
         }
         match self.too_big(packet, neighbour.port) {
             Some(mtu) => Err((Fate::TooBig, Some(Cause::TooBig(mtu)))),
-            None => Ok((neighbour, named)),
+            None => Ok(neighbour),
         }
     }
 

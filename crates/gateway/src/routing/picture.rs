@@ -2,6 +2,7 @@
 
 use super::account::AccountPicture;
 use super::neighbours::State;
+use super::prefix::Prefix;
 use super::rib::{Source, Way};
 use super::router::Router;
 use packet::PortNumber;
@@ -15,6 +16,8 @@ const SHOWN: usize = 10_000;
 pub struct RoutesPicture {
     /// How many there are.
     pub count: usize,
+    /// How often the kernel told more than found room, so that all of it was asked for again.
+    pub kernel_overruns: u64,
     /// The first ten thousand, by prefix.
     pub routes: Vec<RoutePicture>,
 }
@@ -26,9 +29,9 @@ pub struct RoutePicture {
     pub to: String,
     /// Where it comes from.
     pub source: Source,
-    /// It counts; another of a source that goes before does otherwise.
+    /// It counts; otherwise another does whose source goes before, or its link is down.
     pub used: bool,
-    /// It is in the program's table.
+    /// The program routes by it; otherwise control does, since there is no room for its next hop.
     pub installed: bool,
     /// Where it leads, in words: `itself`, `link`, `via`, `broadcast`, `blackhole`, `unreachable`, `prohibited`.
     pub way: &'static str,
@@ -41,6 +44,36 @@ pub struct RoutePicture {
     /// The port's interface.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub interface: Option<String>,
+}
+
+/// The routes that are shown, as they are.
+pub(super) struct RoutesShown {
+    count: usize,
+    overruns: u64,
+    routes: Vec<(Prefix, Source, Way, bool, bool)>,
+    interfaces: Vec<String>,
+}
+
+impl RoutesShown {
+    /// The same for people.
+    pub(super) fn picture(self) -> RoutesPicture {
+        let RoutesShown { count, overruns, routes, interfaces } = self;
+        let routes = routes.into_iter().map(|(prefix, source, way, used, installed)| {
+            let (name, via, port) = match way {
+                Way::Itself => ("itself", None, None),
+                Way::Broadcast(port) => ("broadcast", None, Some(port)),
+                Way::Link(port) => ("link", None, Some(port)),
+                Way::Via(neighbour) => ("via", Some(neighbour.address.to_string()), Some(neighbour.port)),
+                Way::Blackhole => ("blackhole", None, None),
+                Way::Unreachable => ("unreachable", None, None),
+                Way::Prohibited => ("prohibited", None, None),
+            };
+            let interface = port
+                .map(|port| interfaces.get(usize::from(port).wrapping_sub(1)).cloned().unwrap_or_default());
+            RoutePicture { to: prefix.to_string(), source, used, installed, way: name, via, port, interface }
+        });
+        RoutesPicture { count, kernel_overruns: overruns, routes: routes.collect() }
+    }
 }
 
 /// The neighbours of a gateway.
@@ -72,32 +105,17 @@ pub struct NeighbourPicture {
 }
 
 impl Router {
-    /// The routes, for people.
-    pub(super) fn routes_picture(&self) -> RoutesPicture {
-        let all = self.rib.all();
-        let count = all.len();
-        let routes = all.into_iter().take(SHOWN).map(|(prefix, source, way, used)| {
-            let (name, via, port) = match way {
-                Way::Itself => ("itself", None, None),
-                Way::Broadcast => ("broadcast", None, None),
-                Way::Link(port) => ("link", None, Some(port)),
-                Way::Via(neighbour) => ("via", Some(neighbour.address.to_string()), Some(neighbour.port)),
-                Way::Blackhole => ("blackhole", None, None),
-                Way::Unreachable => ("unreachable", None, None),
-                Way::Prohibited => ("prohibited", None, None),
-            };
-            RoutePicture {
-                to: prefix.to_string(),
-                source,
-                used,
-                installed: used && self.installed(prefix).is_some(),
-                way: name,
-                via,
-                port,
-                interface: port.map(|port| self.interface_name(port)),
-            }
-        });
-        RoutesPicture { count, routes: routes.collect() }
+    /// The routes that are shown: no more is done here than must be while nothing else happens.
+    pub(super) fn routes_shown(&self, overruns: u64) -> RoutesShown {
+        let shown = self.rib.all().take(SHOWN);
+        let shown = shown
+            .map(|(prefix, source, way, used)| (prefix, source, way, used, used && self.installed(prefix)));
+        RoutesShown {
+            count: self.rib.count(),
+            overruns,
+            routes: shown.collect(),
+            interfaces: self.ports.iter().map(|port| port.settings.interface.clone()).collect(),
+        }
     }
 
     /// The neighbours, for people.

@@ -1,13 +1,14 @@
 //! All routes that are known, from wherever, and of each prefix the one that counts.
 //!
-//! Of several routes to one prefix the source decides, in the order of [`Source`]; of several prefixes that hold an address, the longest. A route
+//! Of several routes to one prefix the source decides, in the order of [`Source`]; of several prefixes that hold an address, the longest. What the
+//! file says of a link that is down does not count: it gives way to the next source, and to shorter prefixes (the kernel says so of its own). A route
 //! is looked for prefix length by prefix length among those that there are, from the longest on: control asks for few addresses, packets ask the
 //! program's own tables.
 
 use super::neighbours::Neighbour;
 use super::prefix::Prefix;
 use packet::PortNumber;
-use std::collections::{BTreeMap, HashMap};
+use std::collections::{BTreeMap, HashSet};
 use std::net::IpAddr;
 
 /// Where a route comes from; the first of several decides.
@@ -30,7 +31,7 @@ pub(crate) enum Way {
     /// To the gateway itself.
     Itself,
     /// To all hosts of a link, the gateway itself included: packets end here.
-    Broadcast,
+    Broadcast(PortNumber),
     /// To the hosts of a link.
     Link(PortNumber),
     /// To another router.
@@ -46,7 +47,9 @@ pub(crate) enum Way {
 /// All routes.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Rib {
-    routes: HashMap<Prefix, Vec<(Source, Way)>>,
+    routes: BTreeMap<Prefix, Vec<(Source, Way)>>,
+    count: usize,
+    down: HashSet<PortNumber>,
     /// How many prefixes of each length there are, of IPv4 and IPv6.
     lengths: [BTreeMap<u8, usize>; 2],
 }
@@ -55,12 +58,13 @@ impl Rib {
     /// Sets, or with `None` removes, the route of a source to a prefix.
     pub(crate) fn set(&mut self, prefix: Prefix, source: Source, way: Option<Way>) {
         let routes = self.routes.entry(prefix).or_default();
-        let new = routes.is_empty();
+        let (new, before) = (routes.is_empty(), routes.len());
         routes.retain(|(known, _)| *known != source);
         if let Some(way) = way {
             let place = routes.partition_point(|(known, _)| *known < source);
             routes.insert(place, (source, way));
         }
+        self.count = self.count + routes.len() - before;
         let gone = routes.is_empty();
         let count = self.lengths[usize::from(!prefix.is_ipv4())].entry(prefix.length()).or_default();
         if gone {
@@ -69,9 +73,38 @@ impl Rib {
         *count = *count + usize::from(new) - usize::from(gone);
     }
 
+    /// The link of a port is there, or down.
+    pub(crate) fn set_link(&mut self, port: PortNumber, up: bool) {
+        if up {
+            self.down.remove(&port)
+        } else {
+            self.down.insert(port)
+        };
+    }
+
+    /// What is known of links goes on.
+    pub(crate) fn succeed_links(&mut self, old: &Rib) {
+        self.down.clone_from(&old.down);
+    }
+
     /// The route to a prefix that counts.
     pub(crate) fn best(&self, prefix: Prefix) -> Option<(Source, Way)> {
-        self.routes.get(&prefix).and_then(|routes| routes.first().copied())
+        self.routes.get(&prefix).and_then(|routes| self.first(routes))
+    }
+
+    fn first(&self, routes: &[(Source, Way)]) -> Option<(Source, Way)> {
+        routes.iter().copied().find(|(source, way)| {
+            let port = match way {
+                Way::Link(port) | Way::Broadcast(port) | Way::Via(Neighbour { port, .. }) => port,
+                _ => return true,
+            };
+            *source == Source::Kernel || !self.down.contains(port)
+        })
+    }
+
+    /// How many routes there are.
+    pub(crate) fn count(&self) -> usize {
+        self.count
     }
 
     /// The route that a packet to an address takes.
@@ -83,24 +116,17 @@ impl Rib {
         })
     }
 
-    /// Every route, in the order of prefixes, and whether it is the one that counts.
-    pub(crate) fn all(&self) -> Vec<(Prefix, Source, Way, bool)> {
-        let every = |(prefix, routes): (&Prefix, &Vec<(Source, Way)>)| {
-            let prefix = *prefix;
-            routes
-                .iter()
-                .enumerate()
-                .map(move |(index, (source, way))| (prefix, *source, *way, index == 0))
-                .collect::<Vec<_>>()
-        };
-        let mut all: Vec<_> = self.routes.iter().flat_map(every).collect();
-        all.sort_unstable();
-        all
+    /// Every route, in the order of prefixes and sources, and whether it is the one that counts.
+    pub(crate) fn all(&self) -> impl Iterator<Item = (Prefix, Source, Way, bool)> + '_ {
+        self.routes.iter().flat_map(|(prefix, routes)| {
+            let best = self.first(routes);
+            routes.iter().map(move |&(source, way)| (*prefix, source, way, best == Some((source, way))))
+        })
     }
 
     /// Every prefix and the way that counts.
     pub(crate) fn ways(&self) -> impl Iterator<Item = (Prefix, Way)> + '_ {
-        self.routes.iter().filter_map(|(prefix, routes)| routes.first().map(|(_, way)| (*prefix, *way)))
+        self.routes.iter().filter_map(|(prefix, routes)| self.first(routes).map(|(_, way)| (*prefix, way)))
     }
 }
 
@@ -127,7 +153,7 @@ mod tests {
         #[test]
         fn finds_what_a_search_through_all_finds(
             steps in proptest::collection::vec((any::<u32>(), 0u8..=32, 0usize..4, any::<bool>()), 0..60),
-            asked in proptest::collection::vec(any::<u32>(), 0..20),
+            asked in proptest::collection::vec(any::<u32>(), 0..20), down in any::<u64>(),
         ) {
             const SOURCES: [Source; 4] = [Source::Own, Source::Connected, Source::Static, Source::Kernel];
             let address = |bits: u32| IpAddr::from((bits & 0xc000_0003).to_be_bytes());
@@ -137,9 +163,18 @@ mod tests {
                 let prefix = Prefix::of(address(bits), length);
                 let way = there.then_some(Way::Link(number as u16));
                 rib.set(prefix, SOURCES[source], way);
+                rib.set_link(number as u16, down >> number & 1 == 0);
                 list.retain(|(known, from, _)| (*known, *from) != (prefix, SOURCES[source]));
                 list.extend(way.map(|way| (prefix, SOURCES[source], way)));
             }
+            prop_assert_eq!(rib.count(), list.len());
+            let used = |(_, source, way): &(Prefix, Source, Way)| {
+                *source == Source::Kernel || !matches!(way, Way::Link(port) if down >> port & 1 == 1)
+            };
+            let mut all = list.clone();
+            all.sort_unstable();
+            prop_assert_eq!(rib.all().map(|(prefix, source, way, _)| (prefix, source, way)).collect::<Vec<_>>(), all);
+            list.retain(used);
             for bits in asked {
                 let fitting = list.iter().filter(|(prefix, ..)| prefix.contains(address(bits)));
                 let wanted = fitting.max_by_key(|(prefix, source, _)| (prefix.length(), std::cmp::Reverse(*source)));

@@ -17,7 +17,7 @@ use super::rib::{Rib, Source, Way};
 use engine::live::Injected;
 use lang::ir::Entry;
 use packet::{Offload, PortNumber};
-use std::collections::{HashMap, HashSet};
+use std::collections::{BTreeSet, HashMap, HashSet};
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
 /// What the file says of a port.
@@ -80,11 +80,22 @@ pub(super) struct Port {
     pub(super) errors: ErrorRate,
 }
 
-/// The number that a prefix leads to now, and the neighbour that it was taken for.
-#[derive(Clone)]
+/// The number that a prefix leads to now, and the neighbour that it stands for.
+#[derive(Clone, Copy, PartialEq, Eq)]
 struct Led {
     number: u16,
     neighbour: Option<Neighbour>,
+    /// The number is the neighbour's; otherwise none was left for it, and control sends its packets.
+    numbered: bool,
+}
+
+/// What has no number, since none was left.
+#[derive(Clone, Default)]
+struct Short {
+    prefixes: BTreeSet<(Neighbour, Prefix)>,
+    hosts: BTreeSet<Neighbour>,
+    /// Neighbours that got a number since it was looked last.
+    fresh: Vec<Neighbour>,
 }
 
 /// All that control knows.
@@ -98,13 +109,18 @@ pub(crate) struct Router {
     fib: HashMap<Prefix, Led>,
     /// Neighbours whose next hop is in the table.
     known: HashSet<Neighbour>,
+    short: Short,
+    /// How many prefixes lead to a router.
+    vias: HashMap<Neighbour, usize>,
+    /// What the file says of each port: these come and go with its link.
+    of_file: Vec<(PortNumber, Prefix)>,
     kernel: bool,
 }
 
 impl Router {
     /// A router whose links are not known yet. `hops` is how many next hops there is room for.
     pub(crate) fn new(settings: &Settings, hops: usize) -> Router {
-        let limits = Limits { neighbours: hops.min(Limits::default().neighbours), ..Limits::default() };
+        let limits = Limits::new(hops, settings.ports.len());
         let port = |settings: &PortSettings| Port {
             settings: settings.clone(),
             link: None,
@@ -118,19 +134,26 @@ impl Router {
             numbers: Numbers::new(hops),
             fib: HashMap::new(),
             known: HashSet::new(),
+            short: Short::default(),
+            vias: HashMap::new(),
+            of_file: Vec::new(),
             kernel: settings.kernel,
         };
         for (number, port) in (1..).zip(&settings.ports) {
             for address in &port.addresses {
                 router.rib.set(address.prefix(), Source::Connected, Some(Way::Link(number)));
+                router.of_file.push((number, address.prefix()));
                 router.rib.set(Prefix::host(address.address), Source::Own, Some(Way::Itself));
                 if let Some(broadcast) = address.broadcast() {
-                    router.rib.set(Prefix::host(broadcast), Source::Connected, Some(Way::Broadcast));
+                    let all = Prefix::host(broadcast);
+                    router.rib.set(all, Source::Connected, Some(Way::Broadcast(number)));
+                    router.of_file.push((number, all));
                 }
             }
         }
         for (prefix, via) in &settings.routes {
             router.rib.set(*prefix, Source::Static, Some(Way::Via(*via)));
+            router.of_file.push((via.port, *prefix));
         }
         let mut effects = Effects::default();
         router.settle(&mut effects);
@@ -142,6 +165,7 @@ impl Router {
         for (port, old) in self.ports.iter_mut().zip(&old.ports) {
             port.link = old.link;
         }
+        self.rib.succeed_links(&old.rib);
         if self.kernel {
             for (prefix, source, way, _) in old.rib.all() {
                 if source == Source::Kernel {
@@ -150,7 +174,7 @@ impl Router {
             }
         }
         self.account = old.account.clone();
-        self.neighbours = old.neighbours.clone();
+        self.neighbours.succeed(&old.neighbours);
         let vias: HashSet<Neighbour> = self.vias();
         let (ports, rib, mut actions) = (&self.ports, &self.rib, Vec::new());
         let stays = |known: &Neighbour| is_on_link(ports, rib, *known) || vias.contains(known);
@@ -184,7 +208,14 @@ impl Router {
             return;
         }
         port.link = link;
-        if !link.is_some_and(|link| link.up) {
+        let up = link.is_some_and(|link| link.up);
+        self.rib.set_link(number, up);
+        let of_file = self.of_file.iter().filter(|(port, _)| *port == number);
+        for prefix in of_file.map(|(_, prefix)| *prefix).collect::<Vec<_>>() {
+            self.update(prefix, effects);
+        }
+        self.settle_hosts(effects);
+        if !up {
             // Whoever was there may be somebody else when it is on again.
             let mut actions = Vec::new();
             self.neighbours.forget_where(|known| known.port == number, &mut actions);
@@ -243,9 +274,9 @@ impl Router {
         entries
     }
 
-    /// The number that a prefix leads to in the program.
-    pub(super) fn installed(&self, prefix: Prefix) -> Option<u16> {
-        self.fib.get(&prefix).map(|led| led.number)
+    /// Whether the program routes by itself to a prefix.
+    pub(super) fn installed(&self, prefix: Prefix) -> bool {
+        self.fib.get(&prefix).is_some_and(|led| led.numbered || led.neighbour.is_none())
     }
 
     pub(super) fn port(&self, number: PortNumber) -> Option<&Port> {
@@ -278,6 +309,7 @@ impl Router {
                 }
                 Action::Known(neighbour, _) => self.learned(neighbour, effects),
                 Action::Gone(neighbour) => {
+                    self.short.hosts.remove(&neighbour);
                     self.update(Prefix::host(neighbour.address), effects);
                     if self.known.remove(&neighbour) {
                         if let Some(number) = self.numbers.of(neighbour) {
@@ -293,15 +325,18 @@ impl Router {
                 Action::TableFull(_) => self.account.count(Fate::TableFull),
             }
         }
+        self.account.displaced = self.neighbours.displaced();
+        self.resume(effects);
     }
 
     /// A neighbour's Ethernet address goes into the table, and a host of a link gets a route of its own.
     fn learned(&mut self, neighbour: Neighbour, effects: &mut Effects) {
         if !self.known.contains(&neighbour) {
-            if self.numbers.take(neighbour).is_none() {
-                self.account.entries_refused += 1;
+            if self.take(neighbour).is_none() {
+                self.account.entries_refused += u64::from(self.short.hosts.insert(neighbour));
                 return;
             }
+            self.short.hosts.remove(&neighbour);
             self.known.insert(neighbour);
         }
         if let Some(entry) = self.next_hop(neighbour) {
@@ -367,44 +402,103 @@ impl Router {
         for neighbour in known {
             self.update(Prefix::host(neighbour.address), effects);
         }
+        self.resume(effects);
     }
 
     /// Brings a prefix of the program in line with the routes.
     fn update(&mut self, prefix: Prefix, effects: &mut Effects) {
         let wanted = self.wanted(prefix);
         let neighbour = if let Some(Way::Via(neighbour)) = wanted { Some(neighbour) } else { None };
-        if let (Some(led), Some(_)) = (self.fib.get(&prefix), wanted)
+        let old = self.fib.get(&prefix).copied();
+        if let (Some(led), Some(way)) = (old, wanted)
             && led.neighbour == neighbour
-            && (neighbour.is_some() || wanted.map(fixed_number) == Some(led.number))
+            && (led.numbered || (neighbour.is_none() && fixed_number(way) == led.number))
         {
             return;
         }
-        let number = match (wanted, neighbour) {
-            (None, _) => None,
-            (Some(way), None) => Some(fixed_number(way)),
-            (Some(_), Some(neighbour)) => {
-                let number = self.numbers.take(neighbour);
-                if number.is_none() {
-                    self.account.entries_refused += 1;
+        let led = wanted.map(|way| {
+            let number = neighbour.and_then(|neighbour| self.take(neighbour));
+            let fixed = fixed_number(way);
+            Led { number: number.unwrap_or(fixed), neighbour, numbered: number.is_some() }
+        });
+        if led == old {
+            return;
+        }
+        match led {
+            Some(led) => {
+                self.fib.insert(prefix, led);
+                if old.map(|old| old.number) != Some(led.number) {
+                    effects.insert(effects::route(prefix, led.number));
                 }
-                number
-            }
-        };
-        let old = match number {
-            Some(number) => {
-                effects.insert(effects::route(prefix, number));
-                self.fib.insert(prefix, Led { number, neighbour })
             }
             None => {
-                let old = self.fib.remove(&prefix);
-                if old.is_some() {
+                if self.fib.remove(&prefix).is_some() {
                     effects.remove(effects::route(prefix, 0));
                 }
-                old
             }
-        };
-        if let Some(neighbour) = old.and_then(|led| led.neighbour) {
-            self.numbers.give_back(neighbour);
+        }
+        if let Some((led, neighbour)) = led.and_then(|led| Some((led, led.neighbour?))) {
+            self.count_via(prefix, neighbour, true);
+            if !led.numbered {
+                self.short.prefixes.insert((neighbour, prefix));
+                self.account.entries_refused += 1;
+            }
+        }
+        if let Some((old, neighbour)) = old.and_then(|old| Some((old, old.neighbour?))) {
+            self.count_via(prefix, neighbour, false);
+            if old.numbered {
+                self.numbers.give_back(neighbour);
+            } else if led.is_none_or(|led| led.numbered || led.neighbour != Some(neighbour)) {
+                self.short.prefixes.remove(&(neighbour, prefix));
+            }
+        }
+    }
+
+    /// Counts the prefixes that lead to a router; a host's own route makes it none.
+    fn count_via(&mut self, prefix: Prefix, neighbour: Neighbour, more: bool) {
+        if prefix == Prefix::host(neighbour.address) {
+            return;
+        }
+        let count = self.vias.entry(neighbour).or_default();
+        *count = if more { *count + 1 } else { *count - 1 };
+        match (*count, more) {
+            (1, true) => self.neighbours.name(neighbour, true),
+            (0, _) => {
+                self.vias.remove(&neighbour);
+                self.neighbours.name(neighbour, false);
+            }
+            _ => {}
+        }
+    }
+
+    /// A number for a neighbour, or one use more of the one it has.
+    fn take(&mut self, neighbour: Neighbour) -> Option<u16> {
+        let new = self.numbers.of(neighbour).is_none();
+        let number = self.numbers.take(neighbour)?;
+        if new && !(self.short.prefixes.is_empty() && self.short.hosts.is_empty()) {
+            self.short.fresh.push(neighbour);
+        }
+        Some(number)
+    }
+
+    /// Gives numbers to those that got none, as far as there are some again.
+    fn resume(&mut self, effects: &mut Effects) {
+        loop {
+            let short = &mut self.short;
+            let next = short.fresh.pop().or_else(|| {
+                let waiting = short.hosts.first().or_else(|| short.prefixes.first().map(|(first, _)| first));
+                waiting.copied().filter(|_| self.numbers.is_free())
+            });
+            let Some(neighbour) = next else { return };
+            if short.hosts.remove(&neighbour) && self.neighbours.mac(neighbour).is_some() {
+                self.learned(neighbour, effects);
+            }
+            let first = Prefix::of(IpAddr::V4(Ipv4Addr::UNSPECIFIED), 0);
+            let of_it = self.short.prefixes.range((neighbour, first)..);
+            let of_it = of_it.take_while(|(of, _)| *of == neighbour).map(|(_, prefix)| *prefix);
+            for prefix in of_it.collect::<Vec<_>>() {
+                self.update(prefix, effects);
+            }
         }
     }
 
@@ -445,7 +539,7 @@ fn beside(mut mac: Mac) -> Mac {
 /// The number of a way that leads to no neighbour.
 fn fixed_number(way: Way) -> u16 {
     match way {
-        Way::Itself | Way::Broadcast => ITSELF,
+        Way::Itself | Way::Broadcast(_) => ITSELF,
         _ => UNRESOLVED,
     }
 }

@@ -15,7 +15,7 @@ use etherparse::{
 use lang::ir::{Entry, Match};
 use packet::{Offload, PortNumber};
 use proptest::prelude::*;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
 const SECOND: u64 = 1_000_000_000;
@@ -27,11 +27,17 @@ const B: Mac = [2, 0, 0, 0, 2, 2];
 struct Scene {
     router: Router,
     now: u64,
+    hops: usize,
     tables: BTreeMap<(Filled, Vec<Match>), Entry>,
 }
 
 impl Scene {
     fn new() -> Scene {
+        Scene::with(16)
+    }
+
+    /// With room for so many next hops.
+    fn with(hops: usize) -> Scene {
         let port = |number: u8| PortSettings {
             interface: format!("x{number}"),
             addresses: [format!("10.0.{number}.1/24"), format!("fd00:{number}::1/64")]
@@ -42,7 +48,8 @@ impl Scene {
         let via = Neighbour { port: 2, address: address("10.0.2.7") };
         let routes = vec![("198.51.100.0/24".parse().expect("a prefix"), via)];
         let settings = Settings { ports: vec![port(1), port(2)], routes, kernel: true };
-        let mut scene = Scene { router: Router::new(&settings, 16), now: SECOND, tables: BTreeMap::new() };
+        let mut scene =
+            Scene { router: Router::new(&settings, hops), now: SECOND, hops, tables: BTreeMap::new() };
         for number in [1, 2] {
             let link = Link { index: number, mac: OWN[number as usize - 1], mtu: 1500, up: true };
             scene.router.link(number as u16, Some(link), SECOND, &mut Effects::default());
@@ -112,10 +119,19 @@ impl Scene {
         }
         let fates: u64 = Fate::ALL.iter().map(|fate| self.count(*fate)).sum();
         assert_eq!(self.router.account.handed, fates + self.router.neighbours.waiting() as u64);
-        for entry in self.tables.iter().filter(|((table, _), _)| *table == Filled::Routes) {
-            let number = entry.1.value[0];
-            assert!(number == ITSELF.into() || number == UNRESOLVED.into() || number <= 16);
-        }
+        let routes = |table: &Filled| matches!(table, Filled::Routes | Filled::Routes6);
+        let numbers =
+            self.tables.iter().filter(|((table, _), _)| routes(table)).map(|(_, entry)| entry.value[0]);
+        let numbers: Vec<u128> =
+            numbers.filter(|number| ![ITSELF, UNRESOLVED].map(u128::from).contains(number)).collect();
+        let used: BTreeSet<&u128> = numbers.iter().collect();
+        assert!(numbers.iter().all(|number| (1..=self.hops as u128).contains(number)), "{numbers:?}");
+        // Who has no number lacks it because all are taken, by routes or by neighbours on the way out of the table.
+        let lacking = self.router.rib.ways().any(|(prefix, _)| !self.router.installed(prefix));
+        let hops = self.tables.keys().filter(|(table, _)| *table == Filled::NextHops).map(|(_, key)| &key[0]);
+        let hops = hops.filter_map(|key| if let Match::Exact(number) = key { Some(number) } else { None });
+        let taken: BTreeSet<&u128> = used.into_iter().chain(hops).collect();
+        assert!(!lacking || taken.len() == self.hops, "{taken:?} of {}", self.hops);
     }
 }
 
@@ -366,13 +382,75 @@ fn a_link_that_goes_off_takes_its_neighbours_with_it() {
     assert_eq!((scene.route("10.0.2.2/32"), scene.count(Fate::Unreachable)), (None, 1));
 }
 
+/// What a link that is down leaves to others.
+#[test]
+fn a_network_whose_link_is_down_hides_no_other_route() {
+    let mut scene = Scene::new();
+    let other = Neighbour { port: 1, address: address("10.0.1.7") };
+    scene.kernel("10.0.2.0/24", Some(Way::Via(other)));
+    scene.kernel("198.51.100.0/24", Some(Way::Via(other)));
+    assert_eq!(scene.route("10.0.2.0/24"), Some(UNRESOLVED.into()));
+    let before = scene.tables.clone();
+    let link = |scene: &mut Scene, up: bool| {
+        let link = Link { index: 2, mac: OWN[1], mtu: 1500, up };
+        let mut effects = Effects::default();
+        scene.router.link(2, Some(link), scene.now, &mut effects);
+        scene.replay(effects);
+        scene.check();
+    };
+    link(&mut scene, false);
+    let to_other = scene.route("10.0.2.0/24").expect("the kernel's");
+    assert!(to_other < UNRESOLVED.into(), "by the kernel's route");
+    assert_eq!(scene.route("198.51.100.0/24"), Some(to_other), "the file's route leads by the link");
+    assert_eq!((scene.route("10.0.2.255/32"), scene.route("10.0.2.1/32")), (None, Some(ITSELF.into())));
+    let asked = scene.packet("unresolved", 1, datagram("10.0.2.9", 9, 10));
+    assert_eq!((asked.len(), asked[0].port), (1, 1), "the other router is asked for");
+    scene.wait(5);
+    link(&mut scene, true);
+    let number = |tables: &BTreeMap<(Filled, Vec<Match>), Entry>| tables.len();
+    assert_eq!(
+        (scene.route("10.0.2.0/24"), number(&scene.tables)),
+        (Some(UNRESOLVED.into()), number(&before))
+    );
+}
+
+#[test]
+fn who_got_no_number_gets_one_when_there_are_some_again() {
+    let mut scene = Scene::new();
+    let via = |last: u8| Way::Via(Neighbour { port: 2, address: [10, 0, 2, last].into() });
+    // The file's route has one of 16 numbers.
+    for last in 10..30 {
+        scene.kernel(&format!("10.{last}.0.0/16"), Some(via(last)));
+    }
+    let lacking = |scene: &Scene| {
+        (10..30u8).filter(|last| scene.route(&format!("10.{last}.0.0/16")) == Some(UNRESOLVED.into())).count()
+    };
+    assert_eq!((lacking(&scene), scene.router.account.entries_refused), (5, 5));
+    scene.packet("neighbours", 2, arp(true, (B, "10.0.2.2"), ([0; 6], "10.0.2.1"), EVERYBODY));
+    assert_eq!((scene.route("10.0.2.2/32"), scene.router.account.entries_refused), (None, 6));
+    let sent = scene.packet("unresolved", 1, datagram("10.0.2.2", 9, 10));
+    assert_eq!((sent.len(), &sent[0].bytes[..6]), (1, &B[..]), "control sends meanwhile");
+    scene.packet("unresolved", 1, datagram("10.29.0.1", 9, 10));
+    let sent = scene.packet("neighbours", 2, arp(false, (A, "10.0.2.29"), (OWN[1], "10.0.2.1"), OWN[1]));
+    assert_eq!((sent.len(), &sent[0].bytes[..6]), (1, &A[..]), "by the longest prefix, too");
+    scene.check();
+    for last in 10..18 {
+        scene.kernel(&format!("10.{last}.0.0/16"), None);
+    }
+    assert_eq!(lacking(&scene), 0);
+    assert!(scene.route("10.0.2.2/32").is_some_and(|number| number <= 16));
+    let number = scene.route("10.29.0.0/16").expect("a number");
+    assert!(scene.tables.contains_key(&(Filled::NextHops, vec![Match::Exact(number)])), "and its next hop");
+    scene.check();
+}
+
 proptest! {
     /// Whatever happens: the tables as changed one by one are what the router would fill new ones with, and each packet met one fate or waits.
     #[test]
     fn changes_add_up_to_what_is_known(
-        steps in proptest::collection::vec((0u8..9, 0u8..5, 1u16..3, any::<bool>()), 0..80),
+        steps in proptest::collection::vec((0u8..10, 0u8..5, 1u16..3, any::<bool>()), 0..80), hops in 1usize..17,
     ) {
-        let mut scene = Scene::new();
+        let mut scene = Scene::with(hops);
         for (what, last, port, one) in steps {
             let mac = if one { A } else { B };
             let (host, own) = (format!("10.0.{port}.{last}"), format!("10.0.{port}.1"));
@@ -392,6 +470,12 @@ proptest! {
                 6 => {
                     let via = Neighbour { port, address: address(&host) };
                     scene.kernel(&format!("10.{last}.0.0/16"), one.then_some(Way::Via(via)));
+                }
+                8 => {
+                    let link = Link { index: port.into(), mac: OWN[usize::from(port) - 1], mtu: 1500, up: one };
+                    let mut effects = Effects::default();
+                    scene.router.link(port, Some(link), scene.now, &mut effects);
+                    scene.replay(effects);
                 }
                 7 => drop(scene.packet("ours", port, datagram(&host, 9, 10))),
                 _ => drop(scene.packet("unresolved", port, vec![last; usize::from(last) * 9])),

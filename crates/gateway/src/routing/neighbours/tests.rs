@@ -18,12 +18,12 @@ struct Scene {
 
 impl Scene {
     fn new() -> Scene {
-        Scene { neighbours: Neighbours::new(Limits::default()), now: 0 }
+        Scene { neighbours: Neighbours::new(Limits::new(4096, 1)), now: 0 }
     }
 
     fn packet(&mut self, packet: u32) -> Vec<Action<u32>> {
         let mut actions = Vec::new();
-        self.neighbours.packet(neighbour(7), false, packet, self.now, &mut actions);
+        self.neighbours.packet(neighbour(7), packet, self.now, &mut actions);
         actions
     }
 
@@ -163,7 +163,7 @@ fn what_waits_is_bounded_and_the_newest_packets_stay() {
     let mut neighbours = Neighbours::new(limits);
     let mut add = |last: u8, packet: u32| {
         let mut actions = Vec::new();
-        neighbours.packet(neighbour(last), false, packet, 0, &mut actions);
+        neighbours.packet(neighbour(last), packet, 0, &mut actions);
         actions.into_iter().filter(|action| !matches!(action, Action::Ask(..))).collect::<Vec<_>>()
     };
     assert_eq!([add(1, 1), add(1, 2), add(1, 3)], [vec![], vec![], vec![Action::QueueFull(1)]]);
@@ -175,20 +175,102 @@ fn what_waits_is_bounded_and_the_newest_packets_stay() {
     assert_eq!(actions, [Action::Unreachable(neighbour(1), 2), Action::Unreachable(neighbour(1), 3)]);
     let mut actions = Vec::new();
     for last in 3..7 {
-        neighbours.packet(neighbour(last), false, 8, 0, &mut actions);
+        neighbours.packet(neighbour(last), 8, 0, &mut actions);
     }
     let full = actions.iter().filter(|action| matches!(action, Action::TableFull(8))).count();
     assert_eq!(full, 2, "three may be asked for, one of which was there");
     let mut actions = Vec::new();
-    neighbours.packet(neighbour(8), true, 9, 0, &mut actions);
+    neighbours.name(neighbour(8), true);
+    neighbours.packet(neighbour(8), 9, 0, &mut actions);
     assert_eq!(
         actions,
         [Action::Ask(neighbour(8), None), Action::QueueFull(9)],
         "a router is looked for all the same"
     );
     let mut actions = Vec::new();
-    neighbours.packet(neighbour(9), true, 10, 0, &mut actions);
+    neighbours.name(neighbour(9), true);
+    neighbours.packet(neighbour(9), 10, 0, &mut actions);
     assert_eq!(actions, [Action::TableFull(10)], "but there is an end");
+}
+
+/// A neighbour of another port.
+fn at_port(port: PortNumber, last: u16) -> Neighbour {
+    Neighbour { port, address: [10, port as u8, (last >> 8) as u8, last as u8].into() }
+}
+
+#[test]
+fn who_fills_the_table_keeps_nobody_out() {
+    let mut neighbours: Neighbours<u32> = Neighbours::new(Limits::new(64, 2));
+    let mut actions = Vec::new();
+    let router = at_port(1, 900);
+    neighbours.name(router, true);
+    for known in [at_port(2, 1), router] {
+        neighbours.packet(known, 0, 0, &mut actions);
+        neighbours.heard(known, A, ANSWER, 0, &mut actions);
+    }
+    // One station says that it has all addresses of its network, over and over.
+    let mut now = 1;
+    for last in 0..500 {
+        now += SECOND / 1000;
+        neighbours.heard(at_port(1, last), B, Heard::Question, now, &mut actions);
+    }
+    assert_eq!((neighbours.entries.len(), neighbours.displaced()), (64, 500 - 62));
+    assert_eq!((neighbours.mac(at_port(2, 1)), neighbours.mac(router)), (Some(A), Some(A)));
+    // A host of either port is found all the same, and stays while the flood goes on.
+    for (count, host) in (1..).zip([at_port(1, 901), at_port(2, 2)]) {
+        actions.clear();
+        neighbours.packet(host, 7, now, &mut actions);
+        neighbours.heard(host, A, ANSWER, now, &mut actions);
+        assert!(actions.contains(&Action::Send(host, A, 7)), "{actions:?}");
+        for last in 500..600 {
+            neighbours.heard(at_port(1, last + count * 100), B, Heard::Question, now, &mut actions);
+        }
+        assert_eq!(neighbours.mac(host), Some(A));
+    }
+    // It answers for all of them, too: then the one that said so first gives way.
+    for seen in neighbours.all().into_iter().filter(|seen| seen.mac == Some(B)) {
+        neighbours.heard(seen.neighbour, B, ANSWER, now, &mut actions);
+    }
+    actions.clear();
+    neighbours.packet(at_port(2, 3), 8, now, &mut actions);
+    assert_eq!(actions, [Action::TableFull(8)], "all have just answered");
+    now += ANSWERED;
+    actions.clear();
+    neighbours.packet(at_port(2, 3), 9, now, &mut actions);
+    assert!(matches!(actions[..], [Action::Gone(gone), Action::Ask(..)] if gone.port == 1), "{actions:?}");
+    assert_eq!((neighbours.mac(at_port(2, 1)), neighbours.mac(router)), (Some(A), Some(A)));
+}
+
+#[test]
+fn who_asks_for_all_addresses_of_a_network_keeps_no_host_from_being_found() {
+    let limits = Limits::new(4096, 2);
+    let mut neighbours: Neighbours<u32> = Neighbours::new(limits);
+    let (mut now, mut actions, mut asked) = (0, Vec::new(), 0);
+    for last in 0..5000 {
+        now += SECOND / 2000;
+        neighbours.advance(now, &mut actions);
+        neighbours.packet(at_port(1, last), 0, now, &mut actions);
+        assert!(neighbours.at(1).incomplete <= limits.incomplete && neighbours.waiting() <= limits.waiting);
+        if last % 1000 == 999 {
+            let host = at_port(1 + last / 1000 % 2, last + 10_000);
+            neighbours.packet(host, 1, now, &mut actions);
+            actions.clear();
+            neighbours.heard(host, A, ANSWER, now + ASKED_FOR / 2, &mut actions);
+            assert_eq!(actions, [Action::Known(host, A), Action::Send(host, A, 1)]);
+        }
+        asked += actions.drain(..).filter(|action| matches!(action, Action::Ask(..))).count();
+    }
+    assert!(asked > 4000, "each was asked for: {asked}");
+    // Faster than anybody answers: so many a second are asked for, and no more.
+    let mut asked = 0;
+    for last in 0..50_000 {
+        now += SECOND / 100_000;
+        actions.clear();
+        neighbours.packet(at_port(1, last), 0, now, &mut actions);
+        asked += actions.iter().filter(|action| matches!(action, Action::Ask(..))).count();
+    }
+    let bound = limits.incomplete * (1 + (SECOND / 2 / ASKED_FOR) as usize);
+    assert!(asked <= bound, "{asked} in half a second");
 }
 
 /// A neighbour as plainly as can be: no index, no counters; every rule of the picture on its own line.
@@ -200,19 +282,48 @@ struct Plain {
     until: u64,
     asked: u8,
     queue: Vec<u32>,
+    since: u64,
+    confirmed: bool,
+}
+
+/// Takes out the first that gives way.
+fn displace(plain: &mut Vec<Plain>, names: &HashSet<Neighbour>, kinds: &[Order], now: u64) -> bool {
+    for kind in kinds {
+        let of_kind = |known: &&Plain| {
+            let order = match known {
+                Plain { mac: None, .. } => Order::Incomplete,
+                Plain { confirmed: false, .. } => Order::Unconfirmed,
+                Plain { state: State::Reachable, .. } => Order::Answered,
+                _ => Order::Silent,
+            };
+            order == *kind && !names.contains(&known.neighbour)
+        };
+        let first = plain.iter().filter(of_kind).min_by_key(|known| (known.since, known.neighbour)).cloned();
+        let keeps = match kind {
+            Order::Incomplete => ASKED_FOR,
+            Order::Answered => ANSWERED,
+            _ => 0,
+        };
+        if let Some(first) = first.filter(|first| first.since + keeps <= now) {
+            plain.retain(|known| known.neighbour != first.neighbour);
+            return true;
+        }
+    }
+    false
 }
 
 proptest! {
     /// The machine beside one that is a list, over any sequence of packets, messages and waiting.
     #[test]
     fn the_machine_is_what_its_picture_says(
-        steps in proptest::collection::vec((0u8..4, 0u8..6, any::<bool>(), any::<bool>(), 0u64..9), 0..120),
+        steps in proptest::collection::vec((0u8..6, 0u8..7, any::<bool>(), any::<bool>(), 0u64..9), 0..120),
     ) {
         let limits = Limits { neighbours: 4, incomplete: 2, queue: 2, waiting: 3 };
         let mut machine = Neighbours::new(limits);
         let mut plain: Vec<Plain> = Vec::new();
         let (mut now, mut handed, mut done) = (0u64, 0u64, 0u64);
         let mut table: HashMap<Neighbour, Mac> = HashMap::new();
+        let mut names: HashSet<Neighbour> = HashSet::new();
         for (number, (last, what, one, two, time)) in steps.into_iter().enumerate() {
             let n = neighbour(last);
             let mac = if one { A } else { B };
@@ -220,13 +331,27 @@ proptest! {
             match what {
                 0 | 1 => {
                     handed += 1;
-                    machine.packet(n, false, number as u32, now, &mut actions);
+                    machine.packet(n, number as u32, now, &mut actions);
+                    let named = names.contains(&n);
+                    if plain.iter().all(|known| known.neighbour != n) {
+                        let incomplete = plain.iter().filter(|known| known.mac.is_none()).count();
+                        let room = if !named && incomplete >= 2 {
+                            displace(&mut plain, &names, &[Order::Incomplete], now)
+                        } else {
+                            plain.len() < 4 || displace(&mut plain, &names, &ALL, now)
+                        };
+                        let waiting: usize = plain.iter().map(|known| known.queue.len()).sum();
+                        if room && (named || waiting < 3) {
+                            plain.push(Plain {
+                                neighbour: n, state: State::Incomplete, mac: None, until: now + SECOND, asked: 1,
+                                queue: vec![], since: now, confirmed: false,
+                            });
+                        }
+                    }
                     let waiting: usize = plain.iter().map(|known| known.queue.len()).sum();
-                    let incomplete = plain.iter().filter(|known| known.mac.is_none()).count();
-                    let count = plain.len();
                     match plain.iter_mut().find(|known| known.neighbour == n) {
                         Some(known) if known.state == State::Stale => {
-                            (known.state, known.until) = (State::Delay, now + DELAY);
+                            (known.state, known.until, known.since) = (State::Delay, now + DELAY, now);
                         }
                         Some(known) if known.mac.is_some() => {}
                         Some(known) => {
@@ -239,10 +364,6 @@ proptest! {
                                 known.queue.push(number as u32);
                             }
                         }
-                        None if count < 4 && incomplete < 2 && waiting < 3 => plain.push(Plain {
-                            neighbour: n, state: State::Incomplete, mac: None, until: now + SECOND, asked: 1,
-                            queue: vec![number as u32],
-                        }),
                         None => {}
                     }
                 }
@@ -253,12 +374,18 @@ proptest! {
                         _ => Heard::Answer { solicited: two, replaces: time % 2 == 0 },
                     };
                     machine.heard(n, mac, how, now, &mut actions);
-                    let count = plain.len();
-                    match plain.iter_mut().find(|known| known.neighbour == n) {
-                        None if how == Heard::Question && count < 4 => plain.push(Plain {
+                    let there = plain.iter().any(|known| known.neighbour == n);
+                    if how == Heard::Question
+                        && !there
+                        && (plain.len() < 4 || displace(&mut plain, &names, &[Order::Unconfirmed], now))
+                    {
+                        plain.push(Plain {
                             neighbour: n, state: State::Stale, mac: Some(mac), until: now + SILENT, asked: 0,
-                            queue: vec![],
-                        }),
+                            queue: vec![], since: now, confirmed: false,
+                        });
+                    }
+                    match plain.iter_mut().find(|known| known.neighbour == n) {
+                        Some(_) if !there => {}
                         None => {}
                         Some(known) => {
                             let new = known.mac.is_none();
@@ -269,9 +396,10 @@ proptest! {
                             };
                             if !new && other && keeps {
                                 if known.state == State::Reachable {
-                                    (known.state, known.until) = (State::Stale, now + SILENT);
+                                    (known.state, known.until, known.since) = (State::Stale, now + SILENT, now);
                                 }
                             } else if solicited {
+                                (known.since, known.confirmed) = (now, true);
                                 (known.state, known.mac) = (State::Reachable, Some(mac));
                                 known.until = machine.entries[&n].due;
                                 let belief = known.until - now;
@@ -280,16 +408,24 @@ proptest! {
                             } else if new || other {
                                 (known.state, known.mac) = (State::Stale, Some(mac));
                                 known.until = now + SILENT;
+                                (known.since, known.confirmed) = (now, known.confirmed && !other);
                                 known.queue.clear();
                             }
                         }
                     }
+                }
+                6 => {
+                    machine.name(n, one);
+                    if one { names.insert(n) } else { names.remove(&n) };
                 }
                 _ => {
                     for _ in 0..time * time {
                         now += SECOND;
                         machine.advance(now, &mut actions);
                         for known in plain.iter_mut().filter(|known| known.until <= now) {
+                            if !matches!(known.state, State::Incomplete | State::Probe) {
+                                known.since = now;
+                            }
                             match known.state {
                                 State::Reachable => (known.state, known.until) = (State::Stale, now + SILENT),
                                 State::Stale => (known.state, known.until) = (State::Delay, now + DELAY),
@@ -328,6 +464,14 @@ proptest! {
             prop_assert_eq!(handed, done + machine.waiting() as u64);
             prop_assert_eq!(table.len(), plain.iter().filter(|known| known.mac.is_some()).count());
             prop_assert_eq!(machine.due.len(), machine.entries.len());
+            let places: BTreeSet<_> = plain.iter().filter_map(|known| machine.place(known.neighbour)).collect();
+            prop_assert_eq!(&machine.order, &places);
+            let at = AtPort {
+                neighbours: plain.len(),
+                incomplete: plain.iter().filter(|known| known.mac.is_none()).count(),
+                waiting: plain.iter().map(|known| known.queue.len()).sum(),
+            };
+            prop_assert_eq!(machine.at(1), at);
         }
     }
 }
