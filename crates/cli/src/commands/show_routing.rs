@@ -88,7 +88,7 @@ fn neighbours_of(picture: &Value) -> String {
     fates.push(vec![
         "waiting".to_owned(),
         count(number("waiting")),
-        "its neighbour is being asked for".to_owned(),
+        "its neighbour is being asked for, or more pieces are to come".to_owned(),
     ]);
     let fate_columns = [("", Side::Left), ("packets", Side::Right), ("what it means", Side::Wrapped)];
     format!(

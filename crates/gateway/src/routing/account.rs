@@ -36,6 +36,10 @@ fates! {
     NoRoute "no route" "no prefix holds its destination",
     Blackhole "blackhole" "the route leads nowhere",
     Prohibited "prohibited" "the route says that nothing may go there",
+    Joined "joined" "a piece of a packet for an own address, which was put together with the others, or came twice",
+    Overlapping "overlapping pieces" "a piece that overlaps others of its packet, or contradicts them about its end, and what came with it",
+    PiecesMissing "pieces missing" "a piece whose others did not come within 60 s",
+    PiecesFull "too many pieces" "a piece that gave way to others, since too many waited",
     Expired "expired" "its TTL or hop limit was used up",
     TooBig "too big" "larger than the MTU, and not to be cut",
     Conflict "address conflict" "somebody else claims an own address",
@@ -92,7 +96,7 @@ impl Account {
 pub struct AccountPicture {
     /// Packets that the program handed over.
     pub handed: u64,
-    /// Packets that wait for a neighbour's answer.
+    /// Packets that wait for a neighbour's answer, and pieces that wait for the others.
     pub waiting: usize,
     /// What became of the others; fates that met none are left out.
     pub fates: Vec<FatePicture>,

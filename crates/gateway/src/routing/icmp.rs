@@ -6,8 +6,9 @@
 //!
 //! Answers leave by the port that the packet came in by and go to the station that it came from, as those of the programs do.
 
-use super::frame::{self, ICMP, ICMPV6, Ipv4, Ipv6};
+use super::frame::{self, ETHERNET, ICMP, ICMPV6, Ipv4, Ipv6};
 use super::neighbours::Mac;
+use packet::fragment::{Fragmenting, Pieces, SMALLEST_MTU};
 use std::net::{Ipv4Addr, Ipv6Addr};
 
 /// Bytes of a packet that an error repeats at most: with its headers it has 576 (RFC 1812, 4.3.2.3) or 1280 (RFC 4443, 3.1).
@@ -31,6 +32,8 @@ pub(crate) enum Cause {
     Protocol,
     /// The TTL or hop limit is used up.
     Expired,
+    /// Other pieces of it did not come in time.
+    Late,
     /// It is larger than the MTU.
     TooBig(u16),
 }
@@ -46,6 +49,7 @@ impl Cause {
             Cause::TooBig(mtu) => (3, 4, mtu.into()),
             Cause::Prohibited => (3, 13, 0),
             Cause::Expired => (11, 0, 0),
+            Cause::Late => (11, 1, 0),
         }
     }
 
@@ -58,6 +62,7 @@ impl Cause {
             Cause::Port => (1, 4, 0),
             Cause::TooBig(mtu) => (2, 0, mtu.into()),
             Cause::Expired => (3, 0, 0),
+            Cause::Late => (3, 1, 0),
             Cause::Protocol => (4, 1, 6),
         }
     }
@@ -66,7 +71,7 @@ impl Cause {
 /// The answer to an echo request for an own address.
 pub(crate) fn echo(own: Mac, to: Mac, ip: &Ipv4<'_>) -> Option<Vec<u8>> {
     let right = packet::checksum::sum(ip.payload) == 0xffff;
-    if ip.protocol != ICMP || ip.piece || ip.payload.len() < 8 || ip.payload[..2] != [8, 0] || !right {
+    if ip.protocol != ICMP || ip.payload.len() < 8 || ip.payload[..2] != [8, 0] || !right {
         return None;
     }
     let mut message = ip.payload.to_vec();
@@ -83,6 +88,53 @@ pub(crate) fn echo6(own: Mac, to: Mac, ip: &Ipv6<'_>) -> Option<Vec<u8>> {
     let mut message = ip.payload.to_vec();
     message[0] = 129;
     Some(frame::ipv6((to, own), (ip.destination, ip.source), 64, message))
+}
+
+/// The answer to an echo as one frame, or as several where it is longer than the MTU (RFC 791, 3.2; RFC 8200, 4.5). What identifies its pieces is what
+/// the sender's echo has, which is its own for each that is under way: identifier and sequence.
+pub(crate) fn in_pieces(mut bytes: Vec<u8>, mtu: u16) -> Vec<Vec<u8>> {
+    let six = bytes[12..14] == [0x86, 0xdd];
+    let header = if six { 40 } else { 20 };
+    let mtu = usize::from(mtu).max(if six { 1280 } else { SMALLEST_MTU as usize });
+    if bytes.len() <= ETHERNET + mtu {
+        return vec![bytes];
+    }
+    let (headers, message) = bytes.split_at_mut(ETHERNET + header);
+    let echo = message[4..8].to_vec();
+    if six {
+        let step = (mtu - header - 8) / 8 * 8;
+        let piece = |(index, data): (usize, &[u8])| {
+            let more = (index + 1) * step < message.len();
+            let word = (index * step) as u16 | u16::from(more);
+            let mut piece = headers.to_vec();
+            piece[ETHERNET + 4..ETHERNET + 6].copy_from_slice(&(8 + data.len() as u16).to_be_bytes());
+            piece[ETHERNET + 6] = 44;
+            piece.extend([ICMPV6, 0]);
+            piece.extend(word.to_be_bytes());
+            piece.extend_from_slice(&echo);
+            piece.extend_from_slice(data);
+            piece
+        };
+        return message.chunks(step).enumerate().map(piece).collect();
+    }
+    let ip = &mut headers[ETHERNET..];
+    ip[4..6].copy_from_slice(&packet::checksum::sum(&echo).to_be_bytes());
+    ip[6] = 0;
+    ip[10..12].fill(0);
+    let check = !packet::checksum::sum(ip);
+    ip[10..12].copy_from_slice(&check.to_be_bytes());
+    let Some(pieces) =
+        Pieces::of(&bytes, bytes.len() as u32, Fragmenting { at: ETHERNET as u32, mtu: mtu as u32 })
+    else {
+        return vec![bytes];
+    };
+    (0..pieces.count())
+        .map(|index| {
+            let mut piece = Vec::new();
+            pieces.write(&bytes, index, &mut piece);
+            piece
+        })
+        .collect()
 }
 
 /// An error about a packet, unless nothing may answer it (RFC 1812, 4.3.2.7): an error itself, a later piece, one from or to more than one host.

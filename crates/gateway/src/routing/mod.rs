@@ -21,6 +21,7 @@ mod numbers;
 mod packets;
 mod picture;
 mod prefix;
+mod reassembly;
 mod rib;
 mod router;
 #[cfg(test)]

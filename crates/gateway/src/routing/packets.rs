@@ -10,6 +10,7 @@ use super::frame::{self, ETHERNET, ICMP, ICMPV6, Ipv4, Ipv6};
 use super::icmp::{self, Cause};
 use super::link_frames::{Arp, Discovery, advertisement};
 use super::neighbours::{Heard, Mac, Neighbour};
+use super::reassembly::Joined;
 use super::rib::Way;
 use super::router::{Packet, Router, is_link_local};
 use engine::live::Injected;
@@ -26,7 +27,7 @@ impl Router {
         self.account.handed += 1;
         let fate = match reason {
             "neighbours" => self.arp(&packet, now, effects),
-            "ours" | "link_only" => self.own(&packet, now, effects),
+            "ours" | "link_only" => return self.own_or_piece(packet, now, effects),
             "unresolved" => return self.unresolved(packet, now, effects),
             _ => Fate::Foreign,
         };
@@ -70,6 +71,46 @@ impl Router {
         Fate::Answered
     }
 
+    /// For an own address, or for all on the link; pieces are put together first.
+    fn own_or_piece(&mut self, packet: Packet, now: u64, effects: &mut Effects) {
+        let ours = match (Ipv4::read(&packet.bytes), Ipv6::read(&packet.bytes)) {
+            (Some(ip), _) => self.is_own(ip.destination.into()),
+            (_, Some(ip)) => self.is_own6(packet.port, ip.destination),
+            _ => false,
+        };
+        if !ours {
+            let fate = self.own(&packet, now, effects);
+            return self.account.count(fate);
+        }
+        let mut joined = Vec::new();
+        self.reassembly.take(packet, now, &mut joined);
+        self.joined(joined, now, effects);
+    }
+
+    /// Pieces whose others never came are let go.
+    pub(super) fn give_pieces_up(&mut self, now: u64, effects: &mut Effects) {
+        let mut joined = Vec::new();
+        self.reassembly.advance(now, &mut joined);
+        self.joined(joined, now, effects);
+    }
+
+    fn joined(&mut self, joined: Vec<Joined>, now: u64, effects: &mut Effects) {
+        for joined in joined {
+            match joined {
+                Joined::Other(packet) | Joined::Whole(packet) => {
+                    let fate = self.own(&packet, now, effects);
+                    self.account.count(fate);
+                }
+                Joined::Met(fate, pieces) => (0..pieces).for_each(|_| self.account.count(fate)),
+                Joined::Late(first) => self.tell(&first, Cause::Late, now, effects),
+            }
+        }
+    }
+
+    fn is_own6(&self, port: PortNumber, address: Ipv6Addr) -> bool {
+        self.port(port).is_some_and(|port| port.owns(address.into())) || self.is_own(address.into())
+    }
+
     /// For an own address, or for all on the link.
     fn own(&mut self, packet: &Packet, now: u64, effects: &mut Effects) -> Fate {
         match packet.bytes.get(12..14) {
@@ -90,17 +131,15 @@ impl Router {
             };
         }
         let own = self.port(packet.port).and_then(|port| port.link).map(|link| link.mac);
-        if ip.protocol == ICMP && !ip.piece {
+        if ip.protocol == ICMP {
             let echo = own.and_then(|own| icmp::echo(own, from, &ip));
             let asked = ip.payload.first() == Some(&8);
             let Some(bytes) = echo else { return if asked { Fate::Malformed } else { Fate::Ignored } };
-            effects.frames.push(made(packet.port, bytes));
+            self.answer(packet.port, bytes, effects);
             return Fate::Answered;
         }
-        if !ip.piece {
-            let cause = if matches!(ip.protocol, 6 | 17) { Cause::Port } else { Cause::Protocol };
-            self.tell(packet, cause, now, effects);
-        }
+        let cause = if matches!(ip.protocol, 6 | 17) { Cause::Port } else { Cause::Protocol };
+        self.tell(packet, cause, now, effects);
         Fate::NoService
     }
 
@@ -117,14 +156,13 @@ impl Router {
         }
         let Some(port) = self.port(packet.port) else { return Fate::Ignored };
         let Some(link) = port.link else { return Fate::Ignored };
-        let destination = IpAddr::V6(ip.destination);
-        if !port.owns(destination) && !self.is_own(destination) {
+        if !self.is_own6(packet.port, ip.destination) {
             return Fate::Ignored;
         }
         match (ip.next, ip.payload.first()) {
             (ICMPV6, Some(128)) => match icmp::echo6(link.mac, from, &ip) {
                 Some(bytes) => {
-                    effects.frames.push(made(packet.port, bytes));
+                    self.answer(packet.port, bytes, effects);
                     Fate::Answered
                 }
                 None => Fate::Malformed,
@@ -140,6 +178,12 @@ impl Router {
                 Fate::NoService
             }
         }
+    }
+
+    /// Sends the answer to an echo, in pieces where it is too long for the link.
+    fn answer(&self, number: PortNumber, bytes: Vec<u8>, effects: &mut Effects) {
+        let mtu = self.port(number).map_or(u16::MAX, |port| port.mtu());
+        effects.frames.extend(icmp::in_pieces(bytes, mtu).into_iter().map(|bytes| made(number, bytes)));
     }
 
     fn discovery(

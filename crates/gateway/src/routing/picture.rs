@@ -129,7 +129,7 @@ impl Router {
             seconds: now.saturating_sub(seen.since) as f64 / 1e9,
             queued: seen.queued,
         });
-        let account = self.account.picture(self.neighbours.waiting());
+        let account = self.account.picture(self.waiting());
         NeighboursPicture { neighbours: told.collect(), account }
     }
 

@@ -13,6 +13,7 @@ use super::link_frames::{link_local, question};
 use super::neighbours::{Action, Limits, Mac, Neighbour, Neighbours};
 use super::numbers::Numbers;
 use super::prefix::{InterfaceAddress, Prefix};
+use super::reassembly::Reassembly;
 use super::rib::{Rib, Source, Way};
 use engine::live::Injected;
 use lang::ir::Entry;
@@ -104,6 +105,7 @@ pub(crate) struct Router {
     pub(super) ports: Vec<Port>,
     pub(super) rib: Rib,
     pub(super) neighbours: Neighbours<Packet>,
+    pub(super) reassembly: Reassembly,
     pub(super) account: Account,
     numbers: Numbers,
     fib: HashMap<Prefix, Led>,
@@ -130,6 +132,7 @@ impl Router {
             ports: settings.ports.iter().map(port).collect(),
             rib: Rib::default(),
             neighbours: Neighbours::new(limits),
+            reassembly: Reassembly::default(),
             account: Account::default(),
             numbers: Numbers::new(hops),
             fib: HashMap::new(),
@@ -174,6 +177,7 @@ impl Router {
             }
         }
         self.account = old.account.clone();
+        self.reassembly = old.reassembly.clone();
         self.neighbours.succeed(&old.neighbours);
         let vias: HashSet<Neighbour> = self.vias();
         let (ports, rib, mut actions) = (&self.ports, &self.rib, Vec::new());
@@ -250,11 +254,17 @@ impl Router {
         let mut actions = Vec::new();
         self.neighbours.advance(now, &mut actions);
         self.act(actions, now, effects);
+        self.give_pieces_up(now, effects);
     }
 
     /// When time is to pass next.
     pub(crate) fn due(&self) -> Option<u64> {
-        self.neighbours.due()
+        self.neighbours.due().into_iter().chain(self.reassembly.due()).min()
+    }
+
+    /// How many packets and pieces wait.
+    pub(super) fn waiting(&self) -> usize {
+        self.neighbours.waiting() + self.reassembly.waiting()
     }
 
     /// Everything that belongs into a table of the program.

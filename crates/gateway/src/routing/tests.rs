@@ -2,9 +2,11 @@
 
 use super::account::Fate;
 use super::effects::{Effects, Filled, ITSELF, UNRESOLVED};
+use super::icmp;
 use super::link_frames::{Arp, EVERYBODY, is_urgent, link_local};
 use super::neighbours::{Mac, Neighbour};
 use super::prefix::Prefix;
+use super::reassembly::{Joined, Reassembly};
 use super::rib::Way;
 use super::router::{Link, Packet, PortSettings, Router, Settings};
 use engine::live::Injected;
@@ -118,7 +120,7 @@ impl Scene {
             assert_eq!(replayed, self.router.entries(table), "{table:?}");
         }
         let fates: u64 = Fate::ALL.iter().map(|fate| self.count(*fate)).sum();
-        assert_eq!(self.router.account.handed, fates + self.router.neighbours.waiting() as u64);
+        assert_eq!(self.router.account.handed, fates + self.router.waiting() as u64);
         let routes = |table: &Filled| matches!(table, Filled::Routes | Filled::Routes6);
         let numbers =
             self.tables.iter().filter(|((table, _), _)| routes(table)).map(|(_, entry)| entry.value[0]);
@@ -275,7 +277,7 @@ fn neighbours_of_ipv6_ask_and_are_asked() {
     assert!(matches!(icmp.icmp_type, Icmpv6Type::NeighborSolicitation), "{:?}", icmp.icmp_type);
     let payload = headers.payload.slice();
     let sum = icmp.icmp_type.calc_checksum(ip.source, ip.destination, payload).expect("fits");
-    assert_eq!((icmp.checksum, &payload[..16]), (sum, &address_bytes("fd00:2::2")[..]));
+    assert_eq!((icmp.checksum, &payload[..16]), (sum, &array_of("fd00:2::2")[..]));
 
     // The neighbour's answer is made by its own control, as it were: host B asked for itself by a router that has its address.
     let b: Ipv6Addr = "fd00:2::2".parse().expect("an address");
@@ -306,10 +308,6 @@ fn neighbours_of_ipv6_ask_and_are_asked() {
     let question = super::link_frames::question((A, IpAddr::V6(link_local(A))), local, None);
     assert_eq!(scene.packet("link_only", 1, question.expect("of one family")).len(), 1);
     scene.check();
-}
-
-fn address_bytes(text: &str) -> [u8; 16] {
-    text.parse::<Ipv6Addr>().expect("an address").octets()
 }
 
 #[test]
@@ -380,6 +378,53 @@ fn a_link_that_goes_off_takes_its_neighbours_with_it() {
     let told = scene.replay(effects);
     assert_eq!((told.len(), &told[0].bytes[34..36]), (1, &[3, 1][..]), "host unreachable");
     assert_eq!((scene.route("10.0.2.2/32"), scene.count(Fate::Unreachable)), (None, 1));
+}
+
+#[test]
+fn a_long_echo_is_put_together_and_answered_in_pieces() {
+    let mut scene = Scene::new();
+    let payload: Vec<u8> = (0..4000).map(|index| (index % 253) as u8).collect();
+    let (four, six) = (PacketBuilder::ethernet2(A, OWN[0]), PacketBuilder::ethernet2(A, OWN[0]));
+    let mut requests = [Vec::new(), Vec::new()];
+    let four = four.ipv4([10, 0, 1, 2], [10, 0, 1, 1], 9).icmpv4_echo_request(7, 3);
+    four.write(&mut requests[0], &payload).expect("fits");
+    let six = six.ipv6(array_of("fd00:1::2"), array_of("fd00:1::1"), 9).icmpv6_echo_request(7, 3);
+    six.write(&mut requests[1], &payload).expect("fits");
+    for (mut request, (reason, kind)) in requests.into_iter().zip([("ours", 0), ("link_only", 129)]) {
+        let at = request.len() - payload.len() - 8;
+        let mut pieces = icmp::in_pieces(request.clone(), 1400);
+        assert_eq!(pieces.len(), 3);
+        pieces.swap(0, 2);
+        let mut answers: Vec<Vec<u8>> = Vec::new();
+        for piece in pieces {
+            assert!(answers.is_empty(), "not before all are there");
+            answers = scene.packet(reason, 1, piece).into_iter().map(|frame| frame.bytes).collect();
+            scene.check();
+        }
+        assert!(answers.len() == 3 && answers.iter().all(|answer| answer.len() <= 14 + 1500), "{kind}");
+        let (mut reassembly, mut joined) = (Reassembly::default(), Vec::new());
+        for bytes in answers {
+            reassembly.take(Packet { port: 1, bytes, offload: Offload::NONE }, 0, &mut joined);
+        }
+        let Some(Joined::Whole(mut answer)) = joined.pop() else { panic!("{joined:?}") };
+        let message = answer.bytes.split_off(at);
+        let was = request.split_off(at);
+        assert_eq!((message[0], &message[4..]), (kind, &was[4..]));
+        assert_eq!((&answer.bytes[..6], &answer.bytes[6..12]), (&A[..], &OWN[0][..]));
+    }
+    assert_eq!((scene.count(Fate::Joined), scene.count(Fate::Answered)), (4, 2));
+    // Of one whose other pieces do not come the sender is told.
+    let mut request = Vec::new();
+    let builder = PacketBuilder::ethernet2(A, OWN[0]).ipv4([10, 0, 1, 2], [10, 0, 1, 1], 9);
+    builder.icmpv4_echo_request(7, 4).write(&mut request, &payload).expect("fits");
+    scene.packet("ours", 1, icmp::in_pieces(request, 1500).swap_remove(0));
+    let told = scene.wait(60);
+    assert_eq!((told.len(), &told[0].bytes[34..36], scene.count(Fate::PiecesMissing)), (1, &[11, 1][..], 1));
+    scene.check();
+}
+
+fn array_of(text: &str) -> [u8; 16] {
+    text.parse::<Ipv6Addr>().expect("an address").octets()
 }
 
 /// What a link that is down leaves to others.
@@ -487,7 +532,7 @@ proptest! {
     /// Frames of every kind, damaged and cut anywhere: each meets one fate, and the tables stay what is known.
     #[test]
     fn damaged_frames_meet_a_fate(
-        kind in 0usize..6, damage in proptest::collection::vec((0usize..110, any::<u8>()), 0..6), cut in 0usize..120,
+        kind in 0usize..8, damage in proptest::collection::vec((0usize..110, any::<u8>()), 0..6), cut in 0usize..120,
         reason in 0usize..5, port in 0u16..4,
     ) {
         let mut scene = Scene::new();
@@ -503,6 +548,8 @@ proptest! {
             2 => super::link_frames::advertisement((A, link_local(A)), (OWN[0], link_local(OWN[0]))),
             3 => echo("10.0.1.1"),
             4 => echo("fd00:1::1"),
+            6 => icmp::in_pieces([echo("10.0.1.1"), vec![0; 1500]].concat(), 100).swap_remove(0),
+            7 => icmp::in_pieces([echo("fd00:1::1"), vec![0; 1500]].concat(), 1280).swap_remove(0),
             _ => datagram("10.0.2.2", 9, 40),
         };
         for (place, byte) in damage {
