@@ -73,11 +73,19 @@ pub(super) fn check(file: &Path, json: bool) -> Result<(), Failure> {
     let suits = config.workers.suit(&loaded.program).and_then(|()| config.routes_by(&loaded.program));
     suits.map_err(|error| Failure::Finding(format!("{}: {error}", file.display())))?;
     let ports = render::quantity::of(config.ports.len() as u64, "port");
+    let notes: &[&str] = if config.routing.kernel {
+        &["of a kernel's route with several next hops the first is used, not all of them side by side"]
+    } else {
+        &[]
+    };
     if json {
-        let told = serde_json::json!({ "gateway": file.display().to_string(), "ports": config.ports.len() });
+        let count = config.ports.len();
+        let told =
+            serde_json::json!({ "gateway": file.display().to_string(), "ports": count, "notes": notes });
         return Ok(render::json(&told)?);
     }
-    Ok(render::text(&format!("{} is right: {ports}\n", file.display()))?)
+    let notes: String = notes.iter().map(|note| format!("note: {note}\n")).collect();
+    Ok(render::text(&format!("{} is right: {ports}\n{notes}", file.display()))?)
 }
 
 fn read(file: &Path) -> Result<Config, Failure> {

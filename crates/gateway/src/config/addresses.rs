@@ -85,7 +85,10 @@ pub(super) fn read(file: &File, at: &At<'_>) -> Result<(Settings, Firsts), Confi
     for route in &file.route {
         let read = one(route, &ports, at)?;
         if routes.iter().any(|(prefix, _)| *prefix == read.0) {
-            let message = format!("there is a route to {} above already", read.0);
+            let message = format!(
+                "there is a route to {} above already; several next hops are not used side by side",
+                read.0
+            );
             return Err(at(Some(route.to.span()), message));
         }
         routes.push(read);
@@ -269,7 +272,7 @@ mod tests {
             ),
             (
                 "[[route]]\nto = \"10.9.0.0/16\"\nvia = \"10.0.1.7\"\n[[route]]\nto = \"10.9.0.0/16\"\nvia = \"10.0.1.8\"\n",
-                "line 11, column 6: there is a route to 10.9.0.0/16 above",
+                "line 11, column 6: there is a route to 10.9.0.0/16 above already; several next hops are not used side by side",
             ),
             ("[[route]]\nto = \"10.9.0.0/16\"\nvia = \"ten\"\n", "line 9, column 7: `ten` is no address"),
             ("[kernel]\nroute = true\n", "line 8, column 1: unknown field `route`"),
