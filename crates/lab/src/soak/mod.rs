@@ -24,11 +24,11 @@ use traffic::Arrived;
 /// A switch that takes so long over a packet that more can be sent than it can carry: the longer, the more often its loop does what it does.
 const SLOW: &str = include_str!("slow.rav");
 const WORK: &str = "        count work\n";
-/// How often that is to begin with, and at most.
-const LINES: (usize, usize) = (16, 512);
+/// How often that is to begin with, and at most: more would take longer to compile than a takeover may.
+const LINES: (usize, usize) = (1, 16);
 /// Several times what the program lets a gateway carry can be sent; less and its loop does more. More than what is sent under overload, since then
 /// host b is watched, too.
-const SENDABLE: f64 = 5.0;
+const SENDABLE: f64 = 4.0;
 
 /// Parts of what it can carry that are sent.
 const HALF: f64 = 0.5;
