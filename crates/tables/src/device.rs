@@ -6,6 +6,8 @@
 //! memory), `INLINE` and `mul_high64(u64, u64)`, the upper half of a product. `device/plain.h` is that bridge for C99.
 //! Every text stands alone, and all of them may stand in one kernel.
 //!
+//! Under oclgrind 21.10 they need `-cl-opt-disable`, since it knows no funnel shifts, which its compiler makes of some.
+//!
 //! An image is trusted as the table is that it was made from: a function reads where the words lead.
 
 pub mod automaton;

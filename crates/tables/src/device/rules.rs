@@ -102,7 +102,6 @@ fn pack(shape: &Shape) -> String {
         let mut terms = Vec::new();
         let elements = shape.layout.sources.iter().skip(4 * word).take(4);
         for (place, &(from, shift, keep)) in elements.enumerate() {
-            // The bounds of a table's key are known here, so what is taken from it is a constant.
             terms.push(format!("(key[{from}] >> {shift} & {keep:#x}) << {}", 16 * place));
         }
         let sum = if terms.is_empty() { "0".to_string() } else { terms.join(" | ") };
