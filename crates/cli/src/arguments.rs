@@ -166,6 +166,12 @@ pub(crate) enum Show {
     Graph,
     /// The most that one packet can cost
     Cost,
+    /// The kernel for devices in OpenCL C, and what stays on the processor
+    Opencl,
+    /// The kernel for devices in CUDA C++, and what stays on the processor
+    Cuda,
+    /// What of a packet a device is sent and sends back
+    HeaderBytes,
 }
 
 /// How much of each header is decoded.
@@ -188,6 +194,10 @@ pub(crate) enum BackEndChoice {
     /// As machine code
     #[default]
     Native,
+    /// On an OpenCL device, the processor doing what the device cannot
+    Opencl,
+    /// On a device if there is a graphics card, else as machine code
+    Auto,
 }
 
 /// `ravelin run`

@@ -3,7 +3,9 @@
 use crate::arguments::{BackEndChoice, DecodeChoice, DiagnosticFormat};
 use crate::failure::Failure;
 use crate::render;
-use exec::{BackEnd, Processor};
+use engine::offload::Offloaded;
+use exec::offload::Offload;
+use exec::{BackEnd, Processor, kernel};
 use gateway::config::TableFile;
 use lang::diagnostic::Severity;
 use lang::ir::{Match, Program, TableKind};
@@ -209,16 +211,29 @@ pub(crate) fn load(
     ports: u16,
     seed: u64,
 ) -> Result<Box<dyn Processor>, Failure> {
-    exec::load(program, execution(back_end), ports, seed)
-        .map_err(|error| Failure::Finding(format!("{}: {error}", program.name)))
-}
-
-/// The back end of a choice.
-pub(crate) fn execution(back_end: BackEndChoice) -> BackEnd {
+    let finding = |error: &dyn std::fmt::Display| Failure::Finding(format!("{}: {error}", program.name));
+    let offload = |device: &gpu::Found| -> Result<Box<dyn Processor>, Failure> {
+        let offload = Offload::new(program, ports, seed, &kernel::Options::default())
+            .map_err(|error| finding(&error))?;
+        let offloaded = Offloaded::on_opencl(offload, device, gpu::Memory::Mapped);
+        Ok(Box::new(offloaded.map_err(|error| finding(&error))?))
+    };
     match back_end {
-        BackEndChoice::Interpreter => BackEnd::Interpreter,
-        BackEndChoice::Native => BackEnd::Native,
+        BackEndChoice::Interpreter => exec::load(program, BackEnd::Interpreter, ports, seed),
+        BackEndChoice::Native => exec::load(program, BackEnd::Native, ports, seed),
+        BackEndChoice::Opencl => {
+            let devices = gpu::opencl_devices().map_err(|error| finding(&error))?;
+            return offload(&devices[0]);
+        }
+        BackEndChoice::Auto => {
+            let devices = gpu::opencl_devices().unwrap_or_default();
+            match devices.iter().find(|device| device.accelerator) {
+                Some(device) => return offload(device),
+                None => exec::load(program, BackEnd::Native, ports, seed),
+            }
+        }
     }
+    .map_err(|error| finding(&error))
 }
 
 /// How an option spells how much is decoded.

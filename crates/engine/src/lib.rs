@@ -8,6 +8,7 @@ pub mod commit;
 pub mod filter;
 #[cfg(target_os = "linux")]
 pub mod live;
+pub mod offload;
 pub mod pieces;
 pub mod places;
 pub mod report;

@@ -1,7 +1,7 @@
 //! What a run did, in figures: the JSON report and the source of every table that people see.
 
 use crate::commit::{Ledger, Volume};
-use exec::{BackEnd, Processor, TableReport};
+use exec::{BackEnd, OnDevice, Processor, TableReport, Tally};
 use lang::ir::Program;
 use packet::VerdictKind;
 use serde::Serialize;
@@ -118,6 +118,37 @@ pub struct TableState {
     pub refused: u64,
 }
 
+/// How packets went between a device and the processor.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
+pub struct DeviceReport {
+    /// The device's name.
+    pub name: String,
+    /// Packets that it finished.
+    pub finished: u64,
+    /// Packets that it handed back, as a step of the program is not for devices.
+    pub handed_back: u64,
+    /// Packets that were run again, as an earlier one of their batch changed a table.
+    pub run_again: u64,
+    /// Packets that it was not asked for.
+    pub not_asked: u64,
+    /// What made it be given up.
+    pub failure: Option<String>,
+}
+
+impl From<OnDevice> for DeviceReport {
+    fn from(device: OnDevice) -> DeviceReport {
+        let Tally { device: finished, again, changed, processor } = device.tally;
+        DeviceReport {
+            name: device.name,
+            finished,
+            handed_back: again,
+            run_again: changed,
+            not_asked: processor,
+            failure: device.failure,
+        }
+    }
+}
+
 /// What a run did.
 #[derive(Clone, Debug, Default, PartialEq, Serialize)]
 pub struct Report {
@@ -129,6 +160,9 @@ pub struct Report {
     /// Which packets these are the figures of; all that arrived without it.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub filter: Option<Filtered>,
+    /// The device that ran packets first, if there was one.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub device: Option<DeviceReport>,
     /// Everything that arrived.
     pub received: Volume,
     /// Packets by the kind of verdict.
@@ -199,6 +233,7 @@ pub struct CounterCell {
 #[derive(Clone, Debug)]
 pub struct Figures {
     back_end: &'static str,
+    device: Option<DeviceReport>,
     tables: Vec<TableReport>,
     counters: Vec<Vec<(u64, u64)>>,
     events: Vec<u64>,
@@ -212,6 +247,7 @@ impl Figures {
     pub fn of(program: &Program, processor: &dyn Processor) -> Figures {
         Figures {
             back_end: back_end_name(processor.back_end()),
+            device: processor.on_device().map(DeviceReport::from),
             tables: processor.tables(),
             counters: (0..program.counters.len()).map(|index| processor.counter(index as u32)).collect(),
             events: processor.events(),
@@ -239,6 +275,13 @@ impl Figures {
         }
         self.events.iter_mut().zip(&other.events).for_each(|(events, more)| *events += more);
         self.lost_events += other.lost_events;
+        if let (Some(device), Some(more)) = (&mut self.device, &other.device) {
+            device.finished += more.finished;
+            device.handed_back += more.handed_back;
+            device.run_again += more.run_again;
+            device.not_asked += more.not_asked;
+            device.failure = device.failure.take().or_else(|| more.failure.clone());
+        }
         self.processors += other.processors;
     }
 
@@ -294,6 +337,7 @@ impl Report {
             setting,
             back_end,
             filter: None,
+            device: figures.device.clone(),
             received,
             verdicts,
             forwarded,

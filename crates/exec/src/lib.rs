@@ -2,8 +2,10 @@
 
 pub mod execution;
 pub mod interpret;
+pub mod kernel;
 mod load;
 pub mod native;
+pub mod offload;
 pub mod outputs;
 pub mod pack;
 pub mod processor;
@@ -16,5 +18,5 @@ pub use interpret::{Interpreter, Observer};
 pub use load::{LoadError, load, load_measurable};
 pub use native::{Draft, Measured};
 pub use outputs::{Output, Outputs, Raised, Resized};
-pub use processor::{BackEnd, EntryCount, EntryError, Processor, TableReport};
+pub use processor::{BackEnd, EntryCount, EntryError, OnDevice, Processor, TableReport, Tally};
 pub use stages::{Site, StageClock, StageCost};

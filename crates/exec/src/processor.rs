@@ -64,6 +64,30 @@ pub struct TableReport {
     pub refused: u64,
 }
 
+/// How packets of a program on a device went.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Tally {
+    /// Finished by the device.
+    pub device: u64,
+    /// Run by the processor since their way left the device's.
+    pub again: u64,
+    /// Run by the processor since an earlier packet of their batch changed a table.
+    pub changed: u64,
+    /// Run by the processor alone: the device was not asked.
+    pub processor: u64,
+}
+
+/// A program's way on a device.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct OnDevice {
+    /// The device's name.
+    pub name: String,
+    /// How packets went.
+    pub tally: Tally,
+    /// What made the device be given up.
+    pub failure: Option<String>,
+}
+
 /// A program with its tables, counters and timers.
 pub trait Processor: Send {
     /// Runs every packet of the batch in order and writes its verdict into the batch. `memory` holds the frames the batch points into.
@@ -212,6 +236,11 @@ pub trait Processor: Send {
 
     /// How many events were refused because too many were waiting.
     fn lost_events(&self) -> u64;
+
+    /// The device that packets are run on first, if there is one.
+    fn on_device(&self) -> Option<OnDevice> {
+        None
+    }
 
     /// Which execution this is.
     fn back_end(&self) -> BackEnd;

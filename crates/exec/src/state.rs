@@ -37,7 +37,7 @@ pub const MAX_CELLS: usize = 1 << 26;
 const NEVER: u64 = u64::MAX;
 
 /// A default entry. The layout is part of the interface to compiled code.
-#[derive(Clone, Copy, Debug, Default)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[repr(C)]
 pub struct DefaultEntry {
     /// 1 if it is set, else 0.

@@ -10,3 +10,4 @@ pub mod program_generator;
 pub mod random;
 pub mod shrink;
 pub mod sighting;
+pub mod traffic;

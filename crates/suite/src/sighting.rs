@@ -6,7 +6,7 @@ use lang::ir::Program;
 use packet::{BATCH, Batch, Verdict};
 
 /// Seed of the tables' hash functions.
-const SEED: u64 = 7;
+pub const SEED: u64 = 7;
 
 /// A packet that left besides the received ones: port, cause, bytes, length on the wire, time, whether it is a copy.
 pub type Sent = (u16, u32, Vec<u8>, u32, u64, bool);
@@ -115,6 +115,16 @@ pub fn see(
     size: usize,
 ) -> Result<Sighting, LoadError> {
     let mut processor = load(program, back_end, ports, SEED)?;
+    Ok(see_on(program, processor.as_mut(), arrivals, size))
+}
+
+/// As [`see`], on a processor that has just been loaded with the program.
+pub fn see_on(
+    program: &Program,
+    processor: &mut dyn Processor,
+    arrivals: &Arrivals,
+    size: usize,
+) -> Sighting {
     let mut frames = arrivals.frames.clone();
     let mut seen = Sighting::default();
     let (mut batch, mut outputs) = (Batch::new(), Outputs::default());
@@ -133,8 +143,8 @@ pub fn see(
     outputs.clear();
     processor.advance(last + 15_000_000, &mut outputs);
     add(program, &outputs, 0, &mut seen);
-    finish(program, processor.as_ref(), &mut seen);
-    Ok(seen)
+    finish(program, processor, &mut seen);
+    seen
 }
 
 fn add(program: &Program, outputs: &Outputs, first: u32, seen: &mut Sighting) {

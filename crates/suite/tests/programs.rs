@@ -5,11 +5,11 @@ use lang::diagnostic::Severity;
 use lang::ir::Program;
 use lang::pipeline::Decode;
 use packet::Frames;
-use packet::generate::{Generator, Profile};
+use packet::generate::Profile;
 use suite::corpus::{compile_file, files, root};
 use suite::packet_generator::Arrivals;
-use suite::random::Random;
 use suite::sighting::see;
+use suite::traffic::traffic;
 
 const PORTS: u16 = 5;
 
@@ -29,34 +29,6 @@ fn programs() -> Vec<(String, Program)> {
     }
     assert!(programs.len() >= 30, "only {} programs and modes", programs.len());
     programs
-}
-
-/// Generated traffic, part of it damaged.
-fn traffic(mut profile: Profile, packets: u64, seed: u64) -> Arrivals {
-    profile.packets = packets;
-    profile.flows = profile.flows.min(packets / 8).max(20);
-    let mut generator = Generator::new(&profile, seed).expect("the profile is sound");
-    let mut random = Random::new(seed);
-    let (mut arrivals, mut bytes) = (Arrivals::default(), Vec::new());
-    while let Some(stamp) = generator.next(&mut bytes) {
-        let mut frame = bytes.clone();
-        if random.one_in(5) && !frame.is_empty() {
-            for _ in 0..random.between(1, 4) {
-                let at = random.below(frame.len().min(60) as u64) as usize;
-                frame[at] = random.number() as u8;
-            }
-        }
-        if random.one_in(12) {
-            frame.truncate(random.below(70) as usize);
-        }
-        arrivals.push(
-            &frame,
-            stamp.wire.max(frame.len() as u32),
-            stamp.time,
-            random.between(1, PORTS.into()) as u16,
-        );
-    }
-    arrivals
 }
 
 /// The same packets, in order of arrival, with ports dealt out in turn.
@@ -98,9 +70,9 @@ fn in_source_tests_hold_on_both_back_ends() {
 #[test]
 fn generated_traffic_means_the_same_everywhere() {
     let captures = [
-        ("demo", traffic(Profile::demo(), 500, 1)),
-        ("sample1", traffic(Profile::sample1(), 500, 2)),
-        ("sample3", traffic(Profile::sample3(), 500, 3)),
+        ("demo", traffic(Profile::demo(), 500, PORTS, 1)),
+        ("sample1", traffic(Profile::sample1(), 500, PORTS, 2)),
+        ("sample3", traffic(Profile::sample3(), 500, PORTS, 3)),
     ];
     for path in files(&root().join("programs"), "rav").expect("programs/ is there") {
         for (name, arrivals) in &captures {
@@ -123,7 +95,7 @@ fn generated_traffic_means_the_same_everywhere() {
 
 #[test]
 fn every_packet_is_accounted_for_and_runs_repeat() {
-    let arrivals = dealt(traffic(Profile::sample2(), 600, 4).frames);
+    let arrivals = dealt(traffic(Profile::sample2(), 600, PORTS, 4).frames);
     for (name, program) in programs() {
         for back_end in BACK_ENDS {
             let report = || report(&program, back_end, &arrivals);

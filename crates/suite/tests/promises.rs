@@ -83,7 +83,8 @@ fn the_packet_loop_allocates_nothing_for_a_packet() {
     let mut ledger = Ledger::new(&program, 5);
     let mut allocations = |repeat: u64| {
         let mut source = MemorySource::new(frames(2_000), Order::Replay, repeat, false, ingress());
-        let mut worker = Worker { processor: processor.as_mut(), ledger: &mut ledger, transmitter: None, selection: None };
+        let mut worker =
+            Worker { processor: processor.as_mut(), ledger: &mut ledger, transmitter: None, selection: None };
         measure(|| {
             let finished = worker.run(&mut source, Clock::Whole);
             assert!(finished.error.is_none());
@@ -110,7 +111,12 @@ fn a_streamed_capture_takes_the_same_memory_however_long_it_is() {
             let stream = ports::capture_in::uncompressed(std::io::Cursor::new(bytes)).expect("opens");
             let mut source =
                 CaptureSource::of_stream("case".into(), stream, Links::Ethernet, ingress()).expect("opens");
-            let mut worker = Worker { processor: processor.as_mut(), ledger: &mut ledger, transmitter: None, selection: None };
+            let mut worker = Worker {
+                processor: processor.as_mut(),
+                ledger: &mut ledger,
+                transmitter: None,
+                selection: None,
+            };
             assert!(worker.run(&mut source, Clock::WithoutReceive).error.is_none());
         })
         .bytes_max;

@@ -4,8 +4,8 @@ use super::{Context, Outcome, execute};
 use std::path::Path;
 use std::process::Command;
 
-/// A package and the program by which one sees that it is there.
-const PACKAGES: [(&str, &str); 15] = [
+/// A package and the program, or the file with its whole path, by which one sees that it is there.
+const PACKAGES: [(&str, &str); 17] = [
     ("tshark", "tshark"),
     ("nftables", "nft"),
     ("iproute2", "ip"),
@@ -21,12 +21,14 @@ const PACKAGES: [(&str, &str); 15] = [
     ("openssh-client", "ssh"),
     ("traceroute", "traceroute"),
     ("python3-minimal", "python3"),
+    ("ocl-icd-libopencl1", "/usr/lib/x86_64-linux-gnu/libOpenCL.so.1"),
+    ("pocl-opencl-icd", "/etc/OpenCL/vendors/pocl.icd"),
 ];
 
 /// Installs what is missing when this runs as root on a machine with apt-get.
 pub(super) fn install(_: &Context) -> anyhow::Result<Outcome> {
     let missing: Vec<&str> =
-        PACKAGES.iter().filter(|(_, program)| !on_path(program)).map(|(package, _)| *package).collect();
+        PACKAGES.iter().filter(|(_, program)| !is_there(program)).map(|(package, _)| *package).collect();
     if missing.is_empty() {
         return Ok(Outcome::Passed);
     }
@@ -41,6 +43,10 @@ pub(super) fn install(_: &Context) -> anyhow::Result<Outcome> {
             .args(missing)
             .env("DEBIAN_FRONTEND", "noninteractive"),
     )
+}
+
+fn is_there(program: &str) -> bool {
+    if program.starts_with('/') { Path::new(program).exists() } else { on_path(program) }
 }
 
 fn on_path(program: &str) -> bool {

@@ -3,6 +3,7 @@
 use crate::arguments::{CompileArguments, Show};
 use crate::failure::Failure;
 use crate::{program, render};
+use exec::kernel::{self, Dialect, Kernel};
 use lang::ir::{cost, graph, print};
 use lang::source::FileId;
 use serde_json::json;
@@ -23,6 +24,15 @@ pub(crate) fn run(arguments: &CompileArguments, json: bool) -> Result<(), Failur
                     .map_err(|error| Failure::Finding(format!("{}: {error}", ready.name)))?,
                 Show::Graph => graph::dot(&ready.program),
                 Show::Cost => cost::cost(&ready.program).to_string(),
+                Show::Opencl | Show::Cuda | Show::HeaderBytes => {
+                    let kernel = Kernel::new(&ready.program, u16::MAX, &kernel::Options::default())
+                        .map_err(|error| Failure::Finding(format!("{}: {error}", ready.name)))?;
+                    match form {
+                        Show::HeaderBytes => render::kernel::plan(&kernel, &ready.program, &ready.sources),
+                        Show::Cuda => kernel.text(Dialect::Cuda),
+                        _ => kernel.text(Dialect::OpenCl),
+                    }
+                }
                 Show::Ir | Show::Tokens | Show::Tree => print::print(&ready.program),
             }
         }

@@ -1,6 +1,7 @@
 //! Text and JSON for people and programs to read.
 
 pub(crate) mod diagnostic;
+pub(crate) mod kernel;
 pub(crate) mod mismatch;
 pub(crate) mod packet;
 pub(crate) mod progress;

@@ -231,18 +231,39 @@ fn events(report: &Report) -> String {
     format!("{}{lost}\n", table(&[("Event", Side::Left), ("raised", Side::Right)], rows))
 }
 
+/// How packets went between the device and the processor.
+fn device(report: &Report) -> String {
+    let Some(device) = &report.device else { return String::new() };
+    let mut text = format!("  {} finished {}", device.name, of(device.finished, "packet"));
+    for (packets, why) in [
+        (device.handed_back, "handed back by it"),
+        (device.run_again, "run again since a table had changed"),
+        (device.not_asked, "not given to it"),
+    ] {
+        if packets > 0 {
+            text += &format!(", {} {why}", of(packets, "packet"));
+        }
+    }
+    if let Some(failure) = &device.failure {
+        text += &format!("\n  given up: {failure}");
+    }
+    text + "\n"
+}
+
 fn speed(report: &Report) -> String {
     let style = anstyle::Style::new().bold();
     format!(
-        "  {style}{}{style:#} ({}; {} forwarded) through {}, {} in the packet loop\n  compiled in {}, made ready in {}, capture read in {}\n",
+        "  {style}{}{style:#} ({}; {} forwarded) through {}, {} in the packet loop\n{}  compiled in {}, made ready in {}, capture read in {}\n",
         packet_rate(report.mpps),
         bit_rate(report.gbps),
         bit_rate(report.forwarded_gbps),
-        match report.back_end {
-            "native" => "native code",
-            other => other,
+        match (report.back_end, &report.device) {
+            (_, Some(_)) => "a device and native code",
+            ("native", None) => "native code",
+            (other, None) => other,
         },
         seconds(report.seconds),
+        device(report),
         seconds(report.compile_seconds),
         seconds(report.prepare_seconds),
         seconds(report.load_seconds),

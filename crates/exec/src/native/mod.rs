@@ -32,6 +32,7 @@ use packet::verdict::Verdict;
 use plan::Plan;
 pub use plan::{Draft, Measured};
 use questions::KEPT_WORDS;
+use std::ops::Range;
 use std::sync::Arc;
 
 /// How many packets ahead frames are fetched into the cache.
@@ -171,8 +172,8 @@ impl Compiled {
         self.choose_hints(state);
         let mut ahead = std::mem::take(&mut self.ahead);
         ahead.clear();
-        let mut next = 0;
-        while next < batch.len {
+        let (mut next, end) = (0, batch.len.min(packet::BATCH));
+        while next < end {
             let time = batch.time[next];
             if time.max(state.now) >= state.next_wake {
                 state.settle(time, self, outputs);
@@ -180,9 +181,9 @@ impl Compiled {
             next = if !ahead.is_empty() {
                 self.stretch_asking::<MEASURED>(&mut ahead, state, memory, batch, next, outputs)
             } else if self.plain && self.useful.is_empty() {
-                self.stretch::<true>(state, memory, batch, next, outputs)
+                self.stretch::<true>(state, memory, batch, next..end, outputs)
             } else {
-                self.stretch::<false>(state, memory, batch, next, outputs)
+                self.stretch::<false>(state, memory, batch, next..end, outputs)
             };
             if state.has_queued() {
                 state.handle_queued(self, outputs);
@@ -203,7 +204,7 @@ impl Compiled {
         self.useful.extend(self.hints.iter().filter(large));
     }
 
-    /// Runs packet `first` and those behind it up to the first that raises an event or before which something is due;
+    /// Runs these packets up to the first that raises an event or before which something is due;
     /// gives the index of the packet to go on with. `PLAIN` is for programs whose packets raise no events, send nothing but themselves and keep their size,
     /// while no table is large: nobody asks for a packet's number and time on the way, and what is due can only come from the clock.
     fn stretch<const PLAIN: bool>(
@@ -211,12 +212,12 @@ impl Compiled {
         state: &mut State<Fast>,
         memory: &mut [u8],
         batch: &mut Batch,
-        first: usize,
+        packets: Range<usize>,
         outputs: &mut Outputs,
     ) -> usize {
+        let Range { start: first, end } = packets;
         let mut wake = state.next_wake;
         let mut context = Context::new(state, outputs, &self.templates, &self.plan.placements);
-        let end = batch.len.min(packet::BATCH);
         // A key can be read ahead only where its frame has arrived.
         let ahead = if PLAIN || self.useful.is_empty() { AHEAD } else { 2 * AHEAD };
         let mut i = first;
@@ -253,6 +254,21 @@ impl Compiled {
         let now = context.now;
         context.state().now = now;
         i
+    }
+
+    /// Runs one packet, and the events that it raises; what is due before it has been handled.
+    pub(crate) fn run_one(
+        &mut self,
+        state: &mut State<Fast>,
+        memory: &mut [u8],
+        batch: &mut Batch,
+        i: usize,
+        outputs: &mut Outputs,
+    ) {
+        self.stretch::<false>(state, memory, batch, i..i + 1, outputs);
+        if state.has_queued() {
+            state.handle_queued(self, outputs);
+        }
     }
 
     /// Runs a packet that may change its size, from the beginning or behind a question, and writes back what became of it.

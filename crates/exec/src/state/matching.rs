@@ -7,7 +7,7 @@ use super::rows::Rows;
 use crate::load::LoadError;
 use crate::pack::{MAX_WORDS, Packing};
 use crate::processor::{EntryCount, EntryError};
-use lang::ir::{self, Entry, Match, TableKind};
+use lang::ir::{self, Answer, Entry, Match, TableKind};
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use tables::lpm::{self, Lpm, Prefix};
 use tables::patterns::Pattern;
@@ -436,18 +436,7 @@ impl<S: Search> PatternSet<S> {
         if entries.len() > self.capacity {
             return Err(EntryError::Full { capacity: self.capacity });
         }
-        let mut patterns = Vec::with_capacity(entries.len());
-        for (entry, index) in entries.iter().zip(0..) {
-            let [Match::Bytes(pattern)] = entry.key.as_slice() else { return Err(EntryError::Key) };
-            let (bytes, nocase) = (pattern.bytes.clone(), pattern.nocase);
-            patterns.push(Pattern {
-                bytes,
-                nocase,
-                offset: pattern.offset,
-                depth: pattern.depth,
-                value: index,
-            });
-        }
+        let patterns = patterns(&entries).ok_or(EntryError::Key)?;
         self.search = S::build(&patterns).map_err(|cause| EntryError::Refused(cause.to_string()))?;
         std::mem::take(&mut self.row_of).into_iter().for_each(|row| self.rows.release(row));
         let mut words = [0; MAX_WORDS];
@@ -495,6 +484,26 @@ impl<S: Search> PatternSet<S> {
         &self.rows
     }
 
+    /// The rows, to count in them.
+    pub fn rows_mut(&mut self) -> &mut Rows {
+        &mut self.rows
+    }
+
+    /// The patterns in order, each with its row as its value; where the answer is a set, with the number that its entry has there.
+    pub fn for_device(&self, answer: Answer) -> Vec<Pattern> {
+        let number = |row: &u32| match answer {
+            Answer::Set => {
+                self.rows.words(*row).first().map_or(0, |word| u32::try_from(*word).unwrap_or(u32::MAX))
+            }
+            _ => *row,
+        };
+        let patterns = patterns(&self.entries).unwrap_or_default().into_iter();
+        patterns
+            .zip(self.row_of.iter().map(number))
+            .map(|(pattern, value)| Pattern { value, ..pattern })
+            .collect()
+    }
+
     pub(super) fn insert(&mut self, entry: &Entry) -> Result<(), EntryError> {
         let mut entries = self.entries.clone();
         match entries.iter_mut().find(|other| other.key == entry.key) {
@@ -521,6 +530,16 @@ impl<S: Search> PatternSet<S> {
         };
         self.entries.iter().zip(&self.row_of).map(counted).collect()
     }
+}
+
+/// What is searched for, each with its place as its value; `None` where an entry is no bytes.
+fn patterns(entries: &[Entry]) -> Option<Vec<Pattern>> {
+    let pattern = |(entry, value): (&Entry, u32)| {
+        let [Match::Bytes(pattern)] = entry.key.as_slice() else { return None };
+        let (bytes, nocase) = (pattern.bytes.clone(), pattern.nocase);
+        Some(Pattern { bytes, nocase, offset: pattern.offset, depth: pattern.depth, value })
+    };
+    entries.iter().zip(0..).map(pattern).collect()
 }
 
 /// When entries that packets made go.

@@ -65,6 +65,11 @@ impl Rows {
         &self.words[start..start + self.stride]
     }
 
+    /// The words of all rows, one after the other.
+    pub fn all(&self) -> &[u64] {
+        &self.words
+    }
+
     /// Counts a packet of so many bytes for a row, where rows are counted.
     #[inline]
     pub fn count(&mut self, row: u32, bytes: u64) {

@@ -154,6 +154,8 @@ pub struct TableSet<F: Family> {
     fixed: Vec<bool>,
     /// What had happened to each table when counting began.
     before: Vec<Statistics>,
+    /// How often entries of each table were changed other than by learning, removing and ageing in an exact one.
+    versions: Vec<u64>,
     seed: u64,
 }
 
@@ -171,6 +173,7 @@ impl<F: Family> TableSet<F> {
             declared: Vec::new(),
             fixed: program.tables.iter().map(|table| !table.entries.is_empty()).collect(),
             before: vec![Statistics::default(); program.tables.len()],
+            versions: vec![0; program.tables.len()],
             seed,
         };
         for table in &program.tables {
@@ -234,6 +237,7 @@ impl<F: Family> TableSet<F> {
     /// Puts in an entry: of a packet at this time, or of the control plane for ever.
     pub fn insert(&mut self, table: u32, entry: &Entry, now: Option<u64>) -> Result<(), EntryError> {
         let index = table as usize;
+        self.note_change(table);
         let (shape, declared) = (&self.shapes[index], &self.declared[index]);
         if !declared.kind.takes(&declared.keys, &entry.key) || entry.value.len() != declared.values.len() {
             return Err(EntryError::Key);
@@ -268,6 +272,7 @@ impl<F: Family> TableSet<F> {
     /// Takes out the entry with this key and priority; whether it was there.
     pub fn remove(&mut self, table: u32, key: &[Match], priority: u32) -> bool {
         let index = table as usize;
+        self.note_change(table);
         match self.places[index] {
             TablePlace::Exact(place) => {
                 let entry = Entry { key: key.to_vec(), value: Vec::new(), priority };
@@ -286,6 +291,7 @@ impl<F: Family> TableSet<F> {
     /// Exchanges all entries for these. On an error nothing has changed.
     pub fn replace(&mut self, table: u32, entries: Vec<Entry>) -> Result<(), EntryError> {
         let index = table as usize;
+        self.note_change(table);
         let declared = &self.declared[index];
         let suits = |entry: &Entry| {
             declared.kind.takes(&declared.keys, &entry.key) && entry.value.len() == declared.values.len()
@@ -326,10 +332,29 @@ impl<F: Family> TableSet<F> {
             return false;
         };
         if ours == theirs {
+            self.note_change(table);
+            other.note_change(table);
             std::mem::swap(&mut self.exact[our], &mut other.exact[their]);
             std::mem::swap(&mut self.before[index], &mut other.before[index]);
         }
         ours == theirs
+    }
+
+    /// The entries of a table may no longer be what they were.
+    fn note_change(&mut self, table: u32) {
+        self.versions[table as usize] += 1;
+    }
+
+    /// Numbers of which one at least is another whenever the entries of a table are others.
+    pub fn state_of(&self, table: u32) -> [u64; 6] {
+        let version = self.versions[table as usize];
+        match self.places[table as usize] {
+            TablePlace::Exact(place) => {
+                let now = self.exact[place].statistics();
+                [version, now.entries, now.inserts, now.moves, now.evictions, now.expired]
+            }
+            _ => [version, self.changes[table as usize].expired, 0, 0, 0, 0],
+        }
     }
 
     /// Counts what happens in an exact table from now on; what it holds counts as put in.

@@ -1,0 +1,444 @@
+//! From instructions to kernel text, and what each of them leaves in a packet's record.
+
+use super::names::{Type, constant, convert, cut, largest, name};
+use super::plan::{Bytes, Effect, Plan};
+use super::refusal::{learning_marks, marks};
+use super::searches::{DEFAULT, Search, rules_name};
+use crate::pack::Packing;
+use lang::ir::{Answer, BinaryOp, BlockId, CompareOp, Function, Instruction, Op, Program, TableKind, Value};
+use std::collections::BTreeMap;
+use std::fmt::Write;
+
+/// The table that an instruction searches.
+pub(super) fn table(op: &Op) -> Option<u32> {
+    match op {
+        Op::Lookup { table, .. }
+        | Op::Learn { table, .. }
+        | Op::Remove { table, .. }
+        | Op::Scan { table, .. } => Some(*table),
+        _ => None,
+    }
+}
+
+/// What an instruction leaves in the record; its places are not yet known.
+pub(super) fn effect(program: &Program, op: &Op) -> Option<Effect> {
+    match op {
+        Op::Count { counter, index } => Some(Effect::Count { counter: *counter, word: index.map(|_| 0) }),
+        Op::Lookup { table, .. } if marks(&program.tables[*table as usize]) => {
+            Some(Effect::Hit { table: *table, key: 0 })
+        }
+        Op::Lookup { table, .. } | Op::Scan { table, .. } if program.tables[*table as usize].counted => {
+            Some(Effect::Row { table: *table, word: 0 })
+        }
+        Op::Learn { table, .. } if learning_marks(&program.tables[*table as usize]) => {
+            Some(Effect::Confirm { table: *table, key: 0 })
+        }
+        _ => None,
+    }
+}
+
+/// Gives an effect its places in the record, from word `next` on, and says which word is free behind them.
+pub(super) fn place(program: &Program, effect: &mut Effect, next: u32) -> u32 {
+    let key_words = |table: u32| 2 * Packing::new(&program.tables[table as usize].keys).words as u32;
+    let value_words = |table: u32| 2 * Packing::new(&program.tables[table as usize].values).words as u32;
+    match effect {
+        Effect::Count { word: None, .. } => next,
+        Effect::Count { word: Some(word), .. } | Effect::Row { word, .. } => {
+            *word = next;
+            next + 1
+        }
+        Effect::Hit { table, key } => {
+            *key = next;
+            next + key_words(*table)
+        }
+        Effect::Confirm { table, key } => {
+            *key = next;
+            next + key_words(*table) + value_words(*table)
+        }
+    }
+}
+
+/// Writes the steps of one function.
+pub(super) struct Writer<'a> {
+    pub(super) function: &'a Function,
+    program: &'a Program,
+    sites: &'a BTreeMap<(BlockId, usize), usize>,
+    plan: &'a Plan,
+    text: String,
+}
+
+impl<'a> Writer<'a> {
+    pub(super) fn new(
+        program: &'a Program,
+        function: &'a Function,
+        sites: &'a BTreeMap<(BlockId, usize), usize>,
+        plan: &'a Plan,
+    ) -> Writer<'a> {
+        Writer { function, program, sites, plan, text: String::new() }
+    }
+
+    pub(super) fn finish(self) -> String {
+        self.text
+    }
+
+    pub(super) fn line(&mut self, line: &str) {
+        let indent = if line.ends_with(": ;") { "" } else { "    " };
+        let _ = writeln!(self.text, "{indent}{line}");
+    }
+
+    fn kind(&self, value: Value) -> Type {
+        Type::of(self.function.width(value))
+    }
+
+    /// A value as a 64-bit expression; the less significant half of a wide one.
+    fn long(&self, value: Value) -> String {
+        convert(&name(value), self.kind(value), Type::Long)
+    }
+
+    fn assign(&mut self, result: Value, expression: &str) {
+        self.line(&format!("{} = {expression};", name(result)));
+    }
+
+    /// Where packets go over in part, one that is read further is run by the processor.
+    fn check_reach(&mut self, end: &str) {
+        if let Bytes::Part(bytes) = self.plan.bytes {
+            self.line(&format!("if ({end} > {bytes}u) goto again;"));
+        }
+    }
+
+    pub(super) fn instruction(&mut self, instruction: &Instruction, site: (BlockId, usize)) {
+        let first = instruction.results.first().copied();
+        match (&instruction.op, first) {
+            (Op::Const(number), Some(result)) => {
+                let number = constant(self.function.width(result), *number);
+                self.assign(result, &number);
+            }
+            (Op::Binary(op, a, b), Some(result)) => {
+                let expression = binary(*op, self.function.width(*a), &name(*a), &name(*b));
+                self.assign(result, &expression);
+            }
+            (Op::Compare(op, a, b), Some(result)) => {
+                let expression = compare(*op, self.kind(*a), &name(*a), &name(*b));
+                self.assign(result, &expression);
+            }
+            (Op::Select(condition, yes, no), Some(result)) => {
+                self.assign(result, &format!("{} ? {} : {}", name(*condition), name(*yes), name(*no)));
+            }
+            (Op::Resize(value), Some(result)) => {
+                let (from, to) = (self.function.width(*value), self.function.width(result));
+                let converted = convert(&name(*value), Type::of(from), Type::of(to));
+                let expression = if to < from { cut(&converted, to) } else { converted };
+                self.assign(result, &expression);
+            }
+            (Op::Load { base, offset, bytes, .. }, Some(result)) => {
+                self.check_reach(&format!("(u64){} + {}u", name(*base), offset + u32::from(*bytes)));
+                let at = |more: u32| format!("frame + ({} + {}u)", name(*base), offset + more);
+                let expression = match bytes {
+                    1..=8 => format!("load{bytes}({})", at(0)),
+                    _ => {
+                        format!("wide_of(load{}({}), load8({}))", bytes - 8, at(0), at(u32::from(*bytes) - 8))
+                    }
+                };
+                self.assign(result, &expression);
+            }
+            (Op::Store { base, offset, bytes, value, .. }, _) => self.store(*base, *offset, *bytes, *value),
+            (Op::Checksum { base, bytes, more }, Some(result)) => {
+                let more = more.map(|more| format!(" + {}", name(more))).unwrap_or_default();
+                let end = format!("(u64){} + {bytes}u{more}", name(*base));
+                let end = format!("({end} < captured ? (u32)({end}) : captured)");
+                self.check_reach(&end);
+                self.assign(result, &format!("sum_bytes(frame, {}, {end})", name(*base)));
+            }
+            (Op::InPort, Some(result)) => self.assign(result, "port"),
+            (Op::WireLength, Some(result)) => self.assign(result, "wire"),
+            (Op::Captured, Some(result)) => self.assign(result, "captured"),
+            (Op::Now, Some(result)) => self.assign(result, "(u64)time_high << 32 | time_low"),
+            (Op::Lookup { table, key }, _) => self.lookup(*table, key, &instruction.results, site),
+            (Op::Learn { table, key, value }, Some(result)) => self.learn(*table, key, value, result, site),
+            (Op::Remove { table, key }, _) => {
+                self.line("{");
+                self.find_exact(*table, key);
+                self.line("    if (at != 0xffffffffu) goto again;");
+                self.line("}");
+            }
+            (Op::Scan { table, start, end }, _) => {
+                self.scan(*table, (*start, *end), &instruction.results, site)
+            }
+            (Op::Count { counter, index }, _) => self.count(*counter, *index, site),
+            _ => {}
+        }
+    }
+
+    fn store(&mut self, base: Value, offset: u32, bytes: u8, value: Value) {
+        self.check_reach(&format!("(u64){} + {}u", name(base), offset + u32::from(bytes)));
+        let at = |more: u32| format!("frame + ({} + {}u)", name(base), offset + more);
+        if bytes <= 8 {
+            let value = self.long(value);
+            return self.line(&format!("store_bytes({}, {bytes}u, {value});", at(0)));
+        }
+        let (high, low) = (bytes - 8, name(value));
+        self.line(&format!("store_bytes({}, {high}u, {low}.high);", at(0)));
+        self.line(&format!("store_bytes({}, 8u, {low}.low);", at(u32::from(high))));
+    }
+
+    /// Notes that the effect of this instruction happened.
+    fn done(&self, site: (BlockId, usize)) -> Option<(String, &'a Effect)> {
+        let index = *self.sites.get(&site)?;
+        Some((format!("done{} |= {:#x}u;", index / 32, 1_u32 << (index % 32)), &self.plan.effects[index]))
+    }
+
+    fn count(&mut self, counter: u32, index: Option<Value>, site: (BlockId, usize)) {
+        let Some((done, effect)) = self.done(site) else { return };
+        match (index, effect) {
+            (Some(index), Effect::Count { word: Some(word), .. }) => {
+                let size = self.program.counters[counter as usize].size;
+                let index = name(index);
+                self.line(&format!(
+                    "if ({index} < {size}u) {{ {done} records[{word}u * packets + packet] = {index}; }}"
+                ));
+            }
+            _ => self.line(&done),
+        }
+    }
+
+    /// Declares an array of the packed words of a key or value.
+    fn packed(&mut self, array: &str, packing: &Packing, columns: &[Value]) {
+        let mut words = vec![Vec::new(); packing.words];
+        for (place, column) in packing.places.iter().zip(columns) {
+            if place.is_wide() {
+                words[place.word].push(format!("{}.high", name(*column)));
+                words[place.word + 1].push(format!("{}.low", name(*column)));
+            } else {
+                words[place.word].push(format!("{} << {}", self.long(*column), place.shift));
+            }
+        }
+        let words: Vec<String> = words.iter().map(|parts| parts.join(" | ")).collect();
+        self.line(&format!("    const u64 {array}[{}] = {{ {} }};", packing.words, words.join(", ")));
+    }
+
+    /// The kernel's argument that a table is.
+    fn argument(&self, table: u32) -> String {
+        format!("t{}", self.place(table))
+    }
+
+    /// The place of a table among the kernel's.
+    fn place(&self, table: u32) -> usize {
+        self.plan.tables.iter().position(|one| *one == table).unwrap_or_default()
+    }
+
+    /// Declares `key` and `at`, where the value words of the entry are in the image.
+    fn find_exact(&mut self, table: u32, key: &[Value]) {
+        let packing = Packing::new(&self.program.tables[table as usize].keys);
+        self.packed("key", &packing, key);
+        let argument = self.argument(table);
+        self.line(&format!(
+            "    const u32 at = exact_find({argument} + {argument}[1], key, {}u);",
+            packing.words
+        ));
+    }
+
+    fn lookup(&mut self, table: u32, key: &[Value], results: &[Value], site: (BlockId, usize)) {
+        let declared = &self.program.tables[table as usize];
+        let argument = self.argument(table);
+        let value = Packing::new(&declared.values);
+        self.line("{");
+        match declared.kind {
+            TableKind::Exact => self.find_exact(table, key),
+            TableKind::Lpm => {
+                self.line(&format!("    wide address = {};", Type::Wide.zero()));
+                for column in key {
+                    let width = self.function.width(*column);
+                    let bits = convert(&name(*column), Type::of(width), Type::Wide);
+                    match width {
+                        128 => self.line(&format!("    address = {bits};")),
+                        _ => {
+                            self.line(&format!("    address = wide_or(wide_shl(address, {width}u), {bits});"))
+                        }
+                    }
+                }
+                self.line(&format!(
+                    "    const u32 at = lpm_find({argument} + {argument}[1], address.high, address.low);"
+                ));
+            }
+            _ => {
+                self.packed("key", &Packing::apart(&declared.keys), key);
+                let place = self.place(table);
+                let linear = self.plan.searches[place] == Search::RulesLinear;
+                let find = rules_name(place) + if linear { "_linear" } else { "" };
+                self.line(&format!("    const u32 at = {find}({argument} + {argument}[1], key);"));
+            }
+        }
+        let row = match declared.kind {
+            TableKind::Exact => format!("{argument}[1] + at"),
+            _ => format!("{argument}[2] + at * {}u", 2 * value.words),
+        };
+        self.line(&format!("    const u32 hit = at != 0xffffffffu, found = hit || {argument}[0];"));
+        self.line(&format!("    GLOBAL const u32 *row = {argument} + (hit ? {row} : {DEFAULT}u);"));
+        if let Some((done, effect)) = self.done(site) {
+            match effect {
+                Effect::Hit { key, .. } => {
+                    self.line(&format!("    if (hit) {{ {done}"));
+                    self.record_words("key", *key, Packing::new(&declared.keys).words);
+                    self.line("    }");
+                }
+                Effect::Row { word, .. } => {
+                    self.line(&format!("    if (hit) {{ {done} records[{word}u * packets + packet] = at; }}"))
+                }
+                _ => {}
+            }
+        }
+        self.unpack(&value, results);
+        self.line("}");
+    }
+
+    /// Gives the results of a search what `found` and `row` say.
+    fn unpack(&mut self, value: &Packing, results: &[Value]) {
+        let [found, columns @ ..] = results else { return };
+        self.line(&format!("    {} = found;", name(*found)));
+        for (place, column) in value.places.iter().zip(columns) {
+            let word = |word: usize| format!("((u64)row[{}] << 32 | row[{}])", 2 * word + 1, 2 * word);
+            let expression = if place.is_wide() {
+                format!("wide_of({}, {})", word(place.word), word(place.word + 1))
+            } else {
+                let shifted = format!("({} >> {})", word(place.word), place.shift);
+                cut(&convert(&shifted, Type::Long, Type::of(place.width)), place.width)
+            };
+            let zero = self.kind(*column).zero();
+            // The row of what is not found is not there to be read.
+            self.line(&format!("    if (found) {} = {expression}; else {0} = {zero};", name(*column)));
+        }
+    }
+
+    /// A search for patterns in the captured bytes from one position to another.
+    fn scan(&mut self, table: u32, (start, end): (Value, Value), results: &[Value], site: (BlockId, usize)) {
+        let declared = &self.program.tables[table as usize];
+        let argument = self.argument(table);
+        let bloom = if self.plan.searches[self.place(table)] == Search::Bloom { "_bloom" } else { "" };
+        let (start, end) = (name(start), name(end));
+        self.line("{");
+        self.line(&format!("    const u32 last = {end} < captured ? {end} : captured;"));
+        self.line(&format!("    const u32 length = {start} < last ? last - {start} : 0;"));
+        self.line(&format!("    GLOBAL const u8 *searched = frame + (length ? {start} : 0);"));
+        let arguments = format!("{argument} + {argument}[1], searched, length");
+        match (declared.kind, results) {
+            (TableKind::Patterns(Answer::All), [result]) => {
+                self.line(&format!("    {} = patterns_all{bloom}({arguments});", name(*result)));
+            }
+            (TableKind::Patterns(Answer::Set), [result]) => {
+                self.line("    u64 set[2] = { 0, 0 };");
+                self.line(&format!("    patterns_set{bloom}({arguments}, set);"));
+                self.line(&format!("    {} = wide_of(set[1], set[0]);", name(*result)));
+            }
+            _ => {
+                let value = Packing::new(&declared.values);
+                self.line(&format!("    const u32 pattern = patterns_first{bloom}({arguments});"));
+                self.line("    const u32 found = pattern != 0xffffffffu;");
+                self.line(&format!(
+                    "    const u32 at = found ? patterns_value({argument} + {argument}[1], pattern) : 0;"
+                ));
+                let row = format!("{argument} + ({argument}[2] + at * {}u)", 2 * value.words);
+                self.line(&format!("    GLOBAL const u32 *row = {row};"));
+                if let Some((done, Effect::Row { word, .. })) = self.done(site) {
+                    let record = format!("records[{word}u * packets + packet] = at;");
+                    self.line(&format!("    if (found) {{ {done} {record} }}"));
+                }
+                self.unpack(&value, results);
+            }
+        }
+        self.line("}");
+    }
+
+    /// Writes 64-bit words into the record, each the less significant half first.
+    fn record_words(&mut self, array: &str, first: u32, words: usize) {
+        for word in 0..words as u32 {
+            let (low, high) = (first + 2 * word, first + 2 * word + 1);
+            self.line(&format!("        records[{low}u * packets + packet] = (u32){array}[{word}];"));
+            self.line(&format!(
+                "        records[{high}u * packets + packet] = (u32)({array}[{word}] >> 32);"
+            ));
+        }
+    }
+
+    fn learn(&mut self, table: u32, key: &[Value], value: &[Value], result: Value, site: (BlockId, usize)) {
+        let declared = &self.program.tables[table as usize];
+        let packing = Packing::new(&declared.values);
+        self.line("{");
+        self.find_exact(table, key);
+        self.line("    if (at == 0xffffffffu) goto again;");
+        let argument = self.argument(table);
+        if packing.words > 0 {
+            self.packed("value", &packing, value);
+            self.line(&format!("    GLOBAL const u32 *row = {argument} + ({argument}[1] + at);"));
+            for word in 0..packing.words {
+                let held = format!("((u64)row[{}] << 32 | row[{}])", 2 * word + 1, 2 * word);
+                self.line(&format!("    if ({held} != value[{word}]) goto again;"));
+            }
+        }
+        if let Some((done, Effect::Confirm { key: first, .. })) = self.done(site) {
+            self.line(&format!("    {done}"));
+            let words = Packing::new(&declared.keys).words;
+            self.record_words("key", *first, words);
+            if packing.words > 0 {
+                self.record_words("value", first + 2 * words as u32, packing.words);
+            }
+        }
+        self.assign(result, "1");
+        self.line("}");
+    }
+}
+
+fn compare(op: CompareOp, kind: Type, a: &str, b: &str) -> String {
+    if kind == Type::Wide {
+        return match op {
+            CompareOp::Eq => format!("wide_eq({a}, {b})"),
+            CompareOp::Ne => format!("!wide_eq({a}, {b})"),
+            CompareOp::Lt => format!("wide_lt({a}, {b})"),
+            CompareOp::Le => format!("!wide_lt({b}, {a})"),
+        };
+    }
+    let sign = match op {
+        CompareOp::Eq => "==",
+        CompareOp::Ne => "!=",
+        CompareOp::Lt => "<",
+        CompareOp::Le => "<=",
+    };
+    format!("{a} {sign} {b}")
+}
+
+fn binary(op: BinaryOp, width: u8, a: &str, b: &str) -> String {
+    let most = constant(width, largest(width));
+    let kind = Type::of(width);
+    if kind == Type::Wide {
+        return match op {
+            BinaryOp::Add => cut(&format!("wide_add({a}, {b})"), width),
+            BinaryOp::Sub => cut(&format!("wide_sub({a}, {b})"), width),
+            BinaryOp::Mul => cut(&format!("wide_mul({a}, {b})"), width),
+            BinaryOp::AddSaturate => format!("wide_add_saturate({a}, {b}, {most})"),
+            BinaryOp::SubSaturate => format!("wide_sub_saturate({a}, {b})"),
+            BinaryOp::MulSaturate => format!("wide_mul_saturate({a}, {b}, {most})"),
+            BinaryOp::Div => format!("wide_quotient({a}, {b}, 0)"),
+            BinaryOp::Rem => format!("wide_quotient({a}, {b}, 1)"),
+            BinaryOp::And => format!("wide_and({a}, {b})"),
+            BinaryOp::Or => format!("wide_or({a}, {b})"),
+            BinaryOp::Xor => format!("wide_xor({a}, {b})"),
+            BinaryOp::ShiftLeft => format!("wide_shift_left({a}, {b}, {width}u, {most})"),
+            BinaryOp::ShiftRight => format!("wide_shift_right({a}, {b}, {width}u)"),
+        };
+    }
+    let bits = if kind == Type::Word { 32 } else { 64 };
+    match op {
+        BinaryOp::Add => cut(&format!("{a} + {b}"), width),
+        BinaryOp::Sub => cut(&format!("{a} - {b}"), width),
+        BinaryOp::Mul => cut(&format!("{a} * {b}"), width),
+        BinaryOp::AddSaturate => format!("add_saturate{bits}({a}, {b}, {most})"),
+        BinaryOp::SubSaturate => format!("{a} > {b} ? {a} - {b} : 0"),
+        BinaryOp::MulSaturate => format!("mul_saturate{bits}({a}, {b}, {most})"),
+        BinaryOp::Div => format!("{b} ? {a} / {b} : 0"),
+        BinaryOp::Rem => format!("{b} ? {a} % {b} : 0"),
+        BinaryOp::And => format!("{a} & {b}"),
+        BinaryOp::Or => format!("{a} | {b}"),
+        BinaryOp::Xor => format!("{a} ^ {b}"),
+        BinaryOp::ShiftLeft => format!("{b} < {width} ? {} : 0", cut(&format!("{a} << {b}"), width)),
+        BinaryOp::ShiftRight => format!("{b} < {width} ? {a} >> {b} : 0"),
+    }
+}

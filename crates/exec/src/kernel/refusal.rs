@@ -1,0 +1,157 @@
+//! Which steps of a program no device takes, and why: packets that come to one are run by the processor.
+
+use lang::ir::{Answer, Instruction, Op, Program, TableKind};
+use lang::source::Span;
+use std::fmt;
+
+/// A step that no device takes.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Refusal {
+    /// The stage that it belongs to: index in the program's stages.
+    pub stage: Option<u32>,
+    /// Why.
+    pub cause: Cause,
+    /// Its place in the program.
+    pub span: Span,
+}
+
+/// Why a device does not take a step.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum Cause {
+    /// It writes what later packets read, in an order that only the processor keeps.
+    #[error("it writes {what} `{name}`, which later packets read")]
+    Writes {
+        /// What it is.
+        what: &'static str,
+        /// Its name.
+        name: String,
+    },
+    /// It reads what earlier packets of the same batch write.
+    #[error("it reads {what} `{name}`, which earlier packets write")]
+    Reads {
+        /// What it is.
+        what: &'static str,
+        /// Its name.
+        name: String,
+    },
+    /// It chooses a member of a group.
+    #[error("it asks group `{0}`, which is kept by the processor")]
+    Group(String),
+    /// It raises an event.
+    #[error("it raises event `{0}`, whose handler runs on the processor")]
+    Event(String),
+    /// It sends a packet besides the one that came in.
+    #[error("it sends a {0} besides the packet itself")]
+    Sends(&'static str),
+    /// It changes the packet's length.
+    #[error("it makes the packet longer or shorter, or cuts it into fragments")]
+    Resizes,
+    /// It records something inside a loop.
+    #[error("it {0} inside a loop, as often as the packet asks for")]
+    Loop(&'static str),
+    /// It counts for every occurrence of a pattern.
+    #[error("it counts every occurrence of a pattern of table `{0}`, as many as the packet has")]
+    Occurrences(String),
+}
+
+/// A table of patterns that answers with one of them.
+const FIRST: TableKind = TableKind::Patterns(Answer::First);
+
+/// Why no device takes an instruction; `None` if devices do.
+pub(super) fn cause(program: &Program, instruction: &Instruction, in_loop: bool) -> Option<Cause> {
+    let table = |index: u32| &program.tables[index as usize];
+    let name = |index: u32| table(index).name.clone();
+    let meter = |index: u32| program.meters[index as usize].name.clone();
+    let register = |index: u32| program.registers[index as usize].name.clone();
+    let pool = |index: u32| program.pools[index as usize].name.clone();
+    let group = |index: u32| program.groups[index as usize].name.clone();
+    let renews = |index: u32| marks(table(index)) || table(index).counted;
+    Some(match &instruction.op {
+        Op::Const(_)
+        | Op::Binary(..)
+        | Op::Compare(..)
+        | Op::Select(..)
+        | Op::Resize(_)
+        | Op::Load { .. }
+        | Op::Store { .. }
+        | Op::Checksum { .. }
+        | Op::InPort
+        | Op::WireLength
+        | Op::Captured
+        | Op::Now
+        | Op::Keep(_)
+        | Op::EnterStage(_)
+        | Op::Header { .. } => return None,
+        Op::Lookup { table: index, .. } if in_loop && renews(*index) => Cause::Loop("renews entries"),
+        Op::Learn { .. } if in_loop => Cause::Loop("learns"),
+        Op::Count { .. } if in_loop => Cause::Loop("counts"),
+        Op::Lookup { .. } | Op::Learn { .. } | Op::Count { .. } | Op::Remove { .. } => return None,
+        Op::Scan { table: index, .. } if table(*index).counted && table(*index).kind != FIRST => {
+            Cause::Occurrences(name(*index))
+        }
+        Op::Scan { table: index, .. } if in_loop && table(*index).counted => Cause::Loop("counts"),
+        Op::Scan { .. } => return None,
+        Op::Insert { table, .. }
+        | Op::Withdraw { table, .. }
+        | Op::SetDefault { table, .. }
+        | Op::ClearDefault(table) => Cause::Writes { what: table_word(program, *table), name: name(*table) },
+        Op::HasRoom(listed) => {
+            let first = listed.first().map_or(0, |(table, _)| *table);
+            Cause::Reads { what: "the number of free places of table", name: name(first) }
+        }
+        Op::Mark { meter: index, .. } => Cause::Writes { what: "meter", name: meter(*index) },
+        Op::ReadRegister { register: index, .. } => Cause::Reads { what: "register", name: register(*index) },
+        Op::WriteRegister { register: index, .. } => {
+            Cause::Writes { what: "register", name: register(*index) }
+        }
+        Op::Take { pool: index, .. } | Op::Give { pool: index, .. } => {
+            Cause::Writes { what: "pool", name: pool(*index) }
+        }
+        Op::Choose { group: index, .. } | Op::Member { group: index, .. } => Cause::Group(group(*index)),
+        Op::Join { group: index, .. } | Op::Leave { group: index, .. } => {
+            Cause::Writes { what: "group", name: group(*index) }
+        }
+        Op::Raise { event, .. } => Cause::Event(program.events[*event as usize].name.clone()),
+        Op::Copy(_) => Cause::Sends("copy"),
+        Op::Emit { .. } => Cause::Sends("made packet"),
+        Op::PushBytes { .. } | Op::PopBytes { .. } | Op::Truncate(_) | Op::Fragment { .. } => Cause::Resizes,
+    })
+}
+
+fn table_word(program: &Program, index: u32) -> &'static str {
+    match program.tables[index as usize].kind {
+        TableKind::Exact => "table",
+        TableKind::Lpm => "table of prefixes",
+        TableKind::Rules { .. } => "table of rules",
+        TableKind::Patterns(_) => "table of patterns",
+    }
+}
+
+/// Whether learning an entry again as it is changes it.
+pub(super) fn learning_marks(table: &lang::ir::Table) -> bool {
+    marks(table) || table.kind == TableKind::Exact && table.age.is_some()
+}
+
+/// Whether a hit changes an entry of the table: its time or its place in the order of use.
+pub(super) fn marks(table: &lang::ir::Table) -> bool {
+    table.kind == TableKind::Exact && (table.idle.is_some() || table.evict == lang::ir::Evict::Lru)
+}
+
+impl Refusal {
+    /// The refusal as a sentence, with the stage's name.
+    pub fn sentence<'a>(&'a self, program: &'a Program) -> impl fmt::Display + 'a {
+        struct Sentence<'a>(&'a Refusal, &'a Program);
+        impl fmt::Display for Sentence<'_> {
+            fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+                let stage = self.0.stage.and_then(|stage| self.1.stages.get(stage as usize));
+                match stage {
+                    Some(stage) => {
+                        write!(out, "stage `{}` runs on the processor: {}", stage.name, self.0.cause)
+                    }
+                    None => write!(out, "a step runs on the processor: {}", self.0.cause),
+                }
+            }
+        }
+        Sentence(self, program)
+    }
+}

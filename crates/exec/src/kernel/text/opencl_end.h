@@ -1,0 +1,6 @@
+
+__kernel void run_packets(PARAMETERS)
+{
+    const u32 packet = (u32)get_global_id(0);
+    if (packet < packets) run_packet(ARGUMENTS, packet);
+}

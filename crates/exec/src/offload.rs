@@ -1,0 +1,125 @@
+//! A program whose packets a device runs first: what goes over with a batch, and what is done with what comes back, in arrival order.
+//!
+//! A device runs every packet of a batch over the tables as they lay on it when the batch went over. That is what the program means as long
+//! as no earlier packet of the batch changed what a later one reads. So packets are committed one by one: before each, what is due by its
+//! time is handled; its recorded effects are done and its verdict holds, unless it asked to be run again or a table on the device has
+//! changed since the batch went over. Then the processor runs it from its beginning, and the outcome is the one of running everything there.
+
+mod commit;
+mod tables;
+
+pub use self::tables::ImageError;
+use self::tables::Sent;
+use crate::execution::Execution;
+use crate::kernel::{Bytes, Column, Kernel, NoKernel, Options};
+use crate::load::LoadError;
+use crate::native::{Compiled, Native};
+use crate::processor::Tally;
+use crate::state::table_set::Fast;
+pub use commit::Returned;
+use lang::ir::{Program, TableKind};
+use packet::batch::Batch;
+
+/// A program on the processor, with its kernel.
+pub struct Offload {
+    native: Execution<Fast, Compiled>,
+    kernel: Kernel,
+    /// How the tables were when their words last went to the device.
+    sent: Vec<Option<Sent>>,
+    /// The kinds of the kernel's tables.
+    kinds: Vec<TableKind>,
+    tally: Tally,
+}
+
+/// Why a program is not run on a device.
+#[derive(Debug, thiserror::Error)]
+pub enum OffloadError {
+    /// It cannot be loaded at all.
+    #[error(transparent)]
+    Load(#[from] LoadError),
+    /// It has no kernel.
+    #[error(transparent)]
+    NoKernel(#[from] NoKernel),
+}
+
+impl Offload {
+    /// Loads a program for the processor and makes its kernel; see [`crate::load()`] for the arguments.
+    ///
+    /// # Errors
+    /// It cannot be loaded, or no packet of it can be finished on a device.
+    pub fn new(program: &Program, ports: u16, seed: u64, options: &Options) -> Result<Offload, OffloadError> {
+        let kernel = Kernel::new(program, ports, options)?;
+        let native = Native::new(program, ports, seed)?;
+        let sent = vec![None; kernel.plan.tables.len()];
+        let kinds = kernel.plan.tables.iter().map(|table| program.tables[*table as usize].kind).collect();
+        Ok(Offload { native, kernel, sent, kinds, tally: Tally::default() })
+    }
+
+    /// The kernel.
+    pub fn kernel(&self) -> &Kernel {
+        &self.kernel
+    }
+
+    /// The program on the processor.
+    pub fn processor(&mut self) -> &mut Native {
+        &mut self.native
+    }
+
+    /// The program on the processor, to be asked.
+    pub fn as_processor(&self) -> &Native {
+        &self.native
+    }
+
+    /// How packets went so far.
+    pub fn tally(&self) -> Tally {
+        self.tally
+    }
+
+    /// Writes what goes over for packets `from..` of a batch, behind `before` others of `packets` together.
+    pub fn gather(&self, memory: &[u8], batch: &Batch, whole: Whole, bytes: &mut [u8], columns: &mut [u32]) {
+        let plan = &self.kernel.plan;
+        let stride = plan.bytes.stride() as usize;
+        let Whole { before, packets } = whole;
+        for (i, bytes) in (0..batch.len).zip(bytes.chunks_exact_mut(stride).skip(before)) {
+            let start = batch.frame[i] as usize;
+            let captured = batch.captured[i] as usize;
+            let frame = memory.get(start..).unwrap_or_default();
+            let frame = &frame[..captured.min(frame.len())];
+            match (plan.bytes, frame.first_chunk::<64>()) {
+                // A fixed length is copied in a few wide moves.
+                (Bytes::All(64), Some(first)) => bytes.copy_from_slice(first),
+                _ => {
+                    let length = frame.len().min(stride);
+                    bytes[..length].copy_from_slice(&frame[..length]);
+                }
+            }
+        }
+        for (column, words) in plan.columns.iter().zip(columns.chunks_exact_mut(packets)) {
+            let words = &mut words[before..before + batch.len];
+            match column {
+                Column::Captured => words.copy_from_slice(&batch.captured[..batch.len]),
+                Column::Wire => words.copy_from_slice(&batch.wire[..batch.len]),
+                Column::Port => {
+                    words.iter_mut().zip(&batch.port).for_each(|(word, port)| *word = u32::from(*port));
+                }
+                Column::TimeLow | Column::TimeHigh => {
+                    let shift = if *column == Column::TimeHigh { 32 } else { 0 };
+                    let mut now = self.native.state.now;
+                    for (word, time) in words.iter_mut().zip(&batch.time) {
+                        now = now.max(*time);
+                        *word = (now >> shift) as u32;
+                    }
+                }
+            }
+        }
+    }
+}
+
+/// Which part of what goes over together a batch is.
+#[derive(Clone, Copy, Debug)]
+pub struct Whole {
+    /// Packets before it.
+    pub before: usize,
+    /// Packets in all.
+    pub packets: usize,
+}

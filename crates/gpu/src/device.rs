@@ -1,0 +1,152 @@
+//! What every device can do, and the shape of what goes over and comes back.
+//!
+//! ```text
+//! slot      bytes    │ packet 0: stride bytes │ packet 1 │ …          over, and back where the kernel writes packets
+//!           columns  │ column 0: one word a packet │ column 1 │ …     over
+//!           verdicts │ one word a packet │                            back
+//!           records  │ word 0: one a packet │ word 1 │ …              back
+//! ```
+
+/// How large a batch can be, and what goes over and comes back with it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Geometry {
+    /// The most packets in a slot; at least 1.
+    pub packets: usize,
+    /// Bytes of every packet that go over; a multiple of 16.
+    pub stride: usize,
+    /// 32-bit words that go over beside them.
+    pub columns: usize,
+    /// 32-bit words of a packet's record.
+    pub record_words: usize,
+    /// Whether the bytes come back.
+    pub returns_bytes: bool,
+    /// Batches that may be under way at once; at least 1.
+    pub slots: usize,
+    /// Tables of the kernel.
+    pub tables: usize,
+}
+
+/// How a slot's memory reaches the device.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Memory {
+    /// It is copied there and back from memory that the driver knows nothing of.
+    Copied,
+    /// It is the driver's own, mapped into the processor's memory while the device does not use it.
+    #[default]
+    Mapped,
+}
+
+/// What the processor writes into a slot.
+pub struct Input<'a> {
+    /// The packets' bytes.
+    pub bytes: &'a mut [u8],
+    /// The columns; of `n` packets, word `c` of packet `i` is at `c * n + i`.
+    pub columns: &'a mut [u32],
+}
+
+/// What it reads from one.
+pub struct Output<'a> {
+    /// The packets' bytes, as the kernel left them; meaningless where bytes do not come back.
+    pub bytes: &'a [u8],
+    /// The verdict words.
+    pub verdicts: &'a [u32],
+    /// The records; of `n` packets, word `w` of packet `i` is at `w * n + i`.
+    pub records: &'a [u32],
+}
+
+/// Why a device does not do what it is asked for.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum DeviceError {
+    /// There is no such library or device.
+    #[error("{what}: {how}")]
+    Missing {
+        /// What is missing.
+        what: String,
+        /// What to do.
+        how: String,
+    },
+    /// The kernel's text does not build.
+    #[error("the kernel does not build on {device}: {log}")]
+    Build {
+        /// The device.
+        device: String,
+        /// What its compiler says.
+        log: String,
+    },
+    /// No memory.
+    #[error("{device} has no memory for {bytes} bytes of {what}: use smaller batches or tables")]
+    Memory {
+        /// The device.
+        device: String,
+        /// What it was for.
+        what: &'static str,
+        /// How much.
+        bytes: usize,
+    },
+    /// A table does not become an image.
+    #[error("a table cannot lie on a device: {0}")]
+    Table(String),
+    /// It failed in the middle.
+    #[error("{device} failed while it was to {doing}: {cause}")]
+    Failed {
+        /// The device.
+        device: String,
+        /// What it was to do.
+        doing: &'static str,
+        /// What the driver says.
+        cause: String,
+    },
+    /// It does not answer.
+    #[error("{device} has not answered for {milliseconds} ms")]
+    Stalled {
+        /// The device.
+        device: String,
+        /// How long it was waited for.
+        milliseconds: u64,
+    },
+}
+
+/// Something that runs a kernel. Slots are numbered from 0; a slot is filled, submitted, waited for and read, in this order.
+pub trait Device: Send {
+    /// Its name, with that of its driver.
+    fn name(&self) -> String;
+
+    /// What it was made for.
+    fn geometry(&self) -> &Geometry;
+
+    /// Gives a table's words in full; batches submitted from now on see them.
+    ///
+    /// # Errors
+    /// No memory, or the device failed; then the table holds nothing that could be relied on.
+    fn upload(&mut self, table: usize, words: &[u32]) -> Result<(), DeviceError>;
+
+    /// Changes some words of a table, from word `first` on.
+    ///
+    /// # Errors
+    /// As for [`upload`](Device::upload).
+    fn patch(&mut self, table: usize, first: usize, words: &[u32]) -> Result<(), DeviceError>;
+
+    /// What is to be filled. The slot is not under way.
+    ///
+    /// # Errors
+    /// The device failed.
+    fn input(&mut self, slot: usize) -> Result<Input<'_>, DeviceError>;
+
+    /// Hands a slot over.
+    ///
+    /// # Errors
+    /// The device failed; the slot is not under way then.
+    fn submit(&mut self, slot: usize, packets: usize) -> Result<(), DeviceError>;
+
+    /// Whether a slot is done; with `wait`, not before it is.
+    ///
+    /// # Errors
+    /// The device failed or stalled; what the slot holds is lost then.
+    fn poll(&mut self, slot: usize, wait: bool) -> Result<bool, DeviceError>;
+
+    /// What came back in a slot that is done.
+    ///
+    /// # Errors
+    /// The device failed.
+    fn output(&mut self, slot: usize) -> Result<Output<'_>, DeviceError>;
+}

@@ -1,0 +1,95 @@
+//! A device that fails on purpose: it hands everything to another one until its time has come.
+
+use crate::device::{Device, DeviceError, Geometry, Input, Output};
+
+/// What goes wrong.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Trouble {
+    /// There is no memory for a table.
+    NoMemory,
+    /// A batch is not taken.
+    Refused,
+    /// The device is gone while a batch is under way.
+    Lost,
+    /// A batch never comes back.
+    Stalled,
+}
+
+/// A device that fails.
+pub struct Fault<D> {
+    inner: D,
+    trouble: Trouble,
+    /// Batches, or tables for [`Trouble::NoMemory`], that still go well.
+    left: u64,
+}
+
+impl<D: Device> Fault<D> {
+    /// `inner`, until so many batches (tables, for [`Trouble::NoMemory`]) have gone well; after that everything fails.
+    pub fn after(inner: D, trouble: Trouble, left: u64) -> Fault<D> {
+        Fault { inner, trouble, left }
+    }
+
+    /// Whether it is time to fail, asked where something is done that counts.
+    fn is_time(&mut self) -> bool {
+        match self.left.checked_sub(1) {
+            Some(left) => {
+                self.left = left;
+                false
+            }
+            None => true,
+        }
+    }
+
+    fn failed(&self, doing: &'static str, cause: &str) -> DeviceError {
+        DeviceError::Failed { device: self.inner.name(), doing, cause: cause.to_owned() }
+    }
+}
+
+impl<D: Device> Device for Fault<D> {
+    fn name(&self) -> String {
+        self.inner.name()
+    }
+
+    fn geometry(&self) -> &Geometry {
+        self.inner.geometry()
+    }
+
+    fn upload(&mut self, table: usize, words: &[u32]) -> Result<(), DeviceError> {
+        if self.trouble == Trouble::NoMemory && self.is_time() {
+            let device = self.inner.name();
+            return Err(DeviceError::Memory { device, what: "a table", bytes: 4 * words.len() });
+        }
+        self.inner.upload(table, words)
+    }
+
+    fn patch(&mut self, table: usize, first: usize, words: &[u32]) -> Result<(), DeviceError> {
+        self.inner.patch(table, first, words)
+    }
+
+    fn input(&mut self, slot: usize) -> Result<Input<'_>, DeviceError> {
+        self.inner.input(slot)
+    }
+
+    fn submit(&mut self, slot: usize, packets: usize) -> Result<(), DeviceError> {
+        if self.trouble == Trouble::Refused && self.is_time() {
+            return Err(self.failed("start a batch", "refused on purpose"));
+        }
+        self.inner.submit(slot, packets)
+    }
+
+    fn poll(&mut self, slot: usize, wait: bool) -> Result<bool, DeviceError> {
+        let done = self.inner.poll(slot, wait)?;
+        let fails = matches!(self.trouble, Trouble::Lost | Trouble::Stalled) && done && self.is_time();
+        match self.trouble {
+            Trouble::Lost if fails => Err(self.failed("run a batch", "lost on purpose")),
+            Trouble::Stalled if fails => {
+                Err(DeviceError::Stalled { device: self.inner.name(), milliseconds: 0 })
+            }
+            _ => Ok(done),
+        }
+    }
+
+    fn output(&mut self, slot: usize) -> Result<Output<'_>, DeviceError> {
+        self.inner.output(slot)
+    }
+}

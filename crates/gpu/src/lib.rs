@@ -1,0 +1,14 @@
+//! Devices: what runs a program's kernel over a batch of packets, beside the processor.
+//!
+//! A [`Device`] holds the tables' images and a few slots. A slot is filled by the processor, handed over with [`Device::submit`], and read
+//! when [`Device::poll`] says that it is done. What the words in a slot mean is the kernel's business.
+
+#![deny(unsafe_code)]
+
+mod device;
+mod fault;
+mod opencl;
+
+pub use device::{Device, DeviceError, Geometry, Input, Memory, Output};
+pub use fault::{Fault, Trouble};
+pub use opencl::{Found, OpenCl, devices as opencl_devices};

@@ -1,0 +1,118 @@
+//! Programs on devices: every verdict, byte, table and counter is what the interpreter says, whatever the device finished and whatever not.
+
+use engine::offload::Offloaded;
+use exec::kernel::{Dialect, Options};
+use exec::offload::{Offload, OffloadError};
+use exec::{BackEnd, Processor};
+use gpu::{Fault, Found, Memory, OpenCl, Trouble};
+use lang::ir::Program;
+use lang::pipeline::Decode;
+use packet::BATCH;
+use packet::generate::Profile;
+use suite::agree::compile_as;
+use suite::corpus::{compile_file, files, root};
+use suite::packet_generator::{self, Arrivals};
+use suite::program_generator;
+use suite::sighting::{SEED, see, see_on};
+use suite::traffic::traffic;
+
+const PORTS: u16 = 5;
+
+/// The OpenCL device that tests run on: the processor's. A machine without one says so; the gate installs it.
+fn device() -> Found {
+    let devices = gpu::opencl_devices().unwrap_or_else(|error| panic!("{error}"));
+    devices.into_iter().find(|device| !device.accelerator).expect("there is an OpenCL driver for processors")
+}
+
+/// What a run on a device came to.
+#[derive(Debug, Default)]
+struct Sum {
+    finished: u64,
+    others: u64,
+    programs: u64,
+    refused: u64,
+}
+
+/// Runs packets on the device and in the interpreter. Programs that have no kernel are counted.
+fn agree(name: &str, program: &Program, arrivals: &Arrivals, options: &Options, sum: &mut Sum) {
+    let offload = match Offload::new(program, PORTS, SEED, options) {
+        Ok(offload) => offload,
+        Err(OffloadError::NoKernel(_)) => {
+            sum.refused += 1;
+            return;
+        }
+        Err(error) => panic!("{name}: {error}"),
+    };
+    for memory in [Memory::Mapped, Memory::Copied] {
+        let offload = Offload::new(program, PORTS, SEED, options).unwrap_or_else(|_| unreachable!("{name}"));
+        let offloaded = Offloaded::on_opencl(offload, &device(), memory);
+        let mut offloaded = offloaded.unwrap_or_else(|error| panic!("{name}: {error}"));
+        let seen = see_on(program, &mut offloaded, arrivals, BATCH);
+        let judge = see(program, BackEnd::Interpreter, arrivals, PORTS, BATCH).expect("it loads");
+        assert_eq!(seen.difference(&judge), None, "{name}, {memory:?}");
+        let on = offloaded.on_device().expect("it is on a device");
+        assert_eq!(on.failure, None, "{name}");
+        sum.finished += on.tally.device;
+        sum.others += on.tally.again + on.tally.changed + on.tally.processor;
+    }
+    drop(offload);
+    sum.programs += 1;
+}
+
+#[test]
+fn shipped_programs_mean_the_same_on_a_device() {
+    let profile = Profile::sample1();
+    let arrivals = traffic(profile, 20_000, PORTS, 9);
+    let mut sum = Sum::default();
+    for path in files(&root().join("programs"), "rav").expect("programs/ is there") {
+        let program =
+            compile_file(&path, Decode::Lazy).expect("a program can be read").program.expect("compiles");
+        agree(&path.display().to_string(), &program, &arrivals, &Options::default(), &mut sum);
+    }
+    // A fifth of this traffic is damaged, so that programs that learn hardly come to rest.
+    assert!(sum.programs >= 19 && sum.finished > 350_000 && sum.others > 100_000, "{sum:?}");
+}
+
+#[test]
+fn random_programs_mean_the_same_on_a_device() {
+    let mut sum = Sum::default();
+    for seed in 1000..1040 {
+        let generated = program_generator::generate(seed);
+        let Some(program) = compile_as(&generated.text, Decode::Lazy).program else { continue };
+        let arrivals = packet_generator::generate(&generated, seed, 300, PORTS);
+        agree(
+            &format!("seed {seed}\n{}", generated.text),
+            &program,
+            &arrivals,
+            &Options::default(),
+            &mut sum,
+        );
+    }
+    println!("{sum:?}");
+    assert!(sum.programs > 10 && sum.finished > 1000, "{sum:?}");
+}
+
+#[test]
+fn what_a_failing_device_had_under_way_is_run_by_the_processor() {
+    let path = root().join("programs/mac_switch.rav");
+    let program = compile_file(&path, Decode::Lazy).expect("it can be read").program.expect("it compiles");
+    let arrivals = traffic(Profile::sample1(), 5_000, PORTS, 3);
+    let judge = see(&program, BackEnd::Interpreter, &arrivals, PORTS, BATCH).expect("it loads");
+    for trouble in [Trouble::NoMemory, Trouble::Refused, Trouble::Lost, Trouble::Stalled] {
+        for left in [1, 3] {
+            let offload = Offload::new(&program, PORTS, SEED, &Options::default()).expect("it has a kernel");
+            let mut offloaded = Offloaded::new(offload, |kernel, geometry| {
+                let text = kernel.text(Dialect::OpenCl);
+                let inner = OpenCl::new(&device(), &text, geometry, Memory::Mapped)?;
+                Ok(Box::new(Fault::after(inner, trouble, left)))
+            })
+            .expect("it opens");
+            let seen = see_on(&program, &mut offloaded, &arrivals, BATCH);
+            assert_eq!(seen.difference(&judge), None, "{trouble:?} after {left}");
+            let on = offloaded.on_device().expect("it was on a device");
+            let failure = on.failure.expect("it failed");
+            assert!(failure.contains(&on.name), "{failure}");
+            assert!(on.tally.processor >= 4_000 - 256 * left, "{trouble:?} after {left}: {:?}", on.tally);
+        }
+    }
+}
