@@ -20,6 +20,8 @@ const NUMBER: usize = 42;
 const AT_ONCE: usize = 64;
 /// How often it is looked whether packets are due.
 const TICK: Duration = Duration::from_micros(500);
+/// A sender that was held up makes up for so much time at most: more at once would be another load than the one that was asked for.
+const MADE_UP: Duration = Duration::from_millis(10);
 /// After so long without a packet, nothing is on its way any more.
 const SILENCE: Duration = Duration::from_millis(500);
 
@@ -90,12 +92,16 @@ impl Traffic<'_> {
 /// How many packets went out.
 fn send(sender: &FrameSender, mut frames: Vec<Vec<u8>>, rate: f64, time: Duration) -> u64 {
     let (start, mut sent) = (Instant::now(), 0u64);
+    // What was due while the sender was held up, and is not made up for.
+    let (mut left_out, most) = (0.0, rate * MADE_UP.as_secs_f64());
     loop {
         let elapsed = start.elapsed();
         if elapsed >= time {
             return sent;
         }
-        let due = rate * elapsed.as_secs_f64();
+        let behind = rate * elapsed.as_secs_f64() - left_out - sent as f64;
+        left_out += (behind - most).max(0.0);
+        let due = rate * elapsed.as_secs_f64() - left_out;
         if sent as f64 >= due {
             thread::sleep(TICK);
             continue;
