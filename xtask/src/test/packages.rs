@@ -5,7 +5,7 @@ use std::path::Path;
 use std::process::Command;
 
 /// A package and the program, or the file with its whole path, by which one sees that it is there.
-const PACKAGES: [(&str, &str); 17] = [
+const PACKAGES: [(&str, &str); 19] = [
     ("tshark", "tshark"),
     ("nftables", "nft"),
     ("iproute2", "ip"),
@@ -23,6 +23,8 @@ const PACKAGES: [(&str, &str); 17] = [
     ("python3-minimal", "python3"),
     ("ocl-icd-libopencl1", "/usr/lib/x86_64-linux-gnu/libOpenCL.so.1"),
     ("pocl-opencl-icd", "/etc/OpenCL/vendors/pocl.icd"),
+    ("oclgrind", "/usr/lib/oclgrind/liboclgrind-rt-icd.so"),
+    ("clang", "clang"),
 ];
 
 /// Installs what is missing when this runs as root on a machine with apt-get.

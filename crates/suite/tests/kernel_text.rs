@@ -1,0 +1,429 @@
+//! Kernel text in its other two dialects: CUDA compiles to PTX, plain C runs under sanitizers with the interpreter's results; and OpenCL under oclgrind.
+
+use engine::offload::Offloaded;
+use exec::kernel::{Dialect, Kernel, Options};
+use exec::offload::Offload;
+use exec::{BackEnd, Processor};
+use gpu::{Device, DeviceError, Geometry, Input, Memory, Output};
+use lang::ir::Program;
+use lang::pipeline::Decode;
+use packet::BATCH;
+use packet::generate::Profile;
+use std::fs;
+use std::io::{Read, Write};
+use std::path::{Path, PathBuf};
+use std::process::{Child, ChildStdin, ChildStdout, Command, Stdio};
+use std::sync::Mutex;
+use suite::corpus::{compile_file, files, root};
+use suite::sighting::{SEED, see, see_on};
+use suite::traffic::traffic;
+
+const PORTS: u16 = 5;
+
+/// What clang does not know of CUDA without its headers.
+const CUDA_WORDS: &str = "\
+#define __device__ __attribute__((device))
+#define __global__ __attribute__((global))
+#define __forceinline__ inline __attribute__((always_inline))
+struct places { unsigned x, y, z; };
+extern __device__ const places threadIdx, blockIdx, blockDim;
+__device__ unsigned long long __umul64hi(unsigned long long, unsigned long long);
+";
+
+/// A program that runs a kernel over what comes in: a word that says what comes, and that.
+const SERVER: &str = r#"
+#include <stdio.h>
+#include <stdlib.h>
+static u32 *table[TABLES + 1];
+static void all(size_t done, size_t wanted) { if (done != wanted) exit(0); }
+static void *taken(size_t bytes)
+{
+    void *memory = malloc(bytes);
+    all(fread(memory, 1, bytes, stdin), bytes);
+    return memory;
+}
+static void given(const void *memory, size_t bytes) { all(fwrite(memory, 1, bytes, stdout), bytes); }
+int main(void)
+{
+    u32 head[3];
+    for (;;) {
+        all(fread(head, 4, 3, stdin), 3);
+        if (head[0] == 1) {
+            free(table[head[1]]);
+            table[head[1]] = taken(4ul * head[2]);
+            continue;
+        }
+        u32 packets = head[1];
+        u8 *bytes = taken((size_t)packets * STRIDE);
+        u32 *columns = taken(4ul * packets * COLUMNS);
+        u32 *verdicts = malloc(4ul * packets), *records = calloc((size_t)packets * RECORD_WORDS, 4);
+        run_packets(bytes, columns, verdicts, records, packets CALLED);
+        given(bytes, (size_t)packets * STRIDE);
+        given(verdicts, 4ul * packets);
+        given(records, 4ul * packets * RECORD_WORDS);
+        fflush(stdout);
+        free(bytes), free(columns), free(verdicts), free(records);
+    }
+}
+"#;
+
+/// A kernel that writes behind its buffers.
+const WRONG: &str = "__kernel void run_packets(__global uchar *bytes, __global const uint *columns, \
+    __global uint *verdicts, __global uint *records, const uint packets) { verdicts[packets + get_global_id(0)] = 1; }";
+
+/// The program that a test needs, or a line that says what it leaves out.
+fn found(program: &str, package: &str) -> bool {
+    let there = Command::new(program).arg("--version").stdout(Stdio::null()).stderr(Stdio::null()).status();
+    if there.is_err() {
+        println!("skipped: there is no `{program}` (on Debian: apt-get install {package})");
+    }
+    there.is_ok()
+}
+
+/// A folder that goes away with its value.
+struct Folder(PathBuf);
+
+impl Folder {
+    fn new(name: &str) -> Folder {
+        let path = std::env::temp_dir().join(format!("ravelin-{name}-{}", std::process::id()));
+        fs::create_dir_all(&path).expect("a folder can be made");
+        Folder(path)
+    }
+}
+
+impl Drop for Folder {
+    fn drop(&mut self) {
+        let _ = fs::remove_dir_all(&self.0);
+    }
+}
+
+/// Every program of a folder that has a kernel.
+fn programs(folder: &str) -> Vec<(String, Program)> {
+    let files = files(&root().join(folder), "rav").expect("the folder is there");
+    let name = |path: &Path| path.file_stem().expect("it has a name").to_string_lossy().into_owned();
+    files
+        .iter()
+        .filter_map(|path| {
+            Some((name(path), compile_file(path, Decode::Lazy).expect("it can be read").program?))
+        })
+        .filter(|(_, program)| Kernel::new(program, PORTS, &Options::default()).is_ok())
+        .collect()
+}
+
+/// Does something with each of them, on every core of the machine, and tells all complaints.
+fn each<T: Send>(of: Vec<T>, check: impl Fn(&T) -> Result<(), String> + Sync) {
+    let (waiting, wrong) = (Mutex::new(of), Mutex::new(Vec::new()));
+    let threads = std::thread::available_parallelism().map_or(1, usize::from);
+    std::thread::scope(|scope| {
+        for _ in 0..threads {
+            scope.spawn(|| {
+                loop {
+                    let next = waiting.lock().expect("nobody panics").pop();
+                    let Some(next) = next else { return };
+                    if let Err(complaint) = check(&next) {
+                        wrong.lock().expect("nobody panics").push(complaint);
+                    }
+                }
+            });
+        }
+    });
+    let wrong = wrong.into_inner().expect("nobody panics");
+    assert!(wrong.is_empty(), "{} wrong:\n{}", wrong.len(), wrong.join("\n"));
+}
+
+fn complains(name: &str, command: &mut Command) -> Result<(), String> {
+    let output = command.output().map_err(|error| format!("{name}: {error}"))?;
+    let said = String::from_utf8_lossy(&output.stderr);
+    let first: Vec<&str> = said.lines().take(12).collect();
+    output.status.success().then_some(()).ok_or_else(|| format!("{name}:\n{}", first.join("\n")))
+}
+
+/// The kernels of a program, with each way of searching in its tables.
+fn kernels(program: &Program) -> Vec<Kernel> {
+    let plain = Options::default();
+    let other = Options { linear_rules: true, bloom: true };
+    let mut kernels: Vec<Kernel> =
+        [plain, other].iter().filter_map(|options| Kernel::new(program, PORTS, options).ok()).collect();
+    kernels.dedup();
+    kernels
+}
+
+#[test]
+fn cuda_text_compiles_to_ptx() {
+    if !found("clang", "clang") {
+        return;
+    }
+    let folder = Folder::new("cuda");
+    let words = folder.0.join("words.h");
+    fs::write(&words, CUDA_WORDS).expect("it can be written");
+    let mut all = programs("programs");
+    all.extend(programs("suite/good"));
+    assert!(all.len() > 80, "{} programs have a kernel", all.len());
+    each(all, |(name, program)| {
+        for (number, kernel) in kernels(program).iter().enumerate() {
+            let text = folder.0.join(format!("{name}-{number}.cu"));
+            let ptx = text.with_extension("ptx");
+            fs::write(&text, kernel.text(Dialect::Cuda)).expect("it can be written");
+            complains(
+                name,
+                Command::new("clang")
+                    .args(["-x", "cuda", "--cuda-device-only", "--cuda-gpu-arch=sm_75", "-nocudainc"])
+                    .args(["-nocudalib", "-S", "-O2", "-Wall", "-Werror", "-Wno-unused-label"])
+                    .args(["-Wno-unused-variable", "-Wno-unused-but-set-variable", "-Wno-unused-function"])
+                    .args(["-Wno-unknown-cuda-version", "-include"])
+                    .args([&words, &text])
+                    .arg("-o")
+                    .arg(&ptx),
+            )?;
+            let ptx = fs::read_to_string(ptx).map_err(|error| format!("{name}: {error}"))?;
+            if !ptx.contains(".visible .entry run_packets(") {
+                return Err(format!("{name}: the PTX has no entry point `run_packets`"));
+            }
+        }
+        Ok(())
+    });
+}
+
+/// A device that is a child process with the kernel in plain C, built with sanitizers.
+struct PlainDevice {
+    geometry: Geometry,
+    child: Child,
+    to: ChildStdin,
+    from: ChildStdout,
+    tables: Vec<Vec<u32>>,
+    bytes: Vec<u8>,
+    columns: Vec<u32>,
+    verdicts: Vec<u32>,
+    records: Vec<u32>,
+}
+
+fn as_bytes(words: &[u32]) -> Vec<u8> {
+    words.iter().flat_map(|word| word.to_ne_bytes()).collect()
+}
+
+impl PlainDevice {
+    fn new(source: &Path, kernel: &Kernel, geometry: Geometry) -> Result<PlainDevice, DeviceError> {
+        let log = |log: String| DeviceError::Build { device: "plain C".to_owned(), log };
+        let called: String = (0..geometry.tables).map(|table| format!(", table[{table}]")).collect();
+        let Geometry { stride, columns, record_words, tables, .. } = geometry;
+        let text = format!(
+            "{}\n#define STRIDE {stride}u\n#define COLUMNS {columns}u\n#define RECORD_WORDS {record_words}u\n\
+             #define TABLES {tables}u\n#define CALLED {called}\n{SERVER}",
+            kernel.text(Dialect::Plain)
+        );
+        fs::write(source, text).map_err(|error| log(error.to_string()))?;
+        let built = source.with_extension("bin");
+        complains(
+            "cc",
+            Command::new("cc")
+                .args(["-std=gnu99", "-O1", "-Wall", "-Wextra", "-Werror", "-Wno-unused-label"])
+                .args(["-Wno-unused-variable", "-Wno-unused-but-set-variable", "-Wno-unused-parameter"])
+                .args(["-fsanitize=address,undefined", "-fno-sanitize-recover=all", "-o"])
+                .args([&built, &source.to_path_buf()]),
+        )
+        .map_err(log)?;
+        let mut child = Command::new(&built)
+            .env("ASAN_OPTIONS", "detect_leaks=0")
+            .stdin(Stdio::piped())
+            .stdout(Stdio::piped())
+            .spawn()
+            .map_err(|error| log(error.to_string()))?;
+        let (to, from) = (child.stdin.take(), child.stdout.take());
+        let (Some(to), Some(from)) = (to, from) else { return Err(log("it has no pipes".to_owned())) };
+        let packets = geometry.packets;
+        Ok(PlainDevice {
+            child,
+            to,
+            from,
+            tables: vec![Vec::new(); tables],
+            bytes: vec![0; packets * stride],
+            columns: vec![0; packets * columns],
+            verdicts: vec![0; packets],
+            records: vec![0; packets * record_words],
+            geometry,
+        })
+    }
+
+    fn tell(&mut self, head: [u32; 3], parts: &[&[u8]]) -> Result<(), DeviceError> {
+        let sent = self.to.write_all(&as_bytes(&head));
+        let sent = parts.iter().fold(sent, |sent, part| sent.and_then(|()| self.to.write_all(part)));
+        sent.and_then(|()| self.to.flush()).map_err(failed)
+    }
+
+    fn hear(&mut self, words: usize) -> Result<Vec<u32>, DeviceError> {
+        let mut bytes = vec![0; 4 * words];
+        self.from.read_exact(&mut bytes).map_err(failed)?;
+        let word = |bytes: &[u8; 4]| u32::from_ne_bytes(*bytes);
+        Ok(bytes.as_chunks().0.iter().map(word).collect())
+    }
+}
+
+fn failed(error: std::io::Error) -> DeviceError {
+    DeviceError::Failed { device: "plain C".to_owned(), doing: "run a batch", cause: error.to_string() }
+}
+
+impl Drop for PlainDevice {
+    fn drop(&mut self) {
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+}
+
+impl Device for PlainDevice {
+    fn name(&self) -> String {
+        "plain C".to_owned()
+    }
+
+    fn geometry(&self) -> &Geometry {
+        &self.geometry
+    }
+
+    fn upload(&mut self, table: usize, words: &[u32]) -> Result<(), DeviceError> {
+        self.tables[table] = words.to_vec();
+        self.tell([1, table as u32, words.len() as u32], &[&as_bytes(words)])
+    }
+
+    fn patch(&mut self, table: usize, first: usize, words: &[u32]) -> Result<(), DeviceError> {
+        let mut all = self.tables[table].clone();
+        all[first..first + words.len()].copy_from_slice(words);
+        self.upload(table, &all)
+    }
+
+    fn input(&mut self, _: usize) -> Result<Input<'_>, DeviceError> {
+        Ok(Input { bytes: &mut self.bytes, columns: &mut self.columns })
+    }
+
+    fn submit(&mut self, _: usize, packets: usize) -> Result<(), DeviceError> {
+        let bytes = self.bytes[..packets * self.geometry.stride].to_vec();
+        let columns = as_bytes(&self.columns[..packets * self.geometry.columns]);
+        self.tell([2, packets as u32, 0], &[&bytes, &columns])?;
+        self.from.read_exact(&mut self.bytes[..bytes.len()]).map_err(failed)?;
+        self.verdicts = self.hear(packets)?;
+        self.records = self.hear(packets * self.geometry.record_words)?;
+        Ok(())
+    }
+
+    fn poll(&mut self, _: usize, _: bool) -> Result<bool, DeviceError> {
+        Ok(true)
+    }
+
+    fn output(&mut self, _: usize) -> Result<Output<'_>, DeviceError> {
+        Ok(Output { bytes: &self.bytes, verdicts: &self.verdicts, records: &self.records })
+    }
+}
+
+#[test]
+fn plain_text_does_nothing_undefined_and_means_the_same() {
+    if !found("cc", "gcc") {
+        return;
+    }
+    let folder = Folder::new("plain");
+    let arrivals = traffic(Profile::sample1(), 3_000, PORTS, 5);
+    let mut all = programs("programs");
+    all.extend(programs("suite/good"));
+    assert!(all.len() > 80, "{} programs have a kernel", all.len());
+    let finished = Mutex::new(0);
+    each(all, |(name, program)| {
+        let judge =
+            see(program, BackEnd::Interpreter, &arrivals, PORTS, BATCH).map_err(|error| error.to_string())?;
+        for options in [Options::default(), Options { linear_rules: true, bloom: true }] {
+            if options != Options::default() && kernels(program).len() == 1 {
+                continue;
+            }
+            let tell = |error: &dyn std::fmt::Display| format!("{name}, {options:?}: {error}");
+            let offload = Offload::new(program, PORTS, SEED, &options).map_err(|error| tell(&error))?;
+            let source = folder.0.join(format!("{name}-{}.c", options.bloom));
+            let mut offloaded = Offloaded::new(offload, |kernel, geometry| {
+                Ok(Box::new(PlainDevice::new(&source, kernel, geometry)?))
+            })
+            .map_err(|error| tell(&error))?;
+            let seen = see_on(program, &mut offloaded, &arrivals, BATCH);
+            let on = offloaded.on_device().ok_or_else(|| tell(&"it is on no device"))?;
+            if let Some(failure) = on.failure {
+                return Err(tell(&failure));
+            }
+            if let Some(difference) = seen.difference(&judge) {
+                return Err(tell(&difference));
+            }
+            *finished.lock().expect("nobody panics") += on.tally.device;
+        }
+        Ok(())
+    });
+    let finished = finished.into_inner().expect("nobody panics");
+    assert!(finished > 100_000, "{finished} packets were finished by kernels");
+}
+
+/// Which part of the test a child process runs.
+const PART: &str = "RAVELIN_KERNEL_TEXT_PART";
+
+#[test]
+fn kernels_stay_in_their_buffers_under_oclgrind() {
+    match std::env::var(PART) {
+        Ok(part) => under_oclgrind(&part),
+        Err(_) => oclgrind(),
+    }
+}
+
+/// Runs the parts of the test in processes that know no driver but oclgrind.
+fn oclgrind() {
+    let driver = Path::new("/usr/lib/oclgrind/liboclgrind-rt-icd.so");
+    if !driver.exists() {
+        println!("skipped: there is no {} (on Debian: apt-get install oclgrind)", driver.display());
+        return;
+    }
+    let folder = Folder::new("oclgrind");
+    fs::write(folder.0.join("oclgrind.icd"), driver.display().to_string()).expect("it can be written");
+    let own = std::env::current_exe().expect("a test has a file");
+    let parts = ["wrong", "firewall_rules", "lpm", "mac_switch", "ids", "vxlan_gateway", "router", "nat44"];
+    let reports = parts.map(|part| {
+        let log = folder.0.join(part);
+        let run = Command::new(&own)
+            .args(["--exact", "kernels_stay_in_their_buffers_under_oclgrind"])
+            .env(PART, part)
+            .env("OCL_ICD_VENDORS", &folder.0)
+            .env("OCLGRIND_LOG", &log)
+            // It does not know the rotations that its compiler makes of shifts.
+            .env("OCLGRIND_BUILD_OPTIONS", "-cl-opt-disable")
+            .env("OCLGRIND_DATA_RACES", "1")
+            .output()
+            .expect("it starts");
+        let said = String::from_utf8_lossy(&run.stdout);
+        assert!(run.status.success(), "{part}: {said}\n{}", String::from_utf8_lossy(&run.stderr));
+        (part, fs::read_to_string(log).unwrap_or_default())
+    });
+    for (part, report) in reports {
+        let first: Vec<&str> = report.lines().take(20).collect();
+        assert_eq!(!report.trim().is_empty(), part == "wrong", "{part}: {}", first.join("\n"));
+    }
+}
+
+fn under_oclgrind(part: &str) {
+    let device = gpu::opencl_devices().unwrap_or_else(|error| panic!("{error}")).remove(0);
+    assert!(device.name.contains("Oclgrind"), "{}", device.name);
+    if part == "wrong" {
+        let geometry = Geometry {
+            packets: 64,
+            stride: 16,
+            columns: 1,
+            record_words: 1,
+            returns_bytes: false,
+            slots: 1,
+            tables: 0,
+        };
+        let mut wrong = gpu::OpenCl::new(&device, WRONG, geometry, Memory::Copied).expect("it builds");
+        wrong.submit(0, 64).and_then(|()| wrong.poll(0, true)).expect("it runs");
+        return;
+    }
+    let path = root().join(format!("programs/{part}.rav"));
+    let program = compile_file(&path, Decode::Lazy).expect("it can be read").program.expect("it compiles");
+    let arrivals = traffic(Profile::sample1(), 600, PORTS, 3);
+    let offload = Offload::new(&program, PORTS, SEED, &Options::default()).expect("it has a kernel");
+    let mut offloaded = Offloaded::on_opencl(offload, &device, Memory::Copied).expect("it builds");
+    let seen = see_on(&program, &mut offloaded, &arrivals, BATCH);
+    let judge = see(&program, BackEnd::Interpreter, &arrivals, PORTS, BATCH).expect("it loads");
+    assert_eq!(seen.difference(&judge), None, "{part}");
+    let on = offloaded.on_device().expect("it is on a device");
+    assert_eq!(on.failure, None, "{part}");
+    let by_kernel = on.tally.device + on.tally.again + on.tally.changed;
+    assert!(by_kernel > 300, "{part}: {:?}", on.tally);
+}
