@@ -1,5 +1,6 @@
 //! The command line: commands, options, their help and examples.
 
+pub(crate) mod doctor;
 pub(crate) mod export;
 pub(crate) mod generate;
 pub(crate) mod live;
@@ -71,6 +72,8 @@ pub(crate) enum Command {
     Export(export::ExportArguments),
     /// Measure programs, decoding and single operations, and report it
     Lab(LabArguments),
+    /// Say what of this machine a program can run on, and what is missing
+    Doctor(doctor::DoctorArguments),
     /// Run the firewall over the capture that ships with Ravelin
     Demo,
 }
@@ -196,7 +199,9 @@ pub(crate) enum BackEndChoice {
     Native,
     /// On an OpenCL device, the processor doing what the device cannot
     Opencl,
-    /// On a device if there is a graphics card, else as machine code
+    /// On an NVIDIA device by CUDA, the processor doing what the device cannot
+    Cuda,
+    /// On a device if there is a graphics card (by CUDA, else by OpenCL), else as machine code
     Auto,
 }
 

@@ -212,28 +212,45 @@ pub(crate) fn load(
     seed: u64,
 ) -> Result<Box<dyn Processor>, Failure> {
     let finding = |error: &dyn std::fmt::Display| Failure::Finding(format!("{}: {error}", program.name));
-    let offload = |device: &gpu::Found| -> Result<Box<dyn Processor>, Failure> {
-        let offload = Offload::new(program, ports, seed, &kernel::Options::default())
-            .map_err(|error| finding(&error))?;
-        let offloaded = Offloaded::on_opencl(offload, device, gpu::Memory::Mapped);
-        Ok(Box::new(offloaded.map_err(|error| finding(&error))?))
+    let here = |back_end| exec::load(program, back_end, ports, seed).map_err(|error| finding(&error));
+    let offload = || Offload::new(program, ports, seed, &kernel::Options::default());
+    let on_opencl = |device: &gpu::Found| -> anyhow::Result<Box<dyn Processor>> {
+        Ok(Box::new(Offloaded::on_opencl(offload()?, device, gpu::Memory::Mapped)?))
+    };
+    let on_cuda = |device: &gpu::CudaFound| -> anyhow::Result<Box<dyn Processor>> {
+        Ok(Box::new(Offloaded::on_cuda(offload()?, device, gpu::Memory::Mapped)?))
     };
     match back_end {
-        BackEndChoice::Interpreter => exec::load(program, BackEnd::Interpreter, ports, seed),
-        BackEndChoice::Native => exec::load(program, BackEnd::Native, ports, seed),
+        BackEndChoice::Interpreter => here(BackEnd::Interpreter),
+        BackEndChoice::Native => here(BackEnd::Native),
         BackEndChoice::Opencl => {
             let devices = gpu::opencl_devices().map_err(|error| finding(&error))?;
-            return offload(&devices[0]);
+            on_opencl(&devices[0]).map_err(|error| finding(&error))
+        }
+        BackEndChoice::Cuda => {
+            let devices = gpu::cuda_devices().map_err(|error| finding(&error))?;
+            on_cuda(&devices[0]).map_err(|error| finding(&error))
         }
         BackEndChoice::Auto => {
-            let devices = gpu::opencl_devices().unwrap_or_default();
-            match devices.iter().find(|device| device.accelerator) {
-                Some(device) => return offload(device),
-                None => exec::load(program, BackEnd::Native, ports, seed),
+            let cuda = gpu::cuda_devices().unwrap_or_default();
+            let opencl = gpu::opencl_devices().unwrap_or_default();
+            let by_cuda = cuda.first().map(on_cuda);
+            let by_opencl = || opencl.iter().find(|device| device.accelerator).map(on_opencl);
+            let tried = match by_cuda {
+                Some(Ok(processor)) => return Ok(processor),
+                Some(Err(error)) => by_opencl().or(Some(Err(error))),
+                None => by_opencl(),
+            };
+            match tried {
+                Some(Ok(processor)) => return Ok(processor),
+                Some(Err(error)) => {
+                    anstream::eprintln!("note: {} runs on the processor: {error}", program.name)
+                }
+                None => {}
             }
+            here(BackEnd::Native)
         }
     }
-    .map_err(|error| finding(&error))
 }
 
 /// How an option spells how much is decoded.

@@ -6,7 +6,7 @@
 use exec::kernel::{Dialect, Kernel};
 use exec::offload::{Offload, Returned, Whole};
 use exec::{BackEnd, EntryCount, EntryError, Observer, OnDevice, Outputs, Processor, TableReport};
-use gpu::{Device, DeviceError, Found, Geometry, Memory};
+use gpu::{CudaFound, Device, DeviceError, Found, Geometry, Memory};
 use lang::ir::{Entry, Match, Program};
 use packet::batch::{BATCH, Batch};
 use std::any::Any;
@@ -68,6 +68,17 @@ impl Offloaded {
         Offloaded::new(offload, |kernel, geometry| {
             let text = kernel.text(Dialect::OpenCl);
             Ok(Box::new(gpu::OpenCl::new(device, &text, geometry, memory)?))
+        })
+    }
+
+    /// Puts a program on a CUDA device.
+    ///
+    /// # Errors
+    /// There is no compiler, the kernel does not build, or there is no memory.
+    pub fn on_cuda(offload: Offload, device: &CudaFound, memory: Memory) -> Result<Offloaded, DeviceError> {
+        Offloaded::new(offload, |kernel, geometry| {
+            let text = kernel.text(Dialect::Cuda);
+            Ok(Box::new(gpu::Cuda::new(device, &text, geometry, memory)?))
         })
     }
 

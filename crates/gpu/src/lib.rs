@@ -5,10 +5,13 @@
 
 #![deny(unsafe_code)]
 
+pub mod check;
+mod cuda;
 mod device;
 mod fault;
 mod opencl;
 
+pub use cuda::{Code, Cuda, CudaFound, compile as compile_cuda, compiler_version, devices as cuda_devices};
 pub use device::{Device, DeviceError, Geometry, Input, Memory, Output};
 pub use fault::{Fault, Trouble};
 pub use opencl::{Found, OpenCl, devices as opencl_devices};

@@ -29,6 +29,8 @@ pub struct Found {
     pub name: String,
     /// Whether it is a graphics card or other accelerator, not the processor itself.
     pub accelerator: bool,
+    /// Its memory, in bytes.
+    pub memory: u64,
     id: usize,
 }
 
@@ -61,6 +63,7 @@ pub fn devices() -> Result<Vec<Found>, DeviceError> {
             found.push(Found {
                 name: format!("{} ({platform} {version})", name.trim()),
                 accelerator: kind & opencl3::device::CL_DEVICE_TYPE_CPU == 0,
+                memory: device.global_mem_size().unwrap_or_default(),
                 id: id as usize,
             });
         }

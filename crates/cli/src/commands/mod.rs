@@ -4,6 +4,7 @@ mod capture;
 mod check;
 mod compile;
 mod demo;
+mod doctor;
 mod explain;
 mod export;
 mod fix;
@@ -46,6 +47,7 @@ pub(crate) fn run(line: &CommandLine) -> Result<(), Failure> {
         Command::Table(arguments) => table::run(arguments, line.json),
         Command::Export(arguments) => export::run(arguments, line.json),
         Command::Lab(arguments) => lab::run(arguments, line.json),
+        Command::Doctor(arguments) => doctor::run(arguments, line.json),
         Command::Demo => demo::run(line.json),
     }
 }
