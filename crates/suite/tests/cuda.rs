@@ -1,0 +1,88 @@
+//! The CUDA back end on an imitation of NVIDIA's libraries: memory, copies, kernels and waiting in their right order, and results as the interpreter's.
+
+use engine::offload::Offloaded;
+use exec::kernel::Options;
+use exec::offload::Offload;
+use exec::{BackEnd, Processor};
+use gpu::{Cuda, CudaFound, Memory, check};
+use lang::pipeline::Decode;
+use packet::BATCH;
+use packet::generate::Profile;
+use std::process::Command;
+use suite::corpus::{compile_file, root};
+use suite::sighting::{SEED, see, see_on};
+use suite::traffic::traffic;
+
+const PORTS: u16 = 5;
+/// Tells the libraries where they may write; set in the processes that are to use them.
+const FOLDER: &str = "RAVELIN_CUDA_FOLDER";
+/// After how many kernels the device is lost.
+const LAUNCHES: &str = "RAVELIN_CUDA_LAUNCHES";
+
+#[test]
+fn programs_mean_the_same_on_an_imitated_device() {
+    if std::env::var_os(FOLDER).is_some() {
+        return on_the_imitation();
+    }
+    let folder = std::env::temp_dir().join(format!("ravelin-imitation-{}", std::process::id()));
+    std::fs::create_dir_all(&folder).expect("a folder can be made");
+    let source = root().join("crates/suite/tests/cuda/driver.c");
+    for library in ["libcuda.so", "libnvrtc.so"] {
+        let mut cc = Command::new("cc");
+        cc.args(["-w", "-O1", "-fPIC", "-shared", "-o"]).arg(folder.join(library)).arg(&source);
+        let Ok(built) = cc.status() else {
+            println!("skipped: there is no `cc` (on Debian: apt-get install gcc g++)");
+            return;
+        };
+        assert!(built.success(), "{library} does not build");
+    }
+    let own = std::env::current_exe().expect("a test has a file");
+    let run = |lost: Option<&str>| {
+        let mut command = Command::new(&own);
+        command.args(["--exact", "programs_mean_the_same_on_an_imitated_device", "--nocapture"]);
+        command.env(FOLDER, &folder).env("LD_LIBRARY_PATH", &folder);
+        if let Some(after) = lost {
+            command.env(LAUNCHES, after);
+        }
+        let run = command.output().expect("it starts");
+        let said = [run.stdout, run.stderr].map(|said| String::from_utf8_lossy(&said).into_owned());
+        assert!(run.status.success(), "{}\n{}", said[0], said[1]);
+    };
+    run(None);
+    run(Some("3"));
+    let _ = std::fs::remove_dir_all(&folder);
+}
+
+fn on_the_imitation() {
+    let device = gpu::cuda_devices().unwrap_or_else(|error| panic!("{error}")).remove(0);
+    assert_eq!((device.full_name().as_str(), device.capability), ("Imitation (CUDA 13.0)", 90));
+    let lost = std::env::var_os(LAUNCHES).is_some();
+    for memory in [Memory::Mapped, Memory::Copied] {
+        if !lost {
+            let mut made =
+                Cuda::new(&device, &check::cuda_text(), check::geometry(), memory).expect("it builds");
+            assert_eq!(check::check(&mut made).expect("it runs").wrong, 0, "{memory:?}");
+        }
+        for name in ["firewall_rules", "lpm", "mac_switch", "vxlan_gateway"] {
+            one(name, &device, memory, lost);
+        }
+    }
+}
+
+fn one(name: &str, device: &CudaFound, memory: Memory, lost: bool) {
+    let path = root().join(format!("programs/{name}.rav"));
+    let program = compile_file(&path, Decode::Lazy).expect("it can be read").program.expect("it compiles");
+    let arrivals = traffic(Profile::sample1(), 4_000, PORTS, 3);
+    let offload = Offload::new(&program, PORTS, SEED, &Options::default()).expect("it has a kernel");
+    let mut offloaded =
+        Offloaded::on_cuda(offload, device, memory).unwrap_or_else(|error| panic!("{name}: {error}"));
+    let seen = see_on(&program, &mut offloaded, &arrivals, BATCH);
+    let judge = see(&program, BackEnd::Interpreter, &arrivals, PORTS, BATCH).expect("it loads");
+    assert_eq!(seen.difference(&judge), None, "{name}, {memory:?}");
+    let on = offloaded.on_device().expect("it is on a device");
+    let cause =
+        "Imitation (CUDA 13.0) failed while it was to start a batch: CUDA_ERROR_ILLEGAL_ADDRESS: on purpose";
+    assert_eq!(on.failure.as_deref(), lost.then_some(cause), "{name}, {memory:?}");
+    let by_kernel = on.tally.device + on.tally.again + on.tally.changed;
+    assert!(lost || by_kernel > 1_000, "{name}, {memory:?}: {:?}", on.tally);
+}
