@@ -184,6 +184,26 @@ fn cuda_text_compiles_to_ptx() {
     });
 }
 
+#[test]
+fn cuda_text_becomes_machine_code_where_its_compiler_is_installed() {
+    if let Err(missing) = gpu::compiler_version() {
+        println!("skipped: {missing}");
+        return;
+    }
+    let mut all = programs("programs");
+    all.extend(programs("suite/good"));
+    each(all, |(name, program)| {
+        for kernel in kernels(program) {
+            let code = gpu::compile_cuda(&kernel.text(Dialect::Cuda), 90);
+            let code = code.map_err(|error| format!("{name}: {error}"))?;
+            if !code.image().windows(11).any(|bytes| bytes == b"run_packets") {
+                return Err(format!("{name}: the code has no entry point `run_packets`"));
+            }
+        }
+        Ok(())
+    });
+}
+
 /// A device that is a child process with the kernel in plain C, built with sanitizers.
 struct PlainDevice {
     geometry: Geometry,
