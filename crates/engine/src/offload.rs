@@ -128,7 +128,8 @@ impl Processor for Offloaded {
         }
         if let Err(error) = self.run_on_device(memory, batch, outputs) {
             self.failure = Some(error);
-            self.device = None;
+            // Closing a device that has failed could wait for ever, and free what it still writes to.
+            std::mem::forget(self.device.take());
             self.offload.run_here(memory, batch, outputs);
         }
     }

@@ -18,7 +18,10 @@ use opencl3::platform::get_platforms;
 use opencl3::program::Program;
 use opencl3::types::{CL_BLOCKING, CL_NON_BLOCKING, cl_device_id};
 use std::ffi::c_void;
+use std::time::{Duration, Instant};
 
+/// A batch that takes longer has stalled.
+const PATIENCE: Duration = Duration::from_secs(10);
 /// Threads of a work group: a multiple of what today's devices run in step.
 const GROUP: usize = 64;
 
@@ -96,7 +99,8 @@ struct Slot {
     verdicts: Region<u32>,
     records: Region<u32>,
     packets: usize,
-    done: Option<Event>,
+    /// The kernel's run, and the last of what came back behind it.
+    under_way: Option<(Event, Option<Event>)>,
 }
 
 /// Memory that the processor and the device both reach, one after the other.
@@ -168,6 +172,9 @@ impl<T: Copy + Default> Region<T> {
         if self.copy.is_empty() {
             return self.unmap(queue);
         }
+        if length == 0 {
+            return Ok(());
+        }
         // SAFETY: the copy stays where it is until the slot is done, as nobody gets at it before.
         unsafe {
             queue.enqueue_write_buffer(&mut self.buffer, CL_NON_BLOCKING, 0, &self.copy[..length], &[])
@@ -236,7 +243,7 @@ impl OpenCl {
                 verdicts: made.region(geometry.packets, "verdicts")?,
                 records: made.region(geometry.packets * geometry.record_words, "records")?,
                 packets: 0,
-                done: None,
+                under_way: None,
             };
             made.slots.push(slot);
         }
@@ -269,8 +276,20 @@ impl OpenCl {
         move |error| DeviceError::Failed { device: device.clone(), doing, cause: error.to_string() }
     }
 
+    /// Refuses a slot that the device is using.
+    fn at_rest(&self, slot: usize) -> Result<(), DeviceError> {
+        match self.slots[slot].under_way {
+            None => Ok(()),
+            Some(_) => Err(DeviceError::Failed {
+                device: self.name.clone(),
+                doing: "lend a batch",
+                cause: "it is under way".to_owned(),
+            }),
+        }
+    }
+
     fn launch(&mut self, slot: usize) -> opencl3::Result<()> {
-        let Slot { bytes, columns, verdicts, records, packets, done } = &mut self.slots[slot];
+        let Slot { bytes, columns, verdicts, records, packets, under_way } = &mut self.slots[slot];
         let count = *packets;
         bytes.give(&self.queue, count * self.geometry.stride)?;
         columns.give(&self.queue, count * self.geometry.columns)?;
@@ -280,7 +299,7 @@ impl OpenCl {
         let mut run = ExecuteKernel::new(&self.kernel);
         // SAFETY: the arguments are those of `run_packets`, in order and type; the buffers hold what `count` packets need, which
         // the kernel does not go beyond, and live as long as the queue, which is waited for before they go.
-        unsafe {
+        let kernel = unsafe {
             run.set_arg(&bytes.buffer.get())
                 .set_arg(&columns.buffer.get())
                 .set_arg(&verdicts.buffer.get())
@@ -291,13 +310,13 @@ impl OpenCl {
             }
             run.set_global_work_size(count.next_multiple_of(GROUP).max(GROUP))
                 .set_local_work_size(GROUP)
-                .enqueue_nd_range(&self.queue)?;
-        }
+                .enqueue_nd_range(&self.queue)?
+        };
         bytes
             .take(&self.queue, if self.geometry.returns_bytes { count * self.geometry.stride } else { 0 })?;
         columns.take(&self.queue, 0)?;
         records.take(&self.queue, count * self.geometry.record_words)?;
-        *done = verdicts.take(&self.queue, count)?;
+        *under_way = Some((kernel, verdicts.take(&self.queue, count)?));
         self.queue.flush()
     }
 }
@@ -332,34 +351,60 @@ impl Device for OpenCl {
     }
 
     fn input(&mut self, slot: usize) -> Result<Input<'_>, DeviceError> {
+        self.at_rest(slot)?;
         let slot = &mut self.slots[slot];
         Ok(Input { bytes: slot.bytes.as_mut(), columns: slot.columns.as_mut() })
     }
 
     fn submit(&mut self, slot: usize, packets: usize) -> Result<(), DeviceError> {
         let failed = self.failed("start a batch");
+        self.at_rest(slot)?;
         self.slots[slot].packets = packets.min(self.geometry.packets);
-        self.launch(slot).map_err(failed)
+        self.launch(slot).map_err(|error| {
+            // What had been handed over before is not under way when this returns.
+            let _ = self.queue.finish();
+            failed(error)
+        })
     }
 
     fn poll(&mut self, slot: usize, wait: bool) -> Result<bool, DeviceError> {
         let failed = self.failed("run a batch");
-        let Some(done) = &self.slots[slot].done else { return Ok(true) };
-        if wait {
-            done.wait().map_err(&failed)?;
+        let Some((kernel, last)) = &self.slots[slot].under_way else { return Ok(true) };
+        let begin = Instant::now();
+        loop {
+            let mut complete = true;
+            for event in [Some(kernel), last.as_ref()].into_iter().flatten() {
+                let status = event.command_execution_status().map_err(&failed)?.0;
+                if status < 0 {
+                    return Err(failed(opencl3::error_codes::ClError(status)));
+                }
+                complete &= status == opencl3::event::CL_COMPLETE;
+            }
+            if complete {
+                self.slots[slot].under_way = None;
+                return Ok(true);
+            }
+            let waited = begin.elapsed();
+            if !wait {
+                return Ok(false);
+            }
+            if waited > PATIENCE {
+                return Err(DeviceError::Stalled {
+                    device: self.name.clone(),
+                    milliseconds: waited.as_millis() as u64,
+                });
+            }
+            // Most batches are done before a sleep would end.
+            if waited > Duration::from_micros(200) {
+                std::thread::sleep(Duration::from_micros(20));
+            } else {
+                std::thread::yield_now();
+            }
         }
-        let status = done.command_execution_status().map_err(&failed)?.0;
-        if status < 0 {
-            return Err(failed(opencl3::error_codes::ClError(status)));
-        }
-        let complete = status == opencl3::event::CL_COMPLETE;
-        if complete {
-            self.slots[slot].done = None;
-        }
-        Ok(complete)
     }
 
     fn output(&mut self, slot: usize) -> Result<Output<'_>, DeviceError> {
+        self.at_rest(slot)?;
         let slot = &mut self.slots[slot];
         Ok(Output {
             bytes: slot.bytes.as_mut(),

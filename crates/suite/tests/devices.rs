@@ -67,7 +67,8 @@ fn shipped_programs_mean_the_same_on_a_device() {
     for path in files(&root().join("programs"), "rav").expect("programs/ is there") {
         let program =
             compile_file(&path, Decode::Lazy).expect("a program can be read").program.expect("compiles");
-        agree(&path.display().to_string(), &program, &arrivals, &Options::default(), &mut sum);
+        let name = path.display().to_string();
+        agree(&name, &program, &arrivals, &Options::default(), &mut sum);
     }
     // A fifth of this traffic is damaged, so that programs that learn hardly come to rest.
     assert!(sum.programs >= 19 && sum.finished > 350_000 && sum.others > 100_000, "{sum:?}");
@@ -113,6 +114,66 @@ fn what_a_failing_device_had_under_way_is_run_by_the_processor() {
             let failure = on.failure.expect("it failed");
             assert!(failure.contains(&on.name), "{failure}");
             assert!(on.tally.processor >= 4_000 - 256 * left, "{trouble:?} after {left}: {:?}", on.tally);
+        }
+    }
+}
+
+#[test]
+fn rules_one_by_one_and_filters_answer_alike() {
+    let options = Options { linear_rules: true, bloom: true };
+    let arrivals = traffic(Profile::sample2(), 2_000, PORTS, 5);
+    let mut sum = Sum::default();
+    for name in ["firewall_rules", "both", "router", "dpi", "ids"] {
+        let path = root().join(format!("programs/{name}.rav"));
+        let program =
+            compile_file(&path, Decode::Lazy).expect("it can be read").program.expect("it compiles");
+        agree(name, &program, &arrivals, &options, &mut sum);
+    }
+    assert!(sum.programs == 5 && sum.finished > 5_000, "{sum:?}");
+}
+
+#[test]
+fn what_timers_leave_to_do_is_done_behind_the_packet() {
+    const TEXT: &str = "
+counter fired
+event a() { count fired }
+every 1ms { raise a() raise a() }
+start stage all() { flood }
+";
+    let program = compile_as(TEXT, Decode::Lazy).program.expect("it compiles");
+    let mut arrivals = Arrivals::default();
+    for index in 0..300_u64 {
+        // The last packet of the first batch comes after two seconds, in which more falls due than is done before one packet.
+        let time = 1_000_000_000 + index + if index >= 255 { 2_000_000_000 } else { 0 };
+        arrivals.push(&[0; 60], 60, time, 1);
+    }
+    let mut sum = Sum::default();
+    agree("timers", &program, &arrivals, &Options::default(), &mut sum);
+    assert!(sum.finished > 500, "{sum:?}");
+}
+
+#[test]
+fn what_control_changes_between_batches_holds_for_the_next_one() {
+    let path = root().join("programs/static_ipv4.rav");
+    let program = compile_file(&path, Decode::Lazy).expect("it can be read").program.expect("it compiles");
+    let arrivals = traffic(Profile::sample1(), 1_000, PORTS, 4);
+    let offload = Offload::new(&program, PORTS, SEED, &Options::default()).expect("it has a kernel");
+    let mut offloaded = Offloaded::on_opencl(offload, &device(), Memory::Mapped).expect("it opens");
+    let mut judge = exec::load(&program, BackEnd::Interpreter, PORTS, SEED).expect("it loads");
+    let (first, _) = offloaded.entries(0)[0].clone();
+    for round in 0..4 {
+        let seen = see_on(&program, &mut offloaded, &arrivals, BATCH);
+        assert_eq!(
+            seen.difference(&see_on(&program, judge.as_mut(), &arrivals, BATCH)),
+            None,
+            "round {round}"
+        );
+        for processor in [&mut offloaded as &mut dyn Processor, judge.as_mut()] {
+            if round % 2 == 0 {
+                assert!(processor.remove(0, &first.key, 0));
+            } else {
+                processor.insert(0, &first).expect("there is room");
+            }
         }
     }
 }

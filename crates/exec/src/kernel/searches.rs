@@ -1,7 +1,7 @@
 //! Searches in tables on a device: which texts they need, and how a table with its rows and default lies in a buffer.
 //!
 //! ```text
-//! word   0        1       2       3             4          5 …                      16 …
+//! word   0        1       2       3             4          5 …                      32 …
 //!      ┌────────┬───────┬──────┬─────────────┬──────────┬───────────────────────┬───────────┬──────────────────────────────┐
 //!      │default?│ image │ rows │ value words │ reserved │ default's value words │ image     │ rows, one after the other    │
 //!      └────────┴───────┴──────┴─────────────┴──────────┴───────────────────────┴───────────┴──────────────────────────────┘

@@ -77,6 +77,11 @@ impl Offload {
                     frame.copy_from_slice(back);
                 }
             }
+            // Timers may have left more to do than is done before one packet.
+            if self.native.state.has_queued() {
+                self.native.state.handle_queued(&mut self.native.engine, outputs);
+                changed = changed || self.is_stale();
+            }
         }
         self.native.state.cause = Output::BETWEEN;
     }
