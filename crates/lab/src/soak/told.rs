@@ -1,12 +1,14 @@
 //! What came of a soak, as rows.
 
 use super::traffic::Arrived;
-use super::{Account, Capacity, OVERLOAD, Overload, Steady, Takeovers};
+use super::{Account, Capacity, HALF, OVERLOAD, Overload, Steady, TAKEOVER_LOAD, Takeovers};
 use crate::experiment::{Figure, Row};
 
 const PACKETS: &str = "packets";
 const LOAD: &str = "sent, of what the gateway carries";
 const TIMES: &str = "times";
+/// A sender that is held up sends a little less than it is to.
+const NEARLY: f64 = 0.9;
 
 impl Capacity {
     pub(super) fn rows(&self) -> Vec<Row> {
@@ -24,7 +26,7 @@ impl Steady {
         let part = Part("half load");
         let mut rows = vec![
             part.row("sent in a second", "Mpps", self.rate / 1e6),
-            part.load(self.rate, self.capacity),
+            part.load(self.rate, self.capacity, NEARLY * HALF),
             part.row("duration", "s", self.seconds),
         ];
         rows.extend(part.account(&self.account));
@@ -47,7 +49,7 @@ impl Takeovers {
         let (before, behind) = self.lost;
         let mut rows = vec![
             part.row("sent in a second", "Mpps", self.rate / 1e6),
-            part.load(self.rate, self.capacity),
+            part.load(self.rate, self.capacity, NEARLY * TAKEOVER_LOAD),
             part.row("duration", "s", self.seconds),
             part.row("programs that took over", "programs", self.programs as f64),
             part.row("slowest takeover, from asking to the answer", "ms", self.slowest_answer_ms),
@@ -66,7 +68,7 @@ impl Overload {
         let part = Part("three times what it can carry");
         let mut rows = vec![
             part.row("sent in a second", "Mpps", self.rate / 1e6),
-            self.load(&part),
+            part.load(self.rate, self.capacity, OVERLOAD),
             part.row("duration", "s", self.seconds),
         ];
         rows.extend(part.account(&self.account));
@@ -74,18 +76,6 @@ impl Overload {
         rows.push(part.resident(self.resident));
         rows.extend(Part("half load a second after the overload").arrived(&self.after));
         rows
-    }
-
-    /// No figure, and so a failure of the command, where it was no overload of the size that was wanted.
-    fn load(&self, part: &Part) -> Row {
-        if self.rate >= OVERLOAD * self.capacity {
-            return part.load(self.rate, self.capacity);
-        }
-        let why = format!(
-            "only {:.2} times what the gateway carries could be sent, and {OVERLOAD} times was wanted",
-            self.rate / self.capacity
-        );
-        Row::refused(part.0, LOAD, TIMES, &why)
     }
 }
 
@@ -97,8 +87,16 @@ impl Part {
         Row::alone(self.0, what, unit, Figure::of([value]), None)
     }
 
-    fn load(&self, rate: f64, capacity: f64) -> Row {
-        self.row(LOAD, TIMES, rate / capacity)
+    /// What was sent, of what the gateway carries. No figure, and so a failure of the command, where it was less than it was to be at least.
+    fn load(&self, rate: f64, capacity: f64, least: f64) -> Row {
+        let times = rate / capacity;
+        if times >= least {
+            return self.row(LOAD, TIMES, times);
+        }
+        let why = format!(
+            "only {times:.2} times what the gateway carries could be sent, and {least:.2} times was wanted at least"
+        );
+        Row::refused(self.0, LOAD, TIMES, &why)
     }
 
     fn packets(&self, what: &str, count: u64) -> Row {
@@ -151,7 +149,7 @@ mod tests {
     fn a_packet_that_is_nowhere_takes_the_figure_away() {
         let mut takeovers = Takeovers {
             capacity: 2e6,
-            rate: 1e6,
+            rate: 1.5e6,
             seconds: 1.0,
             programs: 10,
             slowest_answer_ms: 9.0,
