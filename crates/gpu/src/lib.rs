@@ -10,6 +10,7 @@ mod cuda;
 mod device;
 mod fault;
 mod opencl;
+pub mod placement;
 
 pub use cuda::{Code, Cuda, CudaFound, compile as compile_cuda, compiler_version, devices as cuda_devices};
 pub use device::{Device, DeviceError, Geometry, Input, Memory, Output};
