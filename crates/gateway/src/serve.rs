@@ -99,7 +99,7 @@ pub fn serve(
         attach_all(&config.ports, workers).map_err(|(port, source)| ServeError::Attach { port, source })?;
     for (port, attached) in (1..).zip(attached) {
         let name = attached.name.clone();
-        attached.presence.tell(move |mode| back(port, &name, mode));
+        attached.presence.tell(move |mode| back(port, &name, mode)).map_err(ServeError::Loop)?;
         ports.push((attached.name, attached.mode, attached.presence));
         lanes.iter_mut().zip(attached.lanes).for_each(|(worker, lane)| worker.push(lane));
     }

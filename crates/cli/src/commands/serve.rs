@@ -11,6 +11,7 @@ use gateway::{Config, ConfigError, PortPicture, Reader, ServeError};
 use packet::PortNumber;
 use signal_hook::consts::{SIGINT, SIGTERM};
 use signal_hook::iterator::Signals;
+use std::io::Write;
 use std::path::Path;
 use std::process;
 use std::sync::{Arc, OnceLock};
@@ -116,16 +117,18 @@ fn loaded(file: &Path, config: &Config) -> Result<Loaded, String> {
     Ok(Loaded { program, sources: Arc::new(compiled.sources), processors })
 }
 
-/// Says what was obtained of an interface that is there again.
+/// Says what was obtained of an interface that is there again. Where nobody can read it, packets matter more.
 fn tell_again(port: PortNumber, interface: &str, mode: &str) {
-    anstream::eprintln!("port {port} is there again: {interface}, {mode}");
+    let _ = writeln!(anstream::stderr(), "port {port} is there again: {interface}, {mode}");
 }
 
-/// Says what was obtained.
+/// Says what was obtained, as far as somebody can read it.
 fn tell(ports: &[PortPicture], config: &Config) {
+    let mut err = anstream::stderr();
     for port in ports {
-        anstream::eprintln!("port {}: {}, {}", port.port, port.interface, port.mode);
+        let _ = writeln!(err, "port {}: {}, {}", port.port, port.interface, port.mode);
     }
     let (program, control) = (config.program.display(), config.control.display());
-    anstream::eprintln!("{program} runs; it can be asked at {control} (`ravelin show run`); Ctrl-C ends it");
+    let _ =
+        writeln!(err, "{program} runs; it can be asked at {control} (`ravelin show run`); Ctrl-C ends it");
 }

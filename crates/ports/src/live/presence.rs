@@ -1,11 +1,14 @@
 //! Whether the interface of a port is there, and what was obtained of it.
 
 use std::fmt;
+use std::io;
 use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::mpsc::{SyncSender, sync_channel};
 use std::sync::{Mutex, OnceLock, PoisonError};
+use std::thread;
 
-/// Is told what was obtained.
-type Told = Box<dyn Fn(&str) + Send + Sync>;
+/// So many words wait for somebody who hears slowly; further ones are not told.
+const UNHEARD: usize = 16;
 
 /// Whether the interface of a port is there. Whoever watches it writes, whoever wants to know reads.
 #[derive(Default)]
@@ -17,7 +20,8 @@ pub struct Presence {
     mode: Mutex<Option<String>>,
     /// What stands between it and the program, in words.
     before: OnceLock<String>,
-    told: OnceLock<Told>,
+    /// Where somebody hears of it.
+    told: OnceLock<SyncSender<String>>,
 }
 
 impl Presence {
@@ -36,10 +40,19 @@ impl Presence {
         self.mode.lock().unwrap_or_else(PoisonError::into_inner).clone()
     }
 
-    /// Tells somebody what was obtained whenever it has come back. The first who asks is told.
-    pub fn tell(&self, told: impl Fn(&str) + Send + Sync + 'static) {
+    /// Tells somebody what was obtained whenever it has come back, on a thread of its own: no packet waits for whoever hears slowly or not at all.
+    /// The first who asks is told.
+    ///
+    /// # Errors
+    /// No further thread can be had.
+    pub fn tell(&self, told: impl Fn(&str) + Send + 'static) -> io::Result<()> {
+        let (words, heard) = sync_channel::<String>(UNHEARD);
+        thread::Builder::new()
+            .name("told of ports".to_owned())
+            .spawn(move || heard.iter().for_each(|words| told(&words)))?;
         // Whoever asked before goes on being told.
-        let _ = self.told.set(Box::new(told));
+        let _ = self.told.set(words);
+        Ok(())
     }
 
     /// It has vanished at `now`.
@@ -60,7 +73,8 @@ impl Presence {
         self.gone_since.store(0, Ordering::Relaxed);
         *self.mode.lock().unwrap_or_else(PoisonError::into_inner) = Some(mode.clone());
         if let Some(told) = self.told.get() {
-            told(&mode);
+            // Packets may wait for this thread.
+            let _ = told.try_send(mode);
         }
     }
 
@@ -84,14 +98,13 @@ impl fmt::Debug for Presence {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use std::sync::Arc;
+    use std::sync::mpsc::channel;
 
     #[test]
     fn what_vanished_is_counted_and_what_comes_back_is_told() {
         let presence = Presence::default();
-        let heard = Arc::new(Mutex::new(Vec::new()));
-        let hears = heard.clone();
-        presence.tell(move |mode| hears.lock().expect("whole").push(mode.to_owned()));
+        let (hears, heard) = channel();
+        presence.tell(move |mode| hears.send(mode.to_owned()).expect("heard")).expect("a thread");
         presence.stands_behind(", traced");
         assert_eq!((presence.gone_since(), presence.vanished(), presence.mode()), (None, 0, None));
         presence.gone(7);
@@ -100,6 +113,28 @@ mod tests {
         presence.back("tap".to_owned());
         assert_eq!((presence.gone_since(), presence.vanished()), (None, 1));
         assert_eq!(presence.mode().as_deref(), Some("tap, traced"));
-        assert_eq!(*heard.lock().expect("whole"), ["tap, traced"]);
+        assert_eq!(heard.recv().as_deref(), Ok("tap, traced"));
+    }
+
+    #[test]
+    fn nothing_waits_for_whoever_does_not_hear() {
+        let presence = Presence::default();
+        let (hears, heard) = channel();
+        let (go_on, may_go_on) = channel::<()>();
+        let deaf = move |mode: &str| {
+            hears.send(mode.to_owned()).expect("heard");
+            // Until the other end is gone.
+            let _ = may_go_on.recv();
+        };
+        presence.tell(deaf).expect("a thread");
+        presence.back("first".to_owned());
+        assert_eq!(heard.recv().as_deref(), Ok("first"));
+        for number in 0..UNHEARD + 100 {
+            presence.gone(1);
+            presence.back(format!("{number}"));
+        }
+        assert_eq!((presence.gone_since(), presence.mode()), (None, Some(format!("{}", UNHEARD + 99))));
+        drop((go_on, presence));
+        assert_eq!(heard.iter().count(), UNHEARD, "what found room, and the thread ends");
     }
 }
