@@ -6,6 +6,7 @@
 use packet::{Batch, Offload};
 use ports::live::{Attached, Kind, Middleware, Offloads, Receiver, Wanted, XdpWishes, attach};
 use std::collections::{BTreeMap, BTreeSet};
+use std::ops::Range;
 use std::process::Command;
 use std::thread;
 use std::time::{Duration, Instant};
@@ -232,13 +233,6 @@ fn an_interface_that_vanished_is_used_again_when_it_is_back() {
     inside("an_interface_that_vanished_is_used_again_when_it_is_back", || {
         let mut receiver = port("x0", 2);
         let descriptors: Vec<_> = receiver.lanes.iter().map(|lane| lane.receive.descriptor()).collect();
-        let wait_for = |what: &str, there: &dyn Fn() -> bool| {
-            let end = Instant::now() + Duration::from_secs(20);
-            while !there() {
-                assert!(Instant::now() < end, "{what}");
-                thread::sleep(Duration::from_millis(10));
-            }
-        };
         let presence = receiver.presence.clone();
         for times in 1..=3u64 {
             assert!(ip(&["link", "delete", "x0"]));
@@ -270,6 +264,39 @@ fn an_interface_that_vanished_is_used_again_when_it_is_back() {
         }
         let now: Vec<_> = receiver.lanes.iter().map(|lane| lane.receive.descriptor()).collect();
         assert_eq!(now, descriptors, "whoever waits for them still does");
+    });
+}
+
+fn wait_for(what: &str, there: &dyn Fn() -> bool) {
+    let end = Instant::now() + Duration::from_secs(20);
+    while !there() {
+        assert!(Instant::now() < end, "{what}");
+        thread::sleep(Duration::from_millis(10));
+    }
+}
+
+#[test]
+fn what_came_before_the_interface_vanished_comes_first() {
+    inside("what_came_before_the_interface_vanished_comes_first", || {
+        let mut receiver = port("x0", 1);
+        let presence = receiver.presence.clone();
+        let send = |numbers: Range<u32>| {
+            let sender = &mut port("x1", 1).lanes[0].send;
+            numbers.for_each(|number| sender.send(&datagram((1, 1), false, number, 60), Offload::NONE));
+            sender.flush();
+        };
+        // More than a batch: the first does not empty the ring.
+        let (before, after) = (0..700, 700..720);
+        send(before);
+        assert!(ip(&["link", "delete", "x0"]));
+        wait_for("it is missed", &|| presence.gone_since().is_some());
+        assert!(cable(None));
+        wait_for("it is back", &|| presence.gone_since().is_none());
+        send(after);
+        let receive_half = receiver.lanes[0].receive.as_mut();
+        let came: Vec<u32> = receive(receive_half, 720).iter().map(|frame| number(frame)).collect();
+        assert_eq!(came, (0..720).collect::<Vec<_>>());
+        assert_eq!(receive_half.losses().ring_full, 0);
     });
 }
 

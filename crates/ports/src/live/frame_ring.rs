@@ -67,6 +67,12 @@ impl FrameRing {
         Ok(FrameRing { shared, geometry, next: 0, lent: 0 })
     }
 
+    /// Whether no frame is full beside those that are lent.
+    pub(crate) fn is_empty(&self) -> bool {
+        let next = self.shared.word(self.geometry.offset(self.next));
+        sys::taken_over(next) & libc::TP_STATUS_USER == 0
+    }
+
     /// Gives back what is lent, and lends the next full frames: memory, and where in it each lies. Either none of them has the bit `mark` in its
     /// status, and they are at most `most`; or all have it, and they are at most `most_marked`.
     pub(crate) fn take(

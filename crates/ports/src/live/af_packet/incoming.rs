@@ -71,7 +71,10 @@ impl Incoming {
 impl Receiver for Incoming {
     /// Packets carry the time at which the kernel wrote them.
     fn receive<'a>(&'a mut self, batch: &mut Batch, _now: u64) -> &'a mut [u8] {
-        if let Some(renewed) = self.port.incoming[self.lane].take() {
+        // What came before the interface vanished comes first: nothing follows it into the old ring.
+        if self.ring.is_empty()
+            && let Some(renewed) = self.port.incoming[self.lane].take()
+        {
             self.renew(renewed);
         }
         batch.clear();
