@@ -49,6 +49,8 @@ pub(super) struct Outlet {
     taken: u32,
     most: u32,
     state: State,
+    /// Whether a port that is not on was looked at since the last batch.
+    looked: bool,
     losses: SendLosses,
     port: Arc<Port>,
     lane: usize,
@@ -71,6 +73,7 @@ impl Outlet {
             most: FRAMES / 2 / pool.homes.len().max(1) as u32,
             pool,
             state: State::On,
+            looked: false,
             losses: SendLosses::default(),
             port,
             lane,
@@ -126,7 +129,7 @@ impl Outlet {
     /// Whether there is room for a packet, made if need be.
     fn has_room(&mut self) -> bool {
         if !self.exit.transmit.has_room() {
-            self.flush();
+            self.hand_over();
         }
         self.state == State::On && self.exit.transmit.has_room()
     }
@@ -138,7 +141,7 @@ impl Outlet {
             return;
         }
         if self.free.is_empty() {
-            self.flush();
+            self.hand_over();
         }
         match if self.has_room() { self.free.pop() } else { None } {
             Some(frame) => {
@@ -166,28 +169,9 @@ impl Outlet {
         self.taken += 1;
         self.exit.transmit.push(departing(range.start, range.len()))
     }
-}
 
-impl Sender for Outlet {
-    fn send(&mut self, frame: &[u8], offload: Offload) {
-        if self.state != State::On {
-            self.losses.down += 1;
-        } else if offload.segments() {
-            let Some(segments) = Segments::of(frame, &offload) else {
-                self.losses.refused += 1;
-                return;
-            };
-            for index in 0..segments.count() {
-                self.send_copy(segments.length(index), |piece| segments.write(frame, index, piece));
-            }
-        } else if frame.len() < SHORTEST {
-            self.losses.refused += 1;
-        } else if !self.send_in_place(frame) {
-            self.send_copy(frame.len(), |place| place.copy_from_slice(frame));
-        }
-    }
-
-    fn flush(&mut self) {
+    /// Hands over what is in the ring, by another socket if there is one, and finds out whether the interface takes it.
+    fn hand_over(&mut self) {
         if let Some(exit) = self.port.outgoing[self.lane].take() {
             self.renew(exit);
         }
@@ -220,6 +204,35 @@ impl Sender for Outlet {
             before = waiting;
         }
         self.complete();
+    }
+}
+
+impl Sender for Outlet {
+    fn send(&mut self, frame: &[u8], offload: Offload) {
+        // It may be on again: that is asked before the first packet of a batch is lost.
+        if self.state != State::On && !std::mem::replace(&mut self.looked, true) {
+            self.hand_over();
+        }
+        if self.state != State::On {
+            self.losses.down += 1;
+        } else if offload.segments() {
+            let Some(segments) = Segments::of(frame, &offload) else {
+                self.losses.refused += 1;
+                return;
+            };
+            for index in 0..segments.count() {
+                self.send_copy(segments.length(index), |piece| segments.write(frame, index, piece));
+            }
+        } else if frame.len() < SHORTEST {
+            self.losses.refused += 1;
+        } else if !self.send_in_place(frame) {
+            self.send_copy(frame.len(), |place| place.copy_from_slice(frame));
+        }
+    }
+
+    fn flush(&mut self) {
+        self.hand_over();
+        self.looked = false;
     }
 
     fn losses(&self) -> SendLosses {
