@@ -90,12 +90,14 @@ pub(super) fn attach(wanted: &Wanted, port: PortNumber, lanes: u16) -> Result<At
     let queues: Vec<_> = (0..lanes).map(|_| device.open()).collect::<Result<_, _>>()?;
     let offloads = queues.first().map(|queue| device.prepare(queue)).transpose()?.flatten();
     let mode = device.mode(offloads);
+    let base = device.not_sent().unwrap_or(0);
     let lanes = queues.into_iter().enumerate().map(|(number, queue)| {
         let queue = Arc::new(queue);
         let (losses, memory) = (ReceiveLosses::default(), Region::zeroed(MEMORY));
         let (queue_in, device_in) = (queue.clone(), device.clone());
-        let place = Place::default();
-        let incoming = Incoming { queue: queue_in, device: device_in, place, port, number, memory, losses };
+        let (place, unsent) = (Place::default(), Unsent { base, ..Unsent::default() });
+        let incoming =
+            Incoming { queue: queue_in, device: device_in, place, port, number, memory, losses, unsent };
         Lane { receive: Box::new(incoming), send: Box::new(Outlet { queue, losses: SendLosses::default() }) }
     });
     let lanes = lanes.collect();
@@ -164,11 +166,17 @@ impl Device {
         format!("tap, {} queue{}, {offloads}", self.lanes, if self.lanes == 1 { "" } else { "s" })
     }
 
-    /// A lane has missed its queue: makes a device again that somebody has deleted, unless another lane has, under the number of the queue.
-    fn renew(&self, queue: &OwnedFd, place: &mut Place, now: u64) {
+    /// How many packets the machine could not send by it, if it is there.
+    fn not_sent(&self) -> Option<u64> {
+        not_sent(&fs::read_to_string("/proc/thread-self/net/dev").ok()?, &self.name)
+    }
+
+    /// A lane has missed its queue: makes a device again that somebody has deleted, unless another lane has, under the number of the queue. Says whether
+    /// the lane has one again.
+    fn renew(&self, queue: &OwnedFd, place: &mut Place, now: u64) -> bool {
         self.missed(place, now);
         if now < place.again {
-            return;
+            return false;
         }
         place.again = now + AGAIN;
         let deleted = self.deleted.load(Ordering::Acquire);
@@ -178,7 +186,9 @@ impl Device {
             && sys::replace(queue, &new).is_ok()
         {
             self.found(place, deleted, offloads);
+            return true;
         }
+        false
     }
 
     /// Counts a deletion that no other lane has counted, and a lane that is away.
@@ -212,6 +222,7 @@ struct Incoming {
     number: usize,
     memory: Region,
     losses: ReceiveLosses,
+    unsent: Unsent,
 }
 
 impl Receiver for Incoming {
@@ -226,8 +237,11 @@ impl Receiver for Incoming {
                 Ok(length) => &mut memory[start..start + length],
                 Err(error) => {
                     // The device was deleted.
-                    if error.raw_os_error() == Some(libc::EBADFD) {
-                        self.device.renew(&self.queue, &mut self.place, now);
+                    if error.raw_os_error() == Some(libc::EBADFD)
+                        && self.device.renew(&self.queue, &mut self.place, now)
+                        && self.number == 0
+                    {
+                        self.unsent.renew(self.device.not_sent().unwrap_or(0));
                     }
                     break;
                 }
@@ -249,12 +263,34 @@ impl Receiver for Incoming {
     /// What found no room is counted for the device as a whole, and told by its first lane.
     fn losses(&mut self) -> ReceiveLosses {
         if self.number == 0
-            && let Ok(text) = fs::read_to_string("/proc/thread-self/net/dev")
-            && let Some(dropped) = not_sent(&text, &self.device.name)
+            && let Some(figure) = self.device.not_sent()
         {
-            self.losses.ring_full = dropped;
+            self.losses.ring_full = self.unsent.of(figure);
         }
         self.losses
+    }
+}
+
+/// What found no room at the devices that the port has had, each of which counts by itself.
+#[derive(Default)]
+struct Unsent {
+    /// What the device of now had counted before it was the port's.
+    base: u64,
+    /// Of those before it.
+    carried: u64,
+    all: u64,
+}
+
+impl Unsent {
+    /// Of all together, where the device of now says so many. Where another lane has a queue of the next one already, that may say less.
+    fn of(&mut self, figure: u64) -> u64 {
+        self.all = self.all.max(self.carried + figure.saturating_sub(self.base));
+        self.all
+    }
+
+    /// There is another device, which says so many.
+    fn renew(&mut self, base: u64) {
+        (self.base, self.carried) = (base, self.all);
     }
 }
 
@@ -328,6 +364,17 @@ mod tests {
         [first, second, last].into_iter().for_each(find);
         assert_eq!((presence.vanished(), presence.gone_since()), (3, None));
         assert_eq!(presence.mode().as_deref(), Some("tap, 3 queues, offloads not used"));
+    }
+
+    #[test]
+    fn what_found_no_room_adds_up_over_devices() {
+        let mut unsent = Unsent { base: 1000, ..Unsent::default() };
+        assert_eq!((unsent.of(1000), unsent.of(1007)), (0, 7), "it was made beforehand");
+        assert_eq!(unsent.of(2), 7, "the next one, of which another lane has a queue");
+        unsent.renew(0);
+        assert_eq!((unsent.of(0), unsent.of(2), unsent.of(2000)), (7, 9, 2007));
+        unsent.renew(2000);
+        assert_eq!(unsent.of(2001), 2008, "the same figure does not make the same device");
     }
 
     #[test]
