@@ -68,14 +68,20 @@ impl Presence {
     }
 
     /// It is there again, and this was obtained.
-    pub fn back(&self, mut mode: String) {
-        mode.push_str(self.before.get().map_or("", String::as_str));
-        self.gone_since.store(0, Ordering::Relaxed);
-        *self.mode.lock().unwrap_or_else(PoisonError::into_inner) = Some(mode.clone());
+    pub fn back(&self, mode: String) {
+        let mode = self.whole(mode);
         if let Some(told) = self.told.get() {
             // Packets may wait for this thread.
             let _ = told.try_send(mode);
         }
+    }
+
+    /// A part of it that was away is there again, of which nobody is told, and so is all of it; says what was obtained in all.
+    pub(crate) fn whole(&self, mut mode: String) -> String {
+        mode.push_str(self.before.get().map_or("", String::as_str));
+        self.gone_since.store(0, Ordering::Relaxed);
+        *self.mode.lock().unwrap_or_else(PoisonError::into_inner) = Some(mode.clone());
+        mode
     }
 
     /// Adds words to whatever will be obtained.

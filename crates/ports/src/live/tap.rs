@@ -62,6 +62,8 @@ struct Device {
     presence: Arc<Presence>,
     /// How often it was deleted, as far as is known.
     deleted: AtomicU64,
+    /// After how many deletions its return was told of last.
+    told: AtomicU64,
     /// How many lanes are without a queue, as far as they know.
     away: AtomicUsize,
 }
@@ -85,6 +87,7 @@ pub(super) fn attach(wanted: &Wanted, port: PortNumber, lanes: u16) -> Result<At
         offloads: wanted.offloads != super::Offloads::Off,
         presence: Arc::default(),
         deleted: AtomicU64::new(0),
+        told: AtomicU64::new(0),
         away: AtomicUsize::new(0),
     });
     let queues: Vec<_> = (0..lanes).map(|_| device.open()).collect::<Result<_, _>>()?;
@@ -203,11 +206,15 @@ impl Device {
         }
     }
 
-    /// A lane has a queue again, of a device that had been deleted so often.
+    /// A lane has a queue again, of a device that had been deleted so often. Lanes that miss the same deletion later tell nobody of the return.
     fn found(&self, place: &mut Place, deleted: u64, offloads: Option<Offloads>) {
         *place = Place { deleted, ..Place::default() };
         if self.away.fetch_sub(1, Ordering::AcqRel) == 1 {
-            self.presence.back(self.mode(offloads));
+            let deleted = self.deleted.load(Ordering::Acquire);
+            match self.told.swap(deleted, Ordering::AcqRel) == deleted {
+                true => drop(self.presence.whole(self.mode(offloads))),
+                false => self.presence.back(self.mode(offloads)),
+            }
         }
     }
 }
@@ -337,11 +344,14 @@ mod tests {
             offloads: false,
             presence: Arc::default(),
             deleted: AtomicU64::new(0),
+            told: AtomicU64::new(0),
             away: AtomicUsize::new(0),
         };
         let mut places = [Place::default(), Place::default(), Place::default()];
         let find = |place: &mut Place| device.found(place, device.deleted.load(Ordering::Acquire), None);
         let presence = &device.presence;
+        let (hears, heard) = std::sync::mpsc::channel();
+        presence.tell(move |mode| hears.send(mode.to_owned()).expect("heard")).expect("a thread");
         for place in &mut places {
             device.missed(place, 5);
             device.missed(place, 6);
@@ -364,6 +374,8 @@ mod tests {
         [first, second, last].into_iter().for_each(find);
         assert_eq!((presence.vanished(), presence.gone_since()), (3, None));
         assert_eq!(presence.mode().as_deref(), Some("tap, 3 queues, offloads not used"));
+        drop(device);
+        assert_eq!(heard.iter().count(), 3, "of each return once");
     }
 
     #[test]
