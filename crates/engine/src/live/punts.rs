@@ -14,8 +14,10 @@ const WAITING: Size = Size { packets: 1024, bytes: 8 << 20 };
 const OF_REASON: Size = Size { packets: WAITING.packets / 4, bytes: WAITING.bytes / 4 };
 /// The same of those that are urgent, of one port.
 const URGENT: Size = Size { packets: 128, bytes: 128 << 10 };
-/// Reasons whose numbers have the same rest share a share, and so do ports.
+/// How many reasons have a share of their own, those first that are punted first; and ports, of which those share one whose numbers have the same rest.
 const SHARES: usize = 64;
+/// No reason has this share yet.
+const NOBODY: usize = usize::MAX;
 
 /// Whether control wants a packet of this reason before others: it says so of few and short ones.
 pub type IsUrgent = fn(reason: &str, frame: &[u8]) -> bool;
@@ -81,10 +83,12 @@ impl Room {
 struct Rooms {
     all: Room,
     reasons: Vec<Room>,
+    /// The numbers of the reasons that the shares belong to. A program numbers those it drops for, too, which need none.
+    owners: Vec<AtomicUsize>,
     urgent: Vec<Room>,
 }
 
-/// Whose share a packet is taken from.
+/// Whose share a packet is taken from: which of those of reasons, or which port's.
 #[derive(Clone, Copy, Debug)]
 enum Share {
     Reason(usize),
@@ -94,12 +98,24 @@ enum Share {
 impl Rooms {
     fn new() -> Rooms {
         let shares = |size| (0..SHARES).map(|_| Room::new(size)).collect();
-        Rooms { all: Room::new(WAITING), reasons: shares(OF_REASON), urgent: shares(URGENT) }
+        let owners = (0..SHARES).map(|_| AtomicUsize::new(NOBODY)).collect();
+        Rooms { all: Room::new(WAITING), reasons: shares(OF_REASON), owners, urgent: shares(URGENT) }
+    }
+
+    /// The share of a reason: the one it has, or the next that nobody has; if all are taken, it is in with another.
+    fn of_reason(&self, number: usize) -> Share {
+        let has = |share: &usize| {
+            let owner = &self.owners[*share];
+            let take = || owner.compare_exchange(NOBODY, number, Ordering::Relaxed, Ordering::Relaxed);
+            owner.load(Ordering::Relaxed) == number || take().map_or_else(|had| had == number, |_| true)
+        };
+        let share = (0..SHARES).map(|step| (number + step) % SHARES).find(has);
+        Share::Reason(share.unwrap_or(number % SHARES))
     }
 
     fn share(&self, share: Share) -> &Room {
         match share {
-            Share::Reason(number) => &self.reasons[number % SHARES],
+            Share::Reason(number) => &self.reasons[number],
             Share::Urgent(number) => &self.urgent[number % SHARES],
         }
     }
@@ -178,7 +194,7 @@ impl PuntQueue {
     fn push(&self, (number, reason): (usize, &Arc<str>), bytes: &[u8], batch: &Batch, index: usize) -> bool {
         let port = batch.port[index];
         let urgent = (self.is_urgent)(reason, bytes);
-        let share = if urgent { Share::Urgent(port.into()) } else { Share::Reason(number) };
+        let share = if urgent { Share::Urgent(port.into()) } else { self.rooms.of_reason(number) };
         let Some(held) = self.rooms.take(share, bytes.len()) else { return false };
         let punted = Punted {
             reason: reason.clone(),
@@ -255,6 +271,19 @@ mod tests {
         assert_eq!(flood(5, 100), URGENT.packets - 100);
         assert_eq!(packets.try_iter().filter(|packet| &*packet.reason == "arp").count(), URGENT.packets);
         assert_eq!(lost[5], 200 - URGENT.packets as u64);
+    }
+
+    #[test]
+    fn reasons_whose_numbers_lie_far_apart_share_nothing() {
+        let (queue, _packets) = PuntQueue::new(|_, _| false);
+        let reasons: Vec<Arc<str>> = (0..=2 * SHARES).map(|number| number.to_string().into()).collect();
+        let (memory, mut lost) = ([0; 60], vec![0; reasons.len()]);
+        for number in [0, SHARES, 2 * SHARES] {
+            for _ in 0..OF_REASON.packets + 9 {
+                queue.copy(&memory, &batch(60, &[number as u16]), &reasons, &mut lost);
+            }
+        }
+        assert_eq!((lost[0], lost[SHARES], lost[2 * SHARES]), (9, 9, 9));
     }
 
     #[test]
