@@ -155,7 +155,13 @@ pub(crate) fn error(own: (Mac, Ipv4Addr), to: Mac, ip: &Ipv4<'_>, cause: Cause) 
 
 /// The same of IPv6 (RFC 4443, 2.4).
 pub(crate) fn error6(own: (Mac, Ipv6Addr), to: Mac, ip: &Ipv6<'_>, cause: Cause) -> Option<Vec<u8>> {
-    let reports = ip.next == ICMPV6 && matches!(ip.payload.first(), None | Some(0..=127 | 137));
+    // Of a piece the fragment header says what follows, and where it belongs; a later one may be an error's, too.
+    let (next, first) = match (ip.next, ip.payload) {
+        (44, [next, _, 0, 0..=7, _, _, _, _, first, ..]) => (*next, Some(first)),
+        (44, [next, ..]) => (*next, None),
+        (next, payload) => (next, payload.first()),
+    };
+    let reports = next == ICMPV6 && matches!(first, None | Some(0..=127 | 137));
     let many = ip.source.is_unspecified() || ip.source.is_multicast() || ip.destination.is_multicast();
     if reports || many {
         return None;
@@ -294,6 +300,21 @@ mod tests {
         assert_eq!((told.len(), payload.len()), (14 + 1280, REPEATED6));
         let about = Ipv6::read(&told).expect("IPv6");
         assert_eq!(error6((PEER, Ipv6Addr::LOCALHOST), OWN, &about, Cause::Host), None);
+    }
+
+    #[test]
+    fn an_error_that_came_in_pieces_is_not_answered_either() {
+        let piece = |kind: u8, offset: u8| {
+            let from: [u8; 16] = [0xfd; 16];
+            let mut bytes = frame::ipv6((OWN, PEER), (from.into(), [0xfc; 16].into()), 64, vec![kind; 64]);
+            bytes[ETHERNET + 5] += 8;
+            bytes[ETHERNET + 6] = 44;
+            bytes.splice(54..54, [ICMPV6, 0, 0, offset << 3 | 1, 0, 0, 0, 7]);
+            let ip = Ipv6::read(&bytes).expect("IPv6");
+            error6((OWN, Ipv6Addr::LOCALHOST), PEER, &ip, Cause::Late).is_some()
+        };
+        assert_eq!([piece(128, 0), piece(1, 0), piece(137, 0)], [true, false, false]);
+        assert!(!piece(128, 1), "nobody sees what a later piece belongs to");
     }
 
     #[test]
