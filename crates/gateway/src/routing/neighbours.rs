@@ -240,12 +240,17 @@ impl<P> Neighbours<P> {
             let (port, named) = (neighbour.port, self.named.contains(&neighbour));
             let many = !named && self.at(port).incomplete >= self.limits.incomplete;
             let full = self.entries.len() >= self.limits.neighbours;
+            let waits = |known: &Neighbours<P>| !named && known.at(port).waiting >= known.limits.waiting;
+            // Nobody gives way for a packet that is refused then; one that is looked for leaves room for it.
+            if !many && waits(self) {
+                return actions.push(Action::QueueFull(packet));
+            }
             let room = (!many || self.displace(port, &[Order::Incomplete], now, actions))
                 && (!full || many || self.displace(self.fullest(port), &ALL, now, actions));
             if !room {
                 return actions.push(Action::TableFull(packet));
             }
-            if !named && self.at(port).waiting >= self.limits.waiting {
+            if waits(self) {
                 return actions.push(Action::QueueFull(packet));
             }
             self.add(neighbour, State::Incomplete, None, now);

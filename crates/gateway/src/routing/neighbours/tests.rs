@@ -193,6 +193,19 @@ fn what_waits_is_bounded_and_the_newest_packets_stay() {
     assert_eq!(actions, [Action::TableFull(10)], "but there is an end");
 }
 
+#[test]
+fn nobody_gives_way_for_a_packet_that_is_refused() {
+    let limits = Limits { neighbours: 2, incomplete: 2, queue: 2, waiting: 1 };
+    let mut neighbours = Neighbours::new(limits);
+    let mut actions = Vec::new();
+    neighbours.heard(neighbour(1), A, Heard::Question, 0, &mut actions);
+    neighbours.packet(neighbour(2), 1, 0, &mut actions);
+    assert_eq!(actions, [Action::Known(neighbour(1), A), Action::Ask(neighbour(2), None)]);
+    let mut actions = Vec::new();
+    neighbours.packet(neighbour(3), 2, SECOND / 2, &mut actions);
+    assert_eq!((actions, neighbours.displaced()), (vec![Action::QueueFull(2)], 0));
+}
+
 /// A neighbour of another port.
 fn at_port(port: PortNumber, last: u16) -> Neighbour {
     Neighbour { port, address: [10, port as u8, (last >> 8) as u8, last as u8].into() }
@@ -335,10 +348,12 @@ proptest! {
                     let named = names.contains(&n);
                     if plain.iter().all(|known| known.neighbour != n) {
                         let incomplete = plain.iter().filter(|known| known.mac.is_none()).count();
+                        let waiting: usize = plain.iter().map(|known| known.queue.len()).sum();
                         let room = if !named && incomplete >= 2 {
                             displace(&mut plain, &names, &[Order::Incomplete], now)
                         } else {
-                            plain.len() < 4 || displace(&mut plain, &names, &ALL, now)
+                            (named || waiting < 3)
+                                && (plain.len() < 4 || displace(&mut plain, &names, &ALL, now))
                         };
                         let waiting: usize = plain.iter().map(|known| known.queue.len()).sum();
                         if room && (named || waiting < 3) {
