@@ -299,7 +299,9 @@ impl Router {
 
     /// Whether an address may be one of a port's link: that of one of its networks, one that a route says is there, or one that was looked for there.
     pub(super) fn is_near(&self, neighbour: Neighbour) -> bool {
-        is_on_link(&self.ports, &self.rib, neighbour) || self.neighbours.has(neighbour)
+        is_on_link(&self.ports, &self.rib, neighbour)
+            || self.vias.contains_key(&neighbour)
+            || self.neighbours.has(neighbour)
     }
 
     /// Does what follows from what happened to neighbours.

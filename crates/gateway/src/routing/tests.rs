@@ -460,6 +460,21 @@ fn a_network_whose_link_is_down_hides_no_other_route() {
 }
 
 #[test]
+fn a_router_that_a_route_names_may_ask_before_it_is_looked_for() {
+    let mut scene = Scene::new();
+    let question = || arp(true, (B, "10.7.0.1"), ([0; 6], "10.0.2.1"), EVERYBODY);
+    assert_eq!(scene.packet("neighbours", 2, question()).len(), 0);
+    let onlink = Neighbour { port: 2, address: address("10.7.0.1") };
+    scene.kernel("10.8.0.0/16", Some(Way::Via(onlink)));
+    assert_eq!(scene.packet("neighbours", 1, question()).len(), 0, "it is at the other port");
+    assert_eq!(scene.count(Fate::WrongLink), 2);
+    assert_eq!(scene.packet("neighbours", 2, question()).len(), 1);
+    let sent = scene.packet("unresolved", 1, datagram("10.8.0.9", 9, 10));
+    assert_eq!((sent.len(), &sent[0].bytes[..6]), (1, &B[..]), "nobody has to be asked");
+    scene.check();
+}
+
+#[test]
 fn who_got_no_number_gets_one_when_there_are_some_again() {
     let mut scene = Scene::new();
     let via = |last: u8| Way::Via(Neighbour { port: 2, address: [10, 0, 2, last].into() });
