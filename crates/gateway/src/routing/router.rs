@@ -401,7 +401,10 @@ impl Router {
 
     /// Brings every prefix of the program in line with the routes.
     fn settle(&mut self, effects: &mut Effects) {
-        let prefixes: Vec<Prefix> = self.rib.ways().map(|(prefix, _)| prefix).collect();
+        // What leads nowhere any more comes first, as it makes room.
+        let gone = self.fib.keys().copied().filter(|prefix| self.rib.best(*prefix).is_none());
+        let mut prefixes: Vec<Prefix> = gone.collect();
+        prefixes.extend(self.rib.ways().map(|(prefix, _)| prefix));
         for prefix in prefixes {
             self.update(prefix, effects);
         }

@@ -38,8 +38,7 @@ impl Scene {
         Scene::with(16)
     }
 
-    /// With room for so many next hops.
-    fn with(hops: usize) -> Scene {
+    fn settings() -> Settings {
         let port = |number: u8| PortSettings {
             interface: format!("x{number}"),
             addresses: [format!("10.0.{number}.1/24"), format!("fd00:{number}::1/64")]
@@ -49,19 +48,37 @@ impl Scene {
         };
         let via = Neighbour { port: 2, address: address("10.0.2.7") };
         let routes = vec![("198.51.100.0/24".parse().expect("a prefix"), via)];
-        let settings = Settings { ports: vec![port(1), port(2)], routes, kernel: true };
-        let mut scene =
-            Scene { router: Router::new(&settings, hops), now: SECOND, hops, tables: BTreeMap::new() };
+        Settings { ports: vec![port(1), port(2)], routes, kernel: true }
+    }
+
+    /// With room for so many next hops.
+    fn with(hops: usize) -> Scene {
+        let router = Router::new(&Scene::settings(), hops);
+        let mut scene = Scene { router, now: SECOND, hops, tables: BTreeMap::new() };
         for number in [1, 2] {
             let link = Link { index: number, mac: OWN[number as usize - 1], mtu: 1500, up: true };
             scene.router.link(number as u16, Some(link), SECOND, &mut Effects::default());
         }
+        scene.fill();
+        scene
+    }
+
+    /// Everything that the router knows goes into new tables.
+    fn fill(&mut self) {
+        self.tables.clear();
         for table in Filled::ALL {
-            for entry in scene.router.entries(table) {
-                scene.tables.insert((table, entry.key.clone()), entry);
+            for entry in self.router.entries(table) {
+                self.tables.insert((table, entry.key.clone()), entry);
             }
         }
-        scene
+    }
+
+    /// Another router of the same file goes on, with new tables.
+    fn reload(&mut self) {
+        let mut router = Router::new(&Scene::settings(), self.hops);
+        router.succeed(&self.router);
+        self.router = router;
+        self.fill();
     }
 
     /// Replays changes, of which every one must change something, and returns the frames.
@@ -128,6 +145,12 @@ impl Scene {
             numbers.filter(|number| ![ITSELF, UNRESOLVED].map(u128::from).contains(number)).collect();
         let used: BTreeSet<&u128> = numbers.iter().collect();
         assert!(numbers.iter().all(|number| (1..=self.hops as u128).contains(number)), "{numbers:?}");
+        for (prefix, ..) in
+            self.router.rib.all().filter(|(prefix, ..)| self.router.rib.best(*prefix).is_none())
+        {
+            let host = prefix == Prefix::host(prefix.address());
+            assert!(host || !self.router.installed(prefix), "{prefix} leads by a link that is down");
+        }
         // Who has no number lacks it because all are taken, by routes or by neighbours on the way out of the table.
         let lacking = self.router.rib.ways().any(|(prefix, _)| !self.router.installed(prefix));
         let hops = self.tables.keys().filter(|(table, _)| *table == Filled::NextHops).map(|(_, key)| &key[0]);
@@ -475,6 +498,20 @@ fn a_router_that_a_route_names_may_ask_before_it_is_looked_for() {
 }
 
 #[test]
+fn a_reload_leaves_routes_by_a_link_that_is_down_where_they_are() {
+    let mut scene = Scene::new();
+    let link = Link { index: 2, mac: OWN[1], mtu: 1500, up: false };
+    let mut effects = Effects::default();
+    scene.router.link(2, Some(link), scene.now, &mut effects);
+    scene.replay(effects);
+    let before = scene.tables.clone();
+    scene.reload();
+    assert_eq!((scene.route("10.0.2.0/24"), scene.route("198.51.100.0/24")), (None, None));
+    assert_eq!(scene.tables, before);
+    scene.check();
+}
+
+#[test]
 fn who_got_no_number_gets_one_when_there_are_some_again() {
     let mut scene = Scene::new();
     let via = |last: u8| Way::Via(Neighbour { port: 2, address: [10, 0, 2, last].into() });
@@ -508,7 +545,7 @@ proptest! {
     /// Whatever happens: the tables as changed one by one are what the router would fill new ones with, and each packet met one fate or waits.
     #[test]
     fn changes_add_up_to_what_is_known(
-        steps in proptest::collection::vec((0u8..10, 0u8..5, 1u16..3, any::<bool>()), 0..80), hops in 1usize..17,
+        steps in proptest::collection::vec((0u8..11, 0u8..5, 1u16..3, any::<bool>()), 0..80), hops in 1usize..17,
     ) {
         let mut scene = Scene::with(hops);
         for (what, last, port, one) in steps {
@@ -538,6 +575,7 @@ proptest! {
                     scene.replay(effects);
                 }
                 7 => drop(scene.packet("ours", port, datagram(&host, 9, 10))),
+                9 => scene.reload(),
                 _ => drop(scene.packet("unresolved", port, vec![last; usize::from(last) * 9])),
             }
             scene.check();
