@@ -90,9 +90,9 @@ pub(crate) fn echo6(own: Mac, to: Mac, ip: &Ipv6<'_>) -> Option<Vec<u8>> {
     Some(frame::ipv6((to, own), (ip.destination, ip.source), 64, message))
 }
 
-/// The answer to an echo as one frame, or as several where it is longer than the MTU (RFC 791, 3.2; RFC 8200, 4.5). What identifies its pieces is what
-/// the sender's echo has, which is its own for each that is under way: identifier and sequence.
-pub(crate) fn in_pieces(mut bytes: Vec<u8>, mtu: u16) -> Vec<Vec<u8>> {
+/// The answer to an echo as one frame, or as several where it is longer than the MTU (RFC 791, 3.2; RFC 8200, 4.5). What identifies pieces of IPv4 is
+/// this number; those of IPv6 have room for what the sender's echo has, which is its own for each that is under way: identifier and sequence.
+pub(crate) fn in_pieces(mut bytes: Vec<u8>, mtu: u16, identification: u16) -> Vec<Vec<u8>> {
     let six = bytes[12..14] == [0x86, 0xdd];
     let header = if six { 40 } else { 20 };
     let mtu = usize::from(mtu).max(if six { 1280 } else { SMALLEST_MTU as usize });
@@ -118,7 +118,7 @@ pub(crate) fn in_pieces(mut bytes: Vec<u8>, mtu: u16) -> Vec<Vec<u8>> {
         return message.chunks(step).enumerate().map(piece).collect();
     }
     let ip = &mut headers[ETHERNET..];
-    ip[4..6].copy_from_slice(&packet::checksum::sum(&echo).to_be_bytes());
+    ip[4..6].copy_from_slice(&identification.to_be_bytes());
     ip[6] = 0;
     ip[10..12].fill(0);
     let check = !packet::checksum::sum(ip);

@@ -181,9 +181,11 @@ impl Router {
     }
 
     /// Sends the answer to an echo, in pieces where it is too long for the link.
-    fn answer(&self, number: PortNumber, bytes: Vec<u8>, effects: &mut Effects) {
+    fn answer(&mut self, number: PortNumber, bytes: Vec<u8>, effects: &mut Effects) {
         let mtu = self.port(number).map_or(u16::MAX, |port| port.mtu());
-        effects.frames.extend(icmp::in_pieces(bytes, mtu).into_iter().map(|bytes| made(number, bytes)));
+        self.answers = self.answers.wrapping_add(1);
+        let pieces = icmp::in_pieces(bytes, mtu, self.answers);
+        effects.frames.extend(pieces.into_iter().map(|bytes| made(number, bytes)));
     }
 
     fn discovery(

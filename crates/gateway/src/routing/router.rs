@@ -107,6 +107,8 @@ pub(crate) struct Router {
     pub(super) neighbours: Neighbours<Packet>,
     pub(super) reassembly: Reassembly,
     pub(super) account: Account,
+    /// How many echoes were answered, which tells the pieces of one answer from those of others.
+    pub(super) answers: u16,
     numbers: Numbers,
     fib: HashMap<Prefix, Led>,
     /// Neighbours whose next hop is in the table.
@@ -134,6 +136,7 @@ impl Router {
             neighbours: Neighbours::new(limits),
             reassembly: Reassembly::default(),
             account: Account::default(),
+            answers: 0,
             numbers: Numbers::new(hops),
             fib: HashMap::new(),
             known: HashSet::new(),
@@ -177,6 +180,7 @@ impl Router {
             }
         }
         self.account = old.account.clone();
+        self.answers = old.answers;
         self.reassembly = old.reassembly.clone();
         self.neighbours.succeed(&old.neighbours);
         let vias: HashSet<Neighbour> = self.vias();

@@ -415,7 +415,7 @@ fn a_long_echo_is_put_together_and_answered_in_pieces() {
     six.write(&mut requests[1], &payload).expect("fits");
     for (mut request, (reason, kind)) in requests.into_iter().zip([("ours", 0), ("link_only", 129)]) {
         let at = request.len() - payload.len() - 8;
-        let mut pieces = icmp::in_pieces(request.clone(), 1400);
+        let mut pieces = icmp::in_pieces(request.clone(), 1400, 1);
         assert_eq!(pieces.len(), 3);
         pieces.swap(0, 2);
         let mut answers: Vec<Vec<u8>> = Vec::new();
@@ -440,7 +440,7 @@ fn a_long_echo_is_put_together_and_answered_in_pieces() {
     let mut request = Vec::new();
     let builder = PacketBuilder::ethernet2(A, OWN[0]).ipv4([10, 0, 1, 2], [10, 0, 1, 1], 9);
     builder.icmpv4_echo_request(7, 4).write(&mut request, &payload).expect("fits");
-    scene.packet("ours", 1, icmp::in_pieces(request, 1500).swap_remove(0));
+    scene.packet("ours", 1, icmp::in_pieces(request, 1500, 2).swap_remove(0));
     let told = scene.wait(60);
     assert_eq!((told.len(), &told[0].bytes[34..36], scene.count(Fate::PiecesMissing)), (1, &[11, 1][..], 1));
     scene.check();
@@ -509,6 +509,26 @@ fn a_reload_leaves_routes_by_a_link_that_is_down_where_they_are() {
     assert_eq!((scene.route("10.0.2.0/24"), scene.route("198.51.100.0/24")), (None, None));
     assert_eq!(scene.tables, before);
     scene.check();
+}
+
+/// A link that carries less than the answers are long.
+#[test]
+fn pieces_of_each_answer_have_an_identification_of_their_own() {
+    let mut scene = Scene::new();
+    let link = Link { index: 1, mac: OWN[0], mtu: 1280, up: true };
+    scene.router.link(1, Some(link), SECOND, &mut Effects::default());
+    let mut used = BTreeSet::new();
+    for (identifier, sequence) in [(7, 3), (3, 7), (0, 10), (7, 3)] {
+        if identifier == 0 {
+            scene.reload();
+        }
+        let mut request = Vec::new();
+        let builder = PacketBuilder::ethernet2(A, OWN[0]).ipv4([10, 0, 1, 2], [10, 0, 1, 1], 9);
+        builder.icmpv4_echo_request(identifier, sequence).write(&mut request, &[7; 1400]).expect("fits");
+        let answer = scene.packet("ours", 1, request);
+        assert_eq!((answer.len(), &answer[0].bytes[18..20]), (2, &answer[1].bytes[18..20]));
+        assert!(used.insert(answer[0].bytes[18..20].to_vec()), "{identifier} {sequence}");
+    }
 }
 
 #[test]
@@ -601,8 +621,8 @@ proptest! {
             2 => super::link_frames::advertisement((A, link_local(A)), (OWN[0], link_local(OWN[0]))),
             3 => echo("10.0.1.1"),
             4 => echo("fd00:1::1"),
-            6 => icmp::in_pieces([echo("10.0.1.1"), vec![0; 1500]].concat(), 100).swap_remove(0),
-            7 => icmp::in_pieces([echo("fd00:1::1"), vec![0; 1500]].concat(), 1280).swap_remove(0),
+            6 => icmp::in_pieces([echo("10.0.1.1"), vec![0; 1500]].concat(), 100, 1).swap_remove(0),
+            7 => icmp::in_pieces([echo("fd00:1::1"), vec![0; 1500]].concat(), 1280, 1).swap_remove(0),
             _ => datagram("10.0.2.2", 9, 40),
         };
         for (place, byte) in damage {
