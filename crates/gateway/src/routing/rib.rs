@@ -1,9 +1,9 @@
 //! All routes that are known, from wherever, and of each prefix the one that counts.
 //!
-//! Of several routes to one prefix the source decides, in the order of [`Source`]; of several prefixes that hold an address, the longest. What the
-//! file says of a link that is down does not count: it gives way to the next source, and to shorter prefixes (the kernel says so of its own). A route
-//! is looked for prefix length by prefix length among those that there are, from the longest on: control asks for few addresses, packets ask the
-//! program's own tables.
+//! Of several routes to one prefix the source decides, in the order of [`Source`]; of several prefixes that hold an address, the longest. What leads
+//! by a link that is down does not count: it gives way to the next source, and to shorter prefixes. That holds for the kernel's routes, too, which
+//! keeps those whose link has lost its carrier. A route is looked for prefix length by prefix length among those that there are, from the longest
+//! on: control asks for few addresses, packets ask the program's own tables.
 
 use super::neighbours::Neighbour;
 use super::prefix::Prefix;
@@ -44,6 +44,16 @@ pub(crate) enum Way {
     Prohibited,
 }
 
+impl Way {
+    /// The port whose link it needs.
+    fn port(self) -> Option<PortNumber> {
+        match self {
+            Way::Link(port) | Way::Broadcast(port) | Way::Via(Neighbour { port, .. }) => Some(port),
+            Way::Itself | Way::Blackhole | Way::Unreachable | Way::Prohibited => None,
+        }
+    }
+}
+
 /// All routes.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Rib {
@@ -73,6 +83,14 @@ impl Rib {
         *count = *count + usize::from(new) - usize::from(gone);
     }
 
+    /// Every prefix that has a route by a port.
+    pub(crate) fn by(&self, port: PortNumber) -> impl Iterator<Item = Prefix> + '_ {
+        let by = move |(_, routes): &(&Prefix, &Vec<(Source, Way)>)| {
+            routes.iter().any(|(_, way)| way.port() == Some(port))
+        };
+        self.routes.iter().filter(by).map(|(prefix, _)| *prefix)
+    }
+
     /// The link of a port is there, or down.
     pub(crate) fn set_link(&mut self, port: PortNumber, up: bool) {
         if up {
@@ -93,13 +111,7 @@ impl Rib {
     }
 
     fn first(&self, routes: &[(Source, Way)]) -> Option<(Source, Way)> {
-        routes.iter().copied().find(|(source, way)| {
-            let port = match way {
-                Way::Link(port) | Way::Broadcast(port) | Way::Via(Neighbour { port, .. }) => port,
-                _ => return true,
-            };
-            *source == Source::Kernel || !self.down.contains(port)
-        })
+        routes.iter().copied().find(|(_, way)| way.port().is_none_or(|port| !self.down.contains(&port)))
     }
 
     /// How many routes there are.
@@ -168,8 +180,8 @@ mod tests {
                 list.extend(way.map(|way| (prefix, SOURCES[source], way)));
             }
             prop_assert_eq!(rib.count(), list.len());
-            let used = |(_, source, way): &(Prefix, Source, Way)| {
-                *source == Source::Kernel || !matches!(way, Way::Link(port) if down >> port & 1 == 1)
+            let used = |(.., way): &(Prefix, Source, Way)| {
+                !matches!(way, Way::Link(port) if down >> port & 1 == 1)
             };
             let mut all = list.clone();
             all.sort_unstable();

@@ -116,8 +116,6 @@ pub(crate) struct Router {
     short: Short,
     /// How many prefixes lead to a router.
     vias: HashMap<Neighbour, usize>,
-    /// What the file says of each port: these come and go with its link.
-    of_file: Vec<(PortNumber, Prefix)>,
     kernel: bool,
 }
 
@@ -142,24 +140,20 @@ impl Router {
             known: HashSet::new(),
             short: Short::default(),
             vias: HashMap::new(),
-            of_file: Vec::new(),
             kernel: settings.kernel,
         };
         for (number, port) in (1..).zip(&settings.ports) {
             for address in &port.addresses {
                 router.rib.set(address.prefix(), Source::Connected, Some(Way::Link(number)));
-                router.of_file.push((number, address.prefix()));
                 router.rib.set(Prefix::host(address.address), Source::Own, Some(Way::Itself));
                 if let Some(broadcast) = address.broadcast() {
                     let all = Prefix::host(broadcast);
                     router.rib.set(all, Source::Connected, Some(Way::Broadcast(number)));
-                    router.of_file.push((number, all));
                 }
             }
         }
         for (prefix, via) in &settings.routes {
             router.rib.set(*prefix, Source::Static, Some(Way::Via(*via)));
-            router.of_file.push((via.port, *prefix));
         }
         let mut effects = Effects::default();
         router.settle(&mut effects);
@@ -218,8 +212,7 @@ impl Router {
         port.link = link;
         let up = link.is_some_and(|link| link.up);
         self.rib.set_link(number, up);
-        let of_file = self.of_file.iter().filter(|(port, _)| *port == number);
-        for prefix in of_file.map(|(_, prefix)| *prefix).collect::<Vec<_>>() {
+        for prefix in self.rib.by(number).collect::<Vec<_>>() {
             self.update(prefix, effects);
         }
         self.settle_hosts(effects);

@@ -457,6 +457,8 @@ fn a_network_whose_link_is_down_hides_no_other_route() {
     let other = Neighbour { port: 1, address: address("10.0.1.7") };
     scene.kernel("10.0.2.0/24", Some(Way::Via(other)));
     scene.kernel("198.51.100.0/24", Some(Way::Via(other)));
+    scene.kernel("10.5.0.0/16", Some(Way::Via(other)));
+    scene.kernel("10.5.5.0/24", Some(Way::Link(2)));
     assert_eq!(scene.route("10.0.2.0/24"), Some(UNRESOLVED.into()));
     let before = scene.tables.clone();
     let link = |scene: &mut Scene, up: bool| {
@@ -473,6 +475,9 @@ fn a_network_whose_link_is_down_hides_no_other_route() {
     assert_eq!((scene.route("10.0.2.255/32"), scene.route("10.0.2.1/32")), (None, Some(ITSELF.into())));
     let asked = scene.packet("unresolved", 1, datagram("10.0.2.9", 9, 10));
     assert_eq!((asked.len(), asked[0].port), (1, 1), "the other router is asked for");
+    assert_eq!(scene.route("10.5.5.0/24"), None, "nor do the kernel's routes by it count");
+    scene.packet("unresolved", 1, datagram("10.5.5.9", 9, 10));
+    assert!(scene.router.neighbours.all().iter().all(|seen| seen.neighbour.port == 1));
     scene.wait(5);
     link(&mut scene, true);
     let number = |tables: &BTreeMap<(Filled, Vec<Match>), Entry>| tables.len();
