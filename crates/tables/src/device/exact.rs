@@ -22,6 +22,27 @@ use std::ops::Range;
 /// counted in words of 32 bits, or [`NONE`](super::NONE).
 pub const TEXT: &str = include_str!("exact.h");
 
+/// What `exact_find` answers, told in Rust: the place of the value's first word in the image, or [`NONE`](super::NONE).
+pub fn find(image: &[u32], key: &[u64]) -> u32 {
+    let long = |at: usize| u64::from(image[at]) | u64::from(image[at + 1]) << 32;
+    let (mask, size) = (image[4] - 1, image[5] as usize);
+    let hash = key.iter().fold(long(8), |sum, word| {
+        let product = u128::from(sum ^ word) * u128::from(long(10));
+        product as u64 ^ (product >> 64) as u64
+    });
+    let tag = (hash >> 32) as u32 | 1;
+    for probe in 0..=mask {
+        let at = HEADER + ((hash as u32).wrapping_add(probe) & mask) as usize * size;
+        if image[at] == 0 {
+            break;
+        }
+        if image[at] == tag && key.iter().enumerate().all(|(word, part)| long(at + 1 + 2 * word) == *part) {
+            return (at + 1 + 2 * key.len()) as u32;
+        }
+    }
+    super::NONE
+}
+
 const MAGIC: u32 = u32::from_le_bytes(*b"RVEX");
 const VERSION: u32 = 1;
 const HEADER: usize = 16;

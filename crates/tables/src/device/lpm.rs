@@ -21,6 +21,59 @@ pub fn image(table: &Table) -> Vec<u32> {
     super::words(&table.image())
 }
 
+/// What `lpm_find` answers for an address, told in Rust.
+pub fn find(image: &[u32], address: u128) -> u32 {
+    let (width, cell_bits) = (image[2], image[3]);
+    let code = match cell_bits {
+        0 => None,
+        bits => direct(image, bits, address as u32 >> 8),
+    };
+    let code = code.unwrap_or_else(|| {
+        let mut left = address << (128 - width);
+        let mut eaten = image[9];
+        let mut word = image[image[8] as usize + (left >> (128 - eaten)) as usize];
+        while word > NO_CODE {
+            left <<= eaten;
+            let place = (word & 0x03ff_ffff) as usize * 16;
+            if word >> 30 == 1 {
+                eaten = 16;
+                word = line(&image[place..place + 16], (left >> 112) as u16);
+            } else {
+                eaten = ((word >> 26 & 3) + 1) * 4;
+                word = image[place + (left >> (128 - eaten)) as usize];
+            }
+        }
+        word
+    });
+    match code {
+        NO_CODE.. => super::NONE,
+        code if image[4] != 0 => image[(image[5] + code) as usize],
+        code => code,
+    }
+}
+
+/// A code that stands for nothing; larger words lead to nodes.
+const NO_CODE: u32 = 0x3fff_ffff;
+
+/// The code in a direct cell of so many bits; `None` where the nodes have to be asked.
+fn direct(image: &[u32], bits: u32, cell: u32) -> Option<u32> {
+    let mask = u32::MAX >> (32 - bits);
+    let none = mask & NO_CODE;
+    let bit = cell * bits;
+    let code = image[(image[7] + (bit >> 5)) as usize] >> (bit & 31) & mask;
+    match none.wrapping_sub(code) {
+        0 => Some(NO_CODE),
+        1 => None,
+        _ => Some(code),
+    }
+}
+
+/// The cell of a line whose interval has these bits: ten starts of intervals, two a word, and eleven cells.
+fn line(line: &[u32], bits: u16) -> u32 {
+    let starts = line[..5].iter().flat_map(|pair| [*pair as u16, (*pair >> 16) as u16]);
+    line[5 + starts.filter(|start| *start <= bits).count()]
+}
+
 #[cfg(test)]
 mod tests {
     use super::super::plain::{Program, bytes};
@@ -69,13 +122,15 @@ static void answer(const u32 *image, const u8 *asked, u64 bytes)
         }
         addresses.extend((0..2000).map(|_| random.wide()));
         let halves: Vec<u64> = addresses.iter().flat_map(|one| [(one >> 64) as u64, *one as u64]).collect();
-        let found = program.run(&image(&table), &bytes(&halves));
+        let image = image(&table);
+        let found = program.run(&image, &bytes(&halves));
         assert_eq!(found.len(), addresses.len());
         for (address, found) in addresses.iter().zip(&found) {
             assert_eq!(*found, table.find128(*address), "{width} bits, {address:#x}");
+            assert_eq!(*found, find(&image, *address), "in Rust, {width} bits, {address:#x}");
         }
         assert!(found.iter().filter(|found| **found != NONE).count() > found.len() / 8);
-        image(&table)[3]
+        image[3]
     }
 
     #[test]

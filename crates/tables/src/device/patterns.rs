@@ -23,6 +23,61 @@ use crate::patterns::Pattern;
 /// `u32 patterns_value(image, pattern)` is the value of a pattern in either.
 pub const TEXT: &str = include_str!("patterns.h");
 
+/// What `patterns_first`, `patterns_all`, `patterns_set` and `patterns_value` answer, told in Rust over either image: every pattern is tried
+/// at every place, so automaton and filters have no part in it.
+pub struct Occurrences<'a> {
+    image: &'a [u32],
+    bytes: &'a [u8],
+}
+
+impl<'a> Occurrences<'a> {
+    /// Those of an image's patterns in some bytes.
+    pub fn new(image: &'a [u32], bytes: &'a [u8]) -> Occurrences<'a> {
+        Occurrences { image, bytes }
+    }
+
+    /// The number of the pattern whose occurrence ends first, of several the smallest, or [`NONE`](super::NONE).
+    pub fn first(&self) -> u32 {
+        self.ends().min().map_or(super::NONE, |(_, number)| number)
+    }
+
+    /// How many there are; no more than 32 bits hold.
+    pub fn count(&self) -> u32 {
+        u32::try_from(self.ends().count()).unwrap_or(u32::MAX)
+    }
+
+    /// The values of the patterns that occur, those below 128, as bits.
+    pub fn set(&self) -> u128 {
+        let values = self.ends().map(|(_, number)| self.value(number));
+        values.filter(|value| *value < 128).fold(0, |set, value| set | 1 << value)
+    }
+
+    /// The value of a pattern.
+    pub fn value(&self, number: u32) -> u32 {
+        self.fields(number)[3]
+    }
+
+    fn fields(&self, number: u32) -> &'a [u32] {
+        &self.image[self.image[6] as usize + number as usize * PATTERN_WORDS..][..PATTERN_WORDS]
+    }
+
+    /// Where each ends, with the number of its pattern.
+    fn ends(&self) -> impl Iterator<Item = (usize, u32)> {
+        (0..self.image[2]).flat_map(move |number| {
+            let fields = self.fields(number);
+            let own = self.image[fields[4] as usize..].iter().flat_map(|word| word.to_le_bytes());
+            let own: Vec<u8> = own.take(fields[0] as usize).collect();
+            let cased = fields[5] != 0;
+            let places = self.bytes.windows(own.len()).enumerate();
+            places.filter_map(move |(start, window)| {
+                let same = if cased { window == own } else { window.eq_ignore_ascii_case(&own) };
+                let end = start + own.len();
+                (same && start >= fields[1] as usize && end <= fields[2] as usize).then_some((end, number))
+            })
+        })
+    }
+}
+
 /// Words of a pattern.
 const PATTERN_WORDS: usize = 8;
 

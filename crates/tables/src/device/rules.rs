@@ -15,9 +15,12 @@
 //! columns from the image, for packed keys of at most 1,024 bits; [`text`] prints functions that know the columns of one
 //! table, have no such bound and are faster.
 
+mod twin;
+
 use super::linear::{CHUNK, Shape};
 use crate::rules::RulesSpec;
 use std::fmt::Write;
+pub use twin::{find, find_linear};
 
 /// `u32 rules_find(GLOBAL const u32 *image, const u64 *key)` over an image of trees and
 /// `u32 rules_find_linear(GLOBAL const u32 *image, const u64 *key)` over one of rules in order: the value of the first rule that

@@ -120,6 +120,7 @@ static void answer(const u32 *image, const u8 *asked, u64 bytes)
             let found = program.run(table.image(), &bytes(&asked.concat()));
             assert_eq!(found.len(), asked.len());
             for (key, found) in asked.iter().zip(found) {
+                assert_eq!(found, super::find(table.image(), key), "in Rust, {key:x?}");
                 let value = (found != NONE).then(|| value_at(table.image(), found as usize, value_words));
                 assert_eq!(value.as_ref(), all.get(key), "{key:x?}");
             }

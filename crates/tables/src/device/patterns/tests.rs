@@ -47,6 +47,14 @@ fn wanted(scanner: &Scanner, text: &[u8]) -> [u32; 6] {
     [first, count, part(0), part(1), part(2), part(3)]
 }
 
+/// The same of an image, told in Rust.
+fn told(image: &[u32], text: &[u8]) -> [u32; 6] {
+    let occurrences = patterns::Occurrences::new(image, text);
+    let set = occurrences.set();
+    let part = |number: u32| (set >> (32 * number)) as u32;
+    [occurrences.first(), occurrences.count(), part(0), part(1), part(2), part(3)]
+}
+
 fn agrees(program: &Program, random: &mut Random, alphabet: &[u8], count: usize, longest: u64, texts: usize) {
     let mut patterns = Vec::new();
     while patterns.len() < count {
@@ -63,6 +71,7 @@ fn agrees(program: &Program, random: &mut Random, alphabet: &[u8], count: usize,
         patterns.push(Pattern { bytes, nocase, offset, depth, value: random.below(200) as u32 });
     }
     let scanner = Scanner::build(&patterns).unwrap();
+    let images = [automaton::image(&patterns).unwrap(), bloom::image(&patterns).unwrap()];
     let mut asked = Vec::new();
     let mut want = Vec::new();
     for _ in 0..texts {
@@ -73,10 +82,13 @@ fn agrees(program: &Program, random: &mut Random, alphabet: &[u8], count: usize,
             text.splice(at..at, planted.iter().copied());
         }
         want.push(wanted(&scanner, &text));
+        for image in images.iter().filter(|_| want.len() <= 100) {
+            assert_eq!(told(image, &text), want[want.len() - 1], "in Rust, {count} patterns");
+        }
         asked.extend((text.len() as u16).to_le_bytes());
         asked.extend(text);
     }
-    for image in [automaton::image(&patterns).unwrap(), bloom::image(&patterns).unwrap()] {
+    for image in images {
         let found = program.run(&image, &asked);
         assert_eq!(found.as_chunks().0, &want[..], "{:x}, {count} patterns", image[0]);
     }

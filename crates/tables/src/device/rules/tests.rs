@@ -85,8 +85,12 @@ fn agrees(program: &Program, random: &mut Random, widths: &[u8], rules: usize, k
         asked.push(key);
     }
     let want: Vec<u32> = asked.iter().map(|key| reference.find(key).map_or(NONE, |hit| hit.value)).collect();
-    let found = [rules::image(table.image()), linear::image(&spec, &entries)]
-        .map(|image| program.run(&image, &bytes(&asked.concat())));
+    let images = [rules::image(table.image()), linear::image(&spec, &entries)];
+    for (key, want) in asked.iter().zip(&want).take(300) {
+        let told = [rules::find(&images[0], key), rules::find_linear(&images[1], key)];
+        assert_eq!(told, [*want; 2], "in Rust, widths {widths:?}, key {key:x?}");
+    }
+    let found = images.map(|image| program.run(&image, &bytes(&asked.concat())));
     for (found, kind) in found.iter().zip(["trees", "linear"]) {
         assert_eq!(found.len(), 2 * want.len());
         for ((key, found), want) in asked.iter().zip(found.as_chunks().0).zip(&want) {
