@@ -201,6 +201,8 @@ pub(crate) enum BackEndChoice {
     Opencl,
     /// On an NVIDIA device by CUDA, the processor doing what the device cannot
     Cuda,
+    /// On threads that stand in for a device: for trying a program's kernel out, not for speed
+    Host,
     /// On a device if there is a graphics card (by CUDA, else by OpenCL), else as machine code
     Auto,
 }

@@ -231,6 +231,10 @@ pub(crate) fn load(
             let devices = gpu::cuda_devices().map_err(|error| finding(&error))?;
             on_cuda(&devices[0]).map_err(|error| finding(&error))
         }
+        BackEndChoice::Host => {
+            let offload = offload().map_err(|error| finding(&error))?;
+            Ok(Box::new(Offloaded::on_host(offload, program, ports).map_err(|error| finding(&error))?))
+        }
         BackEndChoice::Auto => {
             let cuda = gpu::cuda_devices().unwrap_or_default();
             let opencl = gpu::opencl_devices().unwrap_or_default();

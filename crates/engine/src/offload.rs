@@ -3,13 +3,14 @@
 //! A device that fails is given up: the batch that was under way is run by the processor, as nothing of it has been committed, and so is
 //! everything behind it.
 
-use exec::kernel::{Dialect, Kernel};
+use exec::kernel::{Dialect, Kernel, Twin};
 use exec::offload::{Offload, Returned, Whole};
 use exec::{BackEnd, EntryCount, EntryError, Observer, OnDevice, Outputs, Processor, TableReport};
-use gpu::{CudaFound, Device, DeviceError, Found, Geometry, Memory};
+use gpu::{CudaFound, Device, DeviceError, Found, Geometry, Host, Lane, Memory, Warp};
 use lang::ir::{Entry, Match, Program};
 use packet::batch::{BATCH, Batch};
 use std::any::Any;
+use std::sync::Arc;
 
 /// A program whose packets a device runs.
 pub struct Offloaded {
@@ -37,6 +38,24 @@ pub fn geometry(kernel: &Kernel, packets: usize, slots: usize) -> Geometry {
         returns_bytes: plan.writes,
         slots,
         tables: plan.tables.len(),
+    }
+}
+
+/// A kernel's twin on threads of this machine.
+///
+/// # Errors
+/// The machine gives no thread.
+pub fn host(kernel: &Kernel, program: &Program, ports: u16, geometry: Geometry) -> Result<Host, DeviceError> {
+    Host::new(Box::new(Lanes(Twin::new(kernel, program, ports))), geometry, None)
+}
+
+/// The twin as what threads run.
+struct Lanes(Twin);
+
+impl Warp for Lanes {
+    fn run(&self, lane: Lane<'_>, tables: &[Arc<Vec<u32>>]) -> u32 {
+        let tables: Vec<&[u32]> = tables.iter().map(|words| words.as_slice()).collect();
+        self.0.run(lane.bytes, lane.columns, lane.record, &tables)
     }
 }
 
@@ -80,6 +99,14 @@ impl Offloaded {
             let text = kernel.text(Dialect::Cuda);
             Ok(Box::new(gpu::Cuda::new(device, &text, geometry, memory)?))
         })
+    }
+
+    /// Puts a program on threads of this machine, as many as it has processors; `ports` is what the program was loaded with.
+    ///
+    /// # Errors
+    /// The machine gives no thread.
+    pub fn on_host(offload: Offload, program: &Program, ports: u16) -> Result<Offloaded, DeviceError> {
+        Offloaded::new(offload, |kernel, geometry| Ok(Box::new(host(kernel, program, ports, geometry)?)))
     }
 
     fn run_on_device(

@@ -1,14 +1,16 @@
 //! Programs on devices: every verdict, byte, table and counter is what the interpreter says, whatever the device finished and whatever not.
 
-use engine::offload::Offloaded;
-use exec::kernel::{Dialect, Options};
+use engine::offload::{Offloaded, host};
+use exec::kernel::{AGAIN, Dialect, Options};
 use exec::offload::{Offload, OffloadError};
 use exec::{BackEnd, Processor};
-use gpu::{Fault, Found, Memory, OpenCl, Trouble};
+use gpu::{Device, DeviceError, Fault, Found, Geometry, Host, Input, Memory, OpenCl, Output, Trouble};
 use lang::ir::Program;
 use lang::pipeline::Decode;
 use packet::BATCH;
 use packet::generate::Profile;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use suite::agree::compile_as;
 use suite::corpus::{compile_file, files, root};
 use suite::packet_generator::{self, Arrivals};
@@ -176,4 +178,173 @@ fn what_control_changes_between_batches_holds_for_the_next_one() {
             }
         }
     }
+}
+
+/// Runs packets on threads and in the interpreter. Programs that have no kernel are counted.
+fn host_agrees(name: &str, program: &Program, arrivals: &Arrivals, options: &Options, sum: &mut Sum) {
+    let offload = match Offload::new(program, PORTS, SEED, options) {
+        Ok(offload) => offload,
+        Err(OffloadError::NoKernel(_)) => {
+            sum.refused += 1;
+            return;
+        }
+        Err(error) => panic!("{name}: {error}"),
+    };
+    let mut offloaded = Offloaded::on_host(offload, program, PORTS).expect("there are threads");
+    let seen = see_on(program, &mut offloaded, arrivals, BATCH);
+    let judge = see(program, BackEnd::Interpreter, arrivals, PORTS, BATCH).expect("it loads");
+    assert_eq!(seen.difference(&judge), None, "{name} on threads");
+    let on = offloaded.on_device().expect("it is on a device");
+    assert_eq!(on.failure, None, "{name}");
+    sum.finished += on.tally.device;
+    sum.others += on.tally.again + on.tally.changed + on.tally.processor;
+    sum.programs += 1;
+}
+
+#[test]
+fn all_programs_and_many_random_ones_mean_the_same_on_threads() {
+    let arrivals = traffic(Profile::sample1(), 1_500, PORTS, 21);
+    let mut sum = Sum::default();
+    for folder in ["programs", "suite/good"] {
+        for path in files(&root().join(folder), "rav").expect("the folder is there") {
+            let compiled = compile_file(&path, Decode::Lazy).expect("a program can be read");
+            let program = compiled.program.expect("it compiles");
+            host_agrees(&path.display().to_string(), &program, &arrivals, &Options::default(), &mut sum);
+        }
+    }
+    println!("files: {sum:?}");
+    for seed in 5000..5200 {
+        let generated = program_generator::generate(seed);
+        let Some(program) = compile_as(&generated.text, Decode::Lazy).program else { continue };
+        let arrivals = packet_generator::generate(&generated, seed, 120, PORTS);
+        let options = Options { linear_rules: seed % 2 == 1, bloom: seed % 4 > 1 };
+        host_agrees(&format!("seed {seed}\n{}", generated.text), &program, &arrivals, &options, &mut sum);
+    }
+    println!("{sum:?}");
+    assert!(sum.programs > 150 && sum.finished > 20_000, "{sum:?}");
+}
+
+/// A device that runs every slot as text and as twin, and fails where they differ.
+struct Both {
+    text: OpenCl,
+    twin: Host,
+    packets: usize,
+    /// Words that were compared and said that a packet is to be run again.
+    again: Arc<AtomicU64>,
+}
+
+impl Both {
+    fn compare(&mut self, slot: usize) -> Result<(), DeviceError> {
+        let Geometry { stride, record_words, returns_bytes, .. } = *self.text.geometry();
+        let device = self.name();
+        let (text, twin) = (self.text.output(slot)?, self.twin.output(slot)?);
+        let differ = |what: &str, at: usize| {
+            let cause = format!("{what} {at} is not the twin's");
+            Err(DeviceError::Failed { device: device.clone(), doing: "agree", cause })
+        };
+        let differs = |one: &[u32], other: &[u32], end: usize| (0..end).find(|at| one[*at] != other[*at]);
+        if let Some(at) = differs(text.verdicts, twin.verdicts, self.packets) {
+            return differ("verdict word", at);
+        }
+        if let Some(at) = differs(text.records, twin.records, self.packets * record_words) {
+            return differ("record word", at);
+        }
+        let bytes = if returns_bytes { self.packets * stride } else { 0 };
+        if let Some(at) = (0..bytes).find(|at| text.bytes[*at] != twin.bytes[*at]) {
+            return differ("byte", at);
+        }
+        let again = text.verdicts[..self.packets].iter().filter(|word| **word & AGAIN != 0).count();
+        self.again.fetch_add(again as u64, Relaxed);
+        Ok(())
+    }
+}
+
+impl Device for Both {
+    fn name(&self) -> String {
+        format!("{} and {}", self.text.name(), self.twin.name())
+    }
+
+    fn geometry(&self) -> &Geometry {
+        self.text.geometry()
+    }
+
+    fn upload(&mut self, table: usize, words: &[u32]) -> Result<(), DeviceError> {
+        self.text.upload(table, words)?;
+        self.twin.upload(table, words)
+    }
+
+    fn patch(&mut self, table: usize, first: usize, words: &[u32]) -> Result<(), DeviceError> {
+        self.text.patch(table, first, words)?;
+        self.twin.patch(table, first, words)
+    }
+
+    fn input(&mut self, slot: usize) -> Result<Input<'_>, DeviceError> {
+        self.text.input(slot)
+    }
+
+    fn submit(&mut self, slot: usize, packets: usize) -> Result<(), DeviceError> {
+        let (from, to) = (self.text.input(slot)?, self.twin.input(slot)?);
+        to.bytes.copy_from_slice(from.bytes);
+        to.columns.copy_from_slice(from.columns);
+        self.packets = packets;
+        self.text.submit(slot, packets)?;
+        self.twin.submit(slot, packets)
+    }
+
+    fn poll(&mut self, slot: usize, wait: bool) -> Result<bool, DeviceError> {
+        let done = self.text.poll(slot, wait)? && self.twin.poll(slot, wait)?;
+        if done {
+            self.compare(slot)?;
+        }
+        Ok(done)
+    }
+
+    fn output(&mut self, slot: usize) -> Result<Output<'_>, DeviceError> {
+        self.text.output(slot)
+    }
+}
+
+/// Runs packets on a device of text and twin; how many were finished there, and how many both gave up on.
+fn text_and_twin(
+    name: &str,
+    program: &Program,
+    arrivals: &Arrivals,
+    options: &Options,
+) -> Option<(u64, u64)> {
+    let offload = Offload::new(program, PORTS, SEED, options).ok()?;
+    let again = Arc::new(AtomicU64::new(0));
+    let opened = Offloaded::new(offload, |kernel, geometry| {
+        let text = OpenCl::new(&device(), &kernel.text(Dialect::OpenCl), geometry, Memory::Mapped)?;
+        let twin = host(kernel, program, PORTS, geometry)?;
+        Ok(Box::new(Both { text, twin, packets: 0, again: Arc::clone(&again) }))
+    });
+    let mut offloaded = opened.unwrap_or_else(|error| panic!("{name}: {error}"));
+    see_on(program, &mut offloaded, arrivals, BATCH);
+    let on = offloaded.on_device().expect("it is on a device");
+    assert_eq!(on.failure, None, "{name}");
+    Some((on.tally.device, again.load(Relaxed)))
+}
+
+#[test]
+fn text_and_twin_leave_the_same_words_and_bytes() {
+    let arrivals = traffic(Profile::sample1(), 2_000, PORTS, 33);
+    let (mut finished, mut again) = (0, 0);
+    let mut add = |ran: Option<(u64, u64)>| {
+        let (device, other) = ran.unwrap_or_default();
+        (finished, again) = (finished + device, again + other);
+    };
+    for path in files(&root().join("programs"), "rav").expect("programs/ is there") {
+        let compiled = compile_file(&path, Decode::Lazy).expect("a program can be read");
+        let program = compiled.program.expect("it compiles");
+        let options = Options { linear_rules: true, bloom: true };
+        add(text_and_twin(&path.display().to_string(), &program, &arrivals, &options));
+    }
+    for seed in 7000..7012 {
+        let generated = program_generator::generate(seed);
+        let Some(program) = compile_as(&generated.text, Decode::Lazy).program else { continue };
+        let arrivals = packet_generator::generate(&generated, seed, 300, PORTS);
+        add(text_and_twin(&format!("seed {seed}"), &program, &arrivals, &Options::default()));
+    }
+    println!("{finished} finished, {again} given up on by both");
+    assert!(finished > 5_000 && again > 500, "{finished} finished, {again} given up on by both");
 }

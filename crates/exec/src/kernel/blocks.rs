@@ -76,22 +76,23 @@ fn whole(function: &Function, shape: &Shape, plan: &Plan, steps: &str) -> String
 }
 
 /// What is known of the packet function before its text is written.
-struct Shape {
+#[derive(Clone, Debug)]
+pub(super) struct Shape {
     /// The instruction of each block that no device takes, if there is one.
-    cut: Vec<Option<usize>>,
+    pub(super) cut: Vec<Option<usize>>,
     /// The blocks that packets come to on a device, each behind those that lead to it, loops aside.
     order: Vec<BlockId>,
     refusals: Vec<Refusal>,
     /// The effect of an instruction, by block and place.
-    sites: BTreeMap<(BlockId, usize), usize>,
+    pub(super) sites: BTreeMap<(BlockId, usize), usize>,
     effects: Vec<Effect>,
     record_words: u32,
     /// Fuel slots in use.
-    slots: Vec<u32>,
+    pub(super) slots: Vec<u32>,
 }
 
 impl Shape {
-    fn new(program: &Program, function: &Function) -> Shape {
+    pub(super) fn new(program: &Program, function: &Function) -> Shape {
         let loops = in_loops(function);
         let causes = |block: usize| {
             let instructions = function.blocks[block].instructions.iter().enumerate();

@@ -18,10 +18,12 @@ mod plan;
 mod reach;
 mod refusal;
 mod searches;
+mod twin;
 
 pub use plan::{AGAIN, Bytes, Column, Effect, FEW_EFFECTS, FIRST_EFFECT, FRAME_BYTES, Plan};
 pub use refusal::{Cause, Refusal};
 pub use searches::{DEFAULT, HEADER_WORDS, Search};
+pub use twin::Twin;
 
 use lang::ir::Program;
 use std::fmt::Write;

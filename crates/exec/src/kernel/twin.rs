@@ -1,0 +1,381 @@
+//! The kernel's twin: one packet of a kernel in Rust, straight from the IR, over the same words that devices get.
+//!
+//! It stops where the text stops, and leaves the same verdict word, record and bytes. It shares with the text the plan, the places of effects
+//! and the rule where a device gives up, and nothing of how a step is done: that is the interpreter's arithmetic on numbers. So a
+//! difference between the two is a fault of the text, of a device's compiler, or of this file.
+
+use super::Kernel;
+use super::blocks::Shape;
+use super::plan::{AGAIN, Bytes, Column, Effect, FIRST_EFFECT, Plan};
+use super::searches::{DEFAULT, Search};
+use crate::interpret::{binary, compare};
+use crate::pack::Packing;
+use lang::ir::{
+    Answer, BlockId, Function, Instruction, NO_SUCH_PORT, Op, Program, TableKind, Target, Terminator, Value,
+};
+use packet::verdict::{Verdict, VerdictKind};
+use tables::device::patterns::Occurrences;
+use tables::device::{self, NONE};
+
+/// A kernel that this machine runs packet by packet.
+#[derive(Clone, Debug)]
+pub struct Twin {
+    program: Program,
+    shape: Shape,
+    plan: Plan,
+    ports: u16,
+}
+
+impl Twin {
+    /// The twin of a program's kernel; `ports` is what the kernel was made with.
+    pub fn new(kernel: &Kernel, program: &Program, ports: u16) -> Twin {
+        let shape = Shape::new(program, &program.functions[0]);
+        Twin { program: program.clone(), shape, plan: kernel.plan.clone(), ports }
+    }
+
+    /// Runs one packet: its bytes, as many as the plan's stride, its columns in the plan's order, its record, and the words of the plan's
+    /// tables. Its verdict word.
+    ///
+    /// # Panics
+    /// If there are fewer columns, words or tables than the plan says, or words that are not a table's.
+    pub fn run(&self, bytes: &mut [u8], columns: &[u32], record: &mut [u32], tables: &[&[u32]]) -> u32 {
+        let function = &self.program.functions[0];
+        let lane = Lane {
+            twin: self,
+            function,
+            values: vec![0; function.widths.len()],
+            done: vec![0; self.plan.mask_words().max(1) as usize],
+            bytes,
+            columns,
+            record,
+            tables,
+        };
+        lane.run().unwrap_or(AGAIN)
+    }
+}
+
+/// The packet is to be run again by the processor.
+struct Again;
+
+/// A packet on its way.
+struct Lane<'a> {
+    twin: &'a Twin,
+    function: &'a Function,
+    values: Vec<u128>,
+    /// Which effects happened.
+    done: Vec<u32>,
+    bytes: &'a mut [u8],
+    columns: &'a [u32],
+    record: &'a mut [u32],
+    tables: &'a [&'a [u32]],
+}
+
+impl<'a> Lane<'a> {
+    fn run(mut self) -> Result<u32, Again> {
+        let shape = &self.twin.shape;
+        if self.twin.plan.bytes == Bytes::Frame && self.captured() > u64::from(self.twin.plan.bytes.stride())
+        {
+            return Err(Again);
+        }
+        let mut fuel = vec![0_u32; shape.slots.iter().max().map_or(0, |most| *most as usize + 1)];
+        let mut block = BlockId(0);
+        loop {
+            let end = shape.cut[block.0 as usize];
+            let code = self.function.block(block);
+            for (index, instruction) in code.instructions.iter().take(end.unwrap_or(usize::MAX)).enumerate() {
+                self.instruction(instruction, (block, index))?;
+            }
+            if end.is_some() {
+                return Err(Again);
+            }
+            let target = match &code.terminator {
+                Terminator::Jump(target) => target,
+                Terminator::Branch(condition, yes, no) => {
+                    if self.at(*condition) != 0 {
+                        yes
+                    } else {
+                        no
+                    }
+                }
+                Terminator::Switch(value, cases, default) => {
+                    let value = self.at(*value);
+                    cases.iter().find(|(case, _)| *case == value).map_or(default, |(_, target)| target)
+                }
+                Terminator::Need { base, bytes, more, limit, ok, short } => {
+                    let end = self.end(*base, *bytes, *more);
+                    let within = limit.is_none_or(|limit| u128::from(end) <= self.at(limit));
+                    if end <= self.captured() && within { ok } else { short }
+                }
+                Terminator::Fuel { slot, cap, ok, out } => {
+                    let fuel = &mut fuel[*slot as usize];
+                    *fuel += 1;
+                    if *fuel > *cap { out } else { ok }
+                }
+                end => return Ok(self.finish(self.verdict(end))),
+            };
+            block = self.enter(target);
+        }
+    }
+
+    /// Hands the arguments over, all at once.
+    fn enter(&mut self, target: &Target) -> BlockId {
+        let handed: Vec<u128> = target.args.iter().map(|arg| self.at(*arg)).collect();
+        for (param, value) in self.function.block(target.block).params.iter().zip(handed) {
+            self.values[param.0 as usize] = value;
+        }
+        target.block
+    }
+
+    fn verdict(&self, end: &Terminator) -> Verdict {
+        match end {
+            Terminator::Send(port) => match self.at(*port) {
+                port @ 1.. if port <= self.twin.ports.into() => Verdict::new(VerdictKind::Send, port as u16),
+                _ => Verdict::drop(NO_SUCH_PORT),
+            },
+            Terminator::Flood => Verdict::FLOOD,
+            Terminator::Multicast(set) => Verdict::multicast(*set as u16),
+            Terminator::Drop(reason) => Verdict::drop(*reason),
+            Terminator::Punt(reason) => Verdict::punt(*reason),
+            _ => Verdict::PENDING,
+        }
+    }
+
+    /// The verdict word; which effects happened is in it or at the beginning of the record.
+    fn finish(&mut self, verdict: Verdict) -> u32 {
+        match self.twin.plan.mask_words() as usize {
+            0 => verdict.bits() | self.done[0] << FIRST_EFFECT,
+            words => {
+                self.record[..words].copy_from_slice(&self.done);
+                verdict.bits()
+            }
+        }
+    }
+
+    fn at(&self, value: Value) -> u128 {
+        self.values[value.0 as usize]
+    }
+
+    fn set(&mut self, value: Value, number: u128) {
+        self.values[value.0 as usize] = number & u128::MAX >> (128 - u32::from(self.function.width(value)));
+    }
+
+    fn column(&self, column: Column) -> u64 {
+        let place = self.twin.plan.columns.iter().position(|one| *one == column);
+        place.map_or(0, |place| self.columns[place].into())
+    }
+
+    fn captured(&self) -> u64 {
+        self.column(Column::Captured)
+    }
+
+    fn end(&self, base: Value, bytes: u32, more: Option<Value>) -> u64 {
+        self.at(base) as u64 + u64::from(bytes) + more.map_or(0, |more| self.at(more) as u64)
+    }
+
+    /// The packet's bytes from `from` to `end`. A packet that is read behind what went over is run again.
+    fn part(&mut self, from: u64, end: u64) -> Result<&mut [u8], Again> {
+        if let Bytes::Part(sent) = self.twin.plan.bytes
+            && end > sent.into()
+        {
+            return Err(Again);
+        }
+        let (from, end) = (from as usize, end as usize);
+        if from > end {
+            return Ok(&mut []);
+        }
+        self.bytes.get_mut(from..end).ok_or(Again)
+    }
+
+    fn instruction(&mut self, instruction: &Instruction, site: (BlockId, usize)) -> Result<(), Again> {
+        let number = match &instruction.op {
+            Op::Const(number) => *number,
+            Op::Binary(op, a, b) => binary(*op, self.function.width(*a), self.at(*a), self.at(*b)),
+            Op::Compare(op, a, b) => compare(*op, self.at(*a), self.at(*b)).into(),
+            Op::Select(condition, yes, no) => self.at(if self.at(*condition) != 0 { *yes } else { *no }),
+            Op::Resize(value) => self.at(*value),
+            Op::Load { base, offset, bytes, .. } => {
+                let from = self.at(*base) as u64 + u64::from(*offset);
+                let part = self.part(from, from + u64::from(*bytes))?;
+                part.iter().fold(0, |sum, byte| sum << 8 | u128::from(*byte))
+            }
+            Op::Store { base, offset, bytes, value, .. } => {
+                let (from, value) = (self.at(*base) as u64 + u64::from(*offset), self.at(*value));
+                let count = usize::from(*bytes);
+                let part = self.part(from, from + count as u64)?;
+                part.copy_from_slice(&value.to_be_bytes()[16 - count..]);
+                return Ok(());
+            }
+            Op::Checksum { base, bytes, more } => {
+                let end = self.end(*base, *bytes, *more).min(self.captured());
+                let from = self.at(*base) as u64;
+                packet::checksum::sum(self.part(from, end)?).into()
+            }
+            Op::InPort => self.column(Column::Port).into(),
+            Op::WireLength => self.column(Column::Wire).into(),
+            Op::Captured => self.captured().into(),
+            Op::Now => (self.column(Column::TimeHigh) << 32 | self.column(Column::TimeLow)).into(),
+            Op::Lookup { table, key } => {
+                self.lookup(*table, key, &instruction.results, site);
+                return Ok(());
+            }
+            Op::Learn { table, key, value } => {
+                self.learn(*table, key, value, site)?;
+                1
+            }
+            Op::Remove { table, key } => match self.find_exact(*table, key) {
+                (_, NONE) => 0,
+                _ => return Err(Again),
+            },
+            Op::Scan { table, start, end } => {
+                self.scan(*table, (*start, *end), &instruction.results, site);
+                return Ok(());
+            }
+            Op::Count { counter, index } => {
+                let size = self.twin.program.counters[*counter as usize].size;
+                let index = index.map_or(0, |index| self.at(index));
+                if index < u128::from(size) {
+                    self.note(site, &[index as u64]);
+                }
+                return Ok(());
+            }
+            _ => return Ok(()),
+        };
+        if let Some(result) = instruction.results.first() {
+            self.set(*result, number);
+        }
+        Ok(())
+    }
+
+    /// Notes that the effect of this instruction happened, with what commit needs of it.
+    fn note(&mut self, site: (BlockId, usize), words: &[u64]) {
+        let Some(&index) = self.twin.shape.sites.get(&site) else { return };
+        self.done[index / 32] |= 1 << (index % 32);
+        match self.twin.plan.effects[index] {
+            Effect::Count { word: None, .. } => {}
+            Effect::Count { word: Some(word), .. } | Effect::Row { word, .. } => {
+                self.record[word as usize] = words[0] as u32;
+            }
+            Effect::Hit { key, .. } | Effect::Confirm { key, .. } => {
+                let halves = words.iter().flat_map(|word| [*word as u32, (*word >> 32) as u32]);
+                self.record[key as usize..].iter_mut().zip(halves).for_each(|(place, half)| *place = half);
+            }
+        }
+    }
+
+    /// The words of a table, and how it is searched.
+    fn table(&self, table: u32) -> (&'a [u32], Search) {
+        let place = self.twin.plan.tables.iter().position(|one| *one == table).unwrap_or_default();
+        (self.tables[place], self.twin.plan.searches[place])
+    }
+
+    fn packed(&self, packing: &Packing, columns: &[Value]) -> Vec<u64> {
+        let mut words = vec![0; packing.words];
+        packing.pack(columns.iter().map(|column| self.at(*column)), &mut words);
+        words
+    }
+
+    /// The words of a key, and where the value of its entry begins in the table, or [`NONE`].
+    fn find_exact(&self, table: u32, key: &[Value]) -> (Vec<u64>, u32) {
+        let key = self.packed(&Packing::new(&self.twin.program.tables[table as usize].keys), key);
+        let words = self.table(table).0;
+        let at = match device::exact::find(&words[words[1] as usize..], &key) {
+            NONE => NONE,
+            at => words[1] + at,
+        };
+        (key, at)
+    }
+
+    fn lookup(&mut self, table: u32, key: &[Value], results: &[Value], site: (BlockId, usize)) {
+        let declared = &self.twin.program.tables[table as usize];
+        let (words, search) = self.table(table);
+        let image = &words[words[1] as usize..];
+        let value = Packing::new(&declared.values);
+        let (mut noted, row) = match search {
+            Search::Exact => self.find_exact(table, key),
+            Search::Prefixes => {
+                let address = key.iter().fold(0, |address: u128, column| {
+                    let width = self.function.width(*column);
+                    address.checked_shl(width.into()).unwrap_or(0) | self.at(*column)
+                });
+                (Vec::new(), device::lpm::find(image, address))
+            }
+            _ => {
+                let key = self.packed(&Packing::apart(&declared.keys), key);
+                let linear = search == Search::RulesLinear;
+                let find = if linear { device::rules::find_linear } else { device::rules::find };
+                (Vec::new(), find(image, &key))
+            }
+        };
+        let place = match (row, search) {
+            (NONE, _) => (words[0] != 0).then_some(DEFAULT),
+            (at, Search::Exact) => Some(at as usize),
+            (row, _) => Some(words[2] as usize + row as usize * 2 * value.words),
+        };
+        if row != NONE {
+            if search != Search::Exact {
+                noted = vec![row.into()];
+            }
+            self.note(site, &noted);
+        }
+        self.unpack(words, place, &value, results);
+    }
+
+    /// Gives the results of a search what the row at a place says.
+    fn unpack(&mut self, words: &[u32], place: Option<usize>, value: &Packing, results: &[Value]) {
+        let [found, columns @ ..] = results else { return };
+        self.set(*found, place.is_some().into());
+        let row = place.map(|place| longs(&words[place..], value.words));
+        for (place, column) in value.places.iter().zip(columns) {
+            self.set(*column, row.as_ref().map_or(0, |row| Packing::unpack_one(place, row)));
+        }
+    }
+
+    fn learn(
+        &mut self,
+        table: u32,
+        key: &[Value],
+        value: &[Value],
+        site: (BlockId, usize),
+    ) -> Result<(), Again> {
+        let (mut noted, at) = self.find_exact(table, key);
+        let packing = Packing::new(&self.twin.program.tables[table as usize].values);
+        let value = self.packed(&packing, value);
+        if at == NONE || longs(&self.table(table).0[at as usize..], packing.words) != value {
+            return Err(Again);
+        }
+        noted.extend(value);
+        self.note(site, &noted);
+        Ok(())
+    }
+
+    fn scan(&mut self, table: u32, (start, end): (Value, Value), results: &[Value], site: (BlockId, usize)) {
+        let declared = &self.twin.program.tables[table as usize];
+        let words = self.table(table).0;
+        let end = self.at(end).min(self.captured().into()) as usize;
+        let start = (self.at(start) as usize).min(end);
+        let searched = self.bytes.get(start..end).unwrap_or_default();
+        let occurrences = Occurrences::new(&words[words[1] as usize..], searched);
+        match (declared.kind, results) {
+            (TableKind::Patterns(Answer::All), [result]) => self.set(*result, occurrences.count().into()),
+            (TableKind::Patterns(Answer::Set), [result]) => self.set(*result, occurrences.set()),
+            _ => {
+                let row = match occurrences.first() {
+                    NONE => None,
+                    pattern => Some(occurrences.value(pattern)),
+                };
+                let value = Packing::new(&declared.values);
+                if let Some(row) = row {
+                    self.note(site, &[row.into()]);
+                }
+                let place = row.map(|row| words[2] as usize + row as usize * 2 * value.words);
+                self.unpack(words, place, &value, results);
+            }
+        }
+    }
+}
+
+/// So many 64-bit words, the less significant half first.
+fn longs(words: &[u32], count: usize) -> Vec<u64> {
+    let halves = words[..2 * count].as_chunks().0;
+    halves.iter().map(|[low, high]| u64::from(*low) | u64::from(*high) << 32).collect()
+}
