@@ -143,6 +143,9 @@ pub struct PortPicture {
     /// For how many seconds its interface has been gone; nothing while it is there.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub gone_seconds: Option<f64>,
+    /// Why it could not be used again at the last attempt, while it is gone.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub gone_because: Option<String>,
     /// How often its interface has vanished.
     pub vanished: u64,
     /// What was lost at it since the program took over.

@@ -249,6 +249,7 @@ impl<'a> Desk<'a> {
                 interface: interface.clone(),
                 mode: presence.mode().unwrap_or_else(|| mode.clone()),
                 gone_seconds: presence.gone_since().map(seconds_since),
+                gone_because: presence.refused(),
                 vanished: presence.vanished(),
                 losses: losses.since_takeover,
                 since_attached: losses.since_attached,

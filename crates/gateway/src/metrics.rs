@@ -307,6 +307,7 @@ mod tests {
             interface: "eth\"0".into(),
             mode: String::new(),
             gone_seconds: None,
+            gone_because: None,
             vanished: 3,
             losses: Default::default(),
             since_attached: Default::default(),

@@ -306,7 +306,10 @@ impl Interval {
             let told = &self.now["ports"][port];
             let text = |what: &str| told[what].as_str().unwrap_or_default();
             let gone = match told["gone_seconds"].as_f64() {
-                Some(seconds) => format!("its interface has been gone for {seconds:.1} s; "),
+                Some(seconds) => {
+                    let why = told["gone_because"].as_str().map(|why| format!(" ({why})"));
+                    format!("its interface has been gone for {seconds:.1} s{}; ", why.unwrap_or_default())
+                }
                 None => String::new(),
             };
             vec![(port + 1).to_string(), text("interface").to_owned(), gone + text("mode")]

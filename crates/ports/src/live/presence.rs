@@ -1,5 +1,6 @@
 //! Whether the interface of a port is there, and what was obtained of it.
 
+use super::AttachError;
 use std::fmt;
 use std::io;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -18,6 +19,8 @@ pub struct Presence {
     vanished: AtomicU64,
     /// What was obtained when it came back.
     mode: Mutex<Option<String>>,
+    /// Why it could not be used again at the last attempt.
+    refused: Mutex<Option<String>>,
     /// What stands between it and the program, in words.
     before: OnceLock<String>,
     /// Where somebody hears of it.
@@ -38,6 +41,11 @@ impl Presence {
     /// What was obtained when it came back last, for people; `None` if it never did, so that what was obtained at first still holds.
     pub fn mode(&self) -> Option<String> {
         self.mode.lock().unwrap_or_else(PoisonError::into_inner).clone()
+    }
+
+    /// Why it could not be used again at the last attempt, for people; `None` while it is there, and before the first.
+    pub fn refused(&self) -> Option<String> {
+        self.refused.lock().unwrap_or_else(PoisonError::into_inner).clone()
     }
 
     /// Tells somebody what was obtained whenever it has come back, on a thread of its own: no packet waits for whoever hears slowly or not at all.
@@ -67,6 +75,11 @@ impl Presence {
         let _ = self.gone_since.compare_exchange(0, now.max(1), Ordering::Relaxed, Ordering::Relaxed);
     }
 
+    /// It could not be used again.
+    pub(crate) fn refuse(&self, error: &AttachError) {
+        *self.refused.lock().unwrap_or_else(PoisonError::into_inner) = Some(error.to_string());
+    }
+
     /// It is there again, and this was obtained.
     pub fn back(&self, mode: String) {
         let mode = self.whole(mode);
@@ -80,6 +93,7 @@ impl Presence {
     pub(crate) fn whole(&self, mut mode: String) -> String {
         mode.push_str(self.before.get().map_or("", String::as_str));
         self.gone_since.store(0, Ordering::Relaxed);
+        *self.refused.lock().unwrap_or_else(PoisonError::into_inner) = None;
         *self.mode.lock().unwrap_or_else(PoisonError::into_inner) = Some(mode.clone());
         mode
     }
@@ -116,7 +130,10 @@ mod tests {
         presence.gone(7);
         presence.away(8);
         assert_eq!((presence.gone_since(), presence.vanished()), (Some(7), 1));
+        presence.refuse(&AttachError::Down("tap0".to_owned()));
+        assert!(presence.refused().is_some_and(|why| why.contains("tap0")));
         presence.back("tap".to_owned());
+        assert_eq!(presence.refused(), None);
         assert_eq!((presence.gone_since(), presence.vanished()), (None, 1));
         assert_eq!(presence.mode().as_deref(), Some("tap, traced"));
         assert_eq!(heard.recv().as_deref(), Ok("tap, traced"));

@@ -184,14 +184,19 @@ impl Device {
         place.again = now + AGAIN;
         let deleted = self.deleted.load(Ordering::Acquire);
         // Whatever is in the way now, it may be gone the next time.
-        if let Ok(new) = self.open()
-            && let Ok(offloads) = self.prepare(&new)
-            && sys::replace(queue, &new).is_ok()
-        {
-            self.found(place, deleted, offloads);
-            return true;
+        let replaced = self.open().and_then(|new| {
+            let offloads = self.prepare(&new)?;
+            sys::replace(queue, &new).map_err(self.system("replacing its queue"))?;
+            Ok(offloads)
+        });
+        match replaced {
+            Ok(offloads) => self.found(place, deleted, offloads),
+            Err(error) => {
+                self.presence.refuse(&error);
+                return false;
+            }
         }
-        false
+        true
     }
 
     /// Counts a deletion that no other lane has counted, and a lane that is away.

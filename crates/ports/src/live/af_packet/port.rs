@@ -63,10 +63,11 @@ impl Watched for Port {
             *held = None;
         }
         // Whatever is in the way now, it may be gone the next time.
-        let Ok(Opened { lanes, held: held_now, mode }) = open::open(&self.wanted, self.incoming.len() as u16)
-        else {
-            return;
-        };
+        let Opened { lanes, held: held_now, mode } =
+            match open::open(&self.wanted, self.incoming.len() as u16) {
+                Ok(opened) => opened,
+                Err(error) => return self.presence.refuse(&error),
+            };
         *held = Some(held_now);
         for (lane, boxes) in lanes.into_iter().zip(self.incoming.iter().zip(&self.outgoing)) {
             boxes.1.put(lane.outgoing);

@@ -128,9 +128,12 @@ impl Watched for Port {
             *held = None;
         }
         // Whatever is in the way now, it may be gone the next time.
-        if let Ok((opened, mode)) = self.open() {
-            *held = Some(opened);
-            self.presence.back(mode);
+        match self.open() {
+            Ok((opened, mode)) => {
+                *held = Some(opened);
+                self.presence.back(mode);
+            }
+            Err(error) => self.presence.refuse(&error),
         }
     }
 }
