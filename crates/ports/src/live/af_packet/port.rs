@@ -58,9 +58,9 @@ impl Watched for Port {
             if there.witness.is_there() {
                 return;
             }
-            self.presence.gone(watch::now());
             // It was at the interface that vanished.
             *held = None;
+            self.presence.gone(watch::now());
         }
         // Whatever is in the way now, it may be gone the next time.
         let Opened { lanes, held: held_now, mode } =

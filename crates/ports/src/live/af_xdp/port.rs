@@ -124,8 +124,9 @@ impl Watched for Port {
             if there.witness.is_there() {
                 return;
             }
-            self.presence.gone(watch::now());
+            // Nothing of it stays at the interface once it is said to be gone.
             *held = None;
+            self.presence.gone(watch::now());
         }
         // Whatever is in the way now, it may be gone the next time.
         match self.open() {
