@@ -30,7 +30,8 @@ fn the_doctor_tries_every_device_and_says_what_is_missing() {
 fn a_device_that_is_not_there_is_a_sentence() {
     let folder = tempfile::tempdir().expect("a folder can be made");
     let capture = folder.path().join("in.pcap");
-    let made = ravelin().args(["generate", "--preset", "sample1", "--packets", "100"]).output().expect("it runs");
+    let made =
+        ravelin().args(["generate", "--preset", "sample1", "--packets", "100"]).output().expect("it runs");
     std::fs::write(&capture, made.stdout).expect("it can be written");
     let program = concat!(env!("CARGO_MANIFEST_DIR"), "/../../programs/firewall.rav");
     let run = |back_end: &str| {
