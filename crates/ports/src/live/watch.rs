@@ -5,10 +5,11 @@
 //! the interface tells, for the kernel takes its interface away from it (packet_notifier in net/packet/af_packet.c of Linux). One that receives nothing is
 //! kept for that.
 
-use super::sys;
+use super::presence::Presence;
+use super::{AttachError, sys};
 use std::io;
 use std::os::fd::OwnedFd;
-use std::sync::{Arc, Weak};
+use std::sync::{Arc, Mutex, PoisonError, Weak};
 use std::thread;
 use std::time::{Duration, SystemTime};
 
@@ -36,6 +37,32 @@ fn go_on<W: Watched>(port: &Weak<W>) {
         port.look();
         drop(port);
         thread::sleep(LOOK);
+    }
+}
+
+/// One look: where the interface of what is held has gone, it is let go, and whatever is there of that name is opened.
+pub(super) fn look<H>(
+    held: &Mutex<Option<H>>,
+    witness: impl FnOnce(&H) -> &Witness,
+    presence: &Presence,
+    open: impl FnOnce() -> Result<(H, String), AttachError>,
+) {
+    let mut held = held.lock().unwrap_or_else(PoisonError::into_inner);
+    if let Some(there) = &*held {
+        if witness(there).is_there() {
+            return;
+        }
+        // Nothing of it stays at the interface once it is said to be gone.
+        *held = None;
+        presence.gone(now());
+    }
+    // Whatever is in the way now, it may be gone the next time.
+    match open() {
+        Ok((opened, mode)) => {
+            *held = Some(opened);
+            presence.back(mode);
+        }
+        Err(error) => presence.refuse(&error),
     }
 }
 

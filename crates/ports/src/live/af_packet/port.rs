@@ -11,7 +11,7 @@ use crate::live::presence::Presence;
 use crate::live::watch::{self, Watched, Witness};
 use crate::live::{AttachError, Wanted};
 use std::os::fd::OwnedFd;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex};
 
 /// The port.
 pub(super) struct Port {
@@ -49,30 +49,20 @@ impl Port {
             .map_err(open::system(&wanted.interface, "starting to watch it"))?;
         Ok(port)
     }
-}
 
-impl Watched for Port {
-    fn look(&self) {
-        let mut held = self.held.lock().unwrap_or_else(PoisonError::into_inner);
-        if let Some(there) = &*held {
-            if there.witness.is_there() {
-                return;
-            }
-            // It was at the interface that vanished.
-            *held = None;
-            self.presence.gone(watch::now());
-        }
-        // Whatever is in the way now, it may be gone the next time.
-        let Opened { lanes, held: held_now, mode } =
-            match open::open(&self.wanted, self.incoming.len() as u16) {
-                Ok(opened) => opened,
-                Err(error) => return self.presence.refuse(&error),
-            };
-        *held = Some(held_now);
+    /// Opens an interface of the same name for all lanes, and hands its sockets over; says what was obtained.
+    fn open(&self) -> Result<(Held, String), AttachError> {
+        let Opened { lanes, held, mode } = open::open(&self.wanted, self.incoming.len() as u16)?;
         for (lane, boxes) in lanes.into_iter().zip(self.incoming.iter().zip(&self.outgoing)) {
             boxes.1.put(lane.outgoing);
             boxes.0.put((lane.incoming, lane.ring));
         }
-        self.presence.back(mode);
+        Ok((held, mode))
+    }
+}
+
+impl Watched for Port {
+    fn look(&self) {
+        watch::look(&self.held, |held| &held.witness, &self.presence, || self.open());
     }
 }

@@ -15,7 +15,7 @@ use crate::live::{AttachError, Presence, Wanted};
 use packet::PortNumber;
 use std::io;
 use std::os::fd::AsRawFd;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex};
 
 /// The port.
 pub(super) struct Port {
@@ -119,23 +119,7 @@ impl Port {
 
 impl Watched for Port {
     fn look(&self) {
-        let mut held = self.held.lock().unwrap_or_else(PoisonError::into_inner);
-        if let Some(there) = &*held {
-            if there.witness.is_there() {
-                return;
-            }
-            // Nothing of it stays at the interface once it is said to be gone.
-            *held = None;
-            self.presence.gone(watch::now());
-        }
-        // Whatever is in the way now, it may be gone the next time.
-        match self.open() {
-            Ok((opened, mode)) => {
-                *held = Some(opened);
-                self.presence.back(mode);
-            }
-            Err(error) => self.presence.refuse(&error),
-        }
+        watch::look(&self.held, |held| &held.witness, &self.presence, || self.open());
     }
 }
 
