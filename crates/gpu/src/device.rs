@@ -7,6 +7,8 @@
 //!           records  │ word 0: one a packet │ word 1 │ …              back
 //! ```
 
+use std::time::Duration;
+
 /// How large a batch can be, and what goes over and comes back with it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Geometry {
@@ -52,6 +54,17 @@ pub struct Output<'a> {
     pub verdicts: &'a [u32],
     /// The records; of `n` packets, word `w` of packet `i` is at `w * n + i`.
     pub records: &'a [u32],
+}
+
+/// How long the parts of a batch took by the device's own clock. What the driver takes between them belongs to none of them.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Parts {
+    /// Getting what goes over, from the beginning of the first move to the end of the last.
+    pub copy_in: Duration,
+    /// Running the kernel.
+    pub kernel: Duration,
+    /// From the end of the kernel until everything that comes back is there.
+    pub copy_out: Duration,
 }
 
 /// Why a device does not do what it is asked for.
@@ -143,6 +156,12 @@ pub trait Device: Send {
     /// # Errors
     /// The device failed or stalled; what the slot holds is lost then.
     fn poll(&mut self, slot: usize, wait: bool) -> Result<bool, DeviceError>;
+
+    /// How long the parts of the batch in a slot that is done took; none where the device takes no times.
+    fn parts(&self, slot: usize) -> Option<Parts> {
+        let _ = slot;
+        None
+    }
 
     /// What came back in a slot that is done.
     ///

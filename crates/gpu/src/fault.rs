@@ -1,6 +1,6 @@
 //! A device that fails on purpose: it hands everything to another one until its time has come.
 
-use crate::device::{Device, DeviceError, Geometry, Input, Output};
+use crate::device::{Device, DeviceError, Geometry, Input, Output, Parts};
 
 /// What goes wrong.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -87,6 +87,10 @@ impl<D: Device> Device for Fault<D> {
             }
             _ => Ok(done),
         }
+    }
+
+    fn parts(&self, slot: usize) -> Option<Parts> {
+        self.inner.parts(slot)
     }
 
     fn output(&mut self, slot: usize) -> Result<Output<'_>, DeviceError> {

@@ -5,8 +5,8 @@
 
 #![allow(unsafe_code)]
 
-use crate::device::{Device, DeviceError, Geometry, Input, Memory, Output};
-use opencl3::command_queue::CommandQueue;
+use crate::device::{Device, DeviceError, Geometry, Input, Memory, Output, Parts};
+use opencl3::command_queue::{CL_QUEUE_PROFILING_ENABLE, CommandQueue};
 use opencl3::context::Context;
 use opencl3::event::Event;
 use opencl3::kernel::{ExecuteKernel, Kernel};
@@ -83,6 +83,7 @@ pub struct OpenCl {
     name: String,
     geometry: Geometry,
     memory: Memory,
+    timed: bool,
     slots: Vec<Slot>,
     tables: Vec<Buffer<u32>>,
     table_words: Vec<usize>,
@@ -99,8 +100,20 @@ struct Slot {
     verdicts: Region<u32>,
     records: Region<u32>,
     packets: usize,
-    /// The kernel's run, and the last of what came back behind it.
-    under_way: Option<(Event, Option<Event>)>,
+    /// Its way on the device.
+    under_way: Option<Flight>,
+    /// The same, once it is done.
+    over: Option<Flight>,
+}
+
+/// What happens to a batch, in this order.
+struct Flight {
+    /// It is handed over.
+    given: Vec<Event>,
+    /// The kernel runs.
+    kernel: Event,
+    /// The last of what comes back has come.
+    last: Option<Event>,
 }
 
 /// Memory that the processor and the device both reach, one after the other.
@@ -146,13 +159,13 @@ impl<T: Copy + Default> Region<T> {
         unsafe { queue.enqueue_map_buffer(&self.buffer, blocking, flags, 0, bytes, &mut self.mapped, &[]) }
     }
 
-    fn unmap(&mut self, queue: &CommandQueue) -> opencl3::Result<()> {
-        if !self.mapped.is_null() {
-            let mapped = std::mem::replace(&mut self.mapped, std::ptr::null_mut());
-            // SAFETY: it is what mapping gave, and nobody refers to it, since `as_mut` borrows the region.
-            unsafe { queue.enqueue_unmap_mem_object(self.buffer.get(), mapped, &[]) }?;
+    fn unmap(&mut self, queue: &CommandQueue) -> opencl3::Result<Option<Event>> {
+        if self.mapped.is_null() {
+            return Ok(None);
         }
-        Ok(())
+        let mapped = std::mem::replace(&mut self.mapped, std::ptr::null_mut());
+        // SAFETY: it is what mapping gave, and nobody refers to it, since `as_mut` borrows the region.
+        unsafe { queue.enqueue_unmap_mem_object(self.buffer.get(), mapped, &[]) }.map(Some)
     }
 
     /// The values, while they are the processor's; none otherwise.
@@ -167,19 +180,17 @@ impl<T: Copy + Default> Region<T> {
         &mut self.copy
     }
 
-    /// Hands the first `length` values to the device.
-    fn give(&mut self, queue: &CommandQueue, length: usize) -> opencl3::Result<()> {
+    /// Hands the first `length` values to the device; gives what ends when it has them, if that is not at once.
+    fn give(&mut self, queue: &CommandQueue, length: usize) -> opencl3::Result<Option<Event>> {
         if self.copy.is_empty() {
             return self.unmap(queue);
         }
         if length == 0 {
-            return Ok(());
+            return Ok(None);
         }
         // SAFETY: the copy stays where it is until the slot is done, as nobody gets at it before.
-        unsafe {
-            queue.enqueue_write_buffer(&mut self.buffer, CL_NON_BLOCKING, 0, &self.copy[..length], &[])
-        }?;
-        Ok(())
+        unsafe { queue.enqueue_write_buffer(&mut self.buffer, CL_NON_BLOCKING, 0, &self.copy[..length], &[]) }
+            .map(Some)
     }
 
     /// Asks for the memory back, with the first `length` values as the device left them; the others mean nothing. The last thing to be
@@ -209,6 +220,29 @@ impl OpenCl {
         geometry: Geometry,
         memory: Memory,
     ) -> Result<OpenCl, DeviceError> {
+        OpenCl::build(device, text, geometry, memory, 0)
+    }
+
+    /// As [`new`](OpenCl::new), and it says of every batch how long its [`Parts`] took, which may cost time itself.
+    ///
+    /// # Errors
+    /// As for `new`.
+    pub fn timed(
+        device: &Found,
+        text: &str,
+        geometry: Geometry,
+        memory: Memory,
+    ) -> Result<OpenCl, DeviceError> {
+        OpenCl::build(device, text, geometry, memory, CL_QUEUE_PROFILING_ENABLE)
+    }
+
+    fn build(
+        device: &Found,
+        text: &str,
+        geometry: Geometry,
+        memory: Memory,
+        properties: u64,
+    ) -> Result<OpenCl, DeviceError> {
         let name = device.name.clone();
         let failed = |doing: &'static str| {
             let device = name.clone();
@@ -220,7 +254,7 @@ impl OpenCl {
         };
         let handle = opencl3::device::Device::new(device.id as cl_device_id);
         let context = Context::from_device(&handle).map_err(failed("open it"))?;
-        let queue = CommandQueue::create_default(&context, 0).map_err(failed("make a queue"))?;
+        let queue = CommandQueue::create_default(&context, properties).map_err(failed("make a queue"))?;
         let program = Program::create_and_build_from_source(&context, text, "-cl-std=CL1.2")
             .map_err(|log| DeviceError::Build { device: name.clone(), log })?;
         let kernel = Kernel::create(&program, "run_packets").map_err(failed("find the kernel"))?;
@@ -228,6 +262,7 @@ impl OpenCl {
             name,
             geometry,
             memory,
+            timed: properties & CL_QUEUE_PROFILING_ENABLE != 0,
             slots: Vec::new(),
             tables: Vec::new(),
             table_words: vec![1; geometry.tables],
@@ -244,6 +279,7 @@ impl OpenCl {
                 records: made.region(geometry.packets * geometry.record_words, "records")?,
                 packets: 0,
                 under_way: None,
+                over: None,
             };
             made.slots.push(slot);
         }
@@ -289,12 +325,14 @@ impl OpenCl {
     }
 
     fn launch(&mut self, slot: usize) -> opencl3::Result<()> {
-        let Slot { bytes, columns, verdicts, records, packets, under_way } = &mut self.slots[slot];
+        let Slot { bytes, columns, verdicts, records, packets, under_way, over } = &mut self.slots[slot];
         let count = *packets;
-        bytes.give(&self.queue, count * self.geometry.stride)?;
-        columns.give(&self.queue, count * self.geometry.columns)?;
-        verdicts.unmap(&self.queue)?;
-        records.unmap(&self.queue)?;
+        let given = [
+            bytes.give(&self.queue, count * self.geometry.stride)?,
+            columns.give(&self.queue, count * self.geometry.columns)?,
+            verdicts.unmap(&self.queue)?,
+            records.unmap(&self.queue)?,
+        ];
         let number = count as u32;
         let mut run = ExecuteKernel::new(&self.kernel);
         // SAFETY: the arguments are those of `run_packets`, in order and type; the buffers hold what `count` packets need, which
@@ -316,7 +354,9 @@ impl OpenCl {
             .take(&self.queue, if self.geometry.returns_bytes { count * self.geometry.stride } else { 0 })?;
         columns.take(&self.queue, 0)?;
         records.take(&self.queue, count * self.geometry.record_words)?;
-        *under_way = Some((kernel, verdicts.take(&self.queue, count)?));
+        let last = verdicts.take(&self.queue, count)?;
+        *under_way = Some(Flight { given: given.into_iter().flatten().collect(), kernel, last });
+        *over = None;
         self.queue.flush()
     }
 }
@@ -369,7 +409,7 @@ impl Device for OpenCl {
 
     fn poll(&mut self, slot: usize, wait: bool) -> Result<bool, DeviceError> {
         let failed = self.failed("run a batch");
-        let Some((kernel, last)) = &self.slots[slot].under_way else { return Ok(true) };
+        let Some(Flight { kernel, last, .. }) = &self.slots[slot].under_way else { return Ok(true) };
         let begin = Instant::now();
         loop {
             let mut complete = true;
@@ -381,7 +421,8 @@ impl Device for OpenCl {
                 complete &= status == opencl3::event::CL_COMPLETE;
             }
             if complete {
-                self.slots[slot].under_way = None;
+                let slot = &mut self.slots[slot];
+                slot.over = slot.under_way.take();
                 return Ok(true);
             }
             let waited = begin.elapsed();
@@ -401,6 +442,22 @@ impl Device for OpenCl {
                 std::thread::yield_now();
             }
         }
+    }
+
+    fn parts(&self, slot: usize) -> Option<Parts> {
+        let Some(Flight { given, kernel, last: Some(over) }) = self.slots[slot].over.as_ref().filter(|_| self.timed)
+        else {
+            return None;
+        };
+        let (first, last) = (given.first()?, given.last()?);
+        let between = |from: u64, to: u64| Duration::from_nanos(to.saturating_sub(from));
+        let start = |event: &Event| event.profiling_command_start().ok();
+        let end = |event: &Event| event.profiling_command_end().ok();
+        Some(Parts {
+            copy_in: between(start(first)?, end(last)?),
+            kernel: between(start(kernel)?, end(kernel)?),
+            copy_out: between(end(kernel)?, end(over)?),
+        })
     }
 
     fn output(&mut self, slot: usize) -> Result<Output<'_>, DeviceError> {
