@@ -517,6 +517,8 @@ pub(crate) enum ExperimentChoice {
     Latency,
     /// A gateway for ten minutes (--seconds) at half load, and a minute each while programs take over and under three times what it can carry
     Soak,
+    /// What a device makes of batches of 8 to 65,536 packets, by how packets get there: the iterations of a study of 2012, beside its figures
+    Transfer,
     /// Everything that runs in memory
     All,
 }

@@ -22,6 +22,7 @@ mod soak;
 mod switch_apps;
 mod tables;
 mod traffic;
+mod transfer;
 pub mod twins;
 
 pub use self::tables::{TableKind, TablesPlan};

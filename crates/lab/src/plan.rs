@@ -4,7 +4,7 @@ use crate::experiment::{Experiment, Row};
 use crate::machine::Machine;
 use crate::tables::TablesPlan;
 use crate::traffic::{Capture, LabError};
-use crate::{compile, decode, learn, operations, router, switch_apps, tables};
+use crate::{compile, decode, learn, operations, router, switch_apps, tables, transfer};
 
 /// An experiment.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -29,6 +29,9 @@ pub enum Kind {
     Latency,
     /// A gateway under load for a long time; as [`Forwarding`](Kind::Forwarding), not among all.
     Soak,
+    /// What a device makes of batches, by how packets get there: the iterations of the CMU study of 2012. A device is asked for, so it is not
+    /// among [`ALL`](Kind::ALL).
+    Transfer,
 }
 
 impl Kind {
@@ -48,6 +51,11 @@ impl Kind {
         Kind::ALL.contains(&self)
     }
 
+    /// Whether it measures a device, in many short runs.
+    pub fn on_device(self) -> bool {
+        matches!(self, Kind::Transfer)
+    }
+
     /// Its name on the command line.
     pub fn name(self) -> &'static str {
         match self {
@@ -61,6 +69,7 @@ impl Kind {
             Kind::Forwarding => "forwarding",
             Kind::Latency => "latency",
             Kind::Soak => "soak",
+            Kind::Transfer => "transfer",
         }
     }
 }
@@ -138,6 +147,11 @@ pub fn run(
                 if *kind == Kind::Soak {
                     runs = 1;
                 }
+                rows
+            }
+            Kind::Transfer => {
+                let (rows, told) = transfer::rows(plan, progress)?;
+                mode = told;
                 rows
             }
             Kind::Tables => {

@@ -24,6 +24,9 @@ pub enum LabError {
     /// Tables cannot be measured: data that cannot be read, or a library that does not work.
     #[error("{0}")]
     Tables(String),
+    /// There is no device to measure, or it fails.
+    #[error("{0}")]
+    Device(String),
     /// A program of the lab itself is wrong.
     #[error("{0}; please report this as a bug")]
     Program(String),

@@ -18,6 +18,8 @@ const SECONDS: f64 = 0.3;
 const LIVE_SECONDS: f64 = 1.0;
 /// How long the gateway runs that is to run for a long time.
 const SOAK_SECONDS: f64 = 600.0;
+/// The seconds of one run on a device: there are many.
+const DEVICE_SECONDS: f64 = 0.05;
 /// The same with `--quick`.
 const QUICK_RUNS: usize = 3;
 const QUICK_SECONDS: f64 = 0.03;
@@ -42,9 +44,10 @@ pub(crate) fn run(arguments: &LabArguments, json: bool) -> Result<(), Failure> {
         }
     };
     let experiments = lab::run(&plan, &machine, &mut progress).map_err(|error| match error {
-        LabError::Open(ports::OpenError::Open { .. }) | LabError::Empty(_) | LabError::Tables(_) => {
-            Failure::Usage(error.to_string())
-        }
+        LabError::Open(ports::OpenError::Open { .. })
+        | LabError::Empty(_)
+        | LabError::Tables(_)
+        | LabError::Device(_) => Failure::Usage(error.to_string()),
         error => Failure::Finding(error.to_string()),
     })?;
     if let Some(bar) = bar {
@@ -95,6 +98,7 @@ fn plan(arguments: &LabArguments) -> Plan {
             ExperimentChoice::Forwarding => vec![Kind::Forwarding],
             ExperimentChoice::Latency => vec![Kind::Latency],
             ExperimentChoice::Soak => vec![Kind::Soak],
+            ExperimentChoice::Transfer => vec![Kind::Transfer],
             ExperimentChoice::All => Kind::ALL.to_vec(),
         };
         kinds.extend(more);
@@ -112,6 +116,13 @@ fn plan(arguments: &LabArguments) -> Plan {
     };
     let live = !kinds.iter().any(|kind| kind.in_memory());
     let usual = match (arguments.quick, live) {
+        _ if kinds.iter().all(|kind| kind.on_device()) => {
+            if arguments.quick {
+                (1, DEVICE_SECONDS / 10.0)
+            } else {
+                (QUICK_RUNS, DEVICE_SECONDS)
+            }
+        }
         _ if kinds == [Kind::Soak] => (1, if arguments.quick { LIVE_SECONDS } else { SOAK_SECONDS }),
         (true, _) => (QUICK_RUNS, QUICK_SECONDS),
         (false, true) => (RUNS, LIVE_SECONDS),

@@ -4,7 +4,7 @@
 //! router's work. A stage costs what a program that ends behind it takes longer than the one that ends before it.
 
 mod data;
-mod packets;
+pub(crate) mod packets;
 mod stages;
 
 use crate::experiment::{Better, Figure, Other, Row};

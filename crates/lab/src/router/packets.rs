@@ -25,11 +25,16 @@ pub(super) enum Filling {
 
 /// The five fields that tell a flow.
 #[derive(Clone, Copy)]
-struct Flow {
-    src: u32,
-    dst: u32,
-    ports: [u16; 2],
-    proto: u8,
+pub(crate) struct Flow {
+    pub(crate) src: u32,
+    pub(crate) dst: u32,
+    pub(crate) ports: [u16; 2],
+    pub(crate) proto: u8,
+}
+
+/// The smallest packets of some flows.
+pub(crate) fn made(flows: impl Iterator<Item = Flow>) -> Frames {
+    frames(flows, 64, Filling::Padding)
 }
 
 /// Headers of a classifier's trace; their destinations drawn from the routes, uniformly over the routes and within each.

@@ -1,0 +1,136 @@
+//! The original's algorithms: a binary trie that is walked bit by bit and a loop over rules, as words for devices and as Rust that does
+//! the same over the same words.
+//!
+//! The idea: a trie's node says where zeros and ones go on and what the prefix that ends there says; the longest prefix is the last
+//! that said something. Rules are tried from the first on, field by field. Both take what they find to the verdict word itself.
+
+use super::ground::{Function, Ground};
+use packet::Verdict;
+
+/// The kernel's text, without the words that say which function and stride it is for.
+const TEXT: &str = include_str!("naive.cl");
+/// The protocol of rules for any.
+const ANY: u32 = 256;
+
+/// A function's tables as the original had them.
+pub(super) struct Naive {
+    function: Function,
+    trie: Vec<u32>,
+    rules: Vec<u32>,
+    no_route: u32,
+    no_rule: u32,
+}
+
+impl Naive {
+    /// Puts the ground's routes and rules into words.
+    pub(super) fn new(ground: &Ground) -> Naive {
+        let mut trie = vec![0; 3];
+        for route in &ground.routes {
+            let mut node = 0;
+            for bit in 0..u32::from(route.length) {
+                let way = node * 3 + (route.bits as u32 >> (31 - bit) & 1) as usize;
+                if trie[way] == 0 {
+                    trie[way] = trie.len() as u32 / 3;
+                    trie.extend([0; 3]);
+                }
+                node = trie[way] as usize;
+            }
+            trie[node * 3 + 2] = Verdict::send(route.next_hop as u16).bits();
+        }
+        let mut rules = vec![ground.rules.len() as u32];
+        // What passes goes on in the trie where there is one, as if it had fitted no rule.
+        for (rule, permits) in &ground.rules {
+            let ports = |(low, high): (u16, u16)| u32::from(low) | u32::from(high) << 16;
+            rules.extend([
+                rule.source.address,
+                rule.source.mask(),
+                rule.destination.address,
+                rule.destination.mask(),
+                ports(rule.source_ports),
+                ports(rule.destination_ports),
+                rule.protocol.map_or(ANY, u32::from),
+                if *permits { ground.passed.bits() } else { ground.denied.bits() },
+            ]);
+        }
+        Naive {
+            function: ground.function,
+            trie,
+            rules,
+            no_route: ground.no_route.bits(),
+            no_rule: ground.passed.bits(),
+        }
+    }
+
+    /// The tables of the kernel, in the order of its arguments.
+    pub(super) fn tables(&self) -> Vec<&[u32]> {
+        match self.function {
+            Function::Lpm => vec![&self.trie],
+            Function::Firewall => vec![&self.rules],
+            Function::Both => vec![&self.rules, &self.trie],
+        }
+    }
+
+    /// The kernel for packets so many bytes apart.
+    pub(super) fn text(&self, stride: usize) -> String {
+        let tables = match self.function {
+            Function::Lpm => "#define TABLES , __global const u32 *trie\n#define TRIE trie\n",
+            Function::Firewall => "#define TABLES , __global const u32 *rules\n#define RULES rules\n",
+            Function::Both => {
+                "#define TABLES , __global const u32 *rules, __global const u32 *trie\n#define RULES rules\n#define TRIE trie\n"
+            }
+        };
+        let (no_route, no_rule) = (self.no_route, self.no_rule);
+        format!(
+            "#define STRIDE {stride}\n#define NO_ROUTE {no_route}u\n#define NO_RULE {no_rule}u\n{tables}{TEXT}"
+        )
+    }
+
+    /// The verdict on a frame, which is IPv4 in Ethernet without options.
+    #[inline]
+    pub(super) fn verdict(&self, frame: &[u8]) -> Verdict {
+        let Some(frame) = frame.first_chunk::<38>() else { return Verdict::PENDING };
+        let word = |at: usize| u32::from_be_bytes([frame[at], frame[at + 1], frame[at + 2], frame[at + 3]]);
+        let mut said = self.no_rule;
+        if self.function != Function::Lpm {
+            let ports = if matches!(frame[23], 6 | 17) { word(34) } else { 0 };
+            said = self.rule(word(26), word(30), ports, frame[23].into());
+        }
+        if self.function != Function::Firewall && said == self.no_rule {
+            said = self.route(word(30));
+        }
+        Verdict::from_bits(said)
+    }
+
+    fn route(&self, address: u32) -> u32 {
+        let (mut node, mut found) = (0, self.no_route);
+        for bit in (0..=32).rev() {
+            let here = self.trie[node * 3 + 2];
+            if here != 0 {
+                found = here;
+            }
+            if bit == 0 {
+                break;
+            }
+            node = self.trie[node * 3 + (address >> (bit - 1) & 1) as usize] as usize;
+            if node == 0 {
+                break;
+            }
+        }
+        found
+    }
+
+    fn rule(&self, src: u32, dst: u32, ports: u32, proto: u32) -> u32 {
+        let within = |port: u32, range: u32| (range & 0xffff..=range >> 16).contains(&port);
+        for rule in self.rules[1..].as_chunks::<8>().0 {
+            if (src ^ rule[0]) & rule[1] == 0
+                && (dst ^ rule[2]) & rule[3] == 0
+                && within(ports >> 16, rule[4])
+                && within(ports & 0xffff, rule[5])
+                && (rule[6] == ANY || rule[6] == proto)
+            {
+                return rule[7];
+            }
+        }
+        self.no_rule
+    }
+}
