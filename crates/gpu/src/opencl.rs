@@ -445,7 +445,8 @@ impl Device for OpenCl {
     }
 
     fn parts(&self, slot: usize) -> Option<Parts> {
-        let Some(Flight { given, kernel, last: Some(over) }) = self.slots[slot].over.as_ref().filter(|_| self.timed)
+        let Some(Flight { given, kernel, last: Some(over) }) =
+            self.slots[slot].over.as_ref().filter(|_| self.timed)
         else {
             return None;
         };

@@ -17,22 +17,40 @@ const BUFFER: usize = 4096;
 /// The bytes that the original's algorithms read, rounded up.
 const HEADERS: usize = 48;
 
-/// Where the time of some batches went.
+/// Where the time of some batches went: every nanosecond belongs to one part.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Spans {
     /// Fetching packets from their memory to where they are worked on or go over from.
     pub(crate) gather: Duration,
     /// What the device's clock says, or for one core the work alone.
     pub(crate) parts: Parts,
-    /// What the driver takes: launching, waking.
+    /// What belongs to no other part between handing over and having it back: launching, waking.
     pub(crate) driver: Duration,
     /// Bringing verdicts to the batches.
     pub(crate) scatter: Duration,
     /// All of it by the clock.
     pub(crate) wall: Duration,
+    /// What the device's clock said beyond the time that there was; its parts have been cut by it in proportion.
+    pub(crate) beyond: Duration,
 }
 
 impl Spans {
+    /// A batch that was fetched for `gather`, then away for `away`, then brought back for `scatter`. `parts` is what the device's clock
+    /// says of the time away.
+    pub(crate) fn of(gather: Duration, away: Duration, parts: Parts, scatter: Duration) -> Spans {
+        let said = parts.copy_in + parts.kernel + parts.copy_out;
+        let beyond = said.saturating_sub(away);
+        let cut = |part: Duration| match beyond.is_zero() {
+            true => part,
+            // Rounded down, so that the sum is never more than there was.
+            false => Duration::from_nanos((part.as_nanos() * away.as_nanos() / said.as_nanos()) as u64),
+        };
+        let parts =
+            Parts { copy_in: cut(parts.copy_in), kernel: cut(parts.kernel), copy_out: cut(parts.copy_out) };
+        let driver = away - (parts.copy_in + parts.kernel + parts.copy_out);
+        Spans { gather, parts, driver, scatter, wall: gather + away + scatter, beyond }
+    }
+
     /// Adds another batch.
     pub(crate) fn add(&mut self, other: &Spans) {
         self.gather += other.gather;
@@ -42,6 +60,7 @@ impl Spans {
         self.driver += other.driver;
         self.scatter += other.scatter;
         self.wall += other.wall;
+        self.beyond += other.beyond;
     }
 
     /// The sum of the parts.
@@ -342,14 +361,7 @@ impl OnDevice {
             }
         }
         let parts = self.device.parts(0).unwrap_or_default();
-        let own = parts.copy_in + parts.kernel + parts.copy_out;
-        Ok(Spans {
-            gather: gathered - begin,
-            parts,
-            driver: (back - gathered).saturating_sub(own),
-            scatter: end - back,
-            wall: end - begin,
-        })
+        Ok(Spans::of(gathered - begin, back - gathered, parts, end - back))
     }
 }
 
@@ -366,5 +378,28 @@ impl Way for OnDevice {
         delays: &mut Delays,
     ) -> Result<Spans, String> {
         self.go(frames, first, found, delays).map_err(|error| error.to_string())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_nanosecond_belongs_to_one_part_whatever_the_device_says() {
+        let time = Duration::from_nanos;
+        for (copy_in, kernel, copy_out) in
+            [(0, 0, 0), (10, 20, 30), (333, 333, 334), (7, 1999, 1), (1000, 0, 7)]
+        {
+            let parts = Parts { copy_in: time(copy_in), kernel: time(kernel), copy_out: time(copy_out) };
+            let spans = Spans::of(time(11), time(1000), parts, time(13));
+            assert_eq!(spans.wall, time(1024));
+            assert_eq!(spans.sum(), spans.wall, "{spans:?}");
+            let said = copy_in + kernel + copy_out;
+            assert_eq!(spans.beyond, time(said.saturating_sub(1000)));
+            // What fits is left as the device said it; what does not is cut in proportion, to the nanosecond below.
+            let kept = if said <= 1000 { kernel } else { kernel * 1000 / said };
+            assert_eq!(spans.parts.kernel, time(kept));
+        }
     }
 }
