@@ -6,19 +6,20 @@
 //! changed since the batch went over. Then the processor runs it from its beginning, and the outcome is the one of running everything there.
 
 mod commit;
+mod gather;
 mod tables;
 
 pub use self::tables::ImageError;
 use self::tables::Sent;
 use crate::execution::Execution;
-use crate::kernel::{Bytes, Column, Kernel, NoKernel, Options};
+use crate::kernel::{Kernel, NoKernel, Options};
 use crate::load::LoadError;
 use crate::native::{Compiled, Native};
 use crate::processor::Tally;
 use crate::state::table_set::Fast;
 pub use commit::Returned;
+pub use gather::Whole;
 use lang::ir::{Program, TableKind};
-use packet::batch::Batch;
 
 /// A program on the processor, with its kernel.
 pub struct Offload {
@@ -74,52 +75,4 @@ impl Offload {
     pub fn tally(&self) -> Tally {
         self.tally
     }
-
-    /// Writes what goes over for packets `from..` of a batch, behind `before` others of `packets` together.
-    pub fn gather(&self, memory: &[u8], batch: &Batch, whole: Whole, bytes: &mut [u8], columns: &mut [u32]) {
-        let plan = &self.kernel.plan;
-        let stride = plan.bytes.stride() as usize;
-        let Whole { before, packets } = whole;
-        for (i, bytes) in (0..batch.len).zip(bytes.chunks_exact_mut(stride).skip(before)) {
-            let start = batch.frame[i] as usize;
-            let captured = batch.captured[i] as usize;
-            let frame = memory.get(start..).unwrap_or_default();
-            let frame = &frame[..captured.min(frame.len())];
-            match (plan.bytes, frame.first_chunk::<64>()) {
-                // A fixed length is copied in a few wide moves.
-                (Bytes::All(64), Some(first)) => bytes.copy_from_slice(first),
-                _ => {
-                    let length = frame.len().min(stride);
-                    bytes[..length].copy_from_slice(&frame[..length]);
-                }
-            }
-        }
-        for (column, words) in plan.columns.iter().zip(columns.chunks_exact_mut(packets)) {
-            let words = &mut words[before..before + batch.len];
-            match column {
-                Column::Captured => words.copy_from_slice(&batch.captured[..batch.len]),
-                Column::Wire => words.copy_from_slice(&batch.wire[..batch.len]),
-                Column::Port => {
-                    words.iter_mut().zip(&batch.port).for_each(|(word, port)| *word = u32::from(*port));
-                }
-                Column::TimeLow | Column::TimeHigh => {
-                    let shift = if *column == Column::TimeHigh { 32 } else { 0 };
-                    let mut now = self.native.state.now;
-                    for (word, time) in words.iter_mut().zip(&batch.time) {
-                        now = now.max(*time);
-                        *word = (now >> shift) as u32;
-                    }
-                }
-            }
-        }
-    }
-}
-
-/// Which part of what goes over together a batch is.
-#[derive(Clone, Copy, Debug)]
-pub struct Whole {
-    /// Packets before it.
-    pub before: usize,
-    /// Packets in all.
-    pub packets: usize,
 }
