@@ -34,6 +34,7 @@ pub fn geometry(kernel: &Kernel, packets: usize, slots: usize) -> Geometry {
         packets,
         stride: plan.bytes.stride() as usize,
         columns: plan.columns.len(),
+        verdict_bits: 32,
         record_words: plan.record_words as usize,
         returns_bytes: plan.writes,
         slots,

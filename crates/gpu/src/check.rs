@@ -66,6 +66,7 @@ pub fn geometry() -> Geometry {
         packets: PACKETS,
         stride: STRIDE,
         columns: 1,
+        verdict_bits: 32,
         record_words: 1,
         returns_bytes: true,
         slots: 1,

@@ -247,7 +247,7 @@ impl Cuda {
         unsafe {
             result::launch_kernel(self.kernel, (blocks, 1, 1), (BLOCK, 1, 1), 0, stream, &mut arguments)
         }?;
-        slot.verdicts.take(stream, packets)?;
+        slot.verdicts.take(stream, self.geometry.verdict_words(packets))?;
         slot.records.take(stream, packets * record_words)?;
         if returns_bytes {
             slot.bytes.take(stream, packets * stride)?;

@@ -3,7 +3,7 @@
 //! ```text
 //! slot      bytes    │ packet 0: stride bytes │ packet 1 │ …          over, and back where the kernel writes packets
 //!           columns  │ column 0: one word a packet │ column 1 │ …     over
-//!           verdicts │ one word a packet │                            back
+//!           verdicts │ one word a packet, or a half, or a bit │         back
 //!           records  │ word 0: one a packet │ word 1 │ …              back
 //! ```
 
@@ -14,10 +14,12 @@ use std::time::Duration;
 pub struct Geometry {
     /// The most packets in a slot; at least 1.
     pub packets: usize,
-    /// Bytes of every packet that go over; a multiple of 16.
+    /// Bytes of every packet that go over; a multiple of 4.
     pub stride: usize,
     /// 32-bit words that go over beside them.
     pub columns: usize,
+    /// Bits of a packet's verdict: 32, 16 or 1, from the least significant bit of each word on.
+    pub verdict_bits: usize,
     /// 32-bit words of a packet's record.
     pub record_words: usize,
     /// Whether the bytes come back.
@@ -26,6 +28,13 @@ pub struct Geometry {
     pub slots: usize,
     /// Tables of the kernel.
     pub tables: usize,
+}
+
+impl Geometry {
+    /// Words that the verdicts of so many packets take.
+    pub fn verdict_words(&self, packets: usize) -> usize {
+        (packets * self.verdict_bits).div_ceil(32)
+    }
 }
 
 /// How a slot's memory reaches the device.
@@ -50,7 +59,7 @@ pub struct Input<'a> {
 pub struct Output<'a> {
     /// The packets' bytes, as the kernel left them; meaningless where bytes do not come back.
     pub bytes: &'a [u8],
-    /// The verdict words.
+    /// The words of the verdicts.
     pub verdicts: &'a [u32],
     /// The records; of `n` packets, word `w` of packet `i` is at `w * n + i`.
     pub records: &'a [u32],

@@ -19,7 +19,7 @@ const PATIENCE: Duration = Duration::from_secs(60);
 
 /// A kernel that threads run.
 pub trait Warp: Send + Sync {
-    /// Runs one packet over the tables' words and returns its verdict word.
+    /// Runs one packet over the tables' words and returns its verdict, of as many bits as there are room for.
     fn run(&self, lane: Lane<'_>, tables: &[Arc<Vec<u32>>]) -> u32;
 }
 
@@ -27,6 +27,8 @@ pub trait Warp: Send + Sync {
 pub struct Lane<'a> {
     /// Its bytes.
     pub bytes: &'a mut [u8],
+    /// Those of all packets, as they went over.
+    pub all: &'a [u8],
     /// Its columns.
     pub columns: &'a [u32],
     /// Its record, as the slot has it.
@@ -145,11 +147,16 @@ impl Host {
 
     /// Puts a slot together from what its warps left.
     fn collect(&mut self, slot: usize, warps: Vec<Finished>, packets: usize) {
-        let Geometry { stride, record_words, .. } = self.geometry;
+        let Geometry { stride, verdict_bits, record_words, .. } = self.geometry;
         let slot = &mut self.slots[slot];
         for Finished { first, bytes, verdicts, records } in warps {
             slot.bytes[first * stride..][..bytes.len()].copy_from_slice(&bytes);
-            slot.verdicts[first..][..verdicts.len()].copy_from_slice(&verdicts);
+            // Verdicts of a warp fill whole words.
+            let words = slot.verdicts[first * verdict_bits / 32..].iter_mut();
+            for (word, verdicts) in words.zip(verdicts.chunks(32 / verdict_bits)) {
+                let places = verdicts.iter().enumerate();
+                *word = places.fold(0, |word, (place, verdict)| word | verdict << (place * verdict_bits));
+            }
             for lane in 0..verdicts.len() {
                 for word in 0..record_words {
                     slot.records[word * packets + first + lane] = records[lane * record_words + word];
@@ -210,7 +217,7 @@ impl Shared {
                 *word = batch.records[place * batch.packets + packet];
             }
             let bytes = &mut bytes[lane * stride..][..stride];
-            self.warp.run(Lane { bytes, columns: &own, record }, &batch.tables)
+            self.warp.run(Lane { bytes, all: &batch.bytes, columns: &own, record }, &batch.tables)
         });
         let verdicts = verdicts.collect();
         Finished { first, bytes, verdicts, records }
@@ -335,6 +342,7 @@ mod tests {
             packets: 100,
             stride: 16,
             columns: 1,
+            verdict_bits: 32,
             record_words: 2,
             returns_bytes: true,
             slots: 2,

@@ -354,7 +354,7 @@ impl OpenCl {
             .take(&self.queue, if self.geometry.returns_bytes { count * self.geometry.stride } else { 0 })?;
         columns.take(&self.queue, 0)?;
         records.take(&self.queue, count * self.geometry.record_words)?;
-        let last = verdicts.take(&self.queue, count)?;
+        let last = verdicts.take(&self.queue, self.geometry.verdict_words(count))?;
         *under_way = Some(Flight { given: given.into_iter().flatten().collect(), kernel, last });
         *over = None;
         self.queue.flush()

@@ -425,6 +425,7 @@ fn under_oclgrind(part: &str) {
             packets: 64,
             stride: 16,
             columns: 1,
+            verdict_bits: 32,
             record_words: 1,
             returns_bytes: false,
             slots: 1,

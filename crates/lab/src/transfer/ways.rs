@@ -244,6 +244,7 @@ impl Loaded {
             packets,
             stride,
             columns: self.columns.len(),
+            verdict_bits: 32,
             record_words: 0,
             returns_bytes: false,
             slots: 1,
