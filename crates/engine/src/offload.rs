@@ -4,7 +4,7 @@
 //! everything behind it.
 
 use exec::kernel::{Dialect, Kernel, Twin};
-use exec::offload::{Offload, Returned, Whole};
+use exec::offload::{Offload, Returned, Update, Whole};
 use exec::{BackEnd, EntryCount, EntryError, Observer, OnDevice, Outputs, Processor, TableReport};
 use gpu::{CudaFound, Device, DeviceError, Found, Geometry, Host, Lane, Memory, Warp};
 use lang::ir::{Entry, Match, Program};
@@ -127,9 +127,13 @@ impl Offloaded {
             return Ok(());
         }
         for table in stale {
-            let words =
-                self.offload.table_words(table).map_err(|error| DeviceError::Table(error.to_string()))?;
-            device.upload(table, &words)?;
+            let update = self.offload.table_update(table);
+            match update.map_err(|error| DeviceError::Table(error.to_string()))? {
+                Update::Whole(words) => device.upload(table, &words)?,
+                Update::Parts(parts) => {
+                    parts.iter().try_for_each(|(first, words)| device.patch(table, *first, words))?
+                }
+            }
         }
         let whole = Whole { before: 0, packets: batch.len };
         let input = device.input(0)?;
@@ -139,7 +143,7 @@ impl Offloaded {
         let output = device.output(0)?;
         let returned = Returned { bytes: output.bytes, verdicts: output.verdicts, records: output.records };
         self.offload.commit(memory, batch, (whole, &returned), outputs);
-        if self.offload.stale().next().is_some() {
+        if self.offload.is_stale() {
             self.pause = self.next_pause;
             self.next_pause = (2 * self.next_pause).min(LONGEST_PAUSE);
         } else {

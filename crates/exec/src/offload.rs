@@ -9,17 +9,18 @@ mod commit;
 mod gather;
 mod tables;
 
-pub use self::tables::ImageError;
 use self::tables::Sent;
+pub use self::tables::{ImageError, Update};
 use crate::execution::Execution;
 use crate::kernel::{Kernel, NoKernel, Options};
 use crate::load::LoadError;
 use crate::native::{Compiled, Native};
 use crate::processor::Tally;
 use crate::state::table_set::Fast;
+use ::tables::device::exact::DeviceExact;
 pub use commit::Returned;
 pub use gather::Whole;
-use lang::ir::{Program, TableKind};
+use lang::ir::Program;
 
 /// A program on the processor, with its kernel.
 pub struct Offload {
@@ -27,8 +28,8 @@ pub struct Offload {
     kernel: Kernel,
     /// How the tables were when their words last went to the device.
     sent: Vec<Option<Sent>>,
-    /// The kinds of the kernel's tables.
-    kinds: Vec<TableKind>,
+    /// Images of exact tables that have gone over.
+    mirrors: Vec<Option<DeviceExact>>,
     tally: Tally,
 }
 
@@ -52,8 +53,8 @@ impl Offload {
         let kernel = Kernel::new(program, ports, options)?;
         let native = Native::new(program, ports, seed)?;
         let sent = vec![None; kernel.plan.tables.len()];
-        let kinds = kernel.plan.tables.iter().map(|table| program.tables[*table as usize].kind).collect();
-        Ok(Offload { native, kernel, sent, kinds, tally: Tally::default() })
+        let mirrors = vec![None; kernel.plan.tables.len()];
+        Ok(Offload { native, kernel, sent, mirrors, tally: Tally::default() })
     }
 
     /// The kernel.

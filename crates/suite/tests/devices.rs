@@ -5,7 +5,7 @@ use exec::kernel::{AGAIN, Dialect, Options};
 use exec::offload::{Offload, OffloadError};
 use exec::{BackEnd, Processor};
 use gpu::{Device, DeviceError, Fault, Found, Geometry, Host, Input, Memory, OpenCl, Output, Trouble};
-use lang::ir::Program;
+use lang::ir::{Entry, Match, Program};
 use lang::pipeline::Decode;
 use packet::BATCH;
 use packet::generate::Profile;
@@ -178,6 +178,104 @@ fn what_control_changes_between_batches_holds_for_the_next_one() {
             }
         }
     }
+}
+
+/// A device that counts the words of tables that go over: in how many calls whole tables, and how many words of parts.
+struct Counted {
+    inner: OpenCl,
+    whole: Arc<AtomicU64>,
+    words: Arc<AtomicU64>,
+}
+
+impl Device for Counted {
+    fn name(&self) -> String {
+        self.inner.name()
+    }
+
+    fn geometry(&self) -> &Geometry {
+        self.inner.geometry()
+    }
+
+    fn upload(&mut self, table: usize, words: &[u32]) -> Result<(), DeviceError> {
+        self.whole.fetch_add(1, Relaxed);
+        self.inner.upload(table, words)
+    }
+
+    fn patch(&mut self, table: usize, first: usize, words: &[u32]) -> Result<(), DeviceError> {
+        self.words.fetch_add(words.len() as u64, Relaxed);
+        self.inner.patch(table, first, words)
+    }
+
+    fn input(&mut self, slot: usize) -> Result<Input<'_>, DeviceError> {
+        self.inner.input(slot)
+    }
+
+    fn submit(&mut self, slot: usize, packets: usize) -> Result<(), DeviceError> {
+        self.inner.submit(slot, packets)
+    }
+
+    fn poll(&mut self, slot: usize, wait: bool) -> Result<bool, DeviceError> {
+        self.inner.poll(slot, wait)
+    }
+
+    fn output(&mut self, slot: usize) -> Result<Output<'_>, DeviceError> {
+        self.inner.output(slot)
+    }
+}
+
+#[test]
+fn an_entry_that_changes_goes_over_without_the_others() {
+    const TEXT: &str = r#"
+import std.net.{ethernet, ipv4}
+reason unknown "nobody is there"
+table hosts: exact(ip4) -> port { capacity 64k default => 1 }
+start decoder frame(eth: ethernet) { match eth.type { 0x0800 => packet else => drop unknown } }
+decoder packet(ip: ipv4) { match hosts[ip.dst] { some p => send p, none => drop unknown } }
+"#;
+    let program = compile_as(TEXT, Decode::Lazy).program.expect("it compiles");
+    let arrivals = traffic(Profile::sample1(), 1_000, PORTS, 4);
+    let mut addresses: Vec<u128> =
+        arrivals.frames.iter().filter_map(|frame| destination(frame.bytes)).collect();
+    addresses.sort_unstable();
+    addresses.dedup();
+    assert!(addresses.len() > 40, "{addresses:x?}");
+    let entry = |address, port| Entry { key: vec![Match::Exact(address)], value: vec![port], priority: 0 };
+    let offload = Offload::new(&program, PORTS, SEED, &Options::default()).expect("it has a kernel");
+    let (whole, words) = (Arc::new(AtomicU64::new(0)), Arc::new(AtomicU64::new(0)));
+    let opened = Offloaded::new(offload, |kernel, geometry| {
+        let inner = OpenCl::new(&device(), &kernel.text(Dialect::OpenCl), geometry, Memory::Mapped)?;
+        Ok(Box::new(Counted { inner, whole: Arc::clone(&whole), words: Arc::clone(&words) }))
+    });
+    let mut offloaded = opened.expect("it opens");
+    let mut judge = exec::load(&program, BackEnd::Interpreter, PORTS, SEED).expect("it loads");
+    let others = (0..20_000).map(|host| entry(0xc000_0000 + host, 1));
+    for entry in others.chain(addresses.iter().map(|address| entry(*address, 2))) {
+        offloaded.insert(0, &entry).expect("there is room");
+        judge.insert(0, &entry).expect("there is room");
+    }
+    for (round, address) in addresses.iter().take(40).enumerate() {
+        for processor in [&mut offloaded as &mut dyn Processor, judge.as_mut()] {
+            match round % 3 {
+                0 => processor.insert(0, &entry(*address, 3)).expect("it is there"),
+                1 => assert!(processor.remove(0, &entry(*address, 2).key, 0)),
+                _ => processor.set_default(0, Some(&[1 + round as u128 % 4])).expect("it is a port"),
+            }
+        }
+        let seen = see_on(&program, &mut offloaded, &arrivals, BATCH);
+        let judged = see_on(&program, judge.as_mut(), &arrivals, BATCH);
+        assert_eq!(seen.difference(&judged), None, "round {round}");
+    }
+    let on = offloaded.on_device().expect("it is on a device");
+    assert!(on.failure.is_none() && on.tally.device == 40 * 1_000, "{on:?}");
+    // A slot has 8 words, and what is there before the image 32; of the whole table there are half a million.
+    let words = words.load(Relaxed);
+    assert!(whole.load(Relaxed) == 1 && (39 * 8..40 * 32).contains(&words), "{words} words");
+}
+
+/// The destination of an IPv4 packet.
+fn destination(frame: &[u8]) -> Option<u128> {
+    (frame.get(12..14)? == [8, 0]).then_some(())?;
+    Some(u128::from(u32::from_be_bytes(*frame.get(30..34)?.first_chunk()?)))
 }
 
 /// Runs packets on threads and in the interpreter. Programs that have no kernel are counted.

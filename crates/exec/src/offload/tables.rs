@@ -1,13 +1,16 @@
-//! Tables on the device: their words, and whether they still are what the processor holds.
+//! Tables on the device: whether they still are what the processor holds, and which of their words are to go over.
 
 use super::Offload;
 use crate::kernel::{DEFAULT, HEADER_WORDS, Search};
-use crate::state::table_set::{Fast, TablePlace};
+use crate::state::rows::Rows;
+use crate::state::table_set::{Fast, TablePlace, TableSet};
 use crate::state::{DefaultEntry, State};
 use ::tables::device::{self, exact::DeviceExact};
 use ::tables::exact::Exact;
 use ::tables::rules::Rules;
 use lang::ir::{Answer, TableKind};
+use std::borrow::Cow;
+use std::ops::Range;
 
 /// What a table was like when its words went over.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -43,79 +46,152 @@ impl Offload {
     }
 
     /// Whether any has.
-    pub(super) fn is_stale(&self) -> bool {
+    pub fn is_stale(&self) -> bool {
         self.stale().next().is_some()
     }
 
-    /// The words of a table of the kernel, as `kernel::searches` says how they lie. From now on it is not stale until it changes.
+    /// What is to go over of a table of the kernel, whose words lie as `kernel::searches` says. From now on it is not stale until it changes.
     ///
     /// # Errors
-    /// Its image would be too large.
-    pub fn table_words(&mut self, place: usize) -> Result<Vec<u32>, ImageError> {
+    /// Its image would be too large; the table is as stale as before.
+    pub fn table_update(&mut self, place: usize) -> Result<Update, ImageError> {
         let plan = &self.kernel.plan;
         let (table, search) = (plan.tables[place], plan.searches[place]);
         let state = &mut self.native.state;
-        self.sent[place] = Some(Sent::of(state, table));
-        let mut words = vec![0; HEADER_WORDS];
-        let (image, rows) = images(state, table, search, self.kinds[place])?;
-        words[1] = words.len() as u32;
-        words.extend_from_slice(&image);
-        words.resize(words.len().next_multiple_of(16), 0);
-        words[2] = words.len() as u32;
-        words.extend(rows.iter().flat_map(|row| halves(*row)));
-        let shape = &state.tables.shapes[table as usize];
-        words[3] = shape.value.words as u32;
-        let default = &state.defaults[table as usize];
-        words[0] = default.present as u32;
-        for (word, value) in default.words[..shape.value.words].iter().enumerate() {
-            words[DEFAULT + 2 * word..][..2].copy_from_slice(&halves(*value));
-        }
-        Ok(words)
+        let now = Sent::of(state, table);
+        let Image { words, rows, changes } =
+            image(&mut state.tables, (table, search), &mut self.mirrors[place])?;
+        let header = header(state, table, words.len());
+        let update = match parts(&words, changes) {
+            Some(parts) => {
+                let others = self.sent[place].is_none_or(|sent| sent.default != now.default);
+                let header = others.then(|| (0, header.to_vec()));
+                Update::Parts(header.into_iter().chain(parts).collect())
+            }
+            None => Update::Whole(whole(header, &words, &rows)),
+        };
+        self.sent[place] = Some(now);
+        Ok(update)
     }
+}
+
+/// What is to go over of a table.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Update {
+    /// All its words.
+    Whole(Vec<u32>),
+    /// Words from a place on, several times; their number is what it was.
+    Parts(Vec<(usize, Vec<u32>)>),
+}
+
+/// Changes with fewer words between them go over in one piece: a copy of its own takes longer than those words.
+const NEAR: usize = 256;
+/// More pieces are not worth it.
+const MOST_PARTS: usize = 32;
+
+/// The parts that changes of an image are sent in, or none where it is better sent whole.
+fn parts(image: &[u32], changes: Vec<Range<usize>>) -> Option<Vec<(usize, Vec<u32>)>> {
+    let mut pieces: Vec<Range<usize>> = Vec::new();
+    for change in changes {
+        match pieces.last_mut() {
+            Some(last) if change.start < last.end + NEAR => last.end = change.end,
+            _ => pieces.push(change),
+        }
+    }
+    if pieces.len() > MOST_PARTS || pieces.iter().any(|piece| piece.len() == image.len()) {
+        return None;
+    }
+    Some(pieces.into_iter().map(|piece| (HEADER_WORDS + piece.start, image[piece].to_vec())).collect())
+}
+
+/// What stands before a table's image of so many words.
+fn header(state: &State<Fast>, table: u32, image: usize) -> [u32; HEADER_WORDS] {
+    let mut words = [0; HEADER_WORDS];
+    let value_words = state.tables.shapes[table as usize].value.words;
+    let default = &state.defaults[table as usize];
+    let rows = (HEADER_WORDS + image).next_multiple_of(16);
+    words[..4].copy_from_slice(&[
+        default.present as u32,
+        HEADER_WORDS as u32,
+        rows as u32,
+        value_words as u32,
+    ]);
+    for (word, value) in default.words[..value_words].iter().enumerate() {
+        words[DEFAULT + 2 * word..][..2].copy_from_slice(&halves(*value));
+    }
+    words
+}
+
+fn whole(header: [u32; HEADER_WORDS], image: &[u32], rows: &[u64]) -> Vec<u32> {
+    let rows_at = header[2] as usize;
+    let mut words = Vec::with_capacity(rows_at + 2 * rows.len());
+    words.extend_from_slice(&header);
+    words.extend_from_slice(image);
+    words.resize(rows_at, 0);
+    words.extend(rows.iter().flat_map(|row| halves(*row)));
+    words
 }
 
 fn halves(word: u64) -> [u32; 2] {
     [word as u32, (word >> 32) as u32]
 }
 
-/// The image that is searched, and the words of the rows that it names.
-fn images(
-    state: &mut State<Fast>,
-    table: u32,
-    search: Search,
-    kind: TableKind,
-) -> Result<(Vec<u32>, Vec<u64>), ImageError> {
-    Ok(match state.tables.places[table as usize] {
+/// What is searched in a table.
+struct Image<'a> {
+    words: Cow<'a, [u32]>,
+    /// The words of the rows that it names.
+    rows: Vec<u64>,
+    /// Which words are others than when this was last asked.
+    changes: Vec<Range<usize>>,
+}
+
+/// The image of a table; `mirror` is where that of an exact one is kept.
+fn image<'a>(
+    tables: &mut TableSet<Fast>,
+    (table, search): (u32, Search),
+    mirror: &'a mut Option<DeviceExact>,
+) -> Result<Image<'a>, ImageError> {
+    let (words, rows): (_, &Rows) = match tables.places[table as usize] {
         TablePlace::Exact(place) => {
-            let held = &state.tables.exact[place];
+            let held = &tables.exact[place];
             let (spec, entries) = (held.spec(), held.entries());
-            let mut image = DeviceExact::new(spec.key_words, spec.value_words, entries.len(), spec.seed)?;
-            for entry in &entries {
-                image.insert(&entry.key, &entry.value)?;
-            }
-            (image.image().to_vec(), Vec::new())
+            let mirror = match mirror {
+                Some(mirror) => mirror,
+                None => {
+                    let made = DeviceExact::new(spec.key_words, spec.value_words, entries.len(), spec.seed)?;
+                    mirror.insert(made)
+                }
+            };
+            mirror.hold(entries.iter().map(|entry| (&entry.key[..], &entry.value[..])))?;
+            let changes = mirror.take_changes();
+            return Ok(Image { words: Cow::Borrowed(mirror.image()), rows: Vec::new(), changes });
         }
         TablePlace::Prefixes(place) => {
-            let held = &mut state.tables.prefixes[place];
-            (device::lpm::image(held.search()), held.rows().all().to_vec())
+            let held = &mut tables.prefixes[place];
+            (device::lpm::image(held.search()), held.rows())
         }
         TablePlace::Rules(place) => {
-            let held = &mut state.tables.rules[place];
-            let image = match search {
+            let held = &mut tables.rules[place];
+            let words = match search {
                 Search::RulesLinear => device::linear::image(held.search().spec(), &held.search().entries()),
                 _ => device::rules::image(held.search().image()),
             };
-            (image, held.rows().all().to_vec())
+            (words, held.rows())
         }
         TablePlace::Patterns(place) => {
-            let held = &state.tables.patterns[place];
-            let patterns =
-                held.for_device(if let TableKind::Patterns(answer) = kind { answer } else { Answer::First });
-            let image = match search {
+            let held = &tables.patterns[place];
+            let answer = match tables.declared[table as usize].kind {
+                TableKind::Patterns(answer) => answer,
+                _ => Answer::First,
+            };
+            let patterns = held.for_device(answer);
+            let words = match search {
                 Search::Bloom => device::bloom::image(&patterns)?,
                 _ => device::automaton::image(&patterns)?,
             };
-            (image, held.rows().all().to_vec())
+            (words, held.rows())
         }
-    })
+    };
+    let (rows, changes) = (rows.all().to_vec(), std::iter::once(0..words.len()).collect());
+    Ok(Image { words: Cow::Owned(words), rows, changes })
 }

@@ -149,7 +149,7 @@ pub struct TableSet<F: Family> {
     /// What has happened to each table of the program that is not exact.
     changes: Vec<Changes>,
     /// Each table of the program as it is declared, without entries.
-    declared: Vec<ir::Table>,
+    pub declared: Vec<ir::Table>,
     /// Whether each table has ever held an entry that no packet made.
     fixed: Vec<bool>,
     /// What had happened to each table when counting began.

@@ -136,15 +136,40 @@ impl DeviceExact {
                 free
             }
         };
-        let tag = self.tag(key);
-        let at = self.at(slot);
-        self.words[at] = tag;
-        let halves = key.iter().chain(value).flat_map(|word| [*word as u32, (*word >> 32) as u32]);
-        for (place, half) in self.words[at + 1..].iter_mut().zip(halves) {
-            *place = half;
-        }
-        self.note(slot);
+        self.write(slot, key, value);
         Ok(())
+    }
+
+    /// Makes it hold exactly these entries, each key once, and touches nothing of what it holds already.
+    ///
+    /// # Errors
+    /// [`SizeError`] if the image must grow and cannot; then some of the entries are not there.
+    ///
+    /// # Panics
+    /// As [`insert`](DeviceExact::insert).
+    pub fn hold<'a>(
+        &mut self,
+        entries: impl IntoIterator<Item = (&'a [u64], &'a [u64])>,
+    ) -> Result<(), SizeError> {
+        let (mut stays, mut missing) = (vec![false; self.slots], Vec::new());
+        for (key, value) in entries {
+            match self.search(key) {
+                Ok(slot) => {
+                    stays[slot] = true;
+                    let held = &self.words[self.at(slot) + 1 + 2 * self.key_words..][..2 * self.value_words];
+                    if !value.iter().flat_map(halves).eq(held.iter().copied()) {
+                        self.write(slot, key, value);
+                    }
+                }
+                Err(_) => missing.push((key, value)),
+            }
+        }
+        let gone = (0..self.slots).filter(|slot| self.words[self.at(*slot)] != 0 && !stays[*slot]);
+        let gone: Vec<Vec<u64>> = gone.map(|slot| self.key(slot)).collect();
+        for key in gone {
+            self.remove(&key);
+        }
+        missing.iter().try_for_each(|(key, value)| self.insert(key, value))
     }
 
     /// Takes `key` out; false if it was not there.
@@ -203,6 +228,14 @@ impl DeviceExact {
         runs.map(|run| self.at(run[0])..self.at(run[0] + run.len())).collect()
     }
 
+    fn write(&mut self, slot: usize, key: &[u64], value: &[u64]) {
+        let at = self.at(slot);
+        self.words[at] = self.tag(key);
+        let words = key.iter().chain(value).flat_map(halves);
+        self.words[at + 1..].iter_mut().zip(words).for_each(|(place, word)| *place = word);
+        self.note(slot);
+    }
+
     fn at(&self, slot: usize) -> usize {
         HEADER + slot * self.size
     }
@@ -253,6 +286,10 @@ impl DeviceExact {
         *self = grown;
         Ok(())
     }
+}
+
+fn halves(word: &u64) -> [u32; 2] {
+    [*word as u32, (*word >> 32) as u32]
 }
 
 #[cfg(test)]

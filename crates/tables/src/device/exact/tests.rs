@@ -18,7 +18,7 @@ proptest! {
     #[test]
     fn the_image_is_a_map_and_tells_what_has_changed(
         seed: u64, capacity in 0usize..70, few in 1u64..200,
-        steps in prop::collection::vec((any::<u64>(), any::<u64>(), 0u32..20), 0..400),
+        steps in prop::collection::vec((any::<u64>(), any::<u64>(), 0u32..22), 0..400),
     ) {
         let mut table = DeviceExact::new(2, 1, capacity, seed).unwrap();
         let mut map = BTreeMap::new();
@@ -31,6 +31,12 @@ proptest! {
                     map.insert(key, value);
                 }
                 12..19 => prop_assert_eq!(table.remove(&key), map.remove(&key).is_some()),
+                19 => {
+                    map.retain(|key, _| key[0] % 3 > 0);
+                    map.values_mut().step_by(4).for_each(|held| *held = value);
+                    map.insert(key, value);
+                    table.hold(map.iter().map(|(key, value)| (&key[..], std::slice::from_ref(value)))).unwrap();
+                }
                 _ => {
                     uploaded.resize(table.image().len(), 0);
                     for range in table.take_changes() {
@@ -69,6 +75,23 @@ fn a_single_change_is_a_slot_or_a_few() {
         table.insert(&[key], &[2]).unwrap();
     }
     assert_eq!(table.take_changes(), whole());
+}
+
+#[test]
+fn what_is_held_already_is_not_touched() {
+    let mut table = DeviceExact::new(1, 1, 1000, 5).unwrap();
+    let mut all: Vec<([u64; 1], [u64; 1])> = (0..1000).map(|key| ([key], [key + 1])).collect();
+    let mut hold = |all: &[([u64; 1], [u64; 1])]| {
+        table.hold(all.iter().map(|(key, value)| (&key[..], &value[..]))).unwrap();
+        table.take_changes().iter().map(Range::len).sum::<usize>() / table.size
+    };
+    assert!(hold(&all) >= 2000);
+    assert_eq!(hold(&all), 0);
+    all[77].1 = [0];
+    assert_eq!(hold(&all), 1);
+    all[78].0 = [1000];
+    let slots = hold(&all);
+    assert!((2..8).contains(&slots), "{slots}");
 }
 
 #[test]
