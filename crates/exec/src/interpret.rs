@@ -4,6 +4,7 @@ mod arithmetic;
 mod memory;
 mod observe;
 
+pub(crate) use arithmetic::largest;
 pub use arithmetic::{binary, compare};
 pub use observe::{Observer, Silent};
 
@@ -236,7 +237,7 @@ impl<O: Observer, F: Family> Run<'_, '_, O, F> {
             }
             Op::Resize(value) => {
                 let width = instruction.results.first().map_or(128, |result| self.function.width(*result));
-                one(self.value(*value) & arithmetic::largest(width))
+                one(self.value(*value) & largest(width))
             }
             Op::Load { base, offset, bytes, .. } => {
                 let loaded = self.bytes(*base, *offset, *bytes);

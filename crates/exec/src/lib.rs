@@ -1,5 +1,6 @@
 //! From IR to something that runs a batch: the interpreter, which is the judge, and native code.
 
+mod block_order;
 pub mod execution;
 pub mod interpret;
 pub mod kernel;

@@ -6,6 +6,7 @@ use super::plan::{Bytes, Effect, FIRST_EFFECT, Plan};
 use super::refusal::{self, Refusal};
 use super::searches::Search;
 use super::{AGAIN, Column, FEW_EFFECTS, Options, instructions, reach};
+use crate::block_order::order;
 use lang::ir::{BlockId, Function, NO_SUCH_PORT, Op, Program, Target, Terminator};
 use packet::verdict::{Verdict, VerdictKind};
 use std::collections::BTreeMap;
@@ -104,7 +105,7 @@ impl Shape {
         let mut found: Vec<_> = (0..function.blocks.len()).map(causes).collect();
         let cut: Vec<Option<usize>> =
             found.iter().map(|found| found.as_ref().map(|(index, ..)| *index)).collect();
-        let order = order(function, &cut);
+        let order = order(function, BlockId(0), |block| cut[block.0 as usize].is_some());
         let stages = stages(function, &order);
         let mut refusals = Vec::new();
         for block in &order {
@@ -228,35 +229,6 @@ fn in_loops(function: &Function) -> Vec<bool> {
         false
     };
     (0..function.blocks.len()).map(comes_round).collect()
-}
-
-/// Blocks that packets come to where nobody passes a cut, in reverse postorder.
-fn order(function: &Function, cut: &[Option<usize>]) -> Vec<BlockId> {
-    let next = |block: BlockId| -> Vec<BlockId> {
-        if cut[block.0 as usize].is_some() {
-            return Vec::new();
-        }
-        function.block(block).terminator.targets().into_iter().map(|target| target.block).collect()
-    };
-    let mut seen = vec![false; function.blocks.len()];
-    let mut order = Vec::new();
-    let mut open = vec![(BlockId(0), next(BlockId(0)))];
-    seen[0] = true;
-    while let Some((block, left)) = open.last_mut() {
-        match left.pop() {
-            Some(successor) if !seen[successor.0 as usize] => {
-                seen[successor.0 as usize] = true;
-                open.push((successor, next(successor)));
-            }
-            Some(_) => {}
-            None => {
-                order.push(*block);
-                open.pop();
-            }
-        }
-    }
-    order.reverse();
-    order
 }
 
 /// The stage that each block begins in.

@@ -1,9 +1,10 @@
 //! From instructions to kernel text, and what each of them leaves in a packet's record.
 
-use super::names::{Type, constant, convert, cut, largest, name};
+use super::names::{Type, constant, convert, cut, name};
 use super::plan::{Bytes, Effect, Plan};
 use super::refusal::{learning_marks, marks};
 use super::searches::{DEFAULT, Search, rules_name};
+use crate::interpret::largest;
 use crate::pack::Packing;
 use lang::ir::{Answer, BinaryOp, BlockId, CompareOp, Function, Instruction, Op, Program, TableKind, Value};
 use std::collections::BTreeMap;

@@ -2,6 +2,7 @@
 //!
 //! A value of up to 32 bits is a `u32`, of up to 64 bits a `u64`, of more a `wide`; bits beyond its width are zero.
 
+use crate::interpret::largest;
 use lang::ir::Value;
 
 /// The type of a value.
@@ -41,11 +42,6 @@ impl Type {
 /// The name of a value.
 pub(super) fn name(value: Value) -> String {
     format!("v{}", value.0)
-}
-
-/// The largest number of a width.
-pub(super) fn largest(width: u8) -> u128 {
-    u128::MAX >> (128 - u32::from(width))
 }
 
 /// A number as a constant of the type that values of this width have.

@@ -4,7 +4,7 @@
 //! growing (a position that a loop moves on) gets the largest number of its width, and the program then has no bound.
 
 use super::plan::{Bytes, FRAME_BYTES};
-use crate::interpret::binary;
+use crate::interpret::{binary, largest};
 use lang::ir::{BinaryOp, Function, Op, Value};
 
 /// Rounds after which values that still grow get the largest number of their width.
@@ -16,7 +16,7 @@ const PART: u32 = 128;
 
 /// How much of every packet goes over for this function; `kept` tells the blocks that run on the device, and `cut` from which instruction on not.
 pub(super) fn reach(function: &Function, kept: &[bool], cut: &[Option<usize>]) -> Bytes {
-    let most = largest(function, kept);
+    let most = most_of(function, kept);
     let at = |value: Value| most[value.0 as usize];
     let mut end = 0;
     for ((block, _), cut) in function.blocks.iter().zip(kept).zip(cut).filter(|((_, kept), _)| **kept) {
@@ -43,8 +43,8 @@ fn blocks<'f>(function: &'f Function, kept: &'f [bool]) -> impl Iterator<Item = 
 }
 
 /// The largest value that every SSA value can have.
-fn largest(function: &Function, kept: &[bool]) -> Vec<u128> {
-    let full = |value: Value| u128::MAX >> (128 - u32::from(function.width(value)));
+fn most_of(function: &Function, kept: &[bool]) -> Vec<u128> {
+    let full = |value: Value| largest(function.width(value));
     let constants = constants(function);
     let mut most = vec![0; function.widths.len()];
     let mut round = 0;
@@ -91,7 +91,7 @@ fn instruction_most(function: &Function, op: &Op, most: &[u128], constants: &[Op
         Op::Resize(value) => at(value),
         Op::Load { bytes, .. } => u128::MAX >> (128 - 8 * u32::from(*bytes)),
         Op::Binary(op, a, b) => {
-            let full = u128::MAX >> (128 - u32::from(function.width(*a)));
+            let full = largest(function.width(*a));
             match op {
                 BinaryOp::Add => at(a).checked_add(at(b)).filter(|sum| *sum <= full)?,
                 BinaryOp::Mul => at(a).checked_mul(at(b)).filter(|product| *product <= full)?,

@@ -8,7 +8,7 @@ use super::Kernel;
 use super::blocks::Shape;
 use super::plan::{AGAIN, Bytes, Column, Effect, FIRST_EFFECT, Plan};
 use super::searches::{DEFAULT, Search};
-use crate::interpret::{binary, compare};
+use crate::interpret::{binary, compare, largest};
 use crate::pack::Packing;
 use lang::ir::{
     Answer, BlockId, Function, Instruction, NO_SUCH_PORT, Op, Program, TableKind, Target, Terminator, Value,
@@ -156,7 +156,7 @@ impl<'a> Lane<'a> {
     }
 
     fn set(&mut self, value: Value, number: u128) {
-        self.values[value.0 as usize] = number & u128::MAX >> (128 - u32::from(self.function.width(value)));
+        self.values[value.0 as usize] = number & largest(self.function.width(value));
     }
 
     fn column(&self, column: Column) -> u64 {

@@ -1,6 +1,7 @@
 //! Arithmetic of the IR in Cranelift's: one-bit values in 8 bits, up to 64 bits in 64, wider in 128, unused bits zero.
 
 use super::translate::Host;
+use crate::interpret::largest;
 use cranelift_codegen::ir::condcodes::IntCC;
 use cranelift_codegen::ir::{InstBuilder, Type, Value, types};
 use cranelift_frontend::FunctionBuilder;
@@ -274,9 +275,4 @@ fn mask_word(bx: &mut FunctionBuilder<'_>, value: Value, width: u8) -> Value {
     };
     let part = bx.ins().ireduce(part, value);
     bx.ins().uextend(types::I64, part)
-}
-
-/// The largest value of this width.
-pub(super) fn largest(width: u8) -> u128 {
-    u128::MAX >> (128 - u32::from(width))
 }

@@ -1,6 +1,7 @@
 //! Big-endian loads and stores of 1 to 16 packet bytes, in as few machine accesses as the proven length allows.
 
-use super::arithmetic::{largest, words};
+use super::arithmetic::words;
+use crate::interpret::largest;
 use cranelift_codegen::ir::{InstBuilder, MemFlagsData, Value, types};
 use cranelift_frontend::FunctionBuilder;
 

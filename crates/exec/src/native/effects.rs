@@ -1,9 +1,10 @@
 //! Tables, counters, events and outputs in Cranelift's IR: what touches more than values and packet bytes.
 
-use super::arithmetic::{constant, largest, type_of, word, words};
+use super::arithmetic::{constant, type_of, word, words};
 use super::call::Context;
 use super::call::host::{FIND1, LEARN11};
 use super::translate::Body;
+use crate::interpret::largest;
 use crate::pack::{MAX_WORDS, Packing, Place};
 use crate::state::table_set::TablePlace;
 use crate::state::{Cell, DefaultEntry};

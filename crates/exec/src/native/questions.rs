@@ -5,6 +5,7 @@
 //! before the lookup leaves the key and the values needed later, all keys are looked up together, and what is behind it goes on from the
 //! kept values. Everything with an effect still happens packet by packet.
 
+use crate::block_order::order;
 use crate::state::table_set::TablePlace;
 use lang::ir::{BlockId, Function, Op, Program, TableKind, Terminator, Value};
 use std::collections::HashSet;
@@ -77,33 +78,6 @@ pub(super) fn first_effect(function: &Function, block: BlockId) -> Option<usize>
                 | Op::Header { .. }
         )
     })
-}
-
-/// The blocks that are reached from one without going on behind those where it ends, each behind all that dominate it: reverse postorder,
-/// without recursion.
-pub(super) fn order(function: &Function, from: BlockId, ends: impl Fn(BlockId) -> bool) -> Vec<BlockId> {
-    let mut order = Vec::with_capacity(function.blocks.len());
-    let mut seen = vec![false; function.blocks.len()];
-    let targets = |id: BlockId| -> Vec<BlockId> {
-        if ends(id) {
-            return Vec::new();
-        }
-        function.block(id).terminator.targets().iter().map(|target| target.block).collect()
-    };
-    let mut path = vec![(from, targets(from))];
-    seen[from.0 as usize] = true;
-    while let Some((id, left)) = path.last_mut() {
-        let Some(next) = left.pop() else {
-            order.push(*id);
-            path.pop();
-            continue;
-        };
-        if !std::mem::replace(&mut seen[next.0 as usize], true) {
-            path.push((next, targets(next)));
-        }
-    }
-    order.reverse();
-    order
 }
 
 /// Whether a table stays as it is while packets run: none puts entries in or takes them out, and none grow old.

@@ -8,8 +8,9 @@ use super::arithmetic::{binary, compare, constant, resize, select, type_of, word
 use super::bytes::{self, Place};
 use super::call::{ASKED, Context, NOT_ASKED};
 use super::effects::Scratch;
-use super::questions::{Part, Question, first_effect, order};
+use super::questions::{Part, Question, first_effect};
 use super::tables::Placement;
+use crate::block_order::order;
 use crate::pack::Packing;
 use crate::stages::StageClock;
 use crate::state::table_set::TablePlace;
