@@ -1,8 +1,9 @@
 //! When packets that wait are taken, and whether the processor or the device runs them.
 //!
-//! The idea: how long a batch took, on the processor and on the device, is remembered by size, in powers of two. A batch goes where one of its
-//! size took less time. The other place is tried again only while all that trying has cost is a small share of the time spent, so that a place
-//! that is slow at a size is asked seldom and one that became fast is found.
+//! The idea: of the last few batches of about a size, in powers of two, the one of middle speed says what such a batch takes, on the processor
+//! and on the device; between these sizes a straight line does. A batch goes where it is expected to take less time. The other place is tried
+//! again only while all that trying has cost is a small share of the time spent, so that a place that is slow at a size is asked seldom and one
+//! that became fast is found.
 //!
 //! Nothing here asks a clock: times and measurements are arguments.
 
@@ -10,6 +11,8 @@ use std::time::Duration;
 
 /// Sizes are told apart in powers of two; from 2^31 packets on they are not.
 const CLASSES: usize = 32;
+/// Of so many batches the one of middle speed counts: two that were interrupted decide nothing, three that are slow do.
+const REMEMBERED: usize = 5;
 /// Of every so many nanoseconds one may go into trying the place that is not expected to be better.
 const TRYING: u64 = 50;
 
@@ -73,10 +76,27 @@ pub enum Policy {
 /// What batches took so far.
 #[derive(Clone, Debug)]
 pub struct Costs {
-    /// Nanoseconds of a packet by size of the batch, on the processor and on the device.
-    packet: [[Option<f64>; CLASSES]; 2],
-    /// Nanoseconds that may still go into trying.
-    credit: f64,
+    /// By size of the batch, on the processor and on the device.
+    classes: [[Class; CLASSES]; 2],
+    /// Nanoseconds that may still go into trying, by size: sizes whose trials are cheap would leave nothing to the others.
+    credit: [f64; CLASSES],
+}
+
+/// The last batches of about a size at a place.
+#[derive(Clone, Copy, Debug, Default)]
+struct Class {
+    batches: [Batch; REMEMBERED],
+    /// How many there have been.
+    count: usize,
+    /// The one of middle speed.
+    middle: Batch,
+}
+
+/// Packets, and nanoseconds that they took.
+#[derive(Clone, Copy, Debug, Default)]
+struct Batch {
+    packets: f64,
+    took: f64,
 }
 
 /// A policy with what it has learned.
@@ -89,7 +109,10 @@ pub struct Placement {
 impl Placement {
     /// A policy that knows nothing yet.
     pub fn new(policy: Policy) -> Placement {
-        Placement { policy, costs: Costs { packet: [[None; CLASSES]; 2], credit: 0.0 } }
+        Placement {
+            policy,
+            costs: Costs { classes: [[Class::default(); CLASSES]; 2], credit: [0.0; CLASSES] },
+        }
     }
 
     /// What to do with what waits.
@@ -140,50 +163,112 @@ impl Placement {
 impl Costs {
     /// How long so many packets are expected to take; none where no batch of about that size has been there.
     pub fn expected(&self, place: Place, packets: usize) -> Option<Duration> {
-        let packet = self.packet[place as usize][class(packets)]?;
-        Some(Duration::from_nanos((packet * packets as f64) as u64))
+        self.known(place, packets).map(|nanoseconds| Duration::from_nanos(nanoseconds as u64))
     }
 
     /// Where so many packets are expected to take less time. Where nothing is known, the processor.
     pub fn better(&self, packets: usize) -> Place {
-        let of = |place: Place| self.packet[place as usize][class(packets)];
-        match (of(Place::Processor), of(Place::Device)) {
-            (Some(processor), Some(device)) if device < processor => Place::Device,
-            _ => Place::Processor,
-        }
+        let of = |place: Place| self.known(place, packets).unwrap_or_else(|| self.least(place, packets));
+        if of(Place::Device) < of(Place::Processor) { Place::Device } else { Place::Processor }
     }
 
     /// The better place, or the other one where it is time to try that.
     fn choice(&self, packets: usize) -> Place {
         let better = self.better(packets);
-        let other = if better == Place::Processor { Place::Device } else { Place::Processor };
-        let known = |place| self.expected(place, packets).map(|time| time.as_nanos() as f64);
-        match (known(better), known(other)) {
-            (None, _) => better,
-            // What was never tried is tried as soon as earlier trials are paid for.
-            (Some(_), None) if self.credit >= 0.0 => other,
-            (Some(least), Some(most)) if self.credit >= most - least && self.credit > 0.0 => other,
-            _ => better,
+        let other = other(better);
+        let credit = self.credit[class(packets)];
+        let of = |place| (self.known(place, packets), self.least(place, packets));
+        match (of(better), of(other)) {
+            // What was never tried and may be better is tried as soon as earlier trials are paid for, or at once where it cannot be worse.
+            ((None, _), (Some(known), _)) if credit < 0.0 && self.most(better, packets) > known => other,
+            ((None, _), _) => better,
+            ((Some(least), _), (known, possible)) => {
+                let lost = known.unwrap_or(possible) - least;
+                if credit > 0.0 && credit >= lost { other } else { better }
+            }
         }
     }
 
     fn learn(&mut self, place: Place, packets: usize, took: Duration) {
         let took = took.as_nanos() as f64;
-        let other = if place == Place::Processor { Place::Device } else { Place::Processor };
-        // What a trial cost more than the other place would have.
-        let lost =
-            self.expected(other, packets).map_or(0.0, |least| (took - least.as_nanos() as f64).max(0.0));
-        // What is saved up is no more than a hundred trials of this size, or a long quiet time would be followed by many.
-        self.credit = (self.credit + took / TRYING as f64 - lost).min(100.0 * took);
-        let known = &mut self.packet[place as usize][class(packets)];
-        let now = took / packets.max(1) as f64;
-        *known = Some(match *known {
-            // One batch that was interrupted does not decide: a slower one counts for less than a faster one.
-            Some(before) if now > before => before + (now - before) / 8.0,
-            Some(before) => before + (now - before) / 2.0,
-            None => now,
-        });
+        // What a trial cost more than the other place would have. Bad luck at the place that is thought better is none.
+        let lost = match (self.known(place, packets), self.known(other(place), packets)) {
+            (Some(own), Some(least)) if own <= least => 0.0,
+            (_, Some(least)) => (took - least).max(0.0),
+            (_, None) => 0.0,
+        };
+        // What is saved up is no more than one trial and a hundred batches of this size would need, or a long quiet time would be followed by
+        // many trials.
+        let most = 100.0 * took + self.known(other(place), packets).unwrap_or(0.0);
+        let credit = &mut self.credit[class(packets)];
+        *credit = credit.max((*credit + took / TRYING as f64).min(most)) - lost;
+        self.classes[place as usize][class(packets)].learn(Batch { packets: packets.max(1) as f64, took });
     }
+
+    /// Nanoseconds of so many packets, on the line through the batches of that size and of the nearest one on the same side.
+    fn known(&self, place: Place, packets: usize) -> Option<f64> {
+        let (classes, number) = (&self.classes[place as usize], class(packets));
+        let near = classes[number].known()?;
+        let all = packets;
+        let packets = packets.max(1) as f64;
+        let (below, above) = (self.below(place, number), self.above(place, number));
+        let second = if packets > near.packets { above.or(below) } else { below };
+        let proportional = near.took * packets / near.packets;
+        let line = second.map_or(proportional, |second| {
+            let slope = (second.took - near.took) / (second.packets - near.packets);
+            let line = near.took + slope * (packets - near.packets);
+            // Of a line through what was measured at different times only what costs can be is believed.
+            line.clamp(near.took.min(proportional), near.took.max(proportional))
+        });
+        // One or two batches may have been interrupted.
+        let few = classes[number].count < REMEMBERED / 2 + 1;
+        Some(if few { line.min(self.most(place, all)) } else { line })
+    }
+
+    /// The nearest smaller batches that are known.
+    fn below(&self, place: Place, class: usize) -> Option<Batch> {
+        self.classes[place as usize][..class].iter().rev().find_map(Class::known)
+    }
+
+    /// The nearest larger batches that are known.
+    fn above(&self, place: Place, class: usize) -> Option<Batch> {
+        self.classes[place as usize][class + 1..].iter().find_map(Class::known)
+    }
+
+    /// Nanoseconds that so many packets take at least, by what batches of other sizes took: more packets do not take less time, and fewer not
+    /// less time each.
+    fn least(&self, place: Place, packets: usize) -> f64 {
+        let (below, above) = (self.below(place, class(packets)), self.above(place, class(packets)));
+        let each = |above: Batch| above.took * packets.max(1) as f64 / above.packets;
+        below.map_or(0.0, |below| below.took).max(above.map_or(0.0, each))
+    }
+
+    /// Nanoseconds that so many packets take at most, likewise.
+    fn most(&self, place: Place, packets: usize) -> f64 {
+        let (below, above) = (self.below(place, class(packets)), self.above(place, class(packets)));
+        let each = |below: Batch| below.took * packets.max(1) as f64 / below.packets;
+        below.map_or(f64::INFINITY, each).min(above.map_or(f64::INFINITY, |above| above.took))
+    }
+}
+
+impl Class {
+    fn known(&self) -> Option<Batch> {
+        (self.count > 0).then_some(self.middle)
+    }
+
+    fn learn(&mut self, batch: Batch) {
+        self.batches[self.count % REMEMBERED] = batch;
+        self.count += 1;
+        let mut sorted = self.batches;
+        let sorted = &mut sorted[..self.count.min(REMEMBERED)];
+        sorted.sort_by(|one, other| (one.took * other.packets).total_cmp(&(other.took * one.packets)));
+        // Of an even number the faster one of the two: what is slow at first is seldom slow for ever.
+        self.middle = sorted[(sorted.len() - 1) / 2];
+    }
+}
+
+fn other(place: Place) -> Place {
+    if place == Place::Processor { Place::Device } else { Place::Processor }
 }
 
 fn class(packets: usize) -> usize {
@@ -227,48 +312,175 @@ mod tests {
         assert_eq!(placement.decide(waiting(5000, 0)), Decision::Run(Place::Device, 1024));
     }
 
-    /// What a batch takes: the processor 100 ns a packet, the device 30 µs and 10 ns a packet.
-    fn takes(place: Place, packets: usize, device: u64) -> Duration {
-        Duration::from_nanos(match place {
-            Place::Processor => 100 * packets as u64,
-            Place::Device => device + 10 * packets as u64,
-        })
+    /// Nanoseconds of so many packets at a place.
+    #[derive(Clone, Copy, Debug)]
+    struct Curve {
+        fixed: f64,
+        slope: f64,
+        /// Whether the fixed part and the other one overlap.
+        overlaps: bool,
     }
 
-    /// Runs so many batches; what they took, and what the better place alone would have.
-    fn spend(placement: &mut Placement, packets: usize, batches: usize, device: u64) -> (Duration, Duration) {
-        let mut spent = Duration::ZERO;
+    impl Curve {
+        fn sum(fixed: f64, slope: f64) -> Curve {
+            Curve { fixed, slope, overlaps: false }
+        }
+
+        fn takes(&self, packets: usize) -> f64 {
+            let sloping = self.slope * packets as f64;
+            if self.overlaps { self.fixed.max(sloping) } else { self.fixed + sloping }
+        }
+    }
+
+    /// 100 ns a packet.
+    const PROCESSOR: Curve = Curve { fixed: 0.0, slope: 100.0, overlaps: false };
+
+    /// Numbers from 0 to 1 that look as if drawn at random.
+    struct Draw(u64);
+
+    impl Draw {
+        fn next(&mut self) -> f64 {
+            // The multiplier and increment of Knuth's MMIX generator.
+            self.0 = self.0.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+            (self.0 >> 11) as f64 / (1_u64 << 53) as f64
+        }
+
+        /// From `low` to `high`, as many in every octave.
+        fn between(&mut self, low: f64, high: f64) -> f64 {
+            low * (high / low).powf(self.next())
+        }
+    }
+
+    /// Runs batches of sizes that `size` says, each taking what its place's curve says times what `noise` says; what they took, and what the
+    /// better place would have, in nanoseconds.
+    fn spend(
+        placement: &mut Placement,
+        places: [Curve; 2],
+        batches: usize,
+        mut size: impl FnMut() -> usize,
+        mut noise: impl FnMut() -> f64,
+    ) -> (f64, f64) {
+        let (mut spent, mut least) = (0.0, 0.0);
         for _ in 0..batches {
+            let packets = size();
             let Decision::Run(place, run) = placement.decide(waiting(packets, 0)) else { panic!("it waits") };
             assert_eq!(run, packets);
-            let took = takes(place, packets, device);
-            placement.learn(place, packets, took);
+            let takes = places.map(|place| place.takes(packets));
+            let noise = noise();
+            let took = takes[place as usize] * noise;
+            placement.learn(place, packets, Duration::from_nanos(took as u64));
             spent += took;
+            least += takes[0].min(takes[1]) * noise;
         }
-        let least = takes(Place::Processor, packets, device).min(takes(Place::Device, packets, device));
-        (spent, least * batches as u32)
+        (spent, least)
+    }
+
+    fn model() -> Placement {
+        Placement::new(Policy::CostModel { packets: 1 << 16 })
+    }
+
+    fn within(spent: f64, least: f64, what: &str) {
+        assert!(spent <= least * 1.1, "{what}: {:.3} of what the better place takes", spent / least);
     }
 
     #[test]
     fn the_cost_model_is_within_a_tenth_of_the_better_place_at_every_size() {
-        for size in 0..17 {
-            let packets = 1 << size;
-            let mut placement = Placement::new(Policy::CostModel { packets: 1 << 16 });
-            // The first trial of a place that is hundreds of times slower is paid for by many batches.
-            spend(&mut placement, packets, 10_000, 30_000);
-            let (spent, least) = spend(&mut placement, packets, 10_000, 30_000);
-            assert!(spent <= least.mul_f64(1.1), "{packets}: {spent:?} and not {least:?}");
+        for overlaps in [false, true] {
+            let places = [PROCESSOR, Curve { fixed: 30_000.0, slope: 10.0, overlaps }];
+            for size in 0..17 {
+                let packets = 1 << size;
+                let mut placement = model();
+                // The first trial of a place that is hundreds of times slower is paid for by many batches.
+                spend(&mut placement, places, 10_000, || packets, || 1.0);
+                let (spent, least) = spend(&mut placement, places, 10_000, || packets, || 1.0);
+                within(spent, least, &format!("{packets} at once, overlapping: {overlaps}"));
+            }
         }
     }
 
     #[test]
+    fn whatever_places_cost_and_sizes_are_mixed_the_model_is_within_a_tenth_of_the_better() {
+        for seed in 0..60 {
+            let mut draw = Draw(seed);
+            let places = [
+                Curve::sum(draw.between(10.0, 1000.0), draw.between(10.0, 1000.0)),
+                Curve {
+                    fixed: draw.between(3000.0, 300_000.0),
+                    slope: draw.between(1.0, 1000.0),
+                    overlaps: seed % 2 == 1,
+                },
+            ];
+            let largest = draw.between(16.0, 65_536.0);
+            // A batch in a hundred is interrupted, and takes up to twenty times as long.
+            let noisy = seed % 3 != 0;
+            let mut luck = Draw(seed + 1000);
+            let mut noise = || match (noisy, luck.next()) {
+                (false, _) => 1.0,
+                (true, drawn) if drawn < 0.01 => 1.0 + 2000.0 * drawn,
+                (true, drawn) => 1.0 + drawn / 2.0,
+            };
+            let mut placement = model();
+            let mut size = || draw.between(1.0, largest) as usize;
+            spend(&mut placement, places, 20_000, &mut size, &mut noise);
+            let (spent, least) = spend(&mut placement, places, 20_000, &mut size, &mut noise);
+            within(spent, least, &format!("seed {seed}, {places:?}, up to {largest} at once"));
+        }
+    }
+
+    #[test]
+    fn between_sizes_a_straight_line_says_what_a_batch_takes() {
+        let mut placement = model();
+        for packets in [300, 1000] {
+            placement.learn(Place::Device, packets, micros(60));
+            placement.learn(Place::Processor, packets, Duration::from_nanos(100 * packets as u64));
+        }
+        let costs = placement.costs();
+        assert_eq!(costs.expected(Place::Device, 530), Some(micros(60)));
+        assert_eq!((costs.better(530), costs.better(670)), (Place::Processor, Place::Device));
+    }
+
+    #[test]
     fn a_device_that_becomes_fast_or_slow_is_found_out() {
-        let mut placement = Placement::new(Policy::CostModel { packets: 1 << 16 });
-        spend(&mut placement, 256, 1000, 30_000);
+        let device = |fixed| [PROCESSOR, Curve::sum(fixed, 10.0)];
+        let mut placement = model();
+        spend(&mut placement, device(30_000.0), 1000, || 256, || 1.0);
         assert_eq!(placement.costs().better(256), Place::Processor);
-        spend(&mut placement, 256, 4000, 1000);
-        assert_eq!(placement.costs().better(256), Place::Device);
-        spend(&mut placement, 256, 4000, 300_000);
-        assert_eq!(placement.costs().better(256), Place::Processor);
+        for (fixed, place) in
+            [(1000.0, Place::Device), (300_000.0, Place::Processor), (1000.0, Place::Device)]
+        {
+            // What it takes to find out is in it.
+            let (spent, least) = spend(&mut placement, device(fixed), 40_000, || 256, || 1.0);
+            assert_eq!(placement.costs().better(256), place);
+            within(spent, least, &format!("after the device has come to take {fixed} ns a batch"));
+        }
+    }
+
+    #[test]
+    fn places_that_change_all_the_time_cost_no_more_than_a_tenth() {
+        for seed in 0..8 {
+            let mut draw = Draw(seed);
+            let mut placement = model();
+            let (mut spent, mut least) = (0.0, 0.0);
+            for _ in 0..8 {
+                let places =
+                    [PROCESSOR, Curve::sum(draw.between(2000.0, 500_000.0), draw.between(2.0, 200.0))];
+                let middle = draw.between(16.0, 16_384.0);
+                let size = || draw.between(middle, 2.0 * middle) as usize;
+                let (here, better) = spend(&mut placement, places, 40_000, size, || 1.0);
+                (spent, least) = (spent + here, least + better);
+            }
+            within(spent, least, &format!("seed {seed}"));
+        }
+    }
+
+    #[test]
+    fn a_place_that_is_far_slower_is_asked_for_a_fiftieth_of_the_time_and_no_more() {
+        let places = [PROCESSOR, Curve::sum(1e6, 10.0)];
+        let mut placement = model();
+        let (spent, least) = spend(&mut placement, places, 200_000, || 16, || 1.0);
+        // Beyond what was saved up, one trial at most.
+        assert!(spent <= least * (1.0 + 1.0 / TRYING as f64) + 1e6, "{spent} and not {least}");
+        let of = |place| placement.costs().expected(place, 16);
+        assert!(of(Place::Processor) < of(Place::Device), "{:?}", placement.costs().better(16));
     }
 }
