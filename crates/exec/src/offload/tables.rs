@@ -50,6 +50,21 @@ impl Offload {
         self.stale().next().is_some()
     }
 
+    /// All words of a table of the kernel, as `kernel::searches` says how they lie. From now on it is not stale until it changes.
+    ///
+    /// # Errors
+    /// Its image would be too large; the table is as stale as before.
+    pub fn table_words(&mut self, place: usize) -> Result<Vec<u32>, ImageError> {
+        let plan = &self.kernel.plan;
+        let (table, search) = (plan.tables[place], plan.searches[place]);
+        let state = &mut self.native.state;
+        let now = Sent::of(state, table);
+        let Image { words, rows, .. } = image(&mut state.tables, (table, search), &mut self.mirrors[place])?;
+        let all = whole(header(state, table, words.len()), &words, &rows);
+        self.sent[place] = Some(now);
+        Ok(all)
+    }
+
     /// What is to go over of a table of the kernel, whose words lie as `kernel::searches` says. From now on it is not stale until it changes.
     ///
     /// # Errors
