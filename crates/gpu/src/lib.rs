@@ -9,6 +9,7 @@ pub mod check;
 mod cuda;
 mod device;
 mod fault;
+pub mod hermes;
 mod host;
 mod opencl;
 pub mod placement;
