@@ -479,6 +479,20 @@ pub(crate) struct LabArguments {
     /// A capture whose TCP and UDP payload `tables` searches instead of made payload
     #[arg(long, value_name = "CAPTURE")]
     pub(crate) payload: Option<PathBuf>,
+    /// The device of `transfer`; without it an NVIDIA device by CUDA, else the best one by OpenCL, else threads of this machine
+    #[arg(long, value_enum, value_name = "KIND")]
+    pub(crate) device: Option<DeviceArgument>,
+}
+
+/// A kind of device.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub(crate) enum DeviceArgument {
+    /// The best one by OpenCL
+    Opencl,
+    /// An NVIDIA device by CUDA
+    Cuda,
+    /// Threads of this machine
+    Host,
 }
 
 /// A kind of table.

@@ -21,7 +21,7 @@ pub struct Row {
     pub case: String,
     /// What was measured; where there is no figure, also why.
     pub what: String,
-    /// The unit of all figures of the row.
+    /// The unit of all figures of the row; none where there is nothing to measure on this machine.
     pub unit: String,
     /// What was measured; none where the run did not do what the interpreter does.
     pub ours: Option<Figure>,
@@ -29,7 +29,8 @@ pub struct Row {
     pub other: Option<Other>,
     /// How much better ours is than the other: above 1 is better, also where less is better.
     pub ratio: Option<f64>,
-    /// The figure of the thesis on the language Steve (2016), if it has one.
+    /// The figure of the publication that the experiment repeats, if it has one: the thesis on the language Steve (2016), or for `transfer` the
+    /// study of a router on a GPU (2012).
     pub paper: Option<f64>,
 }
 
@@ -104,6 +105,11 @@ impl Row {
         };
         self.other = other;
         self
+    }
+
+    /// A row for what cannot be had on this machine, and why. It has no unit.
+    pub(crate) fn absent(case: &str, what: &str, why: &str) -> Row {
+        Row::alone(case, &format!("{what}: not here, since {why}"), "", None, None)
     }
 
     /// A row without a figure, and why.

@@ -355,6 +355,7 @@ mod tests {
             quick: true,
             tables: TablesPlan::default(),
             gateways: Vec::new(),
+            device: crate::DeviceChoice::default(),
         };
         rounds(&mut workload, &mut [(Group::new(contenders), 5)], &plan).remove(0)
     }

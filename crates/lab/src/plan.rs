@@ -4,6 +4,7 @@ use crate::experiment::{Experiment, Row};
 use crate::machine::Machine;
 use crate::tables::TablesPlan;
 use crate::traffic::{Capture, LabError};
+use crate::transfer::DeviceChoice;
 use crate::{compile, decode, learn, operations, router, switch_apps, tables, transfer};
 
 /// An experiment.
@@ -110,6 +111,8 @@ pub struct Plan {
     pub tables: TablesPlan,
     /// Only gateways take part whose names hold one of these; all if none is named.
     pub gateways: Vec<String>,
+    /// The device of those that measure one.
+    pub device: DeviceChoice,
 }
 
 /// Holds this thread on the last processor it may use, so that it does not wander while it measures; gives its number.

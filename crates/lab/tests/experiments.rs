@@ -12,6 +12,7 @@ fn plan(kind: Kind) -> Plan {
         quick: true,
         tables: TablesPlan::default(),
         gateways: Vec::new(),
+        device: lab::DeviceChoice::default(),
     }
 }
 

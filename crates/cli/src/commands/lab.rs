@@ -1,11 +1,13 @@
 //! `ravelin lab`: experiments, as tables, as JSON and as a page.
 
-use crate::arguments::{ExperimentChoice, LabArguments, TableChoice};
+use crate::arguments::{DeviceArgument, ExperimentChoice, LabArguments, TableChoice};
 use crate::failure::Failure;
 use crate::render;
 use crate::render::quantity::of;
 use crate::render::table::{Side, table};
-use lab::{Capture, Experiment, Kind, LabError, Length, Machine, Plan, Row, TableKind, TablesPlan};
+use lab::{
+    Capture, DeviceChoice, Experiment, Kind, LabError, Length, Machine, Plan, Row, TableKind, TablesPlan,
+};
 use std::fs;
 use std::io::{self, IsTerminal};
 use std::path::Path;
@@ -72,12 +74,17 @@ pub(crate) fn run(arguments: &LabArguments, json: bool) -> Result<(), Failure> {
         }
     }
     let missing =
-        experiments.iter().flat_map(|experiment| &experiment.rows).filter(|row| row.ours.is_none()).count();
+        experiments.iter().flat_map(|experiment| &experiment.rows).filter(|row| is_missing(row)).count();
     if missing > 0 {
         let what = of(missing as u64, "row");
         return Err(Failure::Finding(format!("{what} without a figure; each says why")));
     }
     Ok(())
+}
+
+/// Whether a row should have a figure and has none.
+fn is_missing(row: &Row) -> bool {
+    row.ours.is_none() && !row.unit.is_empty()
 }
 
 fn cannot_write(path: &Path, error: &io::Error) -> Failure {
@@ -134,7 +141,14 @@ fn plan(arguments: &LabArguments) -> Plan {
     };
     let runs = arguments.runs.map_or(usual.0, |runs| usize::try_from(runs).unwrap_or(usize::MAX));
     let gateways = arguments.gateway.clone();
-    Plan { kinds, captures, runs, length, quick: arguments.quick, tables: tables(arguments), gateways }
+    let device = match arguments.device {
+        None => DeviceChoice::Best,
+        Some(DeviceArgument::Opencl) => DeviceChoice::OpenCl,
+        Some(DeviceArgument::Cuda) => DeviceChoice::Cuda,
+        Some(DeviceArgument::Host) => DeviceChoice::Host,
+    };
+    let tables = tables(arguments);
+    Plan { kinds, captures, runs, length, quick: arguments.quick, tables, gateways, device }
 }
 
 fn tables(arguments: &LabArguments) -> TablesPlan {

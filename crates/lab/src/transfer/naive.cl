@@ -1,15 +1,30 @@
 /* What the original's authors ran, for one packet a thread: a walk through a binary trie, bit by bit, and a loop over rules. */
+#ifdef __OPENCL_VERSION__
 typedef uchar u8;
 typedef uint u32;
+typedef ulong u64;
+#define GLOBAL __global
+#define INLINE static inline
+#define ENTRY __kernel
+#define PLACE ((u32)get_global_id(0))
+#else
+typedef unsigned char u8;
+typedef unsigned int u32;
+typedef unsigned long u64;
+#define GLOBAL
+#define INLINE static __device__ __forceinline__
+#define ENTRY extern "C" __global__
+#define PLACE (blockIdx.x * blockDim.x + threadIdx.x)
+#endif
 
 /* Four bytes in the order of the network. */
-static inline u32 word_at(__global const u8 *bytes)
+INLINE u32 word_at(GLOBAL const u8 *bytes)
 {
     return (u32)bytes[0] << 24 | (u32)bytes[1] << 16 | (u32)bytes[2] << 8 | (u32)bytes[3];
 }
 
 /* Nodes of three words: where zeros and ones go on, or 0, and what is said here, or 0. */
-static inline u32 trie_find(__global const u32 *nodes, u32 address)
+INLINE u32 trie_find(GLOBAL const u32 *nodes, u32 address)
 {
     u32 node = 0, found = NO_ROUTE, bit = 32;
     for (;;) {
@@ -24,11 +39,11 @@ static inline u32 trie_find(__global const u32 *nodes, u32 address)
 
 /* The number of rules, then eight words each: address and mask of source and destination, lowest | highest << 16 of both
    ports, protocol or 256, and what is said. */
-static inline u32 rules_find(__global const u32 *rules, u32 src, u32 dst, u32 ports, u32 proto)
+INLINE u32 rules_find(GLOBAL const u32 *rules, u32 src, u32 dst, u32 ports, u32 proto)
 {
     u32 count = rules[0], number, sport = ports >> 16, dport = ports & 0xffff;
     for (number = 0; number < count; number++) {
-        __global const u32 *rule = rules + 1 + number * 8;
+        GLOBAL const u32 *rule = rules + 1 + number * 8;
         if (((src ^ rule[0]) & rule[1]) != 0 || ((dst ^ rule[2]) & rule[3]) != 0) continue;
         if (sport < (rule[4] & 0xffff) || sport > rule[4] >> 16) continue;
         if (dport < (rule[5] & 0xffff) || dport > rule[5] >> 16) continue;
@@ -37,12 +52,12 @@ static inline u32 rules_find(__global const u32 *rules, u32 src, u32 dst, u32 po
     return NO_RULE;
 }
 
-__kernel void run_packets(__global const u8 *bytes, __global const u32 *columns, __global u32 *verdicts,
-                          __global u32 *records, const u32 packets TABLES)
+ENTRY void run_packets(GLOBAL const u8 *bytes, GLOBAL const u32 *columns, GLOBAL u32 *verdicts,
+                          GLOBAL u32 *records, const u32 packets TABLES)
 {
-    const u32 packet = (u32)get_global_id(0);
+    const u32 packet = PLACE;
     if (packet < packets) {
-        __global const u8 *frame = bytes + (ulong)packet * STRIDE;
+        GLOBAL const u8 *frame = bytes + (u64)packet * STRIDE;
         u32 dst = word_at(frame + 30), said = NO_RULE;
 #ifdef RULES
         u32 proto = frame[23], ports = proto == 6 || proto == 17 ? word_at(frame + 34) : 0;

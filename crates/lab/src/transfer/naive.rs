@@ -73,10 +73,10 @@ impl Naive {
     /// The kernel for packets so many bytes apart.
     pub(super) fn text(&self, stride: usize) -> String {
         let tables = match self.function {
-            Function::Lpm => "#define TABLES , __global const u32 *trie\n#define TRIE trie\n",
-            Function::Firewall => "#define TABLES , __global const u32 *rules\n#define RULES rules\n",
+            Function::Lpm => "#define TABLES , GLOBAL const u32 *trie\n#define TRIE trie\n",
+            Function::Firewall => "#define TABLES , GLOBAL const u32 *rules\n#define RULES rules\n",
             Function::Both => {
-                "#define TABLES , __global const u32 *rules, __global const u32 *trie\n#define RULES rules\n#define TRIE trie\n"
+                "#define TABLES , GLOBAL const u32 *rules, GLOBAL const u32 *trie\n#define RULES rules\n#define TRIE trie\n"
             }
         };
         let (no_route, no_rule) = (self.no_route, self.no_rule);

@@ -1,86 +1,89 @@
 //! From runs to rows: rates, delays and where the time went.
 
-use super::ways::{Delays, Spans};
+use super::original;
+use super::spans::{Run, Spans};
+use super::ways::Came;
 use crate::experiment::{Better, Figure, Other, Row};
 use std::time::Duration;
 
-/// What a rate is called.
+/// What rows are called.
 pub(super) const RATE: &str = "packet rate";
-/// What the sum of the parts is called, which stands beside the time by the clock.
+pub(super) const LEGACY: &str = "the original's \"Gbps\", which are";
+pub(super) const PROCESSING: &str = "processing time of a batch";
+pub(super) const KERNEL: &str = "rate of the kernel alone";
+/// Delays of packets: which share of them is below.
+pub(super) const DELAYS: [(&str, f64); 4] =
+    [("delay, least", 0.0), ("delay, median", 0.5), ("delay, 99 % below", 0.99), ("delay, most", 1.0)];
 const SUM: &str = "sum of the parts";
-/// What the device's clock said beyond the time that there was.
-const BEYOND: &str = "cut from what the device's clock said";
+const BESIDE: &str = "of the device's time, beside other parts";
 /// Bits of a frame of 64 bytes, and with preamble and gap.
 const FRAME_BITS: f64 = 512.0;
 const WIRE_BITS: f64 = 672.0;
 
-/// Some batches, one after the other.
-pub(crate) struct Run {
-    pub(crate) spans: Spans,
-    pub(crate) delays: Delays,
-    pub(crate) batches: u64,
-    pub(crate) batch: usize,
-}
-
-impl Run {
-    /// Millions of packets a second.
-    pub(crate) fn mpps(&self) -> f64 {
-        (self.batches * self.batch as u64) as f64 / self.spans.wall.as_secs_f64().max(1e-9) / 1e6
-    }
-
-    /// Microseconds of a batch.
-    fn each(&self, time: Duration) -> f64 {
-        time.as_secs_f64() * 1e6 / self.batches.max(1) as f64
-    }
-}
-
 /// A part of the time with its name.
 type Part = (&'static str, fn(&Spans) -> Duration);
 
-/// The rows of a way at a batch. `paper` is the original's figure in millions of bytes a second.
-pub(super) fn of(case: &str, runs: &[Run], paper: Option<f64>, device: bool) -> Vec<Row> {
+/// All parts, in the order in which a batch passes them.
+pub(super) const PARTS: [Part; 6] = [
+    ("gather", |spans| spans.gather),
+    ("copy in", |spans| spans.parts.copy_in),
+    ("kernel", |spans| spans.parts.kernel),
+    ("copy out", |spans| spans.parts.copy_out),
+    ("driver", |spans| spans.driver),
+    ("scatter", |spans| spans.scatter),
+];
+
+/// The rows of a way at a batch; with a wrong verdict, one that says so and nothing else. `paper` is the original's figure in millions of bytes
+/// a second.
+pub(super) fn of(case: &str, came: &Came, paper: Option<f64>) -> Vec<Row> {
+    let runs = match came {
+        Came::Runs(runs) => runs,
+        Came::Absent(why) => return vec![Row::absent(case, RATE, why)],
+        Came::Refused(why) => return vec![Row::refused(case, RATE, "Mpps", why)],
+    };
     let figure = |value: &dyn Fn(&Run) -> f64| Figure::of(runs.iter().map(value));
     let rate = |what: &str, unit: &str, factor: f64, paper: Option<f64>| {
-        Row::alone(case, what, unit, figure(&|run| run.mpps() * factor), paper)
+        let ours = figure(&|run| run.mpps(run.spans.wall) * factor);
+        Row::alone(case, what, unit, ours, paper)
     };
     let mut rows = vec![
-        rate(RATE, "Mpps", 1.0, paper.map(|paper| paper / 64.0)),
+        rate(RATE, "Mpps", 1.0, paper.map(original::packets)),
         rate("bits of frames", "Gbit/s", FRAME_BITS / 1000.0, None),
         rate("bits on the wire", "Gbit/s", WIRE_BITS / 1000.0, None),
+        rate(LEGACY, "MB/s", 64.0, paper),
+        Row::alone(case, PROCESSING, "µs", figure(&|run| run.each(run.spans.processing)), None),
     ];
-    if paper.is_some() {
-        rows.push(rate("the original's \"Gbps\", which are", "MB/s", 64.0, paper));
+    rows.extend(kernel(case, runs));
+    for (what, share) in DELAYS {
+        let delay = |run: &Run| run.delays.value_at_quantile(share) as f64 / 1e3;
+        rows.push(Row::alone(case, what, "µs", figure(&delay), None));
     }
-    let work = |run: &Run| run.each(run.spans.wall.saturating_sub(run.spans.gather + run.spans.scatter));
-    rows.push(Row::alone(case, "processing time of a batch", "µs", figure(&work), None));
-    let mut delays = super::delays();
-    // All have the same bounds.
-    runs.iter().for_each(|run| delays.add(&run.delays).unwrap_or(()));
-    let of = |nanoseconds: u64| nanoseconds as f64 / 1e3;
-    let [low, median, high] = [delays.min(), delays.value_at_quantile(0.5), delays.max()].map(of);
-    let late = of(delays.value_at_quantile(0.99));
-    let latency = Row::alone(case, "delay of a packet", "µs", Some(Figure { median, low, high }), None);
-    let late = Figure { median: late, low: late, high: late };
-    rows.push(Row { other: Some(Other::of("99 % below", late)), ..latency });
-    let parts: [Part; 6] = [
-        ("gather", |spans| spans.gather),
-        ("copy in", |spans| spans.parts.copy_in),
-        ("kernel", |spans| spans.parts.kernel),
-        ("copy out", |spans| spans.parts.copy_out),
-        ("driver", |spans| spans.driver),
-        ("scatter", |spans| spans.scatter),
-    ];
-    for (name, part) in parts {
-        if device || !matches!(name, "copy in" | "copy out" | "driver") {
-            let what = format!("part: {name}");
-            rows.push(Row::alone(case, &what, "µs", figure(&|run| run.each(part(&run.spans))), None));
-        }
-    }
+    rows.extend(parts(case, runs));
+    rows
+}
+
+/// The row of the kernel's own rate, where a clock tells it.
+pub(super) fn kernel(case: &str, runs: &[Run]) -> Option<Row> {
+    let known = runs.iter().all(|run| !run.spans.kernel.is_zero());
+    let ours = Figure::of(runs.iter().map(|run| run.mpps(run.spans.kernel)));
+    known.then(|| Row::alone(case, KERNEL, "Mpps", ours, None))
+}
+
+/// The rows of where the time went.
+pub(super) fn parts(case: &str, runs: &[Run]) -> Vec<Row> {
+    let figure = |value: &dyn Fn(&Run) -> f64| Figure::of(runs.iter().map(value));
+    let mut rows: Vec<Row> = PARTS
+        .iter()
+        .map(|(name, part)| {
+            let ours = figure(&|run| run.each(part(&run.spans)));
+            Row::alone(case, &format!("part: {name}"), "µs", ours, None)
+        })
+        .collect();
     let wall = figure(&|run| run.each(run.spans.wall)).map(|wall| Other::of("by the clock", wall));
     let sum = figure(&|run| run.each(run.spans.sum()));
     rows.push(Row::alone(case, SUM, "µs", sum, None).against(wall, Better::Less));
-    if device {
-        rows.push(Row::alone(case, BEYOND, "µs", figure(&|run| run.each(run.spans.beyond)), None));
+    if runs.iter().any(|run| !run.spans.beside.is_zero()) {
+        rows.push(Row::alone(case, BESIDE, "µs", figure(&|run| run.each(run.spans.beside)), None));
     }
     rows
 }

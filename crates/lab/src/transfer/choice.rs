@@ -1,0 +1,67 @@
+//! Which device is measured: the one that is asked for, or the best there is.
+
+use crate::traffic::LabError;
+use gpu::{CudaFound, DeviceError, Found};
+
+/// What kind of device an experiment asks for.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum DeviceChoice {
+    /// An NVIDIA device by CUDA, else the best one by OpenCL, else threads of this machine.
+    #[default]
+    Best,
+    /// The best one by OpenCL.
+    OpenCl,
+    /// The first one by CUDA.
+    Cuda,
+    /// Threads of this machine.
+    Host,
+}
+
+/// A device that is there.
+#[derive(Clone, Debug)]
+pub(crate) enum Chosen {
+    /// By OpenCL.
+    OpenCl(Found),
+    /// By CUDA.
+    Cuda(CudaFound),
+    /// Threads of this machine.
+    Host,
+}
+
+impl Chosen {
+    /// Looks for it.
+    ///
+    /// # Errors
+    /// It is not there; the sentence says how to get it.
+    pub(crate) fn find(choice: DeviceChoice) -> Result<Chosen, LabError> {
+        let opencl = || -> Result<Chosen, DeviceError> {
+            let found = gpu::opencl_devices()?.into_iter().next();
+            found.map(Chosen::OpenCl).ok_or_else(|| none("OpenCL has no device", "see `clinfo`"))
+        };
+        let cuda = || -> Result<Chosen, DeviceError> {
+            // Without its compiler a device is of no use.
+            gpu::compiler_version()?;
+            let found = gpu::cuda_devices()?.into_iter().next();
+            found.map(Chosen::Cuda).ok_or_else(|| none("CUDA has no device", "see `nvidia-smi`"))
+        };
+        match choice {
+            DeviceChoice::Best => Ok(cuda().or_else(|_| opencl()).unwrap_or(Chosen::Host)),
+            DeviceChoice::OpenCl => opencl().map_err(|error| LabError::Device(error.to_string())),
+            DeviceChoice::Cuda => cuda().map_err(|error| LabError::Device(error.to_string())),
+            DeviceChoice::Host => Ok(Chosen::Host),
+        }
+    }
+
+    /// Its name.
+    pub(crate) fn name(&self) -> String {
+        match self {
+            Chosen::OpenCl(found) => format!("{} (OpenCL)", found.name),
+            Chosen::Cuda(found) => found.full_name(),
+            Chosen::Host => "threads of this machine".to_owned(),
+        }
+    }
+}
+
+fn none(what: &str, how: &str) -> DeviceError {
+    DeviceError::Missing { what: what.to_owned(), how: how.to_owned() }
+}
