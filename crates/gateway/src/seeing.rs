@@ -154,11 +154,8 @@ fn of_packet(
     program: &Program,
     places: &[Vec<String>],
 ) -> PacketPicture {
-    let number = usize::from(verdict.argument());
-    let reason = match verdict.kind() {
-        VerdictKind::Drop | VerdictKind::Punt => program.reasons.get(number),
-        _ => None,
-    };
+    let number = verdict.reason().map(usize::from);
+    let reason = number.and_then(|number| program.reasons.get(number));
     PacketPicture {
         time,
         port,
@@ -168,7 +165,7 @@ fn of_packet(
         verdict: name(verdict.kind()),
         reason: reason.map(|reason| reason.name.clone()),
         help: reason.map(|reason| reason.help.clone()),
-        places: reason.and_then(|_| places.get(number)).cloned().unwrap_or_default(),
+        places: number.and_then(|number| places.get(number)).cloned().unwrap_or_default(),
         out: Vec::new(),
         steps: None,
     }

@@ -94,6 +94,14 @@ impl Verdict {
         }
     }
 
+    /// The index of the reason for which it was dropped or handed to the control side.
+    pub const fn reason(self) -> Option<u16> {
+        match self.kind() {
+            VerdictKind::Drop | VerdictKind::Punt => Some(self.argument()),
+            _ => None,
+        }
+    }
+
     /// The port, set or reason; 0 where the kind has none.
     pub const fn argument(self) -> u16 {
         self.0 as u16
@@ -141,6 +149,8 @@ mod tests {
         {
             assert_eq!(Verdict::new(verdict.kind(), verdict.argument()), verdict);
             assert_eq!(Verdict::from_bits(verdict.bits()), verdict);
+            let reason = matches!(verdict.kind(), VerdictKind::Punt | VerdictKind::Drop);
+            assert_eq!(verdict.reason(), reason.then_some(verdict.argument()));
         }
         assert_eq!(Verdict::from_bits(0xff00_0001).kind(), VerdictKind::Pending);
     }

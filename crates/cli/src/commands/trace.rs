@@ -13,7 +13,7 @@ use exec::{Interpreter, Outputs, Processor};
 use gateway::control::listen_to;
 use gateway::{Asked, Wanted};
 use packet::region::{HEADROOM, SLACK};
-use packet::{Batch, Verdict, VerdictKind};
+use packet::{Batch, Verdict};
 use ports::{CaptureSource, Ingress, Policy, Receive};
 use serde_json::json;
 
@@ -175,9 +175,12 @@ impl Followed {
             for index in 0..batch.len {
                 seen += 1;
                 let subject = Subject::of(memory, &batch, index, seen);
-                let may = chosen.binary_search(&(index as u16)).is_ok();
-                let (steps, end) = self.follow(&subject, may);
-                if !may || !filter.holds(&self.decided(&subject, &end)) {
+                if chosen.binary_search(&(index as u16)).is_err() {
+                    self.pass(&subject);
+                    continue;
+                }
+                let (steps, end) = self.follow(&subject);
+                if !filter.holds(&self.decided(&subject, &end)) {
                     continue;
                 }
                 if told > 0 && !self.json {
@@ -201,12 +204,8 @@ impl Followed {
 
     /// What a filter is told of a packet.
     fn decided<'a>(&'a self, subject: &'a Subject, end: &End) -> Decided<'a> {
-        let reason = match end.verdict.kind() {
-            VerdictKind::Drop | VerdictKind::Punt => {
-                self.ready.program.reasons.get(usize::from(end.verdict.argument()))
-            }
-            _ => None,
-        };
+        let number = end.verdict.reason().map(usize::from);
+        let reason = number.and_then(|number| self.ready.program.reasons.get(number));
         Decided {
             bytes: &subject.bytes,
             wire: subject.wire,
@@ -216,11 +215,8 @@ impl Followed {
         }
     }
 
-    /// Runs a packet; its steps are recorded where they are wanted.
-    fn follow(&mut self, subject: &Subject, steps: bool) -> (Vec<Step>, End) {
-        if steps {
-            self.interpreter.observer().want(0, subject.bytes.clone());
-        }
+    /// Runs a packet.
+    fn pass(&mut self, subject: &Subject) -> (Vec<u8>, Batch, Outputs) {
         let mut memory = vec![0; HEADROOM];
         memory.extend_from_slice(&subject.bytes);
         memory.resize(memory.len() + SLACK, 0);
@@ -229,6 +225,13 @@ impl Followed {
         batch.push(HEADROOM as u64, subject.bytes.len() as u32, subject.wire, subject.port, subject.time);
         let mut outputs = Outputs::default();
         self.interpreter.run(&mut memory, &mut batch, &mut outputs);
+        (memory, batch, outputs)
+    }
+
+    /// Runs a packet and records its steps.
+    fn follow(&mut self, subject: &Subject) -> (Vec<Step>, End) {
+        self.interpreter.observer().want(0, subject.bytes.clone());
+        let (memory, mut batch, outputs) = self.pass(subject);
         let mut ledger = Ledger::new(&self.ready.program, self.ports);
         ledger.commit(&memory, &mut batch, &outputs);
         let moments = self.interpreter.observer().take().pop().map_or_else(Vec::new, |(_, moments)| moments);
@@ -248,7 +251,7 @@ impl Followed {
 
     /// Tells the one packet that was asked for.
     fn tell_one(&mut self, subject: Subject) -> Result<(), Failure> {
-        let (steps, end) = self.follow(&subject, true);
+        let (steps, end) = self.follow(&subject);
         if self.json {
             return Ok(render::json(&document(&self.ready, &subject, &steps, &end))?);
         }

@@ -4,7 +4,7 @@ use super::{Decided, Filter};
 use crate::commit::Ledger;
 use exec::Outputs;
 use lang::ir::Program;
-use packet::{Batch, VerdictKind};
+use packet::Batch;
 
 /// A filter over a run, and the account of the packets that it holds for.
 pub struct Selection {
@@ -91,10 +91,7 @@ impl Selection {
             start = end;
             let index = usize::from(index);
             let verdict = batch.verdict[index];
-            let reason = match verdict.kind() {
-                VerdictKind::Drop | VerdictKind::Punt => self.reasons.get(usize::from(verdict.argument())),
-                _ => None,
-            };
+            let reason = verdict.reason().and_then(|number| self.reasons.get(usize::from(number)));
             let reason = reason.map(String::as_str);
             self.filter.holds(&Decided { bytes, wire, port: batch.port[index], verdict, reason })
         });

@@ -12,7 +12,7 @@ use crate::steps::{Moment, Recorder};
 use exec::Outputs;
 use lang::ir::Program;
 use lang::source::Sources;
-use packet::{Batch, PortNumber, Verdict, VerdictKind};
+use packet::{Batch, PortNumber, Verdict};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 use std::sync::mpsc::{self, RecvTimeoutError};
@@ -204,12 +204,7 @@ impl Watcher {
         for Copied { index, mut bytes, wire, time } in self.copies.drain(..) {
             let held = Held(self.shared.clone(), bytes.len());
             let (verdict, port) = (batch.verdict[index], batch.port[index]);
-            let reason = match verdict.kind() {
-                VerdictKind::Drop | VerdictKind::Punt => {
-                    generation.reasons.get(usize::from(verdict.argument()))
-                }
-                _ => None,
-            };
+            let reason = verdict.reason().and_then(|number| generation.reasons.get(usize::from(number)));
             let name = reason.map(|reason| &**reason);
             if !self.filter.holds(&Decided { bytes: &bytes, wire, port, verdict, reason: name }) {
                 continue;
