@@ -61,8 +61,6 @@ pub(crate) struct Account {
     pub(crate) errors_withheld: u64,
     /// Entries that found no room in the program's tables.
     pub(crate) entries_refused: u64,
-    /// Neighbours that gave way to others.
-    pub(crate) displaced: u64,
     fates: BTreeMap<Fate, u64>,
 }
 
@@ -75,8 +73,8 @@ impl Account {
         self.fates.get(&fate).copied().unwrap_or(0)
     }
 
-    /// For people; `waiting` packets still wait.
-    pub(crate) fn picture(&self, waiting: usize) -> AccountPicture {
+    /// For people; `waiting` packets still wait, and so many neighbours gave way.
+    pub(crate) fn picture(&self, waiting: usize, neighbours_displaced: u64) -> AccountPicture {
         let told =
             |fate: &Fate| FatePicture { name: fate.name(), packets: self.of(*fate), help: fate.help() };
         AccountPicture {
@@ -86,7 +84,7 @@ impl Account {
             errors_sent: self.errors_sent,
             errors_withheld: self.errors_withheld,
             entries_refused: self.entries_refused,
-            neighbours_displaced: self.displaced,
+            neighbours_displaced,
         }
     }
 }

@@ -123,6 +123,13 @@ pub(crate) fn ethernet(to: Mac, from: Mac, kind: u16) -> Vec<u8> {
     frame
 }
 
+/// Fills in the checksum of an IPv4 header.
+pub(crate) fn finish_ipv4(header: &mut [u8]) {
+    header[10..12].fill(0);
+    let check = !sum(header);
+    header[10..12].copy_from_slice(&check.to_be_bytes());
+}
+
 /// A frame with an ICMP message, whose checksum is filled in.
 pub(crate) fn ipv4(
     (to, from): (Mac, Mac),
@@ -139,8 +146,7 @@ pub(crate) fn ipv4(
     header[9] = ICMP;
     header[12..16].copy_from_slice(&source.octets());
     header[16..20].copy_from_slice(&destination.octets());
-    let check = !sum(&header);
-    header[10..12].copy_from_slice(&check.to_be_bytes());
+    finish_ipv4(&mut header);
     message[2..4].fill(0);
     let check = !sum(&message);
     message[2..4].copy_from_slice(&check.to_be_bytes());

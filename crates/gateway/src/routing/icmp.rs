@@ -120,9 +120,7 @@ pub(crate) fn in_pieces(mut bytes: Vec<u8>, mtu: u16, identification: u16) -> Ve
     let ip = &mut headers[ETHERNET..];
     ip[4..6].copy_from_slice(&identification.to_be_bytes());
     ip[6] = 0;
-    ip[10..12].fill(0);
-    let check = !packet::checksum::sum(ip);
-    ip[10..12].copy_from_slice(&check.to_be_bytes());
+    frame::finish_ipv4(ip);
     let Some(pieces) =
         Pieces::of(&bytes, bytes.len() as u32, Fragmenting { at: ETHERNET as u32, mtu: mtu as u32 })
     else {

@@ -208,7 +208,7 @@ impl Router {
                     return Fate::Ignored;
                 }
                 if !source.is_unspecified() {
-                    if port.owns(source.into()) || self.is_own(source.into()) {
+                    if self.is_own6(number, source) {
                         return Fate::Conflict;
                     }
                     let neighbour = Neighbour { port: number, address: source.into() };
@@ -224,7 +224,7 @@ impl Router {
                 Fate::Answered
             }
             Discovery::Advertisement { target, link, solicited, replaces } => {
-                if port.owns(target.into()) || self.is_own(target.into()) {
+                if self.is_own6(number, target) {
                     return Fate::Conflict;
                 }
                 let neighbour = Neighbour { port: number, address: target.into() };

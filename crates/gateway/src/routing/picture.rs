@@ -129,7 +129,7 @@ impl Router {
             seconds: now.saturating_sub(seen.since) as f64 / 1e9,
             queued: seen.queued,
         });
-        let account = self.account.picture(self.waiting());
+        let account = self.account.picture(self.waiting(), self.neighbours.displaced());
         NeighboursPicture { neighbours: told.collect(), account }
     }
 

@@ -7,9 +7,8 @@
 //! What waits is bounded in number, bytes and time, and each sender has a share; where there is no room the oldest packet gives way.
 
 use super::account::Fate;
-use super::frame::{ETHERNET, ICMPV6, Ipv4, Ipv6, array};
+use super::frame::{ETHERNET, ICMPV6, Ipv4, Ipv6, array, finish_ipv4};
 use super::router::Packet;
-use packet::checksum::sum;
 use std::collections::{BTreeMap, HashMap};
 use std::net::IpAddr;
 
@@ -285,9 +284,7 @@ fn whole(partial: Partial) -> Option<Packet> {
         let header = &mut bytes[ETHERNET..begin];
         header[2..4].copy_from_slice(&total.to_be_bytes());
         header[6..8].fill(0);
-        header[10..12].fill(0);
-        let check = !sum(header);
-        header[10..12].copy_from_slice(&check.to_be_bytes());
+        finish_ipv4(header);
     }
     Some(Packet { port, bytes, offload })
 }

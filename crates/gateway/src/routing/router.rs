@@ -334,7 +334,6 @@ impl Router {
                 Action::TableFull(_) => self.account.count(Fate::TableFull),
             }
         }
-        self.account.displaced = self.neighbours.displaced();
         self.resume(effects);
     }
 

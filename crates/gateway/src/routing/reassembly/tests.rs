@@ -64,7 +64,7 @@ fn what_a_host_cut_is_as_it_was_whatever_the_order() {
     let builder = PacketBuilder::ethernet2([2; 6], [4; 6]).ipv4([10, 0, 1, 2], [10, 0, 1, 1], 9);
     builder.icmpv4_echo_request(7, 3).write(&mut bytes, &payload).expect("fits");
     bytes[20] = 0;
-    let check = !sum(&[&bytes[14..24], &[0, 0][..], &bytes[26..34]].concat());
+    let check = !packet::checksum::sum(&[&bytes[14..24], &[0, 0][..], &bytes[26..34]].concat());
     bytes[24..26].copy_from_slice(&check.to_be_bytes());
     let pieces = Pieces::of(&bytes, bytes.len() as u32, Fragmenting { at: 14, mtu: 600 }).expect("too long");
     let mut reassembly = Reassembly::default();
