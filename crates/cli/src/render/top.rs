@@ -22,20 +22,8 @@ use ratatui::text::Line;
 use ratatui::widgets::{Block, Borders, Clear, Paragraph, Row, Sparkline, Table};
 use serde_json::Value;
 
-/// What is told of a port in numbers, besides how many packets were lost and why.
-const NO_LOSSES: [&str; 11] = [
-    "port",
-    "vanished",
-    "foreign",
-    "doubled",
-    "doubled_in",
-    "damaged",
-    "damaged_in",
-    "waiting",
-    "waiting_in",
-    "untraced",
-    "untraced_in",
-];
+/// What is told of a port in numbers, besides how many packets were lost and why; of some also with `_in` behind it.
+const NO_LOSSES: [&str; 7] = ["port", "vanished", "foreign", "doubled", "damaged", "waiting", "untraced"];
 
 /// The least rows for reasons, with their headings.
 const REASONS: u16 = 5;
@@ -75,7 +63,8 @@ impl Sample {
 
     fn lost_at(&self, port: usize) -> f64 {
         let told = self.now["ports"][port].as_object().into_iter().flatten();
-        let whys = told.filter(|(name, value)| value.is_u64() && !NO_LOSSES.contains(&name.as_str()));
+        let whys =
+            told.filter(|(name, value)| value.is_u64() && !NO_LOSSES.contains(&name.trim_end_matches("_in")));
         whys.map(|(why, _)| self.rate(&format!("/ports/{port}/{why}"))).sum()
     }
 
@@ -201,7 +190,8 @@ pub(crate) fn draw(frame: &mut Frame<'_>, view: &View<'_>) {
     let [left, below] = Layout::vertical([Constraint::Length(ports + 2), Constraint::Min(0)]).areas(left);
     port_table(frame, left, sample);
     if below.height > 2 && !costs.is_empty() {
-        stages(frame, below, costs);
+        // Its heading does not run into what stands beside it.
+        stages(frame, Rect { width: below.width.saturating_sub(1), ..below }, costs);
     }
     stops(frame, right, sample);
     why(frame, drops, sample);
