@@ -38,7 +38,7 @@ pub fn image(patterns: &[Pattern]) -> Result<Vec<u32>, BuildError> {
 ///
 /// # Errors
 /// As [`image`]; nothing larger than the limit is ever made.
-pub fn image_within(patterns: &[Pattern], limit: u64) -> Result<Vec<u32>, BuildError> {
+pub(super) fn image_within(patterns: &[Pattern], limit: u64) -> Result<Vec<u32>, BuildError> {
     if let Some(pattern) = patterns.iter().position(|pattern| pattern.bytes.is_empty()) {
         return Err(BuildError::Empty { pattern });
     }

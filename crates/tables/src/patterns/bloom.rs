@@ -17,7 +17,7 @@ const HASHES: u32 = 4;
 /// The Bloom-filter scanner. Case does not count in the filters, only in the comparison.
 #[derive(Clone, Debug, Default)]
 pub struct BloomScanner {
-    pub(crate) patterns: Vec<Pattern>,
+    patterns: Vec<Pattern>,
     pub(crate) classes: Vec<Class>,
 }
 
