@@ -68,7 +68,10 @@ pub fn flood(
     time: Duration,
 ) -> io::Result<Rates> {
     let sender = FrameSender::new(&net.a, "eth0")?;
-    let bursts = BurstSender::new(&net.a, "eth0", frames)?;
+    let bursts = match how {
+        Sent::Singly => None,
+        Sent::InBursts => Some(BurstSender::new(&net.a, "eth0", frames)?),
+    };
     let (stop, sent) = (AtomicBool::new(false), AtomicU64::new(0));
     let frames: Vec<&[u8]> = frames.iter().map(Vec::as_slice).collect();
     thread::scope(|scope| {
@@ -78,9 +81,9 @@ pub fn flood(
             while !stop.load(Ordering::Relaxed)
                 && let Some((turn, volley)) = volleys.next()
             {
-                let taken = match how {
-                    Sent::Singly => sender.send(volley),
-                    Sent::InBursts => bursts.send(turn),
+                let taken = match &bursts {
+                    Some(bursts) => bursts.send(turn),
+                    None => sender.send(volley),
                 };
                 // Where there is no room for more, it goes on with the next ones.
                 sent.fetch_add(taken.unwrap_or(0) as u64, Ordering::Relaxed);

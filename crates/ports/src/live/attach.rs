@@ -70,7 +70,7 @@ pub struct Wanted {
     pub kind: Kind,
     /// What to do with unfinished packets.
     pub offloads: Offloads,
-    /// Keep what comes in from the kernel's own network stack (AF_PACKET; AF_XDP does so anyway).
+    /// Keep what comes in from the kernel's own network stack. Of the queues that it takes packets from AF_XDP does so anyway, of others with this.
     pub keep_from_kernel: bool,
     /// Take what is meant for other stations, too, as a bridge has to and a router must not.
     pub promiscuous: bool,

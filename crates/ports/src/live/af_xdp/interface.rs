@@ -79,7 +79,7 @@ impl<'a> Interface<'a> {
         }
         let mtu =
             sys::interface_mtu(&socket, &wanted.interface).map_err(failed("asking for its MTU"))? as usize;
-        let most = LONGEST_CHUNK - FRAME_ALIGNMENT - FIRST - LINK;
+        let most = longest(LONGEST_CHUNK - FRAME_ALIGNMENT);
         if mtu > most {
             return Err(XdpError::Long { interface: name(), mtu, most }.into());
         }
@@ -210,9 +210,9 @@ impl<'a> Interface<'a> {
     }
 }
 
-/// Whether packets of this MTU fit into frames of so many bytes.
-pub(super) fn fits(mtu: usize, chunk: usize) -> bool {
-    FIRST + LINK + mtu <= chunk
+/// The largest MTU whose packets fit into frames of so many bytes.
+pub(super) fn longest(chunk: usize) -> usize {
+    chunk.saturating_sub(FIRST + LINK)
 }
 
 /// Bytes of a frame for packets of this MTU.
@@ -222,5 +222,22 @@ pub(super) fn chunk(mtu: usize, zero_copy: bool) -> usize {
         bytes.next_power_of_two()
     } else {
         (bytes.div_ceil(FRAME_ALIGNMENT) | 1) * FRAME_ALIGNMENT
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn frames_have_room_for_packets_of_the_mtu_and_take_none_that_are_longer() {
+        for zero_copy in [false, true] {
+            for mtu in [68, 1500, 2000, 3498, 9000] {
+                let most = longest(chunk(mtu, zero_copy));
+                assert!(most >= mtu, "{mtu}: {most}");
+                assert_eq!(FIRST + LINK + most, chunk(most, zero_copy));
+            }
+        }
+        assert_eq!(longest(0), 0);
     }
 }

@@ -4,11 +4,11 @@
 //! longer. So frames lie where they lay, and packets go on leaving by other ports from where they came in.
 
 use super::incoming::{Entrance, Queue};
-use super::interface::{FRAMES, Interface, Memory, QueueSocket, fits};
+use super::interface::{FRAMES, Interface, Memory, QueueSocket, longest};
 use super::memory::Pages;
 use super::outlet::Exit;
 use super::redirect::Redirect;
-use super::{Mode, XdpError, calls};
+use super::{XdpError, calls};
 use crate::live::letterbox::Letterbox;
 use crate::live::watch::{self, Watched, Witness};
 use crate::live::{AttachError, Presence, Wanted};
@@ -84,8 +84,8 @@ impl Port {
     fn open(&self) -> Result<(Held, String), AttachError> {
         let lanes = self.memory.len();
         let interface = Interface::find(self.number, &self.wanted, lanes as u16)?;
-        if !fits(interface.mtu, self.chunk) {
-            let (mtu, most) = (interface.mtu, interface.mtu.min(self.chunk));
+        let (mtu, most) = (interface.mtu, longest(self.chunk));
+        if mtu > most {
             return Err(XdpError::Long { interface: self.wanted.interface.clone(), mtu, most }.into());
         }
         let sockets = |zero_copy| -> Result<Vec<Vec<QueueSocket>>, AttachError> {
@@ -95,7 +95,7 @@ impl Port {
             each.collect()
         };
         let wishes = &self.wanted.xdp;
-        let (sockets, zero_copy) = match self.zero_copy && wishes.mode != Some(Mode::Generic) {
+        let (sockets, zero_copy) = match self.zero_copy {
             true => match sockets(true) {
                 Err(_) if wishes.zero_copy != Some(true) => (sockets(false)?, false),
                 opened => (opened?, true),

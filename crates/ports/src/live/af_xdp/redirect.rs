@@ -1,4 +1,4 @@
-//! The program at an interface that hands each packet to the socket of its queue; packets of queues without a socket go on to the kernel.
+//! The program at an interface that hands each packet to the socket of its queue; those of queues without one go on to the kernel, or to nobody.
 
 use super::calls;
 use std::fs;

@@ -3,6 +3,7 @@
 use super::super::sys::{self as live, Outgoing};
 use super::namespace::Namespace;
 use super::sys;
+use packet::checksum::{folded, sum};
 use std::io;
 use std::os::fd::OwnedFd;
 
@@ -94,24 +95,16 @@ fn burst(frame: &[u8]) -> (Vec<u8>, usize) {
     bytes[TOTAL_LENGTH..TOTAL_LENGTH + 2].copy_from_slice(&(datagram + 20).to_be_bytes());
     bytes[DATAGRAM_LENGTH..DATAGRAM_LENGTH + 2].copy_from_slice(&datagram.to_be_bytes());
     bytes[IP_SUM..IP_SUM + 2].fill(0);
-    let check = !sum(&bytes[14..34], 0);
+    let check = !sum(&bytes[14..34]);
     bytes[IP_SUM..IP_SUM + 2].copy_from_slice(&check.to_be_bytes());
     // What is before the kernel finishes it: the sum of the addresses, the protocol and the length.
-    let unfinished = sum(&bytes[26..34], 17 + u32::from(datagram));
+    let unfinished = folded(u64::from(sum(&bytes[26..34])) + 17 + u64::from(datagram));
     bytes[UDP_SUM..UDP_SUM + 2].copy_from_slice(&unfinished.to_be_bytes());
-    let [size, headers, start] = [payload.len() as u16, HEADERS as u16, 34].map(u16::to_le_bytes);
+    let [size, headers, start] = [payload.len() as u16, HEADERS as u16, 34].map(u16::to_ne_bytes);
     const CHECKSUM: u8 = 1;
     const UDP: u8 = 5;
     let header = [CHECKSUM, UDP, headers[0], headers[1], size[0], size[1], start[0], start[1], 6, 0];
     ([&header[..], &bytes].concat(), packets)
-}
-
-/// The folded sum of 16-bit words (RFC 1071).
-fn sum(bytes: &[u8], begin: u32) -> u16 {
-    let words = bytes.chunks_exact(2).map(|pair| u32::from(pair[0]) << 8 | u32::from(pair[1]));
-    let sum = words.sum::<u32>() + begin;
-    let sum = (sum & 0xffff) + (sum >> 16);
-    ((sum & 0xffff) + (sum >> 16)) as u16
 }
 
 /// Receives the IPv4 frames of an interface with the times at which the kernel got them.
@@ -168,10 +161,12 @@ mod tests {
             assert_eq!(count, packets);
             assert_eq!(bytes.len(), 10 + HEADERS + packets * (length - HEADERS));
             let frame = &bytes[10..];
-            assert_eq!(sum(&frame[14..34], 0), 0xffff);
+            assert_eq!(sum(&frame[14..34]), 0xffff);
             let datagram = u16::from_be_bytes([frame[38], frame[39]]);
             assert_eq!(usize::from(datagram), frame.len() - 34);
-            assert_eq!(frame[40..42], sum(&frame[26..34], 17 + u32::from(datagram)).to_be_bytes());
+            // With the sum over the whole datagram in its place, the pseudo-header's is finished, and all of it is right.
+            let pseudo = [&frame[26..34], &[0, 17], &frame[38..40]].concat();
+            assert_eq!(frame[40..42], sum(&pseudo).to_be_bytes());
         }
     }
 }
