@@ -4,9 +4,11 @@ pub(crate) mod doctor;
 pub(crate) mod export;
 pub(crate) mod generate;
 pub(crate) mod live;
+pub(crate) mod schedule;
 pub(crate) mod seeing;
 pub(crate) mod table;
 
+use self::schedule::ScheduleArguments;
 use clap::{Args, Parser, Subcommand, ValueEnum};
 use std::path::PathBuf;
 
@@ -241,6 +243,8 @@ pub(crate) struct RunArguments {
     /// What executes the program
     #[arg(long, value_enum, default_value_t)]
     pub(crate) back_end: BackEndChoice,
+    #[command(flatten)]
+    pub(crate) schedule: ScheduleArguments,
     /// How much of each header is decoded; never changes what the program means
     #[arg(long, value_enum, default_value_t)]
     pub(crate) decode: DecodeChoice,

@@ -6,6 +6,7 @@ pub mod bench;
 pub mod case;
 pub mod commit;
 pub mod filter;
+pub mod hold;
 #[cfg(target_os = "linux")]
 pub mod live;
 pub mod offload;

@@ -24,9 +24,11 @@ pub use worker::LiveWorker;
 
 use crate::Ledger;
 use crate::filter::Filter;
+use crate::hold::Hold;
 use ballot::Ballot;
 use exec::replace::{Carried, ReplaceError, take_over};
 use exec::{Draft, Processor};
+use gpu::placement::Policy;
 use lang::ir::Program;
 use lang::source::Sources;
 use measure::Measuring;
@@ -57,6 +59,8 @@ pub struct Generation {
     pub punts_lost: Vec<u64>,
     /// The last packets that it dropped or punted.
     pub recent: Recent,
+    /// Where packets wait until many can be run together, if the processor can begin with them ahead of time.
+    hold: Option<Hold>,
     /// The names of its reasons.
     reasons: Vec<Arc<str>>,
     /// What had been lost when it took over.
@@ -68,7 +72,8 @@ impl Generation {
     fn new(
         program: Arc<Program>,
         sources: Arc<Sources>,
-        processor: Box<dyn Processor>,
+        mut processor: Box<dyn Processor>,
+        policy: Option<Policy>,
         ports: u16,
         number: u64,
     ) -> Generation {
@@ -78,6 +83,8 @@ impl Generation {
         let reasons = program.reasons.iter().map(|reason| Arc::from(reason.name.as_str())).collect();
         let lost_before = vec![PortLosses::default(); usize::from(ports)];
         let since = Instant::now();
+        let room = policy.and_then(|policy| Some((processor.ahead().map(|ahead| ahead.room())?, policy)));
+        let hold = room.map(|(room, policy)| Hold::new(room, policy, since));
         Generation {
             program,
             sources,
@@ -87,6 +94,7 @@ impl Generation {
             since,
             punts_lost,
             recent,
+            hold,
             reasons,
             lost_before,
         }
@@ -106,13 +114,16 @@ pub struct Loaded {
     pub sources: Arc<Sources>,
     /// One for each worker.
     pub processors: Vec<Box<dyn Processor>>,
+    /// When packets are run, and where, if the processors can begin with them ahead of time; batch by batch without it.
+    pub policy: Option<Policy>,
 }
 
 impl Loaded {
     /// What takes over from generation `number - 1`, worker by worker.
     pub fn generations(self, ports: u16, number: u64) -> Vec<Generation> {
-        let Loaded { program, sources, processors } = self;
-        let new = |processor| Generation::new(program.clone(), sources.clone(), processor, ports, number);
+        let Loaded { program, sources, processors, policy } = self;
+        let new =
+            |processor| Generation::new(program.clone(), sources.clone(), processor, policy, ports, number);
         processors.into_iter().map(new).collect()
     }
 }

@@ -1,16 +1,23 @@
-//! A program on a device: every batch goes over, and is committed when it is back; the processor takes over where the device cannot.
+//! A program on a device: packets go over, and are committed in order when they are back; the processor takes over where the device cannot.
 //!
-//! A device that fails is given up: the batch that was under way is run by the processor, as nothing of it has been committed, and so is
-//! everything behind it.
+//! Batch by batch it does so itself. Where somebody holds packets (`engine::hold`), it is handed many of them ahead of time, several times one behind the
+//! other, and commits a batch when that is to be run.
+//!
+//! A device that fails is given up: the batches that were under way are run by the processor, as nothing of them has been committed, and so is
+//! everything behind them.
 
 use exec::kernel::{Dialect, Kernel, Twin};
 use exec::offload::{Offload, Returned, Update, Whole};
-use exec::{BackEnd, EntryCount, EntryError, Observer, OnDevice, Outputs, Processor, TableReport};
+use exec::{
+    Ahead, BackEnd, EntryCount, EntryError, Observer, OnDevice, Outputs, Processor, Room, TableReport,
+};
 use gpu::{CudaFound, Device, DeviceError, Found, Geometry, Host, Lane, Memory, Warp};
 use lang::ir::{Entry, Match, Program};
 use packet::batch::{BATCH, Batch};
 use std::any::Any;
+use std::collections::VecDeque;
 use std::sync::Arc;
+use std::time::{Duration, Instant};
 
 /// A program whose packets a device runs.
 pub struct Offloaded {
@@ -18,14 +25,33 @@ pub struct Offloaded {
     name: String,
     device: Option<Box<dyn Device>>,
     failure: Option<DeviceError>,
-    /// So many batches stay on the processor before a table that has changed goes over again.
+    room: Room,
+    /// Whether it is told of packets before they are to be run. Otherwise it hands each batch over itself.
+    asked_ahead: bool,
+    /// What the device has, or has had and nobody has run yet; the first is the oldest.
+    begun: VecDeque<Begun>,
+    /// Slots of the device that hold nothing.
+    free: Vec<usize>,
+    /// So often packets stay on the processor before a table that has changed goes over again.
     pause: u32,
-    /// How many it will be after the next batch in which a table changes: twice as many as the last time.
+    /// How often it will be after the next table that changes: twice as often as the last time.
     next_pause: u32,
 }
 
-/// The most batches that stay on the processor where tables keep changing.
+/// Packets in a slot of the device.
+#[derive(Clone, Copy, Debug)]
+struct Begun {
+    slot: usize,
+    packets: usize,
+    /// So many of them have been run.
+    run: usize,
+    since: Instant,
+}
+
+/// The most often that packets stay on the processor where tables keep changing.
 const LONGEST_PAUSE: u32 = 64;
+/// A device that takes longer over packets that were handed over ahead of time has stalled.
+const PATIENCE: Duration = Duration::from_secs(2);
 
 /// What a device must have room for to run a kernel, so many packets at a time.
 pub fn geometry(kernel: &Kernel, packets: usize, slots: usize) -> Geometry {
@@ -61,20 +87,26 @@ impl Warp for Lanes {
 }
 
 impl Offloaded {
-    /// Puts a program on a device that `open` makes for its kernel.
+    /// Puts a program on a device that `open` makes for its kernel. It can begin with `room` ahead of time.
     ///
     /// # Errors
     /// `open` fails.
     pub fn new(
         offload: Offload,
+        room: Room,
         open: impl FnOnce(&Kernel, Geometry) -> Result<Box<dyn Device>, DeviceError>,
     ) -> Result<Offloaded, DeviceError> {
-        let device = open(offload.kernel(), geometry(offload.kernel(), BATCH, 1))?;
+        let room = Room { packets: room.packets.max(BATCH), convoys: room.convoys.max(1) };
+        let device = open(offload.kernel(), geometry(offload.kernel(), room.packets, room.convoys))?;
         Ok(Offloaded {
             offload,
             name: device.name(),
             device: Some(device),
             failure: None,
+            room,
+            asked_ahead: false,
+            begun: VecDeque::with_capacity(room.convoys),
+            free: (0..room.convoys).collect(),
             pause: 0,
             next_pause: 1,
         })
@@ -84,8 +116,13 @@ impl Offloaded {
     ///
     /// # Errors
     /// The kernel does not build, or there is no memory.
-    pub fn on_opencl(offload: Offload, device: &Found, memory: Memory) -> Result<Offloaded, DeviceError> {
-        Offloaded::new(offload, |kernel, geometry| {
+    pub fn on_opencl(
+        offload: Offload,
+        device: &Found,
+        memory: Memory,
+        room: Room,
+    ) -> Result<Offloaded, DeviceError> {
+        Offloaded::new(offload, room, |kernel, geometry| {
             let text = kernel.text(Dialect::OpenCl);
             Ok(Box::new(gpu::OpenCl::new(device, &text, geometry, memory)?))
         })
@@ -95,8 +132,13 @@ impl Offloaded {
     ///
     /// # Errors
     /// There is no compiler, the kernel does not build, or there is no memory.
-    pub fn on_cuda(offload: Offload, device: &CudaFound, memory: Memory) -> Result<Offloaded, DeviceError> {
-        Offloaded::new(offload, |kernel, geometry| {
+    pub fn on_cuda(
+        offload: Offload,
+        device: &CudaFound,
+        memory: Memory,
+        room: Room,
+    ) -> Result<Offloaded, DeviceError> {
+        Offloaded::new(offload, room, |kernel, geometry| {
             let text = kernel.text(Dialect::Cuda);
             Ok(Box::new(gpu::Cuda::new(device, &text, geometry, memory)?))
         })
@@ -106,25 +148,30 @@ impl Offloaded {
     ///
     /// # Errors
     /// The machine gives no thread.
-    pub fn on_host(offload: Offload, program: &Program, ports: u16) -> Result<Offloaded, DeviceError> {
-        Offloaded::new(offload, |kernel, geometry| Ok(Box::new(host(kernel, program, ports, geometry)?)))
+    pub fn on_host(
+        offload: Offload,
+        program: &Program,
+        ports: u16,
+        room: Room,
+    ) -> Result<Offloaded, DeviceError> {
+        Offloaded::new(offload, room, |kernel, geometry| Ok(Box::new(host(kernel, program, ports, geometry)?)))
     }
 
-    fn run_on_device(
-        &mut self,
-        memory: &mut [u8],
-        batch: &mut Batch,
-        outputs: &mut Outputs,
-    ) -> Result<(), DeviceError> {
-        let Some(device) = &mut self.device else {
-            self.offload.run_here(memory, batch, outputs);
-            return Ok(());
+    /// Hands packets to the device, if it can have them now.
+    fn hand_over(&mut self, memory: &[u8], batches: &[Batch]) -> Result<bool, DeviceError> {
+        let Some(device) = &mut self.device else { return Ok(false) };
+        let packets = batches.iter().map(|batch| batch.len).sum();
+        let Some(&slot) = self.free.last().filter(|_| packets > 0 && packets <= self.room.packets) else {
+            return Ok(false);
         };
         let stale: Vec<usize> = self.offload.stale().collect();
         if !stale.is_empty() && self.pause > 0 {
             self.pause -= 1;
-            self.offload.run_here(memory, batch, outputs);
-            return Ok(());
+            return Ok(false);
+        }
+        // Commit compares tables with what went over last, which is not what packets that are under way have seen.
+        if !stale.is_empty() && !self.begun.is_empty() {
+            return Ok(false);
         }
         for table in stale {
             let update = self.offload.table_update(table);
@@ -135,21 +182,89 @@ impl Offloaded {
                 }
             }
         }
-        let whole = Whole { before: 0, packets: batch.len };
-        let input = device.input(0)?;
-        self.offload.gather(memory, batch, whole, input.bytes, input.columns);
-        device.submit(0, batch.len)?;
-        device.poll(0, true)?;
-        let output = device.output(0)?;
+        let input = device.input(slot)?;
+        let mut before = 0;
+        for batch in batches {
+            self.offload.gather(memory, batch, Whole { before, packets }, input.bytes, input.columns);
+            before += batch.len;
+        }
+        device.submit(slot, packets)?;
+        self.offload.handed();
+        self.free.pop();
+        self.begun.push_back(Begun { slot, packets, run: 0, since: Instant::now() });
+        Ok(true)
+    }
+
+    /// Runs a batch as the device has run it. Says whether it has; otherwise nothing has happened.
+    fn commit(
+        &mut self,
+        memory: &mut [u8],
+        batch: &mut Batch,
+        outputs: &mut Outputs,
+    ) -> Result<bool, DeviceError> {
+        let front = self.begun.front().copied().filter(|front| batch.len <= front.packets - front.run);
+        let (Some(device), Some(front)) = (&mut self.device, front) else { return Ok(false) };
+        device.poll(front.slot, true)?;
+        let output = device.output(front.slot)?;
         let returned = Returned { bytes: output.bytes, verdicts: output.verdicts, records: output.records };
+        let whole = Whole { before: front.run, packets: front.packets };
         self.offload.commit(memory, batch, (whole, &returned), outputs);
+        self.count_off(batch.len);
+        Ok(true)
+    }
+
+    /// So many packets of those that were begun with first have been run, which the device is done with.
+    fn count_off(&mut self, packets: usize) {
+        let Some(front) = self.begun.front_mut() else { return };
+        front.run += packets;
+        if front.run < front.packets {
+            return;
+        }
+        self.free.push(front.slot);
+        self.begun.pop_front();
         if self.offload.is_stale() {
             self.pause = self.next_pause;
             self.next_pause = (2 * self.next_pause).min(LONGEST_PAUSE);
         } else {
             self.next_pause = 1;
         }
-        Ok(())
+    }
+
+    /// Gives the device up, with what it has.
+    fn give_up(&mut self, error: DeviceError) {
+        self.failure = Some(error);
+        // Closing a device that has failed could wait for ever, and free what it still writes to.
+        std::mem::forget(self.device.take());
+        self.begun.clear();
+    }
+}
+
+impl Ahead for Offloaded {
+    fn room(&self) -> Room {
+        self.room
+    }
+
+    fn begin(&mut self, memory: &[u8], batches: &[Batch]) -> bool {
+        self.hand_over(memory, batches).unwrap_or_else(|error| {
+            self.give_up(error);
+            false
+        })
+    }
+
+    fn is_ready(&mut self) -> bool {
+        let (Some(device), Some(front)) = (&mut self.device, self.begun.front()) else { return true };
+        let waited = front.since.elapsed();
+        let done = match device.poll(front.slot, false) {
+            Ok(false) if waited > PATIENCE => {
+                let milliseconds = waited.as_millis() as u64;
+                Err(DeviceError::Stalled { device: self.name.clone(), milliseconds })
+            }
+            done => done,
+        };
+        done.unwrap_or_else(|error| {
+            self.give_up(error);
+            true
+        })
     }
 }
 
@@ -158,12 +273,21 @@ impl Processor for Offloaded {
         if batch.len == 0 {
             return;
         }
-        if let Err(error) = self.run_on_device(memory, batch, outputs) {
-            self.failure = Some(error);
-            // Closing a device that has failed could wait for ever, and free what it still writes to.
-            std::mem::forget(self.device.take());
+        if !self.asked_ahead {
+            self.begin(memory, std::slice::from_ref(batch));
+        }
+        let committed = self.commit(memory, batch, outputs).unwrap_or_else(|error| {
+            self.give_up(error);
+            false
+        });
+        if !committed {
             self.offload.run_here(memory, batch, outputs);
         }
+    }
+
+    fn ahead(&mut self) -> Option<&mut dyn Ahead> {
+        self.asked_ahead = true;
+        self.device.is_some().then_some(self as &mut dyn Ahead)
     }
 
     fn run_observed(
@@ -174,7 +298,15 @@ impl Processor for Offloaded {
         batch: &mut Batch,
         outputs: &mut Outputs,
     ) -> bool {
-        self.offload.processor().run_observed(program, observer, memory, batch, outputs)
+        let ran = self.offload.processor().run_observed(program, observer, memory, batch, outputs);
+        if let (true, Some(device), Some(front)) = (ran, &mut self.device, self.begun.front()) {
+            // What the device says of them is not wanted; but it has to have finished before its slot is filled again.
+            match device.poll(front.slot, true) {
+                Ok(_) => self.count_off(batch.len),
+                Err(error) => self.give_up(error),
+            }
+        }
+        ran
     }
 
     fn advance(&mut self, now: u64, outputs: &mut Outputs) {

@@ -131,19 +131,22 @@ pub struct DeviceReport {
     pub run_again: u64,
     /// Packets that it was not asked for.
     pub not_asked: u64,
+    /// How many times packets were handed over to it.
+    pub handed_over: u64,
     /// What made it be given up.
     pub failure: Option<String>,
 }
 
 impl From<OnDevice> for DeviceReport {
     fn from(device: OnDevice) -> DeviceReport {
-        let Tally { device: finished, again, changed, processor } = device.tally;
+        let Tally { device: finished, again, changed, processor, handed } = device.tally;
         DeviceReport {
             name: device.name,
             finished,
             handed_back: again,
             run_again: changed,
             not_asked: processor,
+            handed_over: handed,
             failure: device.failure,
         }
     }
@@ -280,6 +283,7 @@ impl Figures {
             device.handed_back += more.handed_back;
             device.run_again += more.run_again;
             device.not_asked += more.not_asked;
+            device.handed_over += more.handed_over;
             device.failure = device.failure.take().or_else(|| more.failure.clone());
         }
         self.processors += other.processors;

@@ -1,7 +1,8 @@
-//! The packet loop: receive → run → commit → transmit, one batch after the other.
+//! The packet loop: receive → run → commit → transmit, one batch after the other; or receive → hold → run →, where many are begun with together.
 
 use crate::commit::Ledger;
 use crate::filter::selection::Selection;
+use crate::hold::{Hold, Supply};
 use crate::transmit::Transmitter;
 use exec::{Outputs, Processor};
 use packet::Batch;
@@ -48,6 +49,8 @@ pub struct Worker<'a> {
     pub transmitter: Option<&'a mut Transmitter<'a>>,
     /// Which packets are kept; all without it.
     pub selection: Option<&'a mut Selection>,
+    /// Where packets wait until many can be run together; without it each batch is run as it comes.
+    pub hold: Option<&'a mut Hold>,
 }
 
 impl Worker<'_> {
@@ -58,33 +61,80 @@ impl Worker<'_> {
         let mut inside = Duration::ZERO;
         let begin = Instant::now();
         let error = loop {
-            let memory = match source.receive(&mut batch) {
-                Ok(_) if batch.is_empty() => break None,
-                Ok(memory) => memory,
-                Err(error) => break Some(error.into()),
+            let (memory, end) = match source.receive(&mut batch) {
+                Ok(_) if batch.is_empty() => (None, None),
+                Ok(memory) => (Some(memory), None),
+                Err(error) => (None, Some(error.into())),
             };
             let received = Instant::now();
-            outputs.clear();
-            if let Some(selection) = &mut self.selection {
-                selection.before(memory, &mut batch);
-            }
-            self.processor.run(memory, &mut batch, &mut outputs);
-            self.ledger.commit(memory, &mut batch, &outputs);
-            if let Some(selection) = &mut self.selection {
-                selection.keep(memory, &mut batch, &mut outputs);
-            }
-            if let Some(transmitter) = &mut self.transmitter
-                && let Err(error) = transmitter.transmit(self.ledger, memory, &batch, &outputs)
-            {
-                break Some(error.into());
-            }
+            let done = match (memory, &self.hold) {
+                (Some(memory), None) => self.batch(memory, &mut batch, &mut outputs),
+                (Some(memory), Some(_)) => self.take(memory, &batch, &mut outputs),
+                (None, _) => self.convoys(Supply::Ended, &mut outputs),
+            };
             inside += received.elapsed();
+            if let Err(error) = done {
+                break Some(error);
+            }
+            if end.is_some() || batch.is_empty() {
+                break end;
+            }
         };
         let packets = match clock {
             Clock::Whole => begin.elapsed(),
             Clock::WithoutReceive => inside,
         };
         Finished { packets, error }
+    }
+
+    /// Runs a batch, to the end.
+    fn batch(
+        &mut self,
+        memory: &mut [u8],
+        batch: &mut Batch,
+        outputs: &mut Outputs,
+    ) -> Result<(), RunError> {
+        outputs.clear();
+        if let Some(selection) = &mut self.selection {
+            selection.before(memory, batch);
+        }
+        self.processor.run(memory, batch, outputs);
+        self.ledger.commit(memory, batch, outputs);
+        if let Some(selection) = &mut self.selection {
+            selection.keep(memory, batch, outputs);
+        }
+        if let Some(transmitter) = &mut self.transmitter {
+            transmitter.transmit(self.ledger, memory, batch, outputs)?;
+        }
+        Ok(())
+    }
+
+    /// Holds the packets of a batch, and runs what is ready.
+    fn take(&mut self, memory: &[u8], batch: &Batch, outputs: &mut Outputs) -> Result<(), RunError> {
+        let mut taken = 0;
+        while taken < batch.len {
+            if let Some(hold) = &mut self.hold {
+                taken = hold.take(memory, batch, taken, Instant::now());
+            }
+            self.convoys(Supply::Plenty, outputs)?;
+        }
+        Ok(())
+    }
+
+    /// Runs the packets that were held and are ready.
+    fn convoys(&mut self, supply: Supply, outputs: &mut Outputs) -> Result<(), RunError> {
+        while let Some(hold) = &mut self.hold
+            && let Some(mut convoy) = hold.ready(self.processor, supply, Instant::now())
+        {
+            let (memory, batches) = convoy.parts();
+            for batch in batches {
+                self.batch(memory, batch, outputs)?;
+            }
+            if let Some(hold) = &mut self.hold {
+                hold.done(convoy, Instant::now());
+            }
+        }
+        Ok(())
     }
 }
 
@@ -212,6 +262,7 @@ mod tests {
             ledger: &mut ledger,
             transmitter: Some(&mut transmitter),
             selection: None,
+            hold: None,
         };
         let finished = worker.run(&mut Packets::new(first_bytes, damaged), Clock::WithoutReceive);
         let times = Times { packets: finished.packets, ..Times::default() };

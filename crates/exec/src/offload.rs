@@ -31,6 +31,8 @@ pub struct Offload {
     /// Images of exact tables that have gone over.
     mirrors: Vec<Option<DeviceExact>>,
     tally: Tally,
+    /// The latest time that went over.
+    latest: u64,
 }
 
 /// Why a program is not run on a device.
@@ -54,7 +56,7 @@ impl Offload {
         let native = Native::new(program, ports, seed)?;
         let sent = vec![None; kernel.plan.tables.len()];
         let mirrors = vec![None; kernel.plan.tables.len()];
-        Ok(Offload { native, kernel, sent, mirrors, tally: Tally::default() })
+        Ok(Offload { native, kernel, sent, mirrors, tally: Tally::default(), latest: 0 })
     }
 
     /// The kernel.
@@ -75,5 +77,10 @@ impl Offload {
     /// How packets went so far.
     pub fn tally(&self) -> Tally {
         self.tally
+    }
+
+    /// Counts that packets were handed to the device.
+    pub fn handed(&mut self) {
+        self.tally.handed += 1;
     }
 }

@@ -5,7 +5,7 @@ use crate::native::{Draft, Measured};
 use crate::outputs::Outputs;
 use crate::stages::StageClock;
 use lang::ir::{Entry, Match, Program};
-use packet::batch::Batch;
+use packet::batch::{BATCH, Batch};
 use std::any::Any;
 
 /// Which execution.
@@ -75,6 +75,8 @@ pub struct Tally {
     pub changed: u64,
     /// Run by the processor alone: the device was not asked.
     pub processor: u64,
+    /// How many times packets were handed to the device.
+    pub handed: u64,
 }
 
 /// A program's way on a device.
@@ -88,6 +90,34 @@ pub struct OnDevice {
     pub failure: Option<String>,
 }
 
+/// What a processor can begin with before it is to run it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Room {
+    /// Packets together; at least 1.
+    pub packets: usize,
+    /// So many times, one behind the other.
+    pub convoys: usize,
+}
+
+impl Room {
+    /// One batch at a time.
+    pub const BATCH: Room = Room { packets: BATCH, convoys: 1 };
+}
+
+/// A processor that can begin with packets before they are run, as where a device takes its time over them. It changes nothing that can be seen:
+/// batches that it has begun with are [run](Processor::run), in the same order, when the outcome is wanted.
+pub trait Ahead {
+    /// How much it can begin with.
+    fn room(&self) -> Room;
+
+    /// Begins with packets that will be run behind all those that it has begun with before. Says whether it did; otherwise they are run without.
+    /// Batches after them are begun with only once these have been run.
+    fn begin(&mut self, memory: &[u8], batches: &[Batch]) -> bool;
+
+    /// Whether what it began with first can be run without waiting. Also where it has begun with nothing.
+    fn is_ready(&mut self) -> bool;
+}
+
 /// A program with its tables, counters and timers.
 pub trait Processor: Send {
     /// Runs every packet of the batch in order and writes its verdict into the batch. `memory` holds the frames the batch points into.
@@ -95,6 +125,11 @@ pub trait Processor: Send {
     /// Time is the larger of the last packet's time and this one's. Before each packet, entries and timers that are due by its time are handled in
     /// the order of their times; after each packet, the events it raised.
     fn run(&mut self, memory: &mut [u8], batch: &mut Batch, outputs: &mut Outputs);
+
+    /// Itself, where it can begin with packets before they are run. From when it is first asked for, it runs what it has not begun with at once.
+    fn ahead(&mut self) -> Option<&mut dyn Ahead> {
+        None
+    }
 
     /// Runs a batch as [`run`](Processor::run) does, on the same tables and with the same outcome, but step by step in the interpreter, and shows every
     /// step to `observer`. `program` and `ports` are those that it was loaded with. Says whether this execution can; otherwise nothing has happened.

@@ -73,6 +73,18 @@ pub enum Policy {
     },
 }
 
+impl Policy {
+    /// The most packets that it runs together.
+    pub fn packets(&self) -> usize {
+        match *self {
+            Policy::FixedBatch { packets }
+            | Policy::BatchOrTimeout { packets, .. }
+            | Policy::Deadline { packets, .. }
+            | Policy::CostModel { packets } => packets.max(1),
+        }
+    }
+}
+
 /// What batches took so far.
 #[derive(Clone, Debug)]
 pub struct Costs {

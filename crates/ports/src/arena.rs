@@ -1,21 +1,26 @@
-//! A bounded piece of memory that the frames of one batch are laid out in, again and again.
+//! A bounded piece of memory that the frames of one batch, or of some, are laid out in, again and again.
 
 use packet::region::{HEADROOM, SLACK, frame_with_headroom};
 use packet::{BATCH, Batch, MAXIMUM_CAPTURED, Region};
 
-/// How many bytes an arena has: a full batch of jumbo frames, or some of the longest frames there are.
+/// How many bytes an arena has at least: a full batch of jumbo frames, or some of the longest frames there are.
 const SIZE: usize = 4 << 20;
 
-/// Memory for the frames of a batch, each with [`HEADROOM`] before it.
+/// Memory for frames, each with [`HEADROOM`] before it.
 pub struct Arena {
     region: Region,
     next: usize,
 }
 
 impl Arena {
-    /// Empty memory.
+    /// Empty memory for a batch.
     pub fn new() -> Arena {
-        Arena { region: Region::zeroed(SIZE), next: HEADROOM }
+        Arena::sized(SIZE)
+    }
+
+    /// Empty memory of so many bytes, for frames of several batches.
+    pub fn sized(bytes: usize) -> Arena {
+        Arena { region: Region::zeroed(bytes.max(SIZE)), next: HEADROOM }
     }
 
     /// Starts a new batch: its frames take the place of those before.
@@ -25,7 +30,7 @@ impl Arena {
 
     /// Whether the longest frame possible still fits.
     pub fn has_room(&self) -> bool {
-        self.next + MAXIMUM_CAPTURED as usize + SLACK <= SIZE
+        self.next + MAXIMUM_CAPTURED as usize + SLACK <= self.region.len()
     }
 
     /// Appends a frame to the arena and to the batch (without a port). Says whether both had room; otherwise
@@ -33,7 +38,7 @@ impl Arena {
     #[inline]
     pub fn push(&mut self, batch: &mut Batch, bytes: &[u8], wire: u32, time: u64) -> bool {
         let (start, end) = (self.next, self.next + bytes.len());
-        if batch.len >= BATCH || end + SLACK > SIZE {
+        if batch.len >= BATCH || end + SLACK > self.region.len() {
             return false;
         }
         self.region.bytes_mut()[start..end].copy_from_slice(bytes);
@@ -47,13 +52,14 @@ impl Arena {
     /// makes the batch point to the copies. Frames that do not fit any more leave the batch.
     #[inline]
     pub fn replace_frames(&mut self, memory: &[u8], batch: &mut Batch) {
+        let size = self.region.len();
         let arena = self.region.bytes_mut();
         let mut next = HEADROOM;
         let mut copied = 0;
         while let Some(frame) = batch.bytes(memory, copied) {
             let end = next + frame.len();
             match arena.get_mut(next..end) {
-                Some(place) if end + SLACK <= SIZE => place.copy_from_slice(frame),
+                Some(place) if end + SLACK <= size => place.copy_from_slice(frame),
                 _ => break,
             }
             batch.frame[copied] = next as u64;
@@ -66,6 +72,11 @@ impl Arena {
     }
 
     /// The memory.
+    pub fn memory(&self) -> &[u8] {
+        self.region.bytes()
+    }
+
+    /// The memory, to be written.
     pub fn memory_mut(&mut self) -> &mut [u8] {
         self.region.bytes_mut()
     }

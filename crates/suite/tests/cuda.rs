@@ -3,7 +3,7 @@
 use engine::offload::Offloaded;
 use exec::kernel::Options;
 use exec::offload::Offload;
-use exec::{BackEnd, Processor};
+use exec::{BackEnd, Processor, Room};
 use gpu::{Cuda, CudaFound, Memory, check};
 use lang::pipeline::Decode;
 use packet::BATCH;
@@ -75,7 +75,7 @@ fn one(name: &str, device: &CudaFound, memory: Memory, lost: bool) {
     let arrivals = traffic(Profile::sample1(), 4_000, PORTS, 3);
     let offload = Offload::new(&program, PORTS, SEED, &Options::default()).expect("it has a kernel");
     let mut offloaded =
-        Offloaded::on_cuda(offload, device, memory).unwrap_or_else(|error| panic!("{name}: {error}"));
+        Offloaded::on_cuda(offload, device, memory, Room::BATCH).unwrap_or_else(|error| panic!("{name}: {error}"));
     let seen = see_on(&program, &mut offloaded, &arrivals, BATCH);
     let judge = see(&program, BackEnd::Interpreter, &arrivals, PORTS, BATCH).expect("it loads");
     assert_eq!(seen.difference(&judge), None, "{name}, {memory:?}");

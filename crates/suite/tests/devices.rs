@@ -3,7 +3,7 @@
 use engine::offload::{Offloaded, host};
 use exec::kernel::{AGAIN, Dialect, Options};
 use exec::offload::{Offload, OffloadError};
-use exec::{BackEnd, Processor};
+use exec::{BackEnd, Processor, Room};
 use gpu::{Device, DeviceError, Fault, Found, Geometry, Host, Input, Memory, OpenCl, Output, Trouble};
 use lang::ir::{Entry, Match, Program};
 use lang::pipeline::Decode;
@@ -47,7 +47,7 @@ fn agree(name: &str, program: &Program, arrivals: &Arrivals, options: &Options, 
     };
     for memory in [Memory::Mapped, Memory::Copied] {
         let offload = Offload::new(program, PORTS, SEED, options).unwrap_or_else(|_| unreachable!("{name}"));
-        let offloaded = Offloaded::on_opencl(offload, &device(), memory);
+        let offloaded = Offloaded::on_opencl(offload, &device(), memory, Room::BATCH);
         let mut offloaded = offloaded.unwrap_or_else(|error| panic!("{name}: {error}"));
         let seen = see_on(program, &mut offloaded, arrivals, BATCH);
         let judge = see(program, BackEnd::Interpreter, arrivals, PORTS, BATCH).expect("it loads");
@@ -104,7 +104,7 @@ fn what_a_failing_device_had_under_way_is_run_by_the_processor() {
     for trouble in [Trouble::NoMemory, Trouble::Refused, Trouble::Lost, Trouble::Stalled] {
         for left in [1, 3] {
             let offload = Offload::new(&program, PORTS, SEED, &Options::default()).expect("it has a kernel");
-            let mut offloaded = Offloaded::new(offload, |kernel, geometry| {
+            let mut offloaded = Offloaded::new(offload, Room::BATCH, |kernel, geometry| {
                 let text = kernel.text(Dialect::OpenCl);
                 let inner = OpenCl::new(&device(), &text, geometry, Memory::Mapped)?;
                 Ok(Box::new(Fault::after(inner, trouble, left)))
@@ -160,7 +160,7 @@ fn what_control_changes_between_batches_holds_for_the_next_one() {
     let program = compile_file(&path, Decode::Lazy).expect("it can be read").program.expect("it compiles");
     let arrivals = traffic(Profile::sample1(), 1_000, PORTS, 4);
     let offload = Offload::new(&program, PORTS, SEED, &Options::default()).expect("it has a kernel");
-    let mut offloaded = Offloaded::on_opencl(offload, &device(), Memory::Mapped).expect("it opens");
+    let mut offloaded = Offloaded::on_opencl(offload, &device(), Memory::Mapped, Room::BATCH).expect("it opens");
     let mut judge = exec::load(&program, BackEnd::Interpreter, PORTS, SEED).expect("it loads");
     let (first, _) = offloaded.entries(0)[0].clone();
     for round in 0..4 {
@@ -242,7 +242,7 @@ decoder packet(ip: ipv4) { match hosts[ip.dst] { some p => send p, none => drop 
     let entry = |address, port| Entry { key: vec![Match::Exact(address)], value: vec![port], priority: 0 };
     let offload = Offload::new(&program, PORTS, SEED, &Options::default()).expect("it has a kernel");
     let (whole, words) = (Arc::new(AtomicU64::new(0)), Arc::new(AtomicU64::new(0)));
-    let opened = Offloaded::new(offload, |kernel, geometry| {
+    let opened = Offloaded::new(offload, Room::BATCH, |kernel, geometry| {
         let inner = OpenCl::new(&device(), &kernel.text(Dialect::OpenCl), geometry, Memory::Mapped)?;
         Ok(Box::new(Counted { inner, whole: Arc::clone(&whole), words: Arc::clone(&words) }))
     });
@@ -288,7 +288,7 @@ fn host_agrees(name: &str, program: &Program, arrivals: &Arrivals, options: &Opt
         }
         Err(error) => panic!("{name}: {error}"),
     };
-    let mut offloaded = Offloaded::on_host(offload, program, PORTS).expect("there are threads");
+    let mut offloaded = Offloaded::on_host(offload, program, PORTS, Room::BATCH).expect("there are threads");
     let seen = see_on(program, &mut offloaded, arrivals, BATCH);
     let judge = see(program, BackEnd::Interpreter, arrivals, PORTS, BATCH).expect("it loads");
     assert_eq!(seen.difference(&judge), None, "{name} on threads");
@@ -411,7 +411,7 @@ fn text_and_twin(
 ) -> Option<(u64, u64)> {
     let offload = Offload::new(program, PORTS, SEED, options).ok()?;
     let again = Arc::new(AtomicU64::new(0));
-    let opened = Offloaded::new(offload, |kernel, geometry| {
+    let opened = Offloaded::new(offload, Room::BATCH, |kernel, geometry| {
         let text = OpenCl::new(&device(), &kernel.text(Dialect::OpenCl), geometry, Memory::Mapped)?;
         let twin = host(kernel, program, PORTS, geometry)?;
         Ok(Box::new(Both { text, twin, packets: 0, again: Arc::clone(&again) }))

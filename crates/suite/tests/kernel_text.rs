@@ -3,7 +3,7 @@
 use engine::offload::Offloaded;
 use exec::kernel::{Dialect, Kernel, Options};
 use exec::offload::Offload;
-use exec::{BackEnd, Processor};
+use exec::{BackEnd, Processor, Room};
 use gpu::{Device, DeviceError, Geometry, Input, Memory, Output};
 use lang::ir::Program;
 use lang::pipeline::Decode;
@@ -353,7 +353,7 @@ fn plain_text_does_nothing_undefined_and_means_the_same() {
             let tell = |error: &dyn std::fmt::Display| format!("{name}, {options:?}: {error}");
             let offload = Offload::new(program, PORTS, SEED, &options).map_err(|error| tell(&error))?;
             let source = folder.0.join(format!("{name}-{}.c", options.bloom));
-            let mut offloaded = Offloaded::new(offload, |kernel, geometry| {
+            let mut offloaded = Offloaded::new(offload, Room::BATCH, |kernel, geometry| {
                 Ok(Box::new(PlainDevice::new(&source, kernel, geometry)?))
             })
             .map_err(|error| tell(&error))?;
@@ -439,7 +439,7 @@ fn under_oclgrind(part: &str) {
     let program = compile_file(&path, Decode::Lazy).expect("it can be read").program.expect("it compiles");
     let arrivals = traffic(Profile::sample1(), 600, PORTS, 3);
     let offload = Offload::new(&program, PORTS, SEED, &Options::default()).expect("it has a kernel");
-    let mut offloaded = Offloaded::on_opencl(offload, &device, Memory::Copied).expect("it builds");
+    let mut offloaded = Offloaded::on_opencl(offload, &device, Memory::Copied, Room::BATCH).expect("it builds");
     let seen = see_on(&program, &mut offloaded, &arrivals, BATCH);
     let judge = see(&program, BackEnd::Interpreter, &arrivals, PORTS, BATCH).expect("it loads");
     assert_eq!(seen.difference(&judge), None, "{part}");

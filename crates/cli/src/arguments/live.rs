@@ -1,5 +1,7 @@
 //! The command lines of the commands that run a gateway and ask one that runs.
 
+use super::BackEndChoice;
+use super::schedule::ScheduleArguments;
 use clap::{Args, ValueEnum};
 use std::path::PathBuf;
 
@@ -15,7 +17,8 @@ use std::path::PathBuf;
 
 Examples:
   ravelin serve gateway.toml
-  ravelin serve gateway.toml --check")]
+  ravelin serve gateway.toml --check
+  ravelin serve gateway.toml --back-end auto --schedule cost")]
 pub(crate) struct ServeArguments {
     /// The file that describes the gateway
     #[arg(value_name = "FILE")]
@@ -23,6 +26,11 @@ pub(crate) struct ServeArguments {
     /// Only say whether the file and its program are right
     #[arg(long)]
     pub(crate) check: bool,
+    /// What executes the program
+    #[arg(long, value_enum, default_value_t)]
+    pub(crate) back_end: BackEndChoice,
+    #[command(flatten)]
+    pub(crate) schedule: ScheduleArguments,
 }
 
 /// `ravelin show`

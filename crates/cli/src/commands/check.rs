@@ -3,6 +3,7 @@
 use super::serve;
 use crate::arguments::{CheckArguments, DecodeChoice};
 use crate::failure::Failure;
+use crate::program::Executing;
 use crate::render::quantity::{bytes, of};
 use crate::{program, render};
 use lang::diagnostic::Severity;
@@ -21,7 +22,7 @@ pub(crate) fn run(arguments: &CheckArguments, json: bool) -> Result<(), Failure>
     for path in &arguments.programs {
         let name = path.display().to_string();
         if path.extension().is_some_and(|extension| extension == "toml") {
-            serve::check(path, json)?;
+            serve::check(path, Executing::default(), json)?;
             continue;
         }
         let compiled = program::compile(path, DecodeChoice::Lazy)?;

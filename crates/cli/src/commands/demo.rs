@@ -1,6 +1,6 @@
 //! `ravelin demo`: the firewall over the capture that ships with Ravelin, both built in.
 
-use crate::arguments::{BackEndChoice, DecodeChoice};
+use crate::arguments::DecodeChoice;
 use crate::commands::run::{from_memory, tell};
 use crate::failure::Failure;
 use crate::program::{self, Ready};
@@ -43,7 +43,7 @@ fn pass(ready: &Ready, frames: Frames, times: Times) -> Result<engine::Report, F
         repeat: REPEAT,
         seed: 0,
     };
-    from_memory(ready, setting, frames, PORTS, BackEndChoice::Native, times)
+    from_memory(ready, setting, frames, PORTS, times)
 }
 
 fn frames() -> Result<Frames, Failure> {

@@ -1,14 +1,15 @@
 //! `ravelin run`: a program over a capture, and what happened to every packet.
 
-use crate::arguments::{BackEndChoice, LinkChoice, OrderChoice, RunArguments};
+use crate::arguments::{LinkChoice, OrderChoice, RunArguments};
 use crate::failure::Failure;
-use crate::program::{self, Ready};
+use crate::program::{self, Executing, Ready};
 use crate::render;
 use crate::render::progress::Watched;
 use engine::filter::Filter;
 use engine::filter::selection::Selection;
+use engine::hold::Hold;
 use engine::{Clock, Finished, Ledger, Report, RunError, Setting, Times, Transmitter, Worker};
-use exec::Processor;
+use exec::{BackEnd, Processor};
 use lang::ir::Program;
 use packet::{Batch, Frames, LinkType};
 use ports::capture_in::first_link;
@@ -27,7 +28,10 @@ pub(crate) fn run(arguments: &RunArguments, json: bool) -> Result<(), Failure> {
     let policy = policy(&arguments.ingress, arguments.ports)?;
     let ready = program::ready(&arguments.program, arguments.decode, json)?;
     let begin = Instant::now();
-    let mut processor = program::load(&ready.program, arguments.back_end, arguments.ports, arguments.seed)?;
+    let executing = Executing::new(arguments.back_end, &arguments.schedule);
+    let (ports, seed) = (arguments.ports, arguments.seed);
+    let here = |back_end| exec::load(&ready.program, back_end, ports, seed);
+    let mut processor = executing.load(&ready.program, ports, seed, &here)?;
     let prepare = begin.elapsed();
     let mut out = match &arguments.out {
         Some(directory) => {
@@ -45,11 +49,14 @@ pub(crate) fn run(arguments: &RunArguments, json: bool) -> Result<(), Failure> {
     let finished = {
         let mut transmitter =
             out.as_mut().map(|out| Transmitter::new(&ready.program, out as &mut dyn ports::Transmit));
+        let room = processor.ahead().map(|ahead| ahead.room());
+        let mut hold = room.map(|room| Hold::new(room, executing.policy(), Instant::now()));
         let worker = Worker {
             processor: processor.as_mut(),
             ledger: &mut ledger,
             transmitter: transmitter.as_mut(),
             selection: selection.as_mut(),
+            hold: hold.as_mut(),
         };
         pass(arguments, &ready.program, policy, worker)?
     };
@@ -278,11 +285,11 @@ pub(crate) fn from_memory(
     setting: Setting,
     frames: Frames,
     ports: u16,
-    back_end: BackEndChoice,
     mut times: Times,
 ) -> Result<Report, Failure> {
     let begin = Instant::now();
-    let mut processor = program::load(&ready.program, back_end, ports, setting.seed)?;
+    let mut processor = exec::load(&ready.program, BackEnd::Native, ports, setting.seed)
+        .map_err(|error| Failure::Finding(format!("{}: {error}", ready.program.name)))?;
     times.prepare = begin.elapsed();
     let mut ledger = Ledger::new(&ready.program, ports);
     let ingress = Ingress::new(Policy::RoundRobin, ports);
@@ -290,8 +297,13 @@ pub(crate) fn from_memory(
     let mut source = MemorySource::new(frames, Order::Replay, setting.repeat, restore, ingress);
     let total = source.packets();
     let processor: &mut dyn Processor = processor.as_mut();
-    let mut worker =
-        Worker { processor: &mut *processor, ledger: &mut ledger, transmitter: None, selection: None };
+    let mut worker = Worker {
+        processor: &mut *processor,
+        ledger: &mut ledger,
+        transmitter: None,
+        selection: None,
+        hold: None,
+    };
     times.packets = worker.run(&mut Watched::new(&mut source, Some(total)), Clock::Whole).packets;
     Report::new(setting, &ready.program, &ledger, processor, times)
         .map_err(|error| Failure::Finding(error.to_string()))

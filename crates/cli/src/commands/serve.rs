@@ -3,10 +3,9 @@
 use crate::arguments::live::ServeArguments;
 use crate::arguments::{DecodeChoice, DiagnosticFormat};
 use crate::failure::Failure;
-use crate::program;
+use crate::program::{self, Executing};
 use crate::render;
 use engine::live::{Loaded, Remote};
-use exec::BackEnd;
 use gateway::{Config, ConfigError, PortPicture, Reader, ServeError};
 use packet::PortNumber;
 use signal_hook::consts::{SIGINT, SIGTERM};
@@ -23,13 +22,14 @@ const SEED: u64 = 0;
 /// Runs the command.
 pub(crate) fn run(arguments: &ServeArguments, json: bool) -> Result<(), Failure> {
     let file = &arguments.file;
+    let executing = Executing::new(arguments.back_end, &arguments.schedule);
     if arguments.check {
-        return check(file, json);
+        return check(file, executing, json);
     }
     let config = read(file)?;
     let reader = Reader {
         config: &|| read(file).map_err(|error| error.to_string()),
-        load: &|config| loaded(file, config),
+        load: &|config| loaded(file, config, executing),
     };
     let remote = Arc::new(OnceLock::new());
     heed_signals(remote.clone())?;
@@ -68,9 +68,9 @@ fn heed_signals(remote: Arc<OnceLock<Remote>>) -> Result<(), Failure> {
 }
 
 /// Whether a gateway's file, its program and the files that both name are right.
-pub(super) fn check(file: &Path, json: bool) -> Result<(), Failure> {
+pub(super) fn check(file: &Path, executing: Executing, json: bool) -> Result<(), Failure> {
     let config = read(file)?;
-    let loaded = loaded(file, &config).map_err(Failure::Finding)?;
+    let loaded = loaded(file, &config, executing).map_err(Failure::Finding)?;
     let suits = config.workers.suit(&loaded.program).and_then(|()| config.routes_by(&loaded.program));
     suits.map_err(|error| Failure::Finding(format!("{}: {error}", file.display())))?;
     let ports = render::quantity::of(config.ports.len() as u64, "port");
@@ -96,7 +96,7 @@ fn read(file: &Path) -> Result<Config, Failure> {
 }
 
 /// The program of a gateway, loaded for every worker, with the entries of the files that the gateway's `file` names; or what is wrong as people read it.
-fn loaded(file: &Path, config: &Config) -> Result<Loaded, String> {
+fn loaded(file: &Path, config: &Config, executing: Executing) -> Result<Loaded, String> {
     let mut compiled =
         program::compile(&config.program, DecodeChoice::Lazy).map_err(|error| error.to_string())?;
     let told = |diagnostic| render::diagnostic::one(&compiled.sources, diagnostic, DiagnosticFormat::Human);
@@ -110,11 +110,12 @@ fn loaded(file: &Path, config: &Config) -> Result<Loaded, String> {
     }
     let (ports, program) = (config.ports.len() as u16, Arc::new(program));
     let load = |_| {
-        exec::load_measurable(&program, BackEnd::Native, ports, SEED)
-            .map_err(|error| format!("{}: {error}", program.name))
+        let here = |back_end| exec::load_measurable(&program, back_end, ports, SEED);
+        executing.load(&program, ports, SEED, &here).map_err(|error| error.to_string())
     };
     let processors = (0..config.workers.count).map(load).collect::<Result<Vec<_>, _>>()?;
-    Ok(Loaded { program, sources: Arc::new(compiled.sources), processors })
+    let policy = Some(executing.policy());
+    Ok(Loaded { program, sources: Arc::new(compiled.sources), processors, policy })
 }
 
 /// Says what was obtained of an interface that is there again. Where nobody can read it, packets matter more.

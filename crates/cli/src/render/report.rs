@@ -235,6 +235,10 @@ fn events(report: &Report) -> String {
 fn device(report: &Report) -> String {
     let Some(device) = &report.device else { return String::new() };
     let mut text = format!("  {} finished {}", device.name, of(device.finished, "packet"));
+    let handed = device.finished + device.handed_back + device.run_again;
+    if let Some(together) = handed.checked_div(device.handed_over) {
+        text += &format!(" (handed over {together} at a time)");
+    }
     for (packets, why) in [
         (device.handed_back, "handed back by it"),
         (device.run_again, "run again since a table had changed"),

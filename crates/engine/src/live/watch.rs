@@ -347,7 +347,8 @@ start decoder frame(eth: ethernet) {
         let compiled = compile("odd.rav", PROGRAM, &|_| None, &Options::default());
         let program = compiled.program.expect("right");
         let processors = vec![exec::load(&program, exec::BackEnd::Native, 3, 0).expect("loads")];
-        let loaded = Loaded { program: Arc::new(program), sources: Arc::new(compiled.sources), processors };
+        let (program, sources) = (Arc::new(program), Arc::new(compiled.sources));
+        let loaded = Loaded { program, sources, processors, policy: None };
         loaded.generations(3, 1).remove(0)
     }
 

@@ -6,6 +6,7 @@
 use super::measure::{Stop, Stopwatch};
 use super::watch::Watches;
 use super::{Generation, Injected, Line, PortLosses, PuntQueue, Request, now};
+use crate::hold::{Hold, Supply};
 use crate::{Ledger, Transmitter, pieces};
 use exec::Outputs;
 use packet::{Batch, Offload};
@@ -13,7 +14,7 @@ use ports::live::{Lane, LiveOut, Receiver, Waiter};
 use ports::{Departure, Transmit};
 use std::io;
 use std::sync::mpsc::{self, TryRecvError};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 /// How long the loop sleeps at most while no packet comes.
 const TICK: Duration = Duration::from_millis(1);
@@ -74,34 +75,46 @@ impl LiveWorker {
     fn rounds(&mut self, generation: &mut Generation) -> io::Result<Option<Request>> {
         let LiveWorker { receivers, out, waiter, requests, batch, outputs, punts, watches, stopwatch } = self;
         let mut transmitter = Transmitter::new(&generation.program, out);
+        // The port whose turn it was when there was no room to hold more.
+        let mut first = 0;
         loop {
             let mut idle = true;
-            for port in receivers.iter_mut() {
+            for turn in 0..receivers.len() {
+                let index = (first + turn) % receivers.len();
+                if generation.hold.as_ref().is_some_and(|hold| !hold.has_room()) {
+                    first = index;
+                    break;
+                }
+                let port = &mut receivers[index];
                 let memory = port.receive(batch, now());
                 if batch.is_empty() {
                     continue;
                 }
                 idle = false;
                 stopwatch.lap(Stop::Receive);
-                outputs.clear();
-                watches.run(stopwatch, generation, memory, batch, outputs);
-                stopwatch.lap(Stop::Run);
-                generation.ledger.commit(memory, batch, outputs);
-                generation.recent.keep(memory, batch);
-                watches.told(generation, batch);
-                if let Some(queue) = punts {
-                    queue.copy(memory, batch, &generation.reasons, &mut generation.punts_lost);
+                let mut way = Way { outputs, punts, watches, stopwatch, transmitter: &mut transmitter };
+                match &generation.hold {
+                    None => way.batch(generation, memory, batch)?,
+                    Some(_) => way.take(generation, memory, batch)?,
                 }
-                stopwatch.lap(Stop::Commit);
-                restart_checksums(memory, batch, outputs);
-                transmitter.transmit(&generation.ledger, memory, batch, outputs)?;
-                stopwatch.sent(batch);
+            }
+            if generation.hold.is_some() {
+                let mut way = Way { outputs, punts, watches, stopwatch, transmitter: &mut transmitter };
+                idle &= !way.convoys(generation, Supply::Unknown)?;
             }
             match requests.try_recv() {
                 Err(TryRecvError::Empty) if idle => {
                     stopwatch.lap(Stop::Receive);
+                    if generation.hold.as_ref().is_some_and(Hold::is_under_way) {
+                        // A device has packets, whose time must not pass: it is asked again soon.
+                        std::thread::yield_now();
+                        stopwatch.lap(Stop::Idle);
+                        continue;
+                    }
                     let due = receivers.iter().filter_map(|port| port.due()).chain(transmitter.sink().due());
-                    waiter.wait(patience(due.min()))?;
+                    let held = generation.hold.as_ref().and_then(|hold| hold.due(Instant::now()));
+                    let held = held.map_or(u64::MAX, |due| due.as_nanos() as u64);
+                    waiter.wait(patience(due.min()).min(held))?;
                     outputs.clear();
                     generation.processor.advance(now(), outputs);
                     generation.ledger.commit_outputs(outputs);
@@ -110,7 +123,11 @@ impl LiveWorker {
                 }
                 Err(TryRecvError::Empty) => stopwatch.lap(Stop::Control),
                 Err(TryRecvError::Disconnected) => return Ok(None),
-                Ok(request @ (Request::Replace(_) | Request::Stop)) => return Ok(Some(request)),
+                Ok(request @ (Request::Replace(_) | Request::Stop)) => {
+                    let mut way = Way { outputs, punts, watches, stopwatch, transmitter: &mut transmitter };
+                    way.convoys(generation, Supply::Ended)?;
+                    return Ok(Some(request));
+                }
                 Ok(Request::Ask(question)) => {
                     let now = losses(receivers, transmitter.sink());
                     let since = now.into_iter().zip(&generation.lost_before).map(|(now, &then)| now - then);
@@ -122,6 +139,73 @@ impl LiveWorker {
                 Ok(Request::Measure(measuring)) => stopwatch.start(*measuring, generation),
             }
         }
+    }
+}
+
+/// What a batch passes after it was received.
+struct Way<'a, 'b> {
+    outputs: &'a mut Outputs,
+    punts: &'a mut Option<PuntQueue>,
+    watches: &'a mut Watches,
+    stopwatch: &'a mut Stopwatch,
+    transmitter: &'a mut Transmitter<'b, LiveOut>,
+}
+
+impl Way<'_, '_> {
+    /// Runs a batch, to the end.
+    #[inline]
+    fn batch(
+        &mut self,
+        generation: &mut Generation,
+        memory: &mut [u8],
+        batch: &mut Batch,
+    ) -> io::Result<()> {
+        let Way { outputs, punts, watches, stopwatch, transmitter } = self;
+        outputs.clear();
+        watches.run(stopwatch, generation, memory, batch, outputs);
+        stopwatch.lap(Stop::Run);
+        generation.ledger.commit(memory, batch, outputs);
+        generation.recent.keep(memory, batch);
+        watches.told(generation, batch);
+        if let Some(queue) = punts {
+            queue.copy(memory, batch, &generation.reasons, &mut generation.punts_lost);
+        }
+        stopwatch.lap(Stop::Commit);
+        restart_checksums(memory, batch, outputs);
+        transmitter.transmit(&generation.ledger, memory, batch, outputs)?;
+        stopwatch.sent(batch);
+        Ok(())
+    }
+
+    /// Holds the packets of a batch.
+    fn take(&mut self, generation: &mut Generation, memory: &[u8], batch: &Batch) -> io::Result<()> {
+        let mut taken = 0;
+        while let Some(hold) = &mut generation.hold {
+            taken = hold.take(memory, batch, taken, Instant::now());
+            if taken == batch.len {
+                break;
+            }
+            self.convoys(generation, Supply::Plenty)?;
+        }
+        Ok(())
+    }
+
+    /// Runs the packets that were held and are ready; says whether there were any.
+    fn convoys(&mut self, generation: &mut Generation, supply: Supply) -> io::Result<bool> {
+        let mut any = false;
+        while let Some(hold) = &mut generation.hold
+            && let Some(mut convoy) = hold.ready(generation.processor.as_mut(), supply, Instant::now())
+        {
+            any = true;
+            let (memory, batches) = convoy.parts();
+            for batch in batches {
+                self.batch(generation, memory, batch)?;
+            }
+            if let Some(hold) = &mut generation.hold {
+                hold.done(convoy, Instant::now());
+            }
+        }
+        Ok(any)
     }
 }
 

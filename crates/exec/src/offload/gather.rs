@@ -14,8 +14,8 @@ pub struct Whole {
 }
 
 impl Offload {
-    /// Writes what goes over for packets `from..` of a batch, behind `before` others of `packets` together.
-    pub fn gather(&self, memory: &[u8], batch: &Batch, whole: Whole, bytes: &mut [u8], columns: &mut [u32]) {
+    /// Writes what goes over for a batch, behind `before` others of `packets` together.
+    pub fn gather(&mut self, memory: &[u8], batch: &Batch, whole: Whole, bytes: &mut [u8], columns: &mut [u32]) {
         let plan = &self.kernel.plan;
         let stride = plan.bytes.stride() as usize;
         let Whole { before, packets } = whole;
@@ -43,7 +43,8 @@ impl Offload {
                 }
                 Column::TimeLow | Column::TimeHigh => {
                     let shift = if *column == Column::TimeHigh { 32 } else { 0 };
-                    let mut now = self.native.state.now;
+                    // Of those that went over before and have not been committed the processor does not know.
+                    let mut now = self.native.state.now.max(self.latest);
                     for (word, time) in words.iter_mut().zip(&batch.time) {
                         now = now.max(*time);
                         *word = (now >> shift) as u32;
@@ -51,5 +52,6 @@ impl Offload {
                 }
             }
         }
+        self.latest = batch.time[..batch.len].iter().fold(self.latest, |latest, time| latest.max(*time));
     }
 }
