@@ -134,7 +134,8 @@ impl Hold {
 
     /// Whether a batch can be taken before a convoy has been run, however many packets it has.
     pub fn has_room(&self) -> bool {
-        !self.full && (self.waiting.len() < self.room.convoys || self.open.packets + BATCH <= self.room.packets)
+        !self.full
+            && (self.waiting.len() < self.room.convoys || self.open.packets + BATCH <= self.room.packets)
     }
 
     /// Takes copies of the packets of a batch from `from` on. Says how far it came: where that is not the end of the batch, there is no room until

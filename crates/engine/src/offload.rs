@@ -154,7 +154,9 @@ impl Offloaded {
         ports: u16,
         room: Room,
     ) -> Result<Offloaded, DeviceError> {
-        Offloaded::new(offload, room, |kernel, geometry| Ok(Box::new(host(kernel, program, ports, geometry)?)))
+        Offloaded::new(offload, room, |kernel, geometry| {
+            Ok(Box::new(host(kernel, program, ports, geometry)?))
+        })
     }
 
     /// Hands packets to the device, if it can have them now.

@@ -88,12 +88,7 @@ impl Worker<'_> {
     }
 
     /// Runs a batch, to the end.
-    fn batch(
-        &mut self,
-        memory: &mut [u8],
-        batch: &mut Batch,
-        outputs: &mut Outputs,
-    ) -> Result<(), RunError> {
+    fn batch(&mut self, memory: &mut [u8], batch: &mut Batch, outputs: &mut Outputs) -> Result<(), RunError> {
         outputs.clear();
         if let Some(selection) = &mut self.selection {
             selection.before(memory, batch);

@@ -18,6 +18,7 @@ use opencl3::platform::get_platforms;
 use opencl3::program::Program;
 use opencl3::types::{CL_BLOCKING, CL_NON_BLOCKING, cl_device_id};
 use std::ffi::c_void;
+use std::sync::{Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
 /// A batch that takes longer has stalled.
@@ -43,6 +44,9 @@ pub struct Found {
 /// The library is not there, or knows no platform.
 pub fn devices() -> Result<Vec<Found>, DeviceError> {
     let missing = |what: &str, how: &str| DeviceError::Missing { what: what.to_owned(), how: how.to_owned() };
+    // Drivers set themselves up when they are first asked for, some of them not safely from several threads.
+    static ASKING: Mutex<()> = Mutex::new(());
+    let _asking = ASKING.lock().unwrap_or_else(PoisonError::into_inner);
     let platforms = get_platforms().map_err(|error| match error.0 {
         -2000 => missing(
             "there is no OpenCL library (libOpenCL.so.1)",

@@ -164,7 +164,8 @@ impl Workload {
         let frames = std::mem::take(&mut self.frames);
         let mut source = MemorySource::new(frames, self.order, repeat, self.restore, ingress);
         let processor = contender.processor.as_mut();
-        let mut worker = Worker { processor, ledger: &mut ledger, transmitter: None, selection: None, hold: None };
+        let mut worker =
+            Worker { processor, ledger: &mut ledger, transmitter: None, selection: None, hold: None };
         let start = ThreadTime::now();
         let finished = worker.run(&mut source, Clock::Whole);
         let own = start.elapsed().as_secs_f64();

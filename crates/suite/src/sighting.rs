@@ -1,9 +1,12 @@
 //! Everything that can be seen of a run: verdicts, bytes, outputs, events, tables, counters.
 
 use crate::packet_generator::Arrivals;
-use exec::{BackEnd, LoadError, Output, Outputs, Processor, TableReport, load};
+use engine::hold::{Hold, Supply};
+use exec::{BackEnd, LoadError, Output, Outputs, Processor, Room, TableReport, load};
+use gpu::placement::Policy;
 use lang::ir::Program;
 use packet::{BATCH, Batch, Verdict};
+use std::time::Instant;
 
 /// Seed of the tables' hash functions.
 pub const SEED: u64 = 7;
@@ -139,6 +142,52 @@ pub fn see_on(
         seen.bytes.extend((0..count).map(|i| (bytes(i), batch.wire[i])));
         add(program, &outputs, first as u32, &mut seen);
     }
+    let last = arrivals.frames.iter().map(|frame| frame.time).max().unwrap_or(0);
+    outputs.clear();
+    processor.advance(last + 15_000_000, &mut outputs);
+    add(program, &outputs, 0, &mut seen);
+    finish(program, processor, &mut seen);
+    seen
+}
+
+/// As [`see_on`], with packets held until as many can be run together as a policy wants. `supply` says of every batch but the last what comes behind it.
+pub fn see_held(
+    program: &Program,
+    processor: &mut dyn Processor,
+    arrivals: &Arrivals,
+    policy: Policy,
+    supply: Supply,
+) -> Sighting {
+    let mut frames = arrivals.frames.clone();
+    let mut seen = Sighting::default();
+    let (mut batch, mut outputs) = (Batch::new(), Outputs::default());
+    let room = processor.ahead().map_or(Room::BATCH, |ahead| ahead.room());
+    let mut hold = Hold::new(room, policy, Instant::now());
+    let mut run = |hold: &mut Hold, processor: &mut dyn Processor, supply| {
+        while let Some(mut convoy) = hold.ready(processor, supply, Instant::now()) {
+            let (memory, batches) = convoy.parts();
+            for batch in batches {
+                let first = seen.verdicts.len() as u32;
+                outputs.clear();
+                processor.run(memory, batch, &mut outputs);
+                seen.verdicts.extend_from_slice(batch.verdicts());
+                let bytes = |i| batch.bytes(memory, i).unwrap_or_default().to_vec();
+                seen.bytes.extend((0..batch.len).map(|i| (bytes(i), batch.wire[i])));
+                add(program, &outputs, first, &mut seen);
+            }
+            hold.done(convoy, Instant::now());
+        }
+    };
+    for first in (0..frames.len()).step_by(BATCH) {
+        let count = frames.fill(&mut batch, first..first + BATCH);
+        batch.port[..count].copy_from_slice(&arrivals.ports[first..first + count]);
+        let mut taken = 0;
+        while taken < count {
+            taken = hold.take(frames.memory_mut(), &batch, taken, Instant::now());
+            run(&mut hold, processor, if taken < count { Supply::Plenty } else { supply });
+        }
+    }
+    run(&mut hold, processor, Supply::Ended);
     let last = arrivals.frames.iter().map(|frame| frame.time).max().unwrap_or(0);
     outputs.clear();
     processor.advance(last + 15_000_000, &mut outputs);

@@ -74,8 +74,8 @@ fn one(name: &str, device: &CudaFound, memory: Memory, lost: bool) {
     let program = compile_file(&path, Decode::Lazy).expect("it can be read").program.expect("it compiles");
     let arrivals = traffic(Profile::sample1(), 4_000, PORTS, 3);
     let offload = Offload::new(&program, PORTS, SEED, &Options::default()).expect("it has a kernel");
-    let mut offloaded =
-        Offloaded::on_cuda(offload, device, memory, Room::BATCH).unwrap_or_else(|error| panic!("{name}: {error}"));
+    let mut offloaded = Offloaded::on_cuda(offload, device, memory, Room::BATCH)
+        .unwrap_or_else(|error| panic!("{name}: {error}"));
     let seen = see_on(&program, &mut offloaded, &arrivals, BATCH);
     let judge = see(&program, BackEnd::Interpreter, &arrivals, PORTS, BATCH).expect("it loads");
     assert_eq!(seen.difference(&judge), None, "{name}, {memory:?}");

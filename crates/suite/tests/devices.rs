@@ -160,7 +160,8 @@ fn what_control_changes_between_batches_holds_for_the_next_one() {
     let program = compile_file(&path, Decode::Lazy).expect("it can be read").program.expect("it compiles");
     let arrivals = traffic(Profile::sample1(), 1_000, PORTS, 4);
     let offload = Offload::new(&program, PORTS, SEED, &Options::default()).expect("it has a kernel");
-    let mut offloaded = Offloaded::on_opencl(offload, &device(), Memory::Mapped, Room::BATCH).expect("it opens");
+    let mut offloaded =
+        Offloaded::on_opencl(offload, &device(), Memory::Mapped, Room::BATCH).expect("it opens");
     let mut judge = exec::load(&program, BackEnd::Interpreter, PORTS, SEED).expect("it loads");
     let (first, _) = offloaded.entries(0)[0].clone();
     for round in 0..4 {

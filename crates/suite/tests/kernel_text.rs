@@ -439,7 +439,8 @@ fn under_oclgrind(part: &str) {
     let program = compile_file(&path, Decode::Lazy).expect("it can be read").program.expect("it compiles");
     let arrivals = traffic(Profile::sample1(), 600, PORTS, 3);
     let offload = Offload::new(&program, PORTS, SEED, &Options::default()).expect("it has a kernel");
-    let mut offloaded = Offloaded::on_opencl(offload, &device, Memory::Copied, Room::BATCH).expect("it builds");
+    let mut offloaded =
+        Offloaded::on_opencl(offload, &device, Memory::Copied, Room::BATCH).expect("it builds");
     let seen = see_on(&program, &mut offloaded, &arrivals, BATCH);
     let judge = see(&program, BackEnd::Interpreter, &arrivals, PORTS, BATCH).expect("it loads");
     assert_eq!(seen.difference(&judge), None, "{part}");

@@ -83,8 +83,13 @@ fn the_packet_loop_allocates_nothing_for_a_packet() {
     let mut ledger = Ledger::new(&program, 5);
     let mut allocations = |repeat: u64| {
         let mut source = MemorySource::new(frames(2_000), Order::Replay, repeat, false, ingress());
-        let mut worker =
-            Worker { processor: processor.as_mut(), ledger: &mut ledger, transmitter: None, selection: None, hold: None };
+        let mut worker = Worker {
+            processor: processor.as_mut(),
+            ledger: &mut ledger,
+            transmitter: None,
+            selection: None,
+            hold: None,
+        };
         measure(|| {
             let finished = worker.run(&mut source, Clock::Whole);
             assert!(finished.error.is_none());

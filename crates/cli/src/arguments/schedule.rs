@@ -50,7 +50,8 @@ impl FromStr for Schedule {
     fn from_str(text: &str) -> Result<Schedule, String> {
         let mut parts = text.split(':');
         let name = parts.next().unwrap_or_default();
-        let mut part = |what: &str| parts.next().ok_or_else(|| format!("`{name}` wants {what}: `{name}:{what}`"));
+        let mut part =
+            |what: &str| parts.next().ok_or_else(|| format!("`{name}` wants {what}: `{name}:{what}`"));
         let time = |text: &str| {
             humantime::parse_duration(text)
                 .map_err(|error| format!("`{text}` is not a time such as 100us or 2ms: {error}"))
@@ -58,7 +59,9 @@ impl FromStr for Schedule {
         let packets = |text: Option<&str>| match text.map(str::parse) {
             None => Ok(PACKETS),
             Some(Ok(packets @ 1..=MOST)) => Ok(packets),
-            Some(_) => Err(format!("`{}` is not a number of packets from 1 to {MOST}", text.unwrap_or_default())),
+            Some(_) => {
+                Err(format!("`{}` is not a number of packets from 1 to {MOST}", text.unwrap_or_default()))
+            }
         };
         let policy = match name {
             "batch" => Policy::FixedBatch { packets: packets(Some(part("PACKETS")?))? },
@@ -71,7 +74,11 @@ impl FromStr for Schedule {
                 Policy::Deadline { deadline, packets: packets(parts.next())? }
             }
             "cost" => Policy::CostModel { packets: packets(parts.next())? },
-            other => return Err(format!("there is no policy `{other}`: they are batch, timeout, deadline and cost")),
+            other => {
+                return Err(format!(
+                    "there is no policy `{other}`: they are batch, timeout, deadline and cost"
+                ));
+            }
         };
         match parts.next() {
             None => Ok(Schedule(policy)),

@@ -154,12 +154,7 @@ struct Way<'a, 'b> {
 impl Way<'_, '_> {
     /// Runs a batch, to the end.
     #[inline]
-    fn batch(
-        &mut self,
-        generation: &mut Generation,
-        memory: &mut [u8],
-        batch: &mut Batch,
-    ) -> io::Result<()> {
+    fn batch(&mut self, generation: &mut Generation, memory: &mut [u8], batch: &mut Batch) -> io::Result<()> {
         let Way { outputs, punts, watches, stopwatch, transmitter } = self;
         outputs.clear();
         watches.run(stopwatch, generation, memory, batch, outputs);

@@ -15,7 +15,14 @@ pub struct Whole {
 
 impl Offload {
     /// Writes what goes over for a batch, behind `before` others of `packets` together.
-    pub fn gather(&mut self, memory: &[u8], batch: &Batch, whole: Whole, bytes: &mut [u8], columns: &mut [u32]) {
+    pub fn gather(
+        &mut self,
+        memory: &[u8],
+        batch: &Batch,
+        whole: Whole,
+        bytes: &mut [u8],
+        columns: &mut [u32],
+    ) {
         let plan = &self.kernel.plan;
         let stride = plan.bytes.stride() as usize;
         let Whole { before, packets } = whole;

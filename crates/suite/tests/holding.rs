@@ -1,0 +1,243 @@
+//! Packets that are held, so that a device runs many together and several times at once: whatever the policy, they mean what the interpreter says.
+
+use engine::hold::Supply;
+use engine::offload::Offloaded;
+use exec::kernel::{Dialect, Options};
+use exec::offload::Offload;
+use exec::{BackEnd, Observer, OnDevice, Outputs, Processor, Room};
+use gpu::placement::Policy;
+use gpu::{Device, DeviceError, Fault, Geometry, Input, Memory, OpenCl, Output, Trouble};
+use lang::ir::Program;
+use lang::pipeline::Decode;
+use packet::generate::Profile;
+use packet::{BATCH, Batch};
+use std::time::Duration;
+use suite::corpus::{compile_file, files, root};
+use suite::packet_generator::Arrivals;
+use suite::sighting::{SEED, Sighting, see, see_held};
+use suite::traffic::traffic;
+
+/// Ports of the gateway.
+const PORTS: u16 = 5;
+
+/// Policies, and what each is told of what comes behind a batch.
+fn policies() -> [(Policy, Supply); 5] {
+    let short = Duration::from_micros(30);
+    [
+        (Policy::FixedBatch { packets: 1000 }, Supply::Unknown),
+        (Policy::FixedBatch { packets: 77 }, Supply::Plenty),
+        (Policy::BatchOrTimeout { packets: 4096, timeout: short }, Supply::Unknown),
+        (Policy::Deadline { packets: 600, deadline: short }, Supply::Unknown),
+        (Policy::CostModel { packets: 2048 }, Supply::Plenty),
+    ]
+}
+
+fn program(name: &str) -> Program {
+    let path = root().join("programs").join(name);
+    compile_file(&path, Decode::Lazy).expect("it can be read").program.expect("it compiles")
+}
+
+fn judge(program: &Program, arrivals: &Arrivals) -> Sighting {
+    see(program, BackEnd::Interpreter, arrivals, PORTS, BATCH).expect("it loads")
+}
+
+/// Holds packets for the program on PoCL; none if it has no kernel.
+fn held(
+    program: &Program,
+    arrivals: &Arrivals,
+    policy: Policy,
+    supply: Supply,
+) -> Option<(Sighting, OnDevice)> {
+    let offload = Offload::new(program, PORTS, SEED, &Options::default()).ok()?;
+    let found = gpu::opencl_devices().expect("PoCL is installed");
+    let room = Room { packets: policy.packets(), convoys: 3 };
+    let mut processor = Offloaded::on_opencl(offload, &found[0], Memory::Mapped, room).expect("it opens");
+    let seen = see_held(program, &mut processor, arrivals, policy, supply);
+    Some((seen, processor.on_device().expect("it is on a device")))
+}
+
+#[test]
+fn packets_that_are_held_mean_the_same() {
+    let arrivals = traffic(Profile::sample1(), 2_001, PORTS, 17);
+    let (mut programs, mut finished, mut handed) = (0, 0, 0);
+    for path in files(&root().join("programs"), "rav").expect("the folder is there") {
+        let compiled = compile_file(&path, Decode::Lazy).expect("a program can be read");
+        let program = compiled.program.expect("it compiles");
+        let judge = judge(&program, &arrivals);
+        let mut ran = false;
+        for (policy, supply) in policies() {
+            let Some((seen, on)) = held(&program, &arrivals, policy, supply) else { continue };
+            let case = format!("{}, {policy:?}, {supply:?}", path.display());
+            assert_eq!(seen.difference(&judge), None, "{case}");
+            assert_eq!(on.failure, None, "{case}");
+            let tally = on.tally;
+            assert_eq!(
+                tally.device + tally.again + tally.changed + tally.processor,
+                2_001,
+                "{case}: {tally:?}"
+            );
+            finished += tally.device;
+            handed += tally.handed;
+            ran = true;
+        }
+        programs += u64::from(ran);
+    }
+    println!("{programs} programs, {finished} packets finished by the device in {handed} convoys");
+    assert!(programs > 10 && finished > 30_000 && handed > 300);
+}
+
+#[test]
+fn a_policy_gets_the_convoys_it_wants() {
+    let program = program("router.rav");
+    let arrivals = traffic(Profile::sample1(), 4_000, PORTS, 18);
+    let fixed = Policy::FixedBatch { packets: 1_000 };
+    let (_, on) = held(&program, &arrivals, fixed, Supply::Unknown).expect("it has a kernel");
+    assert_eq!((on.tally.handed, on.tally.processor), (4, 0));
+    // With the last packets nobody waits for more.
+    let uneven = Policy::FixedBatch { packets: 1_500 };
+    let (_, on) = held(&program, &arrivals, uneven, Supply::Unknown).expect("it has a kernel");
+    assert_eq!((on.tally.handed, on.tally.processor), (3, 0));
+    let patient = Policy::BatchOrTimeout { packets: 512, timeout: Duration::from_secs(3600) };
+    let (_, on) = held(&program, &arrivals, patient, Supply::Plenty).expect("it has a kernel");
+    assert_eq!(on.tally.handed, 8);
+    let cost = Policy::CostModel { packets: 512 };
+    let (_, on) = held(&program, &arrivals, cost, Supply::Unknown).expect("it has a kernel");
+    assert!(on.tally.processor > 0, "where nothing is known, the processor begins: {:?}", on.tally);
+}
+
+#[test]
+fn a_device_that_fails_with_several_convoys_under_way_loses_nothing() {
+    let found = gpu::opencl_devices().expect("PoCL is installed");
+    let arrivals = traffic(Profile::sample1(), 5_000, PORTS, 3);
+    for name in ["mac_switch.rav", "router.rav", "firewall.rav"] {
+        let program = program(name);
+        let judge = judge(&program, &arrivals);
+        for trouble in [Trouble::NoMemory, Trouble::Refused, Trouble::Lost, Trouble::Stalled] {
+            for left in if trouble == Trouble::NoMemory { [0, 1] } else { [1, 4] } {
+                let offload =
+                    Offload::new(&program, PORTS, SEED, &Options::default()).expect("it has a kernel");
+                let room = Room { packets: 300, convoys: 3 };
+                let mut processor = Offloaded::new(offload, room, |kernel, geometry| {
+                    let text = kernel.text(Dialect::OpenCl);
+                    let inner = OpenCl::new(&found[0], &text, geometry, Memory::Mapped)?;
+                    Ok(Box::new(Fault::after(inner, trouble, left)))
+                })
+                .expect("it opens");
+                let policy = Policy::FixedBatch { packets: 300 };
+                let seen = see_held(&program, &mut processor, &arrivals, policy, Supply::Unknown);
+                assert_eq!(seen.difference(&judge), None, "{name}: {trouble:?} after {left}");
+                let on = processor.on_device().expect("it was on a device");
+                assert!(on.tally.processor > 0, "{name}: {trouble:?} after {left}: {:?}", on.tally);
+                // A learning program may rest the device for so long that its trouble never shows.
+                let shows = name == "router.rav" || left == 0;
+                assert!(!shows || on.failure.is_some(), "{name}: {trouble:?} after {left}");
+            }
+        }
+    }
+}
+
+/// Looks at nothing.
+struct Nobody;
+
+impl Observer for Nobody {}
+
+#[test]
+fn what_runs_step_by_step_in_between_keeps_the_order() {
+    let program = program("router.rav");
+    let arrivals = traffic(Profile::sample1(), 4 * BATCH as u64, PORTS, 29);
+    let judge = judge(&program, &arrivals);
+    let offload = Offload::new(&program, PORTS, SEED, &Options::default()).expect("it has a kernel");
+    let room = Room { packets: 2 * BATCH, convoys: 2 };
+    let mut processor = Offloaded::on_host(offload, &program, PORTS, room).expect("there are threads");
+    let mut frames = arrivals.frames.clone();
+    let mut batches = vec![Batch::new(); 4];
+    for (place, batch) in batches.iter_mut().enumerate() {
+        let all = place * BATCH..(place + 1) * BATCH;
+        frames.fill(batch, all.clone());
+        batch.port.copy_from_slice(&arrivals.ports[all]);
+    }
+    for convoy in batches.chunks(2) {
+        assert!(processor.ahead().expect("there is a device").begin(frames.memory(), convoy));
+    }
+    let more = processor.ahead().expect("there is a device").begin(frames.memory(), &batches[..1]);
+    assert!(!more, "there is room for two");
+    let mut outputs = Outputs::default();
+    for (place, batch) in batches.iter_mut().enumerate() {
+        if place == 1 || place == 2 {
+            let program = (&program, PORTS);
+            assert!(processor.run_observed(program, &mut Nobody, frames.memory_mut(), batch, &mut outputs));
+        } else {
+            processor.run(frames.memory_mut(), batch, &mut outputs);
+        }
+        let verdicts = &judge.verdicts[place * BATCH..][..BATCH];
+        assert_eq!(batch.verdicts(), verdicts, "batch {place}");
+    }
+    let tally = processor.on_device().expect("it is on a device").tally;
+    assert_eq!((tally.device + tally.again, tally.handed), (2 * BATCH as u64, 2));
+}
+
+/// A device that takes packets and never says anything again.
+struct Silent(OpenCl);
+
+impl Device for Silent {
+    fn name(&self) -> String {
+        self.0.name()
+    }
+
+    fn geometry(&self) -> &Geometry {
+        self.0.geometry()
+    }
+
+    fn upload(&mut self, table: usize, words: &[u32]) -> Result<(), DeviceError> {
+        self.0.upload(table, words)
+    }
+
+    fn patch(&mut self, table: usize, first: usize, words: &[u32]) -> Result<(), DeviceError> {
+        self.0.patch(table, first, words)
+    }
+
+    fn input(&mut self, slot: usize) -> Result<Input<'_>, DeviceError> {
+        self.0.input(slot)
+    }
+
+    fn submit(&mut self, slot: usize, packets: usize) -> Result<(), DeviceError> {
+        self.0.submit(slot, packets)
+    }
+
+    fn poll(&mut self, _slot: usize, wait: bool) -> Result<bool, DeviceError> {
+        assert!(!wait, "nobody waits for a device that is not ready");
+        Ok(false)
+    }
+
+    fn output(&mut self, slot: usize) -> Result<Output<'_>, DeviceError> {
+        self.0.output(slot)
+    }
+}
+
+#[test]
+fn a_device_that_falls_silent_is_given_up() {
+    let found = gpu::opencl_devices().expect("PoCL is installed");
+    let program = program("router.rav");
+    let arrivals = traffic(Profile::sample1(), BATCH as u64, PORTS, 31);
+    let judge = judge(&program, &arrivals);
+    let offload = Offload::new(&program, PORTS, SEED, &Options::default()).expect("it has a kernel");
+    let mut processor = Offloaded::new(offload, Room::BATCH, |kernel, geometry| {
+        let text = kernel.text(Dialect::OpenCl);
+        Ok(Box::new(Silent(OpenCl::new(&found[0], &text, geometry, Memory::Mapped)?)))
+    })
+    .expect("it opens");
+    let (mut frames, mut batch) = (arrivals.frames.clone(), Batch::new());
+    frames.fill(&mut batch, 0..BATCH);
+    batch.port.copy_from_slice(&arrivals.ports);
+    let ahead = processor.ahead().expect("there is a device");
+    assert!(ahead.begin(frames.memory(), std::slice::from_ref(&batch)) && !ahead.is_ready());
+    while !ahead.is_ready() {
+        std::thread::sleep(Duration::from_millis(10));
+    }
+    processor.run(frames.memory_mut(), &mut batch, &mut Outputs::default());
+    assert_eq!(batch.verdicts(), judge.verdicts);
+    let on = processor.on_device().expect("there was a device");
+    assert_eq!(on.tally.processor, BATCH as u64);
+    assert!(on.failure.is_some_and(|failure| failure.contains("has not answered")));
+    assert!(processor.ahead().is_none());
+}
