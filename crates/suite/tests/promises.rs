@@ -121,6 +121,7 @@ fn a_streamed_capture_takes_the_same_memory_however_long_it_is() {
                 ledger: &mut ledger,
                 transmitter: None,
                 selection: None,
+                hold: None,
             };
             assert!(worker.run(&mut source, Clock::WithoutReceive).error.is_none());
         })
