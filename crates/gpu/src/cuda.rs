@@ -1,88 +1,32 @@
 //! NVIDIA's devices by CUDA's driver interface: the library is looked for when a device is asked for, and a kernel is built from its text.
 //!
-//! Every slot has a stream of its own, on which its copies and its kernel follow each other. Tables change only while no slot is under way.
+//! A slot's copies and its kernel follow each other on a stream. Tables change only while no slot is under way.
 
 #![allow(unsafe_code)]
 
 mod compile;
+mod found;
+mod handles;
 mod memory;
 
+use self::found::missing;
+use self::handles::{Context, Event, Graph, Stream};
 use self::memory::{Region, Table};
-use crate::device::{Device, DeviceError, Geometry, Input, Memory, Output};
+use crate::device::{Device, DeviceError, Geometry, Input, Memory, Output, Parts, Setup, Submission, wait};
+use crate::pages::Number;
 pub use compile::{Code, compile, compiler_version};
 use cudarc::driver::result::{self, DriverError};
 use cudarc::driver::sys;
+pub use found::{CudaFound, devices};
 use std::ffi::c_void;
 use std::sync::Arc;
 
 /// Threads of a block: a multiple of the 32 that run in step, and few enough that small batches spread over the device.
 const BLOCK: u32 = 128;
-
-/// A device that was found.
-#[derive(Clone, Debug)]
-pub struct CudaFound {
-    /// Its name.
-    pub name: String,
-    /// The newest version of CUDA that its driver knows: 1000 × major + 10 × minor.
-    pub driver: u32,
-    /// Its memory, in bytes.
-    pub memory: usize,
-    /// Its compute capability: 10 × major + minor.
-    pub capability: u32,
-    ordinal: i32,
-}
-
-impl CudaFound {
-    /// The name, with that of its driver.
-    pub fn full_name(&self) -> String {
-        format!("{} (CUDA {}.{})", self.name, self.driver / 1000, self.driver % 1000 / 10)
-    }
-}
-
-fn missing(what: &str, how: &str) -> DeviceError {
-    DeviceError::Missing { what: what.to_owned(), how: how.to_owned() }
-}
-
-/// Every CUDA device of this machine.
-///
-/// # Errors
-/// The driver's library is not there, does not begin, or knows no device.
-pub fn devices() -> Result<Vec<CudaFound>, DeviceError> {
-    // SAFETY: loads a library of the driver, whose initialisation asks nothing of us.
-    if !unsafe { sys::is_culib_present() } {
-        return Err(missing(
-            "there is no CUDA driver (libcuda.so.1)",
-            "install NVIDIA's driver for the graphics card, on Debian `nvidia-driver` and `libcuda1`",
-        ));
-    }
-    let silent = |error: DriverError| {
-        missing(&format!("the CUDA driver does not answer ({})", cause(error)), "see `nvidia-smi`")
-    };
-    result::init().map_err(silent)?;
-    let mut version = 0;
-    // SAFETY: the version is written to a number that is ours.
-    unsafe { sys::cuDriverGetVersion(&mut version) }.result().map_err(silent)?;
-    let count = result::device::get_count().map_err(silent)?;
-    if count == 0 {
-        return Err(missing("CUDA has no device", "see `nvidia-smi`"));
-    }
-    (0..count).map(|ordinal| found(ordinal, version as u32)).collect::<Result<_, _>>().map_err(silent)
-}
-
-fn found(ordinal: i32, driver: u32) -> Result<CudaFound, DriverError> {
-    use sys::CUdevice_attribute::{
-        CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MAJOR as MAJOR,
-        CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MINOR as MINOR,
-    };
-    let device = result::device::get(ordinal)?;
-    // SAFETY: the device is one that the driver has just named.
-    let (memory, major, minor) = unsafe {
-        let attribute = |which| result::device::get_attribute(device, which);
-        (result::device::total_mem(device)?, attribute(MAJOR)?, attribute(MINOR)?)
-    };
-    let capability = (10 * major + minor) as u32;
-    Ok(CudaFound { name: result::device::get_name(device)?, driver, memory, capability, ordinal })
-}
+/// The first version of CUDA whose drivers make graphs as we ask for them.
+const GRAPHS: u32 = 11_040;
+/// The first version of CUDA whose drivers tell times as we ask for them.
+const TIMES: u32 = 12_080;
 
 /// What the driver says about an error.
 fn cause(error: DriverError) -> String {
@@ -92,45 +36,14 @@ fn cause(error: DriverError) -> String {
     }
 }
 
-/// The device as the driver keeps it for this process.
-struct Context {
-    device: sys::CUdevice,
-    handle: sys::CUcontext,
-}
-
-// SAFETY: the driver lets every thread use a context, after making it its current one.
-unsafe impl Send for Context {}
-// SAFETY: as above; nothing of it changes.
-unsafe impl Sync for Context {}
-
-impl Context {
-    fn new(ordinal: i32) -> Result<Context, DriverError> {
-        let device = result::device::get(ordinal)?;
-        // SAFETY: the device is one that the driver has just named.
-        let handle = unsafe { result::primary_ctx::retain(device) }?;
-        Ok(Context { device, handle })
-    }
-
-    /// Makes it this thread's current one, which every call below needs.
-    fn enter(&self) -> Result<(), DriverError> {
-        // SAFETY: the context is retained until this is dropped.
-        unsafe { result::ctx::set_current(self.handle) }
-    }
-}
-
-impl Drop for Context {
-    fn drop(&mut self) {
-        // SAFETY: it was retained once, and is released once.
-        let _ = unsafe { result::primary_ctx::release(self.device) };
-    }
-}
-
 /// A kernel on a CUDA device.
 pub struct Cuda {
     name: String,
     geometry: Geometry,
+    setup: Setup,
     slots: Vec<Slot>,
     tables: Vec<Table>,
+    streams: Vec<Stream>,
     module: sys::CUmodule,
     kernel: sys::CUfunction,
     context: Arc<Context>,
@@ -139,31 +52,44 @@ pub struct Cuda {
 // SAFETY: handles of the driver may be used by any thread whose current context is theirs, and every method enters it.
 unsafe impl Send for Cuda {}
 
-/// The buffers of a batch, and the stream on which they go over and come back.
+/// The buffers of a batch.
 struct Slot {
     bytes: Region<u8>,
     columns: Region<u32>,
     verdicts: Region<u32>,
     records: Region<u32>,
-    stream: sys::CUstream,
-    done: sys::CUevent,
+    stream: usize,
+    /// Before everything, behind what goes over, and behind the kernel, where times are told.
+    times: Option<[Event; 3]>,
+    /// Behind everything.
+    done: Event,
+    /// A full batch.
+    graph: Option<Graph>,
     under_way: bool,
+    /// Whether the times are those of the last batch.
+    has_times: bool,
 }
 
 impl Cuda {
     /// Builds a kernel from its text, which has the entry point `run_packets`, on a device.
     ///
     /// # Errors
-    /// There is no compiler, the text does not build, or there is no memory.
+    /// There is no compiler, the text does not build, there is no memory, or the device or its driver cannot what it is set up for.
     pub fn new(
         device: &CudaFound,
         text: &str,
         geometry: Geometry,
-        memory: Memory,
+        setup: impl Into<Setup>,
     ) -> Result<Cuda, DeviceError> {
+        let setup = setup.into();
+        can(device, &setup)?;
         let code = compile(text, device.capability)?;
         let name = device.full_name();
         let failed = |doing| failure(&name, doing);
+        let all = geometry.slots.saturating_mul(geometry.slot_bytes());
+        if all > device.memory {
+            return Err(DeviceError::Memory { device: name, what: "batches", bytes: all });
+        }
         let context = Arc::new(Context::new(device.ordinal).map_err(failed("open it"))?);
         context.enter().map_err(failed("open it"))?;
         // SAFETY: the image is what the compiler made, which says itself how long it is, or a text with a zero behind it.
@@ -172,8 +98,10 @@ impl Cuda {
         let mut made = Cuda {
             name: name.clone(),
             geometry,
+            setup,
             slots: Vec::new(),
             tables: Vec::new(),
+            streams: Vec::new(),
             module,
             kernel: std::ptr::null_mut(),
             context,
@@ -181,41 +109,50 @@ impl Cuda {
         // SAFETY: the module has just been loaded, and is unloaded when `made` is dropped.
         let kernel = unsafe { result::module::get_function(module, c"run_packets".to_owned()) };
         made.kernel = kernel.map_err(failed("find the kernel"))?;
-        for _ in 0..geometry.slots {
-            let slot = made.slot(memory)?;
+        for _ in 0..setup.submission.queues(geometry.slots) {
+            made.streams.push(Stream::new(&made.context).map_err(failed("make a stream"))?);
+        }
+        for number in 0..geometry.slots {
+            let slot = made.slot(number % made.streams.len())?;
             made.slots.push(slot);
         }
         for _ in 0..geometry.tables {
             let table = Table::new(&made.context, 1).map_err(|error| made.no_memory(error, "a table", 4))?;
             made.tables.push(table);
         }
+        // The driver loads a kernel when it is first run; better now, over nothing, than with the first packets.
+        if geometry.slots > 0
+            && let Err(error) = made.submit(0, 0).and_then(|()| made.poll(0, true))
+        {
+            // Closing a device that has failed could wait for ever.
+            std::mem::forget(made);
+            return Err(error);
+        }
         Ok(made)
     }
 
-    fn slot(&self, memory: Memory) -> Result<Slot, DeviceError> {
+    fn slot(&self, stream: usize) -> Result<Slot, DeviceError> {
         let Geometry { packets, stride, columns, record_words, .. } = self.geometry;
-        let bytes = self.region(packets * stride, memory, "packets")?;
-        let columns = self.region(packets * columns, memory, "columns")?;
-        let verdicts = self.region(packets, memory, "verdicts")?;
-        let records = self.region(packets * record_words, memory, "records")?;
-        let done = result::event::create(sys::CUevent_flags::CU_EVENT_DISABLE_TIMING)
-            .map_err(failure(&self.name, "make a slot"))?;
-        let stream = result::stream::create(result::stream::StreamKind::NonBlocking).map_err(|error| {
-            // SAFETY: the event has just been made, and nothing else knows it.
-            let _ = unsafe { result::event::destroy(done) };
-            failure(&self.name, "make a slot")(error)
-        })?;
-        Ok(Slot { bytes, columns, verdicts, records, stream, done, under_way: false })
+        let event =
+            || Event::new(&self.context, self.setup.timed).map_err(failure(&self.name, "make an event"));
+        Ok(Slot {
+            bytes: self.region(packets * stride, "packets")?,
+            columns: self.region(packets * columns, "columns")?,
+            verdicts: self.region(self.geometry.verdict_words(packets), "verdicts")?,
+            records: self.region(packets * record_words, "records")?,
+            stream,
+            times: if self.setup.timed { Some([event()?, event()?, event()?]) } else { None },
+            done: event()?,
+            graph: None,
+            under_way: false,
+            has_times: false,
+        })
     }
 
-    fn region<T: Copy + Default>(
-        &self,
-        length: usize,
-        memory: Memory,
-        what: &'static str,
-    ) -> Result<Region<T>, DeviceError> {
+    fn region<T: Number>(&self, length: usize, what: &'static str) -> Result<Region<T>, DeviceError> {
         let bytes = length * size_of::<T>();
-        Region::new(&self.context, length, memory).map_err(|error| self.no_memory(error, what, bytes))
+        Region::new(&self.context, length, self.setup.memory)
+            .map_err(|error| self.no_memory(error, what, bytes))
     }
 
     fn no_memory(&self, error: DriverError, what: &'static str, bytes: usize) -> DeviceError {
@@ -228,12 +165,39 @@ impl Cuda {
 
     fn launch(&mut self, slot: usize, packets: usize) -> Result<(), DriverError> {
         self.context.enter()?;
+        let is_graph = self.setup.submission == Submission::Graph && packets == self.geometry.packets;
+        self.slots[slot].under_way = true;
+        self.slots[slot].has_times = !is_graph;
+        if is_graph {
+            let graph = match self.slots[slot].graph.take() {
+                Some(graph) => graph,
+                None => {
+                    let (context, stream) = (&self.context, &self.streams[self.slots[slot].stream]);
+                    Graph::record(context, stream, || self.put(slot, packets, false))?
+                }
+            };
+            let own = &mut self.slots[slot];
+            own.graph.insert(graph).launch(&self.streams[own.stream])?;
+        } else {
+            self.put(slot, packets, self.setup.timed)?;
+        }
+        let own = &self.slots[slot];
+        own.done.record(&self.streams[own.stream])
+    }
+
+    /// Puts the commands of a batch on the slot's stream.
+    fn put(&self, slot: usize, packets: usize, timed: bool) -> Result<(), DriverError> {
         let Geometry { stride, columns: words, record_words, returns_bytes, .. } = self.geometry;
-        let slot = &mut self.slots[slot];
-        let stream = slot.stream;
-        slot.under_way = true;
+        let slot = &self.slots[slot];
+        let stream = &self.streams[slot.stream];
+        let time = |which: usize| match &slot.times {
+            Some(times) if timed => times[which].record(stream),
+            _ => Ok(()),
+        };
+        time(0)?;
         slot.bytes.give(stream, packets * stride)?;
         slot.columns.give(stream, packets * words)?;
+        time(1)?;
         let mut places =
             vec![slot.bytes.place(), slot.columns.place(), slot.verdicts.place(), slot.records.place()];
         places.extend(self.tables.iter().map(Table::place));
@@ -242,28 +206,49 @@ impl Cuda {
             places.iter_mut().map(|place| (&raw mut *place).cast()).collect();
         arguments.insert(4, (&raw mut number).cast());
         let blocks = number.div_ceil(BLOCK).max(1);
+        let (grid, block) = ((blocks, 1, 1), (BLOCK, 1, 1));
         // SAFETY: the arguments are those of `run_packets`, in order and type, and are copied by the call; the buffers hold what
         // `packets` packets need, which the kernel does not go beyond, and none of them goes before its stream is done.
-        unsafe {
-            result::launch_kernel(self.kernel, (blocks, 1, 1), (BLOCK, 1, 1), 0, stream, &mut arguments)
-        }?;
+        unsafe { result::launch_kernel(self.kernel, grid, block, 0, stream.handle(), &mut arguments) }?;
+        time(2)?;
         slot.verdicts.take(stream, self.geometry.verdict_words(packets))?;
         slot.records.take(stream, packets * record_words)?;
         if returns_bytes {
             slot.bytes.take(stream, packets * stride)?;
         }
-        // SAFETY: event and stream are the slot's own and live as long as it.
-        unsafe { result::event::record(slot.done, stream) }
+        Ok(())
     }
 
     /// Waits until nothing is under way.
-    fn settle(&self) -> Result<(), DriverError> {
-        self.context.enter()?;
-        for slot in &self.slots {
-            // SAFETY: the stream is the slot's own and lives as long as it.
-            unsafe { result::stream::synchronize(slot.stream) }?;
+    fn settle(&mut self) -> Result<(), DeviceError> {
+        (0..self.slots.len()).try_for_each(|slot| self.poll(slot, true).map(|_| ()))
+    }
+}
+
+/// Whether a device and its driver can do what is wanted.
+fn can(device: &CudaFound, setup: &Setup) -> Result<(), DeviceError> {
+    let name = device.full_name();
+    let reaches = match setup.memory {
+        Memory::Pageable | Memory::Pinned => true,
+        Memory::Mapped => device.maps,
+        Memory::Registered => device.maps && device.registers,
+    };
+    if !reaches {
+        let what = format!("{name} does not reach {} memory of the processor", setup.memory);
+        return Err(missing(&what, "copy from pinned memory"));
+    }
+    let newer = "install NVIDIA's newest driver for it";
+    match setup.submission {
+        Submission::Graph if device.driver < GRAPHS => {
+            Err(missing(&format!("the driver of {name} is too old for graphs"), newer))
         }
-        Ok(())
+        Submission::Graph if setup.memory == Memory::Pageable => {
+            Err(missing("a graph does not copy from pageable memory", "use pinned memory"))
+        }
+        _ if setup.timed && device.driver < TIMES => {
+            Err(missing(&format!("the driver of {name} is too old to tell times"), newer))
+        }
+        _ => Ok(()),
     }
 }
 
@@ -283,18 +268,21 @@ impl Device for Cuda {
     }
 
     fn upload(&mut self, table: usize, words: &[u32]) -> Result<(), DeviceError> {
-        self.settle().map_err(failure(&self.name, "copy a table"))?;
+        self.settle()?;
         if self.tables[table].words() != words.len().max(1) {
             let made = Table::new(&self.context, words.len());
             self.tables[table] =
                 made.map_err(|error| self.no_memory(error, "a table", size_of_val(words)))?;
+            // They know where the old one was.
+            self.slots.iter_mut().for_each(|slot| slot.graph = None);
         }
         self.patch(table, 0, words)
     }
 
     fn patch(&mut self, table: usize, first: usize, words: &[u32]) -> Result<(), DeviceError> {
+        self.settle()?;
         let failed = failure(&self.name, "copy a table");
-        self.settle().map_err(&failed)?;
+        self.context.enter().map_err(&failed)?;
         self.tables[table].write(first, words).map_err(failed)
     }
 
@@ -306,35 +294,45 @@ impl Device for Cuda {
     }
 
     fn submit(&mut self, slot: usize, packets: usize) -> Result<(), DeviceError> {
-        let packets = packets.min(self.geometry.packets);
-        self.launch(slot, packets).map_err(|error| {
+        self.poll(slot, true)?;
+        self.launch(slot, packets.min(self.geometry.packets)).map_err(|error| {
             // Part of it may be under way all the same.
-            let _ = self.settle();
+            let _ = self.streams[self.slots[slot].stream].finish();
             self.slots[slot].under_way = false;
             failure(&self.name, "start a batch")(error)
-        })
+        })?;
+        if self.setup.submission == Submission::Serial {
+            self.poll(slot, true)?;
+        }
+        Ok(())
     }
 
-    fn poll(&mut self, slot: usize, wait: bool) -> Result<bool, DeviceError> {
-        let failed = failure(&self.name, "run a batch");
+    fn poll(&mut self, slot: usize, waits: bool) -> Result<bool, DeviceError> {
         let slot = &mut self.slots[slot];
         if !slot.under_way {
             return Ok(true);
         }
-        self.context.enter().map_err(&failed)?;
-        // SAFETY: the event is the slot's own and lives as long as it.
-        let state = unsafe {
-            match wait {
-                true => result::event::synchronize(slot.done),
-                false => result::event::query(slot.done),
-            }
-        };
-        match state {
-            Ok(()) => slot.under_way = false,
-            Err(DriverError(sys::CUresult::CUDA_ERROR_NOT_READY)) => return Ok(false),
-            Err(error) => return Err(failed(error)),
+        let is_over = || slot.done.is_over().map_err(failure(&self.name, "run a batch"));
+        if waits {
+            wait(&self.name, is_over)?;
+        } else if !is_over()? {
+            return Ok(false);
         }
+        slot.under_way = false;
         Ok(true)
+    }
+
+    fn parts(&self, slot: usize) -> Option<Parts> {
+        let slot = &self.slots[slot];
+        if slot.under_way || !slot.has_times {
+            return None;
+        }
+        let [begin, given, ran] = slot.times.as_ref()?;
+        Some(Parts {
+            copy_in: given.since(begin)?,
+            kernel: ran.since(given)?,
+            copy_out: slot.done.since(ran)?,
+        })
     }
 
     fn output(&mut self, slot: usize) -> Result<Output<'_>, DeviceError> {
@@ -351,15 +349,13 @@ impl Device for Cuda {
 impl Drop for Cuda {
     fn drop(&mut self) {
         // What is under way refers to the buffers; a device that is gone has nothing under way.
-        let _ = self.settle();
-        // SAFETY: each handle was made once for this device, and nothing uses it any more.
-        unsafe {
-            for slot in &self.slots {
-                let _ = result::event::destroy(slot.done);
-                let _ = result::stream::destroy(slot.stream);
-            }
-            let _ = result::module::unload(self.module);
+        for stream in &self.streams {
+            let _ = stream.finish();
         }
+        self.slots.clear();
+        let _ = self.context.enter();
+        // SAFETY: it was loaded once for this device, and nothing uses it any more.
+        let _ = unsafe { result::module::unload(self.module) };
     }
 }
 
@@ -368,14 +364,26 @@ mod tests {
     use super::*;
 
     #[test]
-    fn devices_are_listed_or_a_sentence_says_what_is_missing() {
-        match devices() {
-            Ok(devices) => assert!(devices.iter().all(|device| device.capability >= 50 && device.memory > 0)),
-            Err(error) => {
-                assert!(matches!(error, DeviceError::Missing { .. }), "{error:?}");
-                let sentence = error.to_string();
-                assert!(sentence.contains("CUDA") && sentence.contains(": "), "{sentence}");
-            }
+    fn what_a_device_cannot_do_is_said_before_anything_is_made() {
+        let able = CudaFound::imagined(13_000, true);
+        let said = |device: &CudaFound, memory, submission, timed| {
+            can(device, &Setup { memory, submission, timed }).err().map(|error| error.to_string())
+        };
+        let queued = Submission::Queued;
+        for memory in Memory::ALL {
+            assert_eq!(said(&able, memory, queued, true), None, "{memory}");
         }
+        assert_eq!(said(&able, Memory::Pinned, Submission::Graph, false), None);
+        let graph = said(&able, Memory::Pageable, Submission::Graph, false).expect("it is refused");
+        assert_eq!(graph, "a graph does not copy from pageable memory: use pinned memory");
+
+        let old = CudaFound::imagined(11_030, false);
+        assert_eq!(said(&old, Memory::Mapped, queued, false), None);
+        let registered = said(&old, Memory::Registered, queued, false).expect("it is refused");
+        assert!(registered.contains("does not reach registered memory"), "{registered}");
+        let graph = said(&old, Memory::Pinned, Submission::Graph, false).expect("it is refused");
+        assert!(graph.contains("too old for graphs"), "{graph}");
+        let times = said(&old, Memory::Pinned, queued, true).expect("it is refused");
+        assert!(times.contains("too old to tell times"), "{times}");
     }
 }

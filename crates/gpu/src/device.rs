@@ -7,7 +7,11 @@
 //!           records  │ word 0: one a packet │ word 1 │ …              back
 //! ```
 
-use std::time::Duration;
+use std::fmt;
+use std::time::{Duration, Instant};
+
+/// A batch that takes longer has stalled.
+pub(crate) const PATIENCE: Duration = Duration::from_secs(10);
 
 /// How large a batch can be, and what goes over and comes back with it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -35,16 +39,98 @@ impl Geometry {
     pub fn verdict_words(&self, packets: usize) -> usize {
         (packets * self.verdict_bits).div_ceil(32)
     }
+
+    /// Bytes of a slot.
+    pub fn slot_bytes(&self) -> usize {
+        let words = (self.columns + self.record_words) * self.packets + self.verdict_words(self.packets);
+        self.packets * self.stride + size_of::<u32>() * words
+    }
 }
 
-/// How a slot's memory reaches the device.
+/// How a slot's memory reaches the device. What a device cannot do it refuses when it is made.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Memory {
     /// It is copied there and back from memory that the driver knows nothing of.
-    Copied,
-    /// It is the driver's own, mapped into the processor's memory while the device does not use it.
+    Pageable,
+    /// It is copied there and back from memory that the driver keeps in its place.
+    Pinned,
+    /// It is the driver's own, and the device works on it where it lies.
     #[default]
     Mapped,
+    /// It is our own, from the beginning of a page on, and the driver is told of it; the device works on it where it lies. Memory of frames
+    /// can be such memory.
+    Registered,
+}
+
+impl Memory {
+    /// All of them, as a ladder has its steps.
+    pub const ALL: [Memory; 4] = [Memory::Pageable, Memory::Pinned, Memory::Mapped, Memory::Registered];
+}
+
+impl fmt::Display for Memory {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Memory::Pageable => "pageable",
+            Memory::Pinned => "pinned",
+            Memory::Mapped => "mapped",
+            Memory::Registered => "registered",
+        })
+    }
+}
+
+/// How batches follow each other on a device.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Submission {
+    /// Handing a slot over ends when it is done: nothing overlaps.
+    Serial,
+    /// Slots are under way one behind the other: the processor works beside the device, and the device does one thing at a time.
+    #[default]
+    Queued,
+    /// So many queues, at least one and at most one a slot; slot `s` uses queue `s` modulo their number. What goes over, runs and comes back
+    /// in different queues can overlap.
+    Streams(usize),
+    /// A queue a slot, and a full batch is one command, recorded when it is first handed over. CUDA alone has this, without
+    /// [`Memory::Pageable`]; a batch that is not full goes as with [`Streams`](Submission::Streams).
+    Graph,
+}
+
+impl Submission {
+    /// How many queues there are for so many slots.
+    pub(crate) fn queues(self, slots: usize) -> usize {
+        match self {
+            Submission::Serial | Submission::Queued => 1,
+            Submission::Streams(wanted) => wanted.clamp(1, slots.max(1)),
+            Submission::Graph => slots.max(1),
+        }
+    }
+}
+
+impl fmt::Display for Submission {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Submission::Serial => f.write_str("serial"),
+            Submission::Queued => f.write_str("queued"),
+            Submission::Streams(queues) => write!(f, "{queues} streams"),
+            Submission::Graph => f.write_str("graph"),
+        }
+    }
+}
+
+/// How a device is used.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Setup {
+    /// How a slot's memory reaches it.
+    pub memory: Memory,
+    /// How batches follow each other.
+    pub submission: Submission,
+    /// Whether it says of every batch how long its [`Parts`] took, which may cost time itself.
+    pub timed: bool,
+}
+
+impl From<Memory> for Setup {
+    fn from(memory: Memory) -> Setup {
+        Setup { memory, ..Setup::default() }
+    }
 }
 
 /// What the processor writes into a slot.
@@ -128,6 +214,31 @@ pub enum DeviceError {
     },
 }
 
+/// Asks until a batch is done.
+///
+/// # Errors
+/// What asking says, or it has taken longer than [`PATIENCE`].
+pub(crate) fn wait(
+    device: &str,
+    mut is_done: impl FnMut() -> Result<bool, DeviceError>,
+) -> Result<(), DeviceError> {
+    let begin = Instant::now();
+    while !is_done()? {
+        let waited = begin.elapsed();
+        if waited > PATIENCE {
+            let milliseconds = waited.as_millis() as u64;
+            return Err(DeviceError::Stalled { device: device.to_owned(), milliseconds });
+        }
+        // Most batches are done before a sleep would end.
+        if waited > Duration::from_micros(200) {
+            std::thread::sleep(Duration::from_micros(20));
+        } else {
+            std::thread::yield_now();
+        }
+    }
+    Ok(())
+}
+
 /// Something that runs a kernel. Slots are numbered from 0; a slot is filled, submitted, waited for and read, in this order.
 pub trait Device: Send {
     /// Its name, with that of its driver.
@@ -136,7 +247,7 @@ pub trait Device: Send {
     /// What it was made for.
     fn geometry(&self) -> &Geometry;
 
-    /// Gives a table's words in full; batches submitted from now on see them.
+    /// Gives a table's words in full; batches submitted from now on see them. What is under way is waited for.
     ///
     /// # Errors
     /// No memory, or the device failed; then the table holds nothing that could be relied on.
@@ -166,7 +277,7 @@ pub trait Device: Send {
     /// The device failed or stalled; what the slot holds is lost then.
     fn poll(&mut self, slot: usize, wait: bool) -> Result<bool, DeviceError>;
 
-    /// How long the parts of the batch in a slot that is done took; none where the device takes no times.
+    /// How long the parts of the batch in a slot that is done took; none where the device takes no times, or has none of a graph.
     fn parts(&self, slot: usize) -> Option<Parts> {
         let _ = slot;
         None

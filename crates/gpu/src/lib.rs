@@ -12,10 +12,11 @@ mod fault;
 pub mod hermes;
 mod host;
 mod opencl;
+mod pages;
 pub mod placement;
 
 pub use cuda::{Code, Cuda, CudaFound, compile as compile_cuda, compiler_version, devices as cuda_devices};
-pub use device::{Device, DeviceError, Geometry, Input, Memory, Output, Parts};
+pub use device::{Device, DeviceError, Geometry, Input, Memory, Output, Parts, Setup, Submission};
 pub use fault::{Fault, Trouble};
 pub use host::{Host, Lane, WARP, Warp};
 pub use opencl::{Found, OpenCl, devices as opencl_devices};

@@ -1,30 +1,35 @@
 //! Devices of OpenCL 1.2: the library is looked for when a device is asked for, and a kernel is built from its text.
 //!
-//! A slot's buffers are either the driver's own, mapped while the processor fills and reads them, or plain memory that is copied there and back.
-//! One queue in order carries everything, so a batch sees the tables as they were when it was submitted.
+//! Every queue is in order. Tables change only while no slot is under way, so a batch sees them as they were when it was submitted.
 
 #![allow(unsafe_code)]
 
-use crate::device::{Device, DeviceError, Geometry, Input, Memory, Output, Parts};
+mod memory;
+
+use self::memory::Region;
+use crate::device::{Device, DeviceError, Geometry, Input, Output, Parts, Setup, Submission, wait};
+use crate::pages::Number;
 use opencl3::command_queue::{CL_QUEUE_PROFILING_ENABLE, CommandQueue};
 use opencl3::context::Context;
-use opencl3::event::Event;
-use opencl3::kernel::{ExecuteKernel, Kernel};
-use opencl3::memory::{
-    Buffer, CL_MAP_READ, CL_MAP_WRITE, CL_MAP_WRITE_INVALIDATE_REGION, CL_MEM_ALLOC_HOST_PTR,
-    CL_MEM_READ_WRITE, ClMem,
+use opencl3::error_codes::{
+    CL_INVALID_BUFFER_SIZE, CL_MEM_OBJECT_ALLOCATION_FAILURE, CL_OUT_OF_HOST_MEMORY, CL_OUT_OF_RESOURCES,
+    ClError,
 };
+use opencl3::event::Event;
+use opencl3::kernel::Kernel;
+use opencl3::memory::{Buffer, CL_MEM_READ_WRITE, ClMem};
 use opencl3::platform::get_platforms;
 use opencl3::program::Program;
-use opencl3::types::{CL_BLOCKING, CL_NON_BLOCKING, cl_device_id};
-use std::ffi::c_void;
+use opencl3::types::{CL_BLOCKING, cl_device_id};
 use std::sync::{Mutex, PoisonError};
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
-/// A batch that takes longer has stalled.
-const PATIENCE: Duration = Duration::from_secs(10);
-/// Threads of a work group: a multiple of what today's devices run in step.
+/// Threads of a work group on an accelerator: a multiple of what today's devices run in step.
 const GROUP: usize = 64;
+/// The same on a processor, where a group is a loop that one core runs, and the next one costs.
+const LOOP: usize = 64;
+/// The arguments of `run_packets` before its tables: bytes, columns, verdicts, records, and how many packets.
+const BEFORE_TABLES: u32 = 5;
 
 /// A device that was found.
 #[derive(Clone, Debug)]
@@ -43,10 +48,10 @@ pub struct Found {
 /// # Errors
 /// The library is not there, or knows no platform.
 pub fn devices() -> Result<Vec<Found>, DeviceError> {
+    // Some drivers (PoCL 3.1) begin when they are first asked, and answer wrongly, or crash, if two threads ask at that time.
+    static ONE_ASKS: Mutex<()> = Mutex::new(());
+    let _one = ONE_ASKS.lock().unwrap_or_else(PoisonError::into_inner);
     let missing = |what: &str, how: &str| DeviceError::Missing { what: what.to_owned(), how: how.to_owned() };
-    // Drivers set themselves up when they are first asked for, some of them not safely from several threads.
-    static ASKING: Mutex<()> = Mutex::new(());
-    let _asking = ASKING.lock().unwrap_or_else(PoisonError::into_inner);
     let platforms = get_platforms().map_err(|error| match error.0 {
         -2000 => missing(
             "there is no OpenCL library (libOpenCL.so.1)",
@@ -86,24 +91,25 @@ pub fn devices() -> Result<Vec<Found>, DeviceError> {
 pub struct OpenCl {
     name: String,
     geometry: Geometry,
-    memory: Memory,
-    timed: bool,
+    setup: Setup,
+    /// Threads of a work group.
+    group: usize,
     slots: Vec<Slot>,
     tables: Vec<Buffer<u32>>,
     table_words: Vec<usize>,
-    kernel: Kernel,
-    queue: CommandQueue,
+    queues: Vec<CommandQueue>,
     context: Context,
-    _program: Program,
+    program: Program,
 }
 
-/// The buffers of a batch.
+/// The buffers of a batch, and the kernel with its arguments.
 struct Slot {
     bytes: Region<u8>,
     columns: Region<u32>,
     verdicts: Region<u32>,
     records: Region<u32>,
-    packets: usize,
+    kernel: Kernel,
+    queue: usize,
     /// Its way on the device.
     under_way: Option<Flight>,
     /// The same, once it is done.
@@ -120,200 +126,129 @@ struct Flight {
     last: Option<Event>,
 }
 
-/// Memory that the processor and the device both reach, one after the other.
-struct Region<T> {
-    buffer: Buffer<T>,
-    /// Where it is while it is mapped; null while the device has it or where it is copied.
-    mapped: *mut c_void,
-    copy: Vec<T>,
-    length: usize,
-}
-
-// SAFETY: the mapped memory belongs to the buffer, which may be used from any thread, and only one at a time has the region.
-unsafe impl<T: Send> Send for Region<T> {}
-
-impl<T: Copy + Default> Region<T> {
-    fn new(
-        context: &Context,
-        queue: &CommandQueue,
-        length: usize,
-        memory: Memory,
-    ) -> Result<Self, opencl3::Result<()>> {
-        let length = length.max(1);
-        let flags = match memory {
-            Memory::Copied => CL_MEM_READ_WRITE,
-            Memory::Mapped => CL_MEM_READ_WRITE | CL_MEM_ALLOC_HOST_PTR,
-        };
-        // SAFETY: no host memory is handed over.
-        let buffer = unsafe { Buffer::create(context, flags, length, std::ptr::null_mut()) }.map_err(Err)?;
-        let copy = if memory == Memory::Copied { vec![T::default(); length] } else { Vec::new() };
-        let mut region = Region { buffer, mapped: std::ptr::null_mut(), copy, length };
-        if memory == Memory::Mapped {
-            region.map(queue, CL_MAP_READ | CL_MAP_WRITE, true).map_err(Err)?;
-            region.as_mut().fill(T::default());
-        }
-        Ok(region)
-    }
-
-    /// Makes the memory the processor's; without `wait`, once the queue has come so far.
-    fn map(&mut self, queue: &CommandQueue, flags: u64, wait: bool) -> opencl3::Result<Event> {
-        let bytes = self.length * size_of::<T>();
-        let blocking = if wait { CL_BLOCKING } else { CL_NON_BLOCKING };
-        // SAFETY: the buffer has that many bytes, and is not mapped.
-        unsafe { queue.enqueue_map_buffer(&self.buffer, blocking, flags, 0, bytes, &mut self.mapped, &[]) }
-    }
-
-    fn unmap(&mut self, queue: &CommandQueue) -> opencl3::Result<Option<Event>> {
-        if self.mapped.is_null() {
-            return Ok(None);
-        }
-        let mapped = std::mem::replace(&mut self.mapped, std::ptr::null_mut());
-        // SAFETY: it is what mapping gave, and nobody refers to it, since `as_mut` borrows the region.
-        unsafe { queue.enqueue_unmap_mem_object(self.buffer.get(), mapped, &[]) }.map(Some)
-    }
-
-    /// The values, while they are the processor's; none otherwise.
-    fn as_mut(&mut self) -> &mut [T] {
-        if self.copy.is_empty() {
-            if self.mapped.is_null() {
-                return &mut [];
-            }
-            // SAFETY: the driver has mapped `length` values there, any bits are values, and the region is borrowed.
-            return unsafe { std::slice::from_raw_parts_mut(self.mapped.cast(), self.length) };
-        }
-        &mut self.copy
-    }
-
-    /// Hands the first `length` values to the device; gives what ends when it has them, if that is not at once.
-    fn give(&mut self, queue: &CommandQueue, length: usize) -> opencl3::Result<Option<Event>> {
-        if self.copy.is_empty() {
-            return self.unmap(queue);
-        }
-        if length == 0 {
-            return Ok(None);
-        }
-        // SAFETY: the copy stays where it is until the slot is done, as nobody gets at it before.
-        unsafe { queue.enqueue_write_buffer(&mut self.buffer, CL_NON_BLOCKING, 0, &self.copy[..length], &[]) }
-            .map(Some)
-    }
-
-    /// Asks for the memory back, with the first `length` values as the device left them; the others mean nothing. The last thing to be
-    /// waited for, if there is any.
-    fn take(&mut self, queue: &CommandQueue, length: usize) -> opencl3::Result<Option<Event>> {
-        if self.copy.is_empty() {
-            let flags = if length == 0 { CL_MAP_WRITE_INVALIDATE_REGION } else { CL_MAP_READ | CL_MAP_WRITE };
-            return self.map(queue, flags, false).map(Some);
-        }
-        if length == 0 {
-            return Ok(None);
-        }
-        // SAFETY: as in `give`.
-        unsafe { queue.enqueue_read_buffer(&self.buffer, CL_NON_BLOCKING, 0, &mut self.copy[..length], &[]) }
-            .map(Some)
-    }
-}
-
 impl OpenCl {
     /// Builds a kernel from its text, which has the entry point `run_packets`, on a device.
     ///
     /// # Errors
-    /// The text does not build, or there is no memory.
+    /// The text does not build, there is no memory, or it is to submit graphs, which OpenCL has not.
     pub fn new(
         device: &Found,
         text: &str,
         geometry: Geometry,
-        memory: Memory,
+        setup: impl Into<Setup>,
     ) -> Result<OpenCl, DeviceError> {
-        OpenCl::build(device, text, geometry, memory, 0)
-    }
-
-    /// As [`new`](OpenCl::new), and it says of every batch how long its [`Parts`] took, which may cost time itself.
-    ///
-    /// # Errors
-    /// As for `new`.
-    pub fn timed(
-        device: &Found,
-        text: &str,
-        geometry: Geometry,
-        memory: Memory,
-    ) -> Result<OpenCl, DeviceError> {
-        OpenCl::build(device, text, geometry, memory, CL_QUEUE_PROFILING_ENABLE)
-    }
-
-    fn build(
-        device: &Found,
-        text: &str,
-        geometry: Geometry,
-        memory: Memory,
-        properties: u64,
-    ) -> Result<OpenCl, DeviceError> {
+        let setup = setup.into();
+        if setup.submission == Submission::Graph {
+            return Err(DeviceError::Missing {
+                what: "OpenCL 1.2 has no graphs".to_owned(),
+                how: "submit to streams".to_owned(),
+            });
+        }
         let name = device.name.clone();
-        let failed = |doing: &'static str| {
-            let device = name.clone();
-            move |error: opencl3::error_codes::ClError| DeviceError::Failed {
-                device: device.clone(),
-                doing,
-                cause: error.to_string(),
-            }
-        };
+        let failed = |doing| failure(&name, doing);
         let handle = opencl3::device::Device::new(device.id as cl_device_id);
         let context = Context::from_device(&handle).map_err(failed("open it"))?;
-        let queue = CommandQueue::create_default(&context, properties).map_err(failed("make a queue"))?;
+        let properties = if setup.timed { CL_QUEUE_PROFILING_ENABLE } else { 0 };
+        let queues = (0..setup.submission.queues(geometry.slots))
+            .map(|_| CommandQueue::create_default(&context, properties))
+            .collect::<Result<_, _>>()
+            .map_err(failed("make a queue"))?;
         let program = Program::create_and_build_from_source(&context, text, "-cl-std=CL1.2")
             .map_err(|log| DeviceError::Build { device: name.clone(), log })?;
-        let kernel = Kernel::create(&program, "run_packets").map_err(failed("find the kernel"))?;
+        let all = geometry.slots.saturating_mul(geometry.slot_bytes());
+        if all as u64 > device.memory {
+            return Err(DeviceError::Memory { device: name, what: "batches", bytes: all });
+        }
         let mut made = OpenCl {
             name,
             geometry,
-            memory,
-            timed: properties & CL_QUEUE_PROFILING_ENABLE != 0,
+            setup,
+            group: if device.accelerator { GROUP } else { LOOP },
             slots: Vec::new(),
             tables: Vec::new(),
             table_words: vec![1; geometry.tables],
-            kernel,
-            queue,
+            queues,
             context,
-            _program: program,
+            program,
         };
-        for _ in 0..geometry.slots {
-            let slot = Slot {
-                bytes: made.region(geometry.packets * geometry.stride, "packets")?,
-                columns: made.region(geometry.packets * geometry.columns, "columns")?,
-                verdicts: made.region(geometry.packets, "verdicts")?,
-                records: made.region(geometry.packets * geometry.record_words, "records")?,
-                packets: 0,
-                under_way: None,
-                over: None,
-            };
-            made.slots.push(slot);
-        }
         for _ in 0..geometry.tables {
             let table = made.table(1)?;
             made.tables.push(table);
         }
-        // Some drivers finish a kernel when it is first run; better now, over nothing, than with the first packets.
-        made.submit(0, 0)?;
-        made.poll(0, true)?;
+        for number in 0..geometry.slots {
+            let slot = made.slot(number)?;
+            made.slots.push(slot);
+        }
+        if let Some(slot) = made.slots.first() {
+            let most = slot.kernel.get_work_group_size(device.id as cl_device_id);
+            made.group = made.group.min(most.map_err(failure(&made.name, "find the kernel"))?).max(1);
+        }
+        // Some drivers give memory, and finish a kernel, when they are first used; better now, over nothing, than with the first packets.
+        for slot in 0..geometry.slots {
+            if let Err(error) = made.submit(slot, 0).and_then(|()| made.poll(slot, true)) {
+                // Closing a device that has failed could wait for ever.
+                std::mem::forget(made);
+                return Err(error);
+            }
+        }
         Ok(made)
     }
 
-    fn region<T: Copy + Default>(&self, length: usize, what: &'static str) -> Result<Region<T>, DeviceError> {
-        Region::new(&self.context, &self.queue, length, self.memory).map_err(|_| DeviceError::Memory {
-            device: self.name.clone(),
-            what,
-            bytes: length * size_of::<T>(),
-        })
+    fn slot(&self, number: usize) -> Result<Slot, DeviceError> {
+        let Geometry { packets, stride, columns, record_words, .. } = self.geometry;
+        let queue = number % self.queues.len();
+        let slot = Slot {
+            bytes: self.region(queue, packets * stride, "packets")?,
+            columns: self.region(queue, packets * columns, "columns")?,
+            verdicts: self.region(queue, self.geometry.verdict_words(packets), "verdicts")?,
+            records: self.region(queue, packets * record_words, "records")?,
+            kernel: Kernel::create(&self.program, "run_packets")
+                .map_err(failure(&self.name, "find the kernel"))?,
+            queue,
+            under_way: None,
+            over: None,
+        };
+        let regions = [
+            slot.bytes.argument(),
+            slot.columns.argument(),
+            slot.verdicts.argument(),
+            slot.records.argument(),
+        ];
+        let tables = self.tables.iter().map(ClMem::get);
+        for (place, argument) in (0..4).zip(regions).chain((BEFORE_TABLES..).zip(tables)) {
+            // SAFETY: the arguments are those of `run_packets`, in order and type; the buffers hold what `packets` packets need, which
+            // the kernel does not go beyond, and live as long as the queue, which is waited for before they go.
+            unsafe { slot.kernel.set_arg(place, &argument) }
+                .map_err(failure(&self.name, "set the kernel's arguments"))?;
+        }
+        Ok(slot)
+    }
+
+    fn region<T: Number>(
+        &self,
+        queue: usize,
+        length: usize,
+        what: &'static str,
+    ) -> Result<Region<T>, DeviceError> {
+        let made = Region::new(&self.context, &self.queues[queue], length, self.setup.memory);
+        made.map_err(|error| self.no_memory(error, what, length * size_of::<T>()))
     }
 
     fn table(&self, words: usize) -> Result<Buffer<u32>, DeviceError> {
         // SAFETY: no host memory is handed over.
         let made = unsafe { Buffer::create(&self.context, CL_MEM_READ_WRITE, words, std::ptr::null_mut()) };
-        made.map_err(|_| DeviceError::Memory { device: self.name.clone(), what: "a table", bytes: 4 * words })
+        made.map_err(|error| self.no_memory(error, "a table", 4 * words))
     }
 
-    fn failed(&self, doing: &'static str) -> impl Fn(opencl3::error_codes::ClError) -> DeviceError + use<> {
+    fn no_memory(&self, error: ClError, what: &'static str, bytes: usize) -> DeviceError {
         let device = self.name.clone();
-        move |error| DeviceError::Failed { device: device.clone(), doing, cause: error.to_string() }
+        match error.0 {
+            CL_MEM_OBJECT_ALLOCATION_FAILURE
+            | CL_OUT_OF_RESOURCES
+            | CL_OUT_OF_HOST_MEMORY
+            | CL_INVALID_BUFFER_SIZE => DeviceError::Memory { device, what, bytes },
+            _ => DeviceError::Failed { device, doing: "give memory", cause: error.to_string() },
+        }
     }
 
     /// Refuses a slot that the device is using.
@@ -328,41 +263,55 @@ impl OpenCl {
         }
     }
 
-    fn launch(&mut self, slot: usize) -> opencl3::Result<()> {
-        let Slot { bytes, columns, verdicts, records, packets, under_way, over } = &mut self.slots[slot];
-        let count = *packets;
+    /// Waits until nothing is under way.
+    fn settle(&mut self) -> Result<(), DeviceError> {
+        (0..self.slots.len()).try_for_each(|slot| self.poll(slot, true).map(|_| ()))
+    }
+
+    fn launch(&mut self, slot: usize, count: usize) -> opencl3::Result<()> {
+        let Geometry { stride, columns: words, record_words, returns_bytes, .. } = self.geometry;
+        let Slot { bytes, columns, verdicts, records, kernel, queue, under_way, over } =
+            &mut self.slots[slot];
+        let queue = &self.queues[*queue];
         let given = [
-            bytes.give(&self.queue, count * self.geometry.stride)?,
-            columns.give(&self.queue, count * self.geometry.columns)?,
-            verdicts.unmap(&self.queue)?,
-            records.unmap(&self.queue)?,
+            bytes.give(queue, count * stride)?,
+            columns.give(queue, count * words)?,
+            verdicts.give(queue, 0)?,
+            records.give(queue, 0)?,
         ];
-        let number = count as u32;
-        let mut run = ExecuteKernel::new(&self.kernel);
-        // SAFETY: the arguments are those of `run_packets`, in order and type; the buffers hold what `count` packets need, which
-        // the kernel does not go beyond, and live as long as the queue, which is waited for before they go.
+        let threads = count.next_multiple_of(self.group).max(self.group);
+        // SAFETY: the number is the argument of `run_packets` before its tables, the others have been set; there is one dimension.
         let kernel = unsafe {
-            run.set_arg(&bytes.buffer.get())
-                .set_arg(&columns.buffer.get())
-                .set_arg(&verdicts.buffer.get())
-                .set_arg(&records.buffer.get())
-                .set_arg(&number);
-            for table in &self.tables {
-                run.set_arg(&table.get());
-            }
-            run.set_global_work_size(count.next_multiple_of(GROUP).max(GROUP))
-                .set_local_work_size(GROUP)
-                .enqueue_nd_range(&self.queue)?
+            kernel.set_arg(BEFORE_TABLES - 1, &(count as u32))?;
+            queue.enqueue_nd_range_kernel(kernel.get(), 1, std::ptr::null(), &threads, &self.group, &[])?
         };
-        bytes
-            .take(&self.queue, if self.geometry.returns_bytes { count * self.geometry.stride } else { 0 })?;
-        columns.take(&self.queue, 0)?;
-        records.take(&self.queue, count * self.geometry.record_words)?;
-        let last = verdicts.take(&self.queue, self.geometry.verdict_words(count))?;
+        bytes.take(queue, if returns_bytes { count * stride } else { 0 })?;
+        columns.take(queue, 0)?;
+        records.take(queue, count * record_words)?;
+        let last = verdicts.take(queue, self.geometry.verdict_words(count))?;
         *under_way = Some(Flight { given: given.into_iter().flatten().collect(), kernel, last });
         *over = None;
-        self.queue.flush()
+        queue.flush()
     }
+}
+
+/// Turns what the driver says into an error of a device.
+fn failure(device: &str, doing: &'static str) -> impl Fn(ClError) -> DeviceError + use<> {
+    let device = device.to_owned();
+    move |error| DeviceError::Failed { device: device.clone(), doing, cause: error.to_string() }
+}
+
+/// Whether both have come to their end.
+fn is_over(flight: &Flight) -> opencl3::Result<bool> {
+    let mut over = true;
+    for event in [Some(&flight.kernel), flight.last.as_ref()].into_iter().flatten() {
+        let status = event.command_execution_status()?.0;
+        if status < 0 {
+            return Err(ClError(status));
+        }
+        over &= status == opencl3::event::CL_COMPLETE;
+    }
+    Ok(over)
 }
 
 impl Device for OpenCl {
@@ -375,22 +324,28 @@ impl Device for OpenCl {
     }
 
     fn upload(&mut self, table: usize, words: &[u32]) -> Result<(), DeviceError> {
-        if self.table_words[table] != words.len() {
+        self.settle()?;
+        if self.table_words[table] != words.len().max(1) {
             self.tables[table] = self.table(words.len().max(1))?;
-            self.table_words[table] = words.len();
+            self.table_words[table] = words.len().max(1);
+            for slot in &self.slots {
+                // SAFETY: as for the first table in this place.
+                unsafe { slot.kernel.set_arg(BEFORE_TABLES + table as u32, &self.tables[table].get()) }
+                    .map_err(failure(&self.name, "set the kernel's arguments"))?;
+            }
         }
         self.patch(table, 0, words)
     }
 
     fn patch(&mut self, table: usize, first: usize, words: &[u32]) -> Result<(), DeviceError> {
+        self.settle()?;
         if words.is_empty() {
             return Ok(());
         }
-        let failed = self.failed("copy a table");
-        let buffer = &mut self.tables[table];
+        let failed = failure(&self.name, "copy a table");
+        let (buffer, queue) = (&mut self.tables[table], &self.queues[0]);
         // SAFETY: the call returns when the words have been copied; the driver refuses what lies outside the buffer.
-        unsafe { self.queue.enqueue_write_buffer(buffer, CL_BLOCKING, 4 * first, words, &[]) }
-            .map_err(failed)?;
+        unsafe { queue.enqueue_write_buffer(buffer, CL_BLOCKING, 4 * first, words, &[]) }.map_err(failed)?;
         Ok(())
     }
 
@@ -401,68 +356,51 @@ impl Device for OpenCl {
     }
 
     fn submit(&mut self, slot: usize, packets: usize) -> Result<(), DeviceError> {
-        let failed = self.failed("start a batch");
         self.at_rest(slot)?;
-        self.slots[slot].packets = packets.min(self.geometry.packets);
-        self.launch(slot).map_err(|error| {
+        self.launch(slot, packets.min(self.geometry.packets)).map_err(|error| {
             // What had been handed over before is not under way when this returns.
-            let _ = self.queue.finish();
-            failed(error)
-        })
+            let _ = self.queues[self.slots[slot].queue].finish();
+            match self.no_memory(error, "a batch", self.geometry.slot_bytes()) {
+                DeviceError::Failed { device, cause, .. } => {
+                    DeviceError::Failed { device, doing: "start a batch", cause }
+                }
+                memory => memory,
+            }
+        })?;
+        if self.setup.submission == Submission::Serial {
+            self.poll(slot, true)?;
+        }
+        Ok(())
     }
 
-    fn poll(&mut self, slot: usize, wait: bool) -> Result<bool, DeviceError> {
-        let failed = self.failed("run a batch");
-        let Some(Flight { kernel, last, .. }) = &self.slots[slot].under_way else { return Ok(true) };
-        let begin = Instant::now();
-        loop {
-            let mut complete = true;
-            for event in [Some(kernel), last.as_ref()].into_iter().flatten() {
-                let status = event.command_execution_status().map_err(&failed)?.0;
-                if status < 0 {
-                    return Err(failed(opencl3::error_codes::ClError(status)));
-                }
-                complete &= status == opencl3::event::CL_COMPLETE;
-            }
-            if complete {
-                let slot = &mut self.slots[slot];
-                slot.over = slot.under_way.take();
-                return Ok(true);
-            }
-            let waited = begin.elapsed();
-            if !wait {
-                return Ok(false);
-            }
-            if waited > PATIENCE {
-                return Err(DeviceError::Stalled {
-                    device: self.name.clone(),
-                    milliseconds: waited.as_millis() as u64,
-                });
-            }
-            // Most batches are done before a sleep would end.
-            if waited > Duration::from_micros(200) {
-                std::thread::sleep(Duration::from_micros(20));
-            } else {
-                std::thread::yield_now();
-            }
+    fn poll(&mut self, slot: usize, waits: bool) -> Result<bool, DeviceError> {
+        let slot = &mut self.slots[slot];
+        let Some(flight) = &slot.under_way else { return Ok(true) };
+        let failed = failure(&self.name, "run a batch");
+        if waits {
+            wait(&self.name, || is_over(flight).map_err(&failed))?;
+        } else if !is_over(flight).map_err(&failed)? {
+            return Ok(false);
         }
+        slot.over = slot.under_way.take();
+        Ok(true)
     }
 
     fn parts(&self, slot: usize) -> Option<Parts> {
-        let Some(Flight { given, kernel, last: Some(over) }) =
-            self.slots[slot].over.as_ref().filter(|_| self.timed)
-        else {
-            return None;
-        };
-        let (first, last) = (given.first()?, given.last()?);
+        let flight = self.slots[slot].over.as_ref().filter(|_| self.setup.timed)?;
+        let Flight { given, kernel, last } = flight;
         let between = |from: u64, to: u64| Duration::from_nanos(to.saturating_sub(from));
         let start = |event: &Event| event.profiling_command_start().ok();
         let end = |event: &Event| event.profiling_command_end().ok();
-        Some(Parts {
-            copy_in: between(start(first)?, end(last)?),
-            kernel: between(start(kernel)?, end(kernel)?),
-            copy_out: between(end(kernel)?, end(over)?),
-        })
+        let copy_in = match (given.first(), given.last()) {
+            (Some(first), Some(last)) => between(start(first)?, end(last)?),
+            _ => Duration::ZERO,
+        };
+        let copy_out = match last {
+            Some(last) => between(end(kernel)?, end(last)?),
+            None => Duration::ZERO,
+        };
+        Some(Parts { copy_in, kernel: between(start(kernel)?, end(kernel)?), copy_out })
     }
 
     fn output(&mut self, slot: usize) -> Result<Output<'_>, DeviceError> {
@@ -479,6 +417,8 @@ impl Device for OpenCl {
 impl Drop for OpenCl {
     fn drop(&mut self) {
         // What is under way refers to the buffers.
-        let _ = self.queue.finish();
+        for queue in &self.queues {
+            let _ = queue.finish();
+        }
     }
 }

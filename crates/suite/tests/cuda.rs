@@ -1,10 +1,12 @@
 //! The CUDA back end on an imitation of NVIDIA's libraries: memory, copies, kernels and waiting in their right order, and results as the interpreter's.
 
-use engine::offload::Offloaded;
-use exec::kernel::Options;
+mod flights;
+
+use engine::offload::{Offloaded, geometry};
+use exec::kernel::{Dialect, Options};
 use exec::offload::Offload;
 use exec::{BackEnd, Processor, Room};
-use gpu::{Cuda, CudaFound, Memory, check};
+use gpu::{Cuda, CudaFound, DeviceError, Memory, Setup, Submission, check};
 use lang::pipeline::Decode;
 use packet::BATCH;
 use packet::generate::Profile;
@@ -57,7 +59,7 @@ fn on_the_imitation() {
     let device = gpu::cuda_devices().unwrap_or_else(|error| panic!("{error}")).remove(0);
     assert_eq!((device.full_name().as_str(), device.capability), ("Imitation (CUDA 13.0)", 90));
     let lost = std::env::var_os(LAUNCHES).is_some();
-    for memory in [Memory::Mapped, Memory::Copied] {
+    for memory in [Memory::Mapped, Memory::Pageable] {
         if !lost {
             let mut made =
                 Cuda::new(&device, &check::cuda_text(), check::geometry(), memory).expect("it builds");
@@ -67,6 +69,42 @@ fn on_the_imitation() {
             one(name, &device, memory, lost);
         }
     }
+    if !lost {
+        ladder(&device);
+    }
+}
+
+/// Every step of the ladder, with slots under way out of step.
+fn ladder(device: &CudaFound) {
+    let submissions = [Submission::Serial, Submission::Queued, Submission::Streams(2), Submission::Graph];
+    for name in ["firewall_rules", "router"] {
+        let mut flights = flights::Flights::new(name);
+        let text = flights.kernel().text(Dialect::Cuda);
+        let geometry = geometry(flights.kernel(), 300, 3);
+        for (memory, submission) in Memory::ALL.into_iter().flat_map(|m| submissions.map(|s| (m, s))) {
+            let setup = Setup { memory, submission, timed: true };
+            match Cuda::new(device, &text, geometry, setup) {
+                Ok(mut made) => {
+                    let without = flights.agree(&format!("{name}, {memory}, {submission}"), &mut made);
+                    // A graph tells no times, and full batches are graphs.
+                    assert_eq!(without > 0, submission == Submission::Graph, "{memory}, {submission}");
+                }
+                Err(DeviceError::Missing { what, .. }) => {
+                    assert_eq!((memory, submission), (Memory::Pageable, Submission::Graph), "{what}");
+                }
+                Err(error) => panic!("{name}, {memory}, {submission}: {error}"),
+            }
+        }
+    }
+    for submission in submissions {
+        let setup = Setup { memory: Memory::Pinned, submission, timed: false };
+        let geometry = gpu::Geometry { slots: 3, ..check::geometry() };
+        let mut made = Cuda::new(device, &check::cuda_text(), geometry, setup).expect("it opens");
+        flights::patches(&submission.to_string(), &mut made);
+    }
+    let large = gpu::Geometry { packets: 65_536, stride: 2048, slots: 64, ..check::geometry() };
+    let refused = Cuda::new(device, &check::cuda_text(), large, Memory::Pinned).map(|_| ()).unwrap_err();
+    assert!(matches!(refused, DeviceError::Memory { bytes, .. } if bytes > 8 << 30), "{refused}");
 }
 
 fn one(name: &str, device: &CudaFound, memory: Memory, lost: bool) {

@@ -45,7 +45,7 @@ fn agree(name: &str, program: &Program, arrivals: &Arrivals, options: &Options, 
         }
         Err(error) => panic!("{name}: {error}"),
     };
-    for memory in [Memory::Mapped, Memory::Copied] {
+    for memory in [Memory::Mapped, Memory::Pageable] {
         let offload = Offload::new(program, PORTS, SEED, options).unwrap_or_else(|_| unreachable!("{name}"));
         let offloaded = Offloaded::on_opencl(offload, &device(), memory, Room::BATCH);
         let mut offloaded = offloaded.unwrap_or_else(|error| panic!("{name}: {error}"));

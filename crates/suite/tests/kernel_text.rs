@@ -431,7 +431,7 @@ fn under_oclgrind(part: &str) {
             slots: 1,
             tables: 0,
         };
-        let mut wrong = gpu::OpenCl::new(&device, WRONG, geometry, Memory::Copied).expect("it builds");
+        let mut wrong = gpu::OpenCl::new(&device, WRONG, geometry, Memory::Pageable).expect("it builds");
         wrong.submit(0, 64).and_then(|()| wrong.poll(0, true)).expect("it runs");
         return;
     }
@@ -440,7 +440,7 @@ fn under_oclgrind(part: &str) {
     let arrivals = traffic(Profile::sample1(), 600, PORTS, 3);
     let offload = Offload::new(&program, PORTS, SEED, &Options::default()).expect("it has a kernel");
     let mut offloaded =
-        Offloaded::on_opencl(offload, &device, Memory::Copied, Room::BATCH).expect("it builds");
+        Offloaded::on_opencl(offload, &device, Memory::Pageable, Room::BATCH).expect("it builds");
     let seen = see_on(&program, &mut offloaded, &arrivals, BATCH);
     let judge = see(&program, BackEnd::Interpreter, &arrivals, PORTS, BATCH).expect("it loads");
     assert_eq!(seen.difference(&judge), None, "{part}");

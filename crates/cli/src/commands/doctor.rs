@@ -94,7 +94,10 @@ fn attempt(
     (accelerator, memory_bytes): (bool, u64),
     made: Result<Box<dyn Device>, DeviceError>,
 ) -> Tried {
-    let checked = made.and_then(|mut device| check::check(device.as_mut()));
+    let checked = made.and_then(|mut device| {
+        // Closing a device that has failed could wait for ever.
+        check::check(device.as_mut()).inspect_err(|_| std::mem::forget(device))
+    });
     let microseconds = |time: std::time::Duration| time.as_nanos() as f64 / 1000.0;
     let (packets, wrong) = checked.as_ref().map_or((0, 0), |check| (check.packets, check.wrong));
     let failure = match &checked {

@@ -3,7 +3,7 @@
 //! Code for exactly the device at hand needs no newer driver than the device itself. Where the compiler is older than the device, it writes
 //! PTX for the newest device it knows, which the driver translates.
 
-use super::missing;
+use super::found::missing;
 use crate::device::DeviceError;
 use cudarc::nvrtc::result::{self, NvrtcError};
 use cudarc::nvrtc::sys;

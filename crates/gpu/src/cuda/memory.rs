@@ -1,7 +1,8 @@
 //! Memory of a CUDA device: regions that the processor reaches, too, and tables that only the device reads.
 
-use super::Context;
+use super::handles::{Context, Stream};
 use crate::device::Memory;
+use crate::pages::{Number, Pages};
 use cudarc::driver::result::{self, DriverError};
 use cudarc::driver::sys;
 use std::ffi::c_void;
@@ -59,79 +60,130 @@ impl Drop for Pinned {
     }
 }
 
-/// Where a region lies.
-enum Home<T> {
-    /// On the device, with a copy here.
-    Copied(Owned, Vec<T>),
-    /// Here, and the device reaches it.
-    Mapped(Pinned),
+/// Memory of ours of which the driver was told, so that it keeps it in its place and the device reaches it over the bus.
+struct Told<T: Number> {
+    pages: Pages<T>,
+    place: sys::CUdeviceptr,
+    context: Arc<Context>,
+}
+
+impl<T: Number> Told<T> {
+    fn new(context: &Arc<Context>, pages: Pages<T>) -> Result<Told<T>, DriverError> {
+        context.enter()?;
+        let flags = sys::CU_MEMHOSTREGISTER_PORTABLE | sys::CU_MEMHOSTREGISTER_DEVICEMAP;
+        // SAFETY: the pages are whole, are told of once, and stay until this is dropped.
+        unsafe { sys::cuMemHostRegister_v2(pages.place(), pages.bytes(), flags) }.result()?;
+        let mut told = Told { pages, place: 0, context: Arc::clone(context) };
+        // SAFETY: the memory was told of with the flag that lets the device reach it.
+        unsafe { sys::cuMemHostGetDevicePointer_v2(&mut told.place, told.pages.place(), 0) }.result()?;
+        Ok(told)
+    }
+}
+
+impl<T: Number> Drop for Told<T> {
+    fn drop(&mut self) {
+        let _ = self.context.enter();
+        // SAFETY: it was told of once; who owns a region has waited for what is under way.
+        let _ = unsafe { sys::cuMemHostUnregister(self.pages.place()) };
+    }
+}
+
+/// Where the processor finds a region.
+enum Home<T: Number> {
+    /// In memory that the driver knows nothing of.
+    Ours(Pages<T>),
+    /// In memory that the driver gave.
+    Drivers(Pinned),
+    /// In memory that the driver was told of.
+    Told(Told<T>),
 }
 
 /// Values that the processor and the device both reach, one after the other.
-pub(super) struct Region<T> {
+pub(super) struct Region<T: Number> {
     home: Home<T>,
+    /// Memory on the device, where the values are copied there and back.
+    copy: Option<Owned>,
+    /// Where the kernel finds them.
+    place: sys::CUdeviceptr,
     length: usize,
 }
 
-impl<T: Copy + Default> Region<T> {
-    /// So many values, each the default one. Who drops it has waited for what is under way.
+impl<T: Number> Region<T> {
+    /// So many values, each zero. Who drops it has waited for what is under way.
     pub(super) fn new(
         context: &Arc<Context>,
         length: usize,
         memory: Memory,
     ) -> Result<Region<T>, DriverError> {
         let bytes = length * size_of::<T>();
-        let home = match memory {
-            Memory::Copied => Home::Copied(Owned::new(context, bytes)?, vec![T::default(); length]),
-            Memory::Mapped => {
+        let pages = || Pages::new(length).ok_or(DriverError(sys::CUresult::CUDA_ERROR_OUT_OF_MEMORY));
+        let (home, reached) = match memory {
+            Memory::Pageable => (Home::Ours(pages()?), None),
+            Memory::Pinned | Memory::Mapped => {
                 let pinned = Pinned::new(context, bytes)?;
-                // SAFETY: the memory has room for so many bytes, and zeros are values of the numbers that regions hold.
+                // SAFETY: the memory has room for so many bytes.
                 unsafe { std::ptr::write_bytes(pinned.host.cast::<u8>(), 0, bytes) };
-                Home::Mapped(pinned)
+                let reached = (memory == Memory::Mapped).then_some(pinned.place);
+                (Home::Drivers(pinned), reached)
+            }
+            Memory::Registered => {
+                let told = Told::new(context, pages()?)?;
+                let reached = told.place;
+                (Home::Told(told), Some(reached))
             }
         };
-        Ok(Region { home, length })
+        let (place, copy) = match reached {
+            Some(place) => (place, None),
+            None => {
+                let owned = Owned::new(context, bytes)?;
+                // SAFETY: the memory has room for so many bytes.
+                unsafe { result::memset_d8_sync(owned.place, 0, bytes) }?;
+                (owned.place, Some(owned))
+            }
+        };
+        Ok(Region { home, copy, place, length })
     }
 
     /// Where the kernel finds it.
     pub(super) fn place(&self) -> sys::CUdeviceptr {
-        match &self.home {
-            Home::Copied(owned, _) => owned.place,
-            Home::Mapped(pinned) => pinned.place,
-        }
+        self.place
     }
 
     /// The values. Nothing is under way with them.
     pub(super) fn as_mut(&mut self) -> &mut [T] {
         match &mut self.home {
-            Home::Copied(_, copy) => copy,
+            Home::Ours(pages) => &mut pages[..self.length],
+            Home::Told(told) => &mut told.pages[..self.length],
             // SAFETY: so many values were allocated and written there, at a page's beginning, and the region is borrowed.
-            Home::Mapped(pinned) => unsafe {
+            Home::Drivers(pinned) => unsafe {
                 std::slice::from_raw_parts_mut(pinned.host.cast(), self.length)
             },
         }
     }
 
+    /// Where the processor finds the first `length` values, and where they are on the device, if they are copied.
+    fn ends(&self, length: usize) -> Option<(*mut c_void, sys::CUdeviceptr, usize)> {
+        let owned = self.copy.as_ref().filter(|_| length > 0)?;
+        let host = match &self.home {
+            Home::Ours(pages) => pages.place(),
+            Home::Drivers(pinned) => pinned.host,
+            Home::Told(told) => told.pages.place(),
+        };
+        Some((host, owned.place, length.min(self.length) * size_of::<T>()))
+    }
+
     /// Lets the first `length` values go over.
-    pub(super) fn give(&mut self, stream: sys::CUstream, length: usize) -> Result<(), DriverError> {
-        match &self.home {
-            // SAFETY: the place has as much room as the copy, which stays as it is until the stream is done.
-            Home::Copied(owned, copy) if length > 0 => unsafe {
-                result::memcpy_htod_async(owned.place, &copy[..length], stream)
-            },
-            _ => Ok(()),
-        }
+    pub(super) fn give(&self, stream: &Stream, length: usize) -> Result<(), DriverError> {
+        let Some((host, place, bytes)) = self.ends(length) else { return Ok(()) };
+        // SAFETY: both have so much room, and nobody changes the values before the stream is done.
+        unsafe { sys::cuMemcpyHtoDAsync_v2(place, host, bytes, stream.handle()) }.result()
     }
 
     /// Lets the first `length` values come back.
-    pub(super) fn take(&mut self, stream: sys::CUstream, length: usize) -> Result<(), DriverError> {
-        match &mut self.home {
-            // SAFETY: as in `give`; nobody reads the copy before the stream is done.
-            Home::Copied(owned, copy) if length > 0 => unsafe {
-                result::memcpy_dtoh_async(&mut copy[..length], owned.place, stream)
-            },
-            _ => Ok(()),
-        }
+    pub(super) fn take(&self, stream: &Stream, length: usize) -> Result<(), DriverError> {
+        let Some((host, place, bytes)) = self.ends(length) else { return Ok(()) };
+        // SAFETY: both have so much room, and nobody reads the values before the stream is done.
+        unsafe { sys::cuMemcpyDtoHAsync_v2(host, place, bytes, stream.handle()) }.result()
     }
 }
 

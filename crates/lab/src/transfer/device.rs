@@ -8,7 +8,7 @@ use super::ways::Way;
 use crate::measure::SEED;
 use exec::kernel::{AGAIN, Column, Dialect, Kernel};
 use exec::offload::Offload;
-use gpu::{Cuda, Device, DeviceError, Geometry, Host, Lane, Memory, OpenCl, Warp};
+use gpu::{Cuda, Device, DeviceError, Geometry, Host, Lane, Memory, OpenCl, Setup, Warp};
 use lang::ir::Program;
 use packet::{BATCH, Batch, Frames, Verdict};
 use std::sync::Arc;
@@ -110,13 +110,13 @@ impl Loaded {
             slots: setting.depth,
             tables: self.tables.len(),
         };
-        let memory = setting.memory;
+        let setup = Setup { memory: setting.memory, timed: true, ..Setup::default() };
         let mut made: Box<dyn Device> = match device {
             Chosen::OpenCl(found) => {
-                Box::new(OpenCl::timed(found, &self.text(Dialect::OpenCl, stride), geometry, memory)?)
+                Box::new(OpenCl::new(found, &self.text(Dialect::OpenCl, stride), geometry, setup)?)
             }
             Chosen::Cuda(found) => {
-                Box::new(Cuda::new(found, &self.text(Dialect::Cuda, stride), geometry, memory)?)
+                Box::new(Cuda::new(found, &self.text(Dialect::Cuda, stride), geometry, setup)?)
             }
             Chosen::Host => Box::new(self.host(geometry)?),
         };

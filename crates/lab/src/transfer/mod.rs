@@ -131,7 +131,7 @@ impl Iteration {
     pub(crate) fn setting(self) -> Setting {
         Setting {
             over: if self == Iteration::Naive { Over::Buffer } else { Over::Headers },
-            memory: if self == Iteration::Mapped { Memory::Mapped } else { Memory::Copied },
+            memory: if self == Iteration::Mapped { Memory::Mapped } else { Memory::Pageable },
             depth: 1,
             ready: self == Iteration::Ready,
         }

@@ -1,0 +1,170 @@
+//! What the driver keeps for us and gets back when it is dropped: the context, streams, events and graphs.
+
+#![allow(unsafe_code)]
+
+use cudarc::driver::result::{self, DriverError};
+use cudarc::driver::sys;
+use std::sync::Arc;
+use std::time::Duration;
+
+/// The device as the driver keeps it for this process.
+pub(super) struct Context {
+    device: sys::CUdevice,
+    handle: sys::CUcontext,
+}
+
+// SAFETY: the driver lets every thread use a context, after making it its current one.
+unsafe impl Send for Context {}
+// SAFETY: as above; nothing of it changes.
+unsafe impl Sync for Context {}
+
+impl Context {
+    pub(super) fn new(ordinal: i32) -> Result<Context, DriverError> {
+        let device = result::device::get(ordinal)?;
+        // SAFETY: the device is one that the driver has just named.
+        let handle = unsafe { result::primary_ctx::retain(device) }?;
+        Ok(Context { device, handle })
+    }
+
+    /// Makes it this thread's current one, which every call below needs.
+    pub(super) fn enter(&self) -> Result<(), DriverError> {
+        // SAFETY: the context is retained until this is dropped.
+        unsafe { result::ctx::set_current(self.handle) }
+    }
+}
+
+impl Drop for Context {
+    fn drop(&mut self) {
+        // SAFETY: it was retained once, and is released once.
+        let _ = unsafe { result::primary_ctx::release(self.device) };
+    }
+}
+
+/// Commands that follow each other.
+pub(super) struct Stream {
+    handle: sys::CUstream,
+    context: Arc<Context>,
+}
+
+impl Stream {
+    /// One that waits for no other.
+    pub(super) fn new(context: &Arc<Context>) -> Result<Stream, DriverError> {
+        context.enter()?;
+        let handle = result::stream::create(result::stream::StreamKind::NonBlocking)?;
+        Ok(Stream { handle, context: Arc::clone(context) })
+    }
+
+    /// What the driver calls it.
+    pub(super) fn handle(&self) -> sys::CUstream {
+        self.handle
+    }
+
+    /// Waits until everything on it is done, however long that takes.
+    pub(super) fn finish(&self) -> Result<(), DriverError> {
+        self.context.enter()?;
+        // SAFETY: the stream lives as long as this.
+        unsafe { result::stream::synchronize(self.handle) }
+    }
+}
+
+impl Drop for Stream {
+    fn drop(&mut self) {
+        let _ = self.context.enter();
+        // SAFETY: it was made once and is given back once.
+        let _ = unsafe { result::stream::destroy(self.handle) };
+    }
+}
+
+/// A place between commands of a stream.
+pub(super) struct Event {
+    handle: sys::CUevent,
+    context: Arc<Context>,
+}
+
+impl Event {
+    /// One that also knows the time, or does not.
+    pub(super) fn new(context: &Arc<Context>, timed: bool) -> Result<Event, DriverError> {
+        context.enter()?;
+        let flags = match timed {
+            true => sys::CUevent_flags::CU_EVENT_DEFAULT,
+            false => sys::CUevent_flags::CU_EVENT_DISABLE_TIMING,
+        };
+        Ok(Event { handle: result::event::create(flags)?, context: Arc::clone(context) })
+    }
+
+    /// Puts it behind what is on a stream.
+    pub(super) fn record(&self, stream: &Stream) -> Result<(), DriverError> {
+        // SAFETY: both live as long as their owners.
+        unsafe { result::event::record(self.handle, stream.handle) }
+    }
+
+    /// Whether everything before it is done.
+    pub(super) fn is_over(&self) -> Result<bool, DriverError> {
+        self.context.enter()?;
+        // SAFETY: the event lives as long as this.
+        match unsafe { result::event::query(self.handle) } {
+            Ok(()) => Ok(true),
+            Err(DriverError(sys::CUresult::CUDA_ERROR_NOT_READY)) => Ok(false),
+            Err(error) => Err(error),
+        }
+    }
+
+    /// How long after another one it was. Both are over and know the time; this needs a driver for CUDA 12.8.
+    pub(super) fn since(&self, earlier: &Event) -> Option<Duration> {
+        self.context.enter().ok()?;
+        // SAFETY: both events live as long as their owners.
+        let milliseconds = unsafe { result::event::elapsed(earlier.handle, self.handle) }.ok()?;
+        Some(Duration::from_secs_f64(f64::from(milliseconds.max(0.0)) / 1000.0))
+    }
+}
+
+impl Drop for Event {
+    fn drop(&mut self) {
+        let _ = self.context.enter();
+        // SAFETY: it was made once and is given back once.
+        let _ = unsafe { result::event::destroy(self.handle) };
+    }
+}
+
+/// Commands of a stream that were recorded and go to the driver as one.
+pub(super) struct Graph {
+    handle: sys::CUgraphExec,
+    context: Arc<Context>,
+}
+
+impl Graph {
+    /// Records what `commands` puts on a stream, which is empty, instead of doing it. Needs a driver for CUDA 11.4.
+    pub(super) fn record(
+        context: &Arc<Context>,
+        stream: &Stream,
+        commands: impl FnOnce() -> Result<(), DriverError>,
+    ) -> Result<Graph, DriverError> {
+        let mode = sys::CUstreamCaptureMode::CU_STREAM_CAPTURE_MODE_THREAD_LOCAL;
+        // SAFETY: the stream lives as long as its owner; recording ends below, whatever comes between.
+        unsafe { result::stream::begin_capture(stream.handle, mode) }?;
+        let put = commands();
+        // SAFETY: as above.
+        let graph = unsafe { result::stream::end_capture(stream.handle) }?;
+        // SAFETY: the graph has just been made, and is given back once. What can be launched does not need it.
+        let handle = unsafe {
+            let made = put.and_then(|()| result::graph::instantiate(graph, sys::CUgraphInstantiate_flags(0)));
+            let _ = result::graph::destroy(graph);
+            made
+        }?;
+        Ok(Graph { handle, context: Arc::clone(context) })
+    }
+
+    /// Puts it on a stream. What its commands work on is still there.
+    pub(super) fn launch(&self, stream: &Stream) -> Result<(), DriverError> {
+        // SAFETY: graph and stream live as long as their owners.
+        unsafe { result::graph::launch(self.handle, stream.handle) }
+    }
+}
+
+impl Drop for Graph {
+    fn drop(&mut self) {
+        let _ = self.context.enter();
+        // SAFETY: it was made once and is given back once.
+        let _ = unsafe { result::graph::exec_destroy(self.handle) };
+    }
+}

@@ -1,0 +1,153 @@
+//! Memory of a slot on an OpenCL device: a buffer of the kernel, and where the processor fills and reads it.
+
+#![allow(unsafe_code)]
+
+use crate::device::Memory;
+use crate::pages::{Number, Pages};
+use opencl3::command_queue::CommandQueue;
+use opencl3::context::Context;
+use opencl3::error_codes::{CL_OUT_OF_HOST_MEMORY, ClError};
+use opencl3::event::Event;
+use opencl3::memory::{
+    Buffer, CL_MAP_READ, CL_MAP_WRITE, CL_MAP_WRITE_INVALIDATE_REGION, CL_MEM_ALLOC_HOST_PTR,
+    CL_MEM_READ_WRITE, CL_MEM_USE_HOST_PTR, ClMem,
+};
+use opencl3::types::{CL_BLOCKING, CL_NON_BLOCKING, cl_mem};
+use std::ffi::c_void;
+use std::ptr::null_mut;
+
+/// Buffers are of a multiple of so many values: some drivers use memory in its place only then.
+const WHOLE: usize = 64;
+
+/// Values that the processor and the device both reach, one after the other.
+pub(super) struct Region<T: Number> {
+    // Goes before the memory that it may lie in.
+    buffer: Buffer<T>,
+    home: Home<T>,
+    length: usize,
+}
+
+/// Where the processor finds them.
+enum Home<T: Number> {
+    /// In memory of ours, and they are copied.
+    Ours(Pages<T>),
+    /// In memory of the driver, and they are copied.
+    Drivers { mapped: *mut c_void, _staging: Buffer<T> },
+    /// In the buffer while it is mapped, which is null while the device has it. It lies in memory of ours, or else of the driver.
+    Buffer { mapped: *mut c_void, _pages: Option<Pages<T>> },
+}
+
+// SAFETY: mapped memory belongs to a buffer, which may be used from any thread, and only one at a time has the region.
+unsafe impl<T: Number> Send for Region<T> {}
+
+impl<T: Number> Region<T> {
+    /// So many values, at least one, each zero.
+    pub(super) fn new(
+        context: &Context,
+        queue: &CommandQueue,
+        length: usize,
+        memory: Memory,
+    ) -> opencl3::Result<Region<T>> {
+        let room = length.max(1).next_multiple_of(WHOLE);
+        let make = |flags, place| {
+            // SAFETY: the place is null, or memory of so many values that the buffer goes before.
+            unsafe { Buffer::<T>::create(context, CL_MEM_READ_WRITE | flags, room, place) }
+        };
+        let pages = || Pages::<T>::new(room).ok_or(ClError(CL_OUT_OF_HOST_MEMORY));
+        let all = CL_MAP_READ | CL_MAP_WRITE;
+        let (buffer, home) = match memory {
+            Memory::Pageable => (make(0, null_mut())?, Home::Ours(pages()?)),
+            Memory::Pinned => {
+                let staging = make(CL_MEM_ALLOC_HOST_PTR, null_mut())?;
+                let (mapped, _) = map(queue, &staging, room, all, CL_BLOCKING)?;
+                (make(0, null_mut())?, Home::Drivers { mapped, _staging: staging })
+            }
+            Memory::Mapped => {
+                let buffer = make(CL_MEM_ALLOC_HOST_PTR, null_mut())?;
+                let (mapped, _) = map(queue, &buffer, room, all, CL_BLOCKING)?;
+                (buffer, Home::Buffer { mapped, _pages: None })
+            }
+            Memory::Registered => {
+                let pages = pages()?;
+                let buffer = make(CL_MEM_USE_HOST_PTR, pages.place())?;
+                let (mapped, _) = map(queue, &buffer, room, all, CL_BLOCKING)?;
+                (buffer, Home::Buffer { mapped, _pages: Some(pages) })
+            }
+        };
+        let mut region = Region { buffer, home, length };
+        region.as_mut().fill(T::default());
+        if !matches!(region.home, Home::Buffer { .. })
+            && let Some(copied) = region.give(queue, length)?
+        {
+            copied.wait()?;
+        }
+        Ok(region)
+    }
+
+    /// The buffer as an argument of a kernel.
+    pub(super) fn argument(&self) -> cl_mem {
+        self.buffer.get()
+    }
+
+    /// The values, while they are the processor's; none otherwise.
+    pub(super) fn as_mut(&mut self) -> &mut [T] {
+        match &mut self.home {
+            Home::Ours(pages) => &mut pages[..self.length],
+            Home::Drivers { mapped, .. } | Home::Buffer { mapped, .. } if !mapped.is_null() => {
+                // SAFETY: the driver has mapped at least so many values there, any bits are values, and the region is borrowed.
+                unsafe { std::slice::from_raw_parts_mut(mapped.cast(), self.length) }
+            }
+            _ => &mut [],
+        }
+    }
+
+    /// Hands the first `length` values to the device, the others as it likes; gives what ends when it has them, if that is not at once.
+    pub(super) fn give(&mut self, queue: &CommandQueue, length: usize) -> opencl3::Result<Option<Event>> {
+        if let Home::Buffer { mapped, .. } = &mut self.home {
+            let mapped = std::mem::replace(mapped, null_mut());
+            if mapped.is_null() {
+                return Ok(None);
+            }
+            // SAFETY: it is what mapping gave, and nobody refers to it, since `as_mut` borrows the region.
+            return unsafe { queue.enqueue_unmap_mem_object(self.buffer.get(), mapped, &[]) }.map(Some);
+        }
+        if length == 0 {
+            return Ok(None);
+        }
+        let from: *const [T] = &raw const self.as_mut()[..length];
+        // SAFETY: the values stay where they are until the slot is done, as nobody gets at them before, and are not part of the buffer.
+        unsafe { queue.enqueue_write_buffer(&mut self.buffer, CL_NON_BLOCKING, 0, &*from, &[]) }.map(Some)
+    }
+
+    /// Asks for the memory back, with the first `length` values as the device left them; the others mean nothing. The last thing to be
+    /// waited for, if there is any.
+    pub(super) fn take(&mut self, queue: &CommandQueue, length: usize) -> opencl3::Result<Option<Event>> {
+        if let Home::Buffer { mapped, .. } = &mut self.home {
+            let flags = if length == 0 { CL_MAP_WRITE_INVALIDATE_REGION } else { CL_MAP_READ | CL_MAP_WRITE };
+            let (place, event) = map(queue, &self.buffer, self.length.max(1), flags, CL_NON_BLOCKING)?;
+            *mapped = place;
+            return Ok(Some(event));
+        }
+        if length == 0 {
+            return Ok(None);
+        }
+        let to: *mut [T] = &raw mut self.as_mut()[..length];
+        // SAFETY: as in `give`.
+        unsafe { queue.enqueue_read_buffer(&self.buffer, CL_NON_BLOCKING, 0, &mut *to, &[]) }.map(Some)
+    }
+}
+
+/// Makes a buffer's first values the processor's; unless it blocks, once the queue has come so far.
+fn map<T>(
+    queue: &CommandQueue,
+    buffer: &Buffer<T>,
+    length: usize,
+    flags: u64,
+    blocking: u32,
+) -> opencl3::Result<(*mut c_void, Event)> {
+    let mut mapped = null_mut();
+    let bytes = length * size_of::<T>();
+    // SAFETY: the buffer has so many bytes, and is not mapped.
+    let event = unsafe { queue.enqueue_map_buffer(buffer, blocking, flags, 0, bytes, &mut mapped, &[]) }?;
+    Ok((mapped, event))
+}

@@ -1,0 +1,154 @@
+//! Slots under way out of step: a device against the twin of its kernel, with tables that change between batches, word by word.
+
+use engine::offload::host;
+use exec::Processor;
+use exec::kernel::{Kernel, Options};
+use exec::offload::{Offload, Whole};
+use gpu::{Device, Geometry};
+use lang::ir::Program;
+use lang::pipeline::Decode;
+use packet::BATCH;
+use packet::batch::Batch;
+use packet::generate::Profile;
+use suite::corpus::{compile_file, root};
+use suite::packet_generator::Arrivals;
+use suite::sighting::SEED;
+use suite::traffic::traffic;
+
+const PORTS: u16 = 5;
+
+/// A program of `programs/`, packets for it, and its tables: as they are, and without entries.
+pub(crate) struct Flights {
+    program: Program,
+    offload: Offload,
+    arrivals: Arrivals,
+    tables: [Vec<Vec<u32>>; 2],
+}
+
+impl Flights {
+    pub(crate) fn new(name: &str) -> Flights {
+        let path = root().join(format!("programs/{name}.rav"));
+        let compiled = compile_file(&path, Decode::Lazy).expect("it can be read");
+        let program = compiled.program.expect("it compiles");
+        let arrivals = traffic(Profile::sample1(), 3_000, PORTS, 11);
+        let mut offload = Offload::new(&program, PORTS, SEED, &Options::default()).expect("it has a kernel");
+        let count = offload.kernel().plan.tables.len();
+        let words = |offload: &mut Offload| {
+            (0..count).map(|table| offload.table_words(table).expect("it has an image")).collect::<Vec<_>>()
+        };
+        let full = words(&mut offload);
+        for table in offload.kernel().plan.tables.clone() {
+            // A table that refuses stays as it is.
+            let _ = offload.processor().replace(table, Vec::new());
+        }
+        let empty = words(&mut offload);
+        assert_ne!(full, empty, "{name}: no table changes");
+        Flights { program, offload, arrivals, tables: [full, empty] }
+    }
+
+    pub(crate) fn kernel(&self) -> &Kernel {
+        self.offload.kernel()
+    }
+
+    /// Fills, hands over and reads slots in an order that chance gives, and changes tables in between. How many batches told no times.
+    pub(crate) fn agree(&mut self, what: &str, device: &mut dyn Device) -> usize {
+        let Geometry { packets: most, slots, stride, record_words, returns_bytes, .. } = *device.geometry();
+        let mut twin =
+            host(self.kernel(), &self.program, PORTS, *device.geometry()).expect("there are threads");
+        let mut chance = 12_345_u32;
+        let mut below = move |end: usize| {
+            chance = chance.wrapping_mul(1_664_525).wrapping_add(1_013_904_223);
+            (chance >> 8) as usize % end
+        };
+        let mut under_way = vec![None; slots];
+        let (mut without, mut at, mut together) = (0, 0, 0);
+        self.upload(0, device, &mut twin);
+        for round in 0..12 * slots {
+            if round % 7 == 6 {
+                self.upload(round % 2, device, &mut twin);
+            }
+            let slot = below(slots);
+            let Some(count) = under_way[slot].take() else {
+                let count = [1, 63, 64, 65, most, most, most, 1 + below(most)][below(8)];
+                at = self.fill(slot, at, count, device);
+                let (from, to) = (device.input(slot).expect(what), twin.input(slot).expect(what));
+                to.bytes.copy_from_slice(from.bytes);
+                to.columns.copy_from_slice(from.columns);
+                device.submit(slot, count).unwrap_or_else(|error| panic!("{what}: {error}"));
+                twin.submit(slot, count).expect(what);
+                under_way[slot] = Some(count);
+                together = together.max(under_way.iter().flatten().count());
+                continue;
+            };
+            assert!(twin.poll(slot, true).expect(what));
+            let is_done = device.poll(slot, round % 2 == 0).unwrap_or_else(|error| panic!("{what}: {error}"));
+            assert!(is_done || round % 2 == 1);
+            assert!(is_done || device.poll(slot, true).expect(what));
+            without += usize::from(device.parts(slot).is_none());
+            let words = device.geometry().verdict_words(count);
+            let (seen, right) = (device.output(slot).expect(what), twin.output(slot).expect(what));
+            assert_eq!(seen.verdicts[..words], right.verdicts[..words], "{what}: {count} in round {round}");
+            let words = count * record_words;
+            assert_eq!(seen.records[..words], right.records[..words], "{what}: {count} in round {round}");
+            let bytes = if returns_bytes { count * stride } else { 0 };
+            assert!(seen.bytes[..bytes] == right.bytes[..bytes], "{what}: {count} in round {round}");
+        }
+        assert_eq!(together, slots, "{what}: not all slots were under way at once");
+        without
+    }
+
+    fn upload(&self, which: usize, device: &mut dyn Device, twin: &mut dyn Device) {
+        for (table, words) in self.tables[which].iter().enumerate() {
+            device.upload(table, words).unwrap_or_else(|error| panic!("{error}"));
+            twin.upload(table, words).expect("there is memory");
+        }
+    }
+
+    /// Fills a slot with packets from `at` on; gives the next one.
+    fn fill(&mut self, slot: usize, mut at: usize, count: usize, device: &mut dyn Device) -> usize {
+        let input = device.input(slot).expect("it is at rest");
+        let mut batch = Batch::new();
+        let mut before = 0;
+        while before < count {
+            let last = (at + BATCH.min(count - before)).min(self.arrivals.frames.len());
+            let filled = self.arrivals.frames.fill(&mut batch, at..last);
+            batch.port[..filled].copy_from_slice(&self.arrivals.ports[at..last]);
+            let whole = Whole { before, packets: count };
+            self.offload.gather(self.arrivals.frames.memory(), &batch, whole, input.bytes, input.columns);
+            before += filled;
+            at = last % self.arrivals.frames.len();
+        }
+        at
+    }
+}
+
+/// Changes words of a table while slots are under way, which see them as they were when they were handed over. The device runs the kernel of
+/// [`gpu::check`], with several slots.
+pub(crate) fn patches(what: &str, device: &mut dyn Device) {
+    let Geometry { packets, slots, stride, .. } = *device.geometry();
+    let mut table = [1_u32; 64];
+    device.upload(0, &table).expect(what);
+    for round in 0..10_u32 {
+        let mut seen = Vec::new();
+        for slot in 0..slots {
+            let input = device.input(slot).expect(what);
+            input.bytes.fill(0);
+            // The bytes are zero, so a packet looks up its column times a power of 31, which is as good as its column.
+            input.columns.iter_mut().zip(0..).for_each(|(word, packet)| *word = packet);
+            device.submit(slot, packets).expect(what);
+            seen.push(table);
+            let first = (round as usize * 11 + slot * 5) % 60;
+            table[first..first + 4].fill(100 * round + slot as u32);
+            device.patch(0, first, &table[first..first + 4]).expect(what);
+        }
+        for (slot, table) in seen.into_iter().enumerate().rev() {
+            assert!(device.poll(slot, true).expect(what));
+            let output = device.output(slot).expect(what);
+            assert!(output.bytes[..packets * stride].iter().all(|byte| *byte == 0xff), "{what}");
+            for packet in 0..packets {
+                let sum = (packet as u32).wrapping_mul(31_u32.wrapping_pow(16));
+                assert_eq!(output.verdicts[packet], table[sum as usize % 64], "{what}: {packet} in {round}");
+            }
+        }
+    }
+}

@@ -1,0 +1,86 @@
+//! The steps of the transfer ladder on the OpenCL driver for processors: whatever a device is set up as, it leaves what the twin leaves.
+
+mod flights;
+
+use engine::offload::geometry;
+use exec::kernel::Dialect;
+use gpu::{Device, DeviceError, Found, Geometry, Memory, OpenCl, Setup, Submission, check};
+
+/// The OpenCL device that tests run on: the processor's. A machine without one says so; the gate installs it.
+fn device() -> Found {
+    let devices = gpu::opencl_devices().unwrap_or_else(|error| panic!("{error}"));
+    devices.into_iter().find(|device| !device.accelerator).expect("there is an OpenCL driver for processors")
+}
+
+#[test]
+fn slots_out_of_step_leave_the_twins_words_however_a_device_is_set_up() {
+    let submissions =
+        [Submission::Serial, Submission::Queued, Submission::Streams(2), Submission::Streams(9)];
+    for name in ["firewall_rules", "router", "lpm"] {
+        let mut flights = flights::Flights::new(name);
+        let text = flights.kernel().text(Dialect::OpenCl);
+        let geometry = geometry(flights.kernel(), 300, 4);
+        for (memory, submission) in Memory::ALL.into_iter().flat_map(|m| submissions.map(|s| (m, s))) {
+            for timed in [false, true] {
+                let what = format!("{name}, {memory}, {submission}");
+                let setup = Setup { memory, submission, timed };
+                let mut made = OpenCl::new(&device(), &text, geometry, setup)
+                    .unwrap_or_else(|error| panic!("{what}: {error}"));
+                let without = flights.agree(&what, &mut made);
+                assert_eq!(without == 0, timed, "{what}: {without} batches told no times");
+            }
+        }
+    }
+}
+
+#[test]
+fn a_table_changes_behind_what_is_under_way() {
+    for (memory, streams) in Memory::ALL.into_iter().zip([1, 2, 3, 2]) {
+        let setup = Setup { memory, submission: Submission::Streams(streams), timed: false };
+        let geometry = Geometry { packets: 20_000, slots: 3, ..check::geometry() };
+        let mut made = OpenCl::new(&device(), &check::opencl_text(), geometry, setup).expect("it opens");
+        flights::patches(&memory.to_string(), &mut made);
+    }
+}
+
+#[test]
+fn what_opencl_cannot_do_is_a_sentence() {
+    let text = check::opencl_text();
+    let graph = Setup { submission: Submission::Graph, ..Setup::default() };
+    let refused = OpenCl::new(&device(), &text, check::geometry(), graph).map(|_| ()).unwrap_err();
+    assert_eq!(refused.to_string(), "OpenCL 1.2 has no graphs: submit to streams");
+    for memory in Memory::ALL {
+        let large = Geometry { packets: 1 << 24, stride: 1 << 16, slots: 8, ..check::geometry() };
+        let refused = OpenCl::new(&device(), &text, large, memory).map(|_| ()).unwrap_err();
+        assert!(matches!(refused, DeviceError::Memory { bytes, .. } if bytes > 1 << 43), "{refused}");
+    }
+}
+
+#[test]
+fn eight_slots_of_65_536_packets_are_right_to_the_last_one() {
+    const PACKETS: usize = 65_536;
+    let text = check::opencl_text();
+    let geometry = Geometry { packets: PACKETS, slots: 8, ..check::geometry() };
+    let table: Vec<u32> = (0..64).map(|entry| entry * 7 + 3).collect();
+    for memory in Memory::ALL {
+        let mut made = OpenCl::new(&device(), &text, geometry, memory).expect("it opens");
+        made.upload(0, &table).expect("there is memory");
+        for slot in 0..8 {
+            let input = made.input(slot).expect("it is at rest");
+            input.bytes.fill(slot as u8);
+            input.columns.iter_mut().zip(0..).for_each(|(word, packet)| *word = packet);
+            made.submit(slot, PACKETS).expect("it goes over");
+        }
+        for slot in [7, 0, 6, 1, 5, 2, 4, 3] {
+            assert!(made.poll(slot, true).expect("it comes back"));
+            let output = made.output(slot).expect("it is back");
+            for packet in 0..PACKETS {
+                let mix = |sum: u32, _| sum.wrapping_mul(31).wrapping_add(slot as u32);
+                let sum = (0..16).fold(packet as u32, mix);
+                assert_eq!(output.records[packet], sum, "{memory}, slot {slot}, packet {packet}");
+                assert_eq!(output.verdicts[packet], table[sum as usize % 64]);
+            }
+            assert!(output.bytes.iter().all(|byte| *byte == !(slot as u8)), "{memory}, slot {slot}");
+        }
+    }
+}
