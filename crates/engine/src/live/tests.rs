@@ -1,5 +1,7 @@
 //! Workers over lanes of memory: the same packets on one worker and on several, and programs that replace each other meanwhile.
 
+mod held;
+
 use super::*;
 use exec::{BackEnd, load_measurable};
 use lang::ir::{Entry, Match};
@@ -101,6 +103,11 @@ struct Bench {
 
 impl Bench {
     fn new(workers: usize) -> Bench {
+        Bench::running(workers, loaded(IN_ORDER, workers))
+    }
+
+    /// Workers that run a program.
+    fn running(workers: usize, loaded: Loaded) -> Bench {
         let cables = || (0..workers).map(|_| Cable::default()).collect::<Vec<_>>();
         let (come, left) = (cables(), cables());
         let lane = |port, come: &Cable, left: &Cable| Lane {
@@ -116,7 +123,7 @@ impl Bench {
             .map(|(come, left)| vec![lane(1, come, &Cable::default()), lane(2, &Cable::default(), left)])
             .collect();
         let (crew, remote) = super::workers(lanes).unwrap();
-        let generations = loaded(IN_ORDER, workers).generations(PORTS, 1);
+        let generations = loaded.generations(PORTS, 1);
         let for_crew = remote.clone();
         let running = thread::spawn(move || run(crew, generations, &for_crew, &[]));
         Bench { come, left, remote, running }

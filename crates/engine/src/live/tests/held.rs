@@ -1,0 +1,119 @@
+//! Workers whose program runs on a device: packets are held and come back later, programs replace each other meanwhile, and devices fail.
+
+use super::*;
+use crate::offload::{Offloaded, host};
+use exec::kernel;
+use exec::offload::Offload as Kernels;
+use gpu::{Fault, Trouble};
+
+/// What every packet asks for is there from the beginning, so a device can finish all of them.
+const KNOWN: &str = r#"
+import std.net.ethernet
+layout probe { flow: u16  number: u32 }
+reason other "no probe"
+reason unknown "no such flow"
+table flows: exact(u16) -> u16 { capacity 64 default => 7 }
+start decoder frame(eth: ethernet) { match eth.type { 0x88b5 => check, else => drop other } }
+decoder check(p: probe) {
+    match flows[p.flow] { some n => { if n == 8 { drop unknown } } none => { drop unknown } }
+    send 2
+}
+"#;
+
+const FLOWS: u16 = 10;
+
+/// A program on threads that stand in for a device, one that fails after so many batches if there is a trouble.
+fn loaded_held(text: &str, workers: usize, policy: Policy, trouble: Option<(Trouble, u64)>) -> Loaded {
+    let Loaded { program, sources, .. } = loaded(text, 0);
+    let room = exec::Room { packets: policy.packets(), convoys: 2 };
+    let processor = |_| {
+        let kernels = Kernels::new(&program, PORTS, 0, &kernel::Options::default()).expect("it has a kernel");
+        let offloaded = Offloaded::new(kernels, room, |kernel, geometry| {
+            let device = host(kernel, &program, PORTS, geometry)?;
+            Ok(match trouble {
+                Some((trouble, after)) => {
+                    Box::new(Fault::after(device, trouble, after)) as Box<dyn gpu::Device>
+                }
+                None => Box::new(device),
+            })
+        });
+        Box::new(offloaded.expect("it opens")) as Box<dyn Processor>
+    };
+    Loaded { processors: (0..workers).map(processor).collect(), policy: Some(policy), program, sources }
+}
+
+fn policies() -> [Policy; 4] {
+    let short = Duration::from_micros(200);
+    [
+        Policy::FixedBatch { packets: 100 },
+        Policy::BatchOrTimeout { packets: 1000, timeout: short },
+        Policy::Deadline { packets: 500, deadline: short },
+        Policy::CostModel { packets: 2000 },
+    ]
+}
+
+/// The numbers of every flow, in the order in which they left.
+fn sequences(left: &[Cable]) -> HashMap<u16, Vec<u32>> {
+    let mut sequences: HashMap<u16, Vec<u32>> = HashMap::new();
+    for frame in left.iter().flat_map(|cable| cable.lock().unwrap().clone()) {
+        let flow = u16::from_be_bytes([frame[14], frame[15]]);
+        let number = u32::from_be_bytes([frame[16], frame[17], frame[18], frame[19]]);
+        sequences.entry(flow).or_default().push(number);
+    }
+    sequences
+}
+
+/// Plays packets while programs that `next` makes replace each other, and gives the parts of all; nothing is lost, doubled or put in another order.
+fn pass(numbers: u32, workers: usize, next: &dyn Fn() -> Loaded) -> Vec<Generation> {
+    let bench = Bench::running(workers, next());
+    let left = bench.left.clone();
+    let (mut parts, mut programs) = (Vec::new(), 1);
+    thread::scope(|scope| {
+        let player = scope.spawn(|| bench.play(FLOWS, 0..numbers));
+        while !player.is_finished() {
+            programs += 1;
+            let replaced = bench.remote.replace(next().generations(PORTS, programs), Vec::new());
+            let replaced = replaced.expect("all workers run");
+            assert_eq!(replaced.outcome.expect("the shape is the same").len(), workers);
+            parts.extend(replaced.retired);
+        }
+    });
+    bench.settle();
+    parts.extend(bench.stop());
+    let all = u64::from(FLOWS) * u64::from(numbers);
+    assert_eq!(account(&parts), (all, all), "{programs} programs");
+    let sequences = sequences(&left);
+    assert_eq!(sequences.len(), usize::from(FLOWS));
+    let whole: Vec<u32> = (0..numbers).collect();
+    assert!(sequences.values().all(|numbers| *numbers == whole));
+    parts
+}
+
+#[test]
+fn held_packets_are_run_in_order_while_programs_take_over() {
+    for text in [KNOWN, IN_ORDER] {
+        let mut finished = 0;
+        for policy in policies() {
+            let parts = pass(600, 2, &|| loaded_held(text, 2, policy, None));
+            for part in &parts {
+                let on = part.processor.on_device().expect("it is on a device");
+                assert_eq!(on.failure, None);
+                finished += on.tally.device;
+            }
+        }
+        // Where every packet changes what the next one asks for, the device can finish hardly any.
+        assert!(text == IN_ORDER || finished > 5_000, "{finished}");
+    }
+}
+
+#[test]
+fn a_device_that_fails_between_live_ports_loses_nothing() {
+    let policy = Policy::BatchOrTimeout { packets: 200, timeout: Duration::from_micros(200) };
+    for trouble in [Trouble::NoMemory, Trouble::Refused, Trouble::Lost, Trouble::Stalled] {
+        let after = if trouble == Trouble::NoMemory { 0 } else { 5 };
+        let parts = pass(400, 1, &|| loaded_held(KNOWN, 1, policy, Some((trouble, after))));
+        let failed = |part: &&Generation| part.processor.on_device().is_some_and(|on| on.failure.is_some());
+        let failed = parts.iter().filter(failed).count();
+        assert!(failed > 0, "{trouble:?}: none of {} devices failed", parts.len());
+    }
+}
