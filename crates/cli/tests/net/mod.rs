@@ -87,11 +87,17 @@ impl Net {
 
     /// The same with these ports, as the gateway's file tells of them; more of the file may follow.
     pub(crate) fn serve_ports(&mut self, program: &Path, ports: &str) {
+        self.serve_with(program, ports, &[]);
+    }
+
+    /// The same, with further options on the command line.
+    pub(crate) fn serve_with(&mut self, program: &Path, ports: &str, options: &[&str]) {
         let control = self.path("control.sock").display().to_string();
         let text = format!("program = \"{}\"\ncontrol = \"{control}\"\n{ports}", program.display());
         let file = self.path("gateway.toml");
         fs::write(&file, text).expect("can be written");
         let mut command = self.at("g", binary(), &["serve", &file.display().to_string(), "--json"]);
+        command.args(options);
         self.gateway =
             Some(command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().expect("ravelin runs"));
         let end = Instant::now() + Duration::from_secs(30);
