@@ -60,9 +60,12 @@ fn no_ping_is_lost_while_programs_on_a_device_take_over() {
     let now = net.ask(&["show", "run", "--total"])["now"].clone();
     assert_eq!(now["generation"], 6);
     assert!(now["report"]["device"]["finished"].as_u64() > Some(0), "{now}");
+    let control = net.path("control.sock").display().to_string();
+    let shown = net.ravelin(&["show", "run", "--total", "--control", &control]).stdout;
+    let shown = String::from_utf8_lossy(&shown).into_owned();
+    assert!(shown.contains("finished") && shown.contains("did not go to it"), "{shown}");
     // A packet whose steps are wanted goes the processor's way.
     let ping = net.at("a", "ping", &["-c", "40", "-i", "0.05", "10.0.0.2"]).stdout(Stdio::piped()).spawn();
-    let control = net.path("control.sock").display().to_string();
     let trace = net.ravelin(&["trace", "--live", "icmp", "--count", "2", "--control", &control]);
     let steps = String::from_utf8_lossy(&trace.stdout).into_owned();
     assert!(trace.status.success() && steps.contains("hosts"), "{steps}{trace:?}");

@@ -4,7 +4,7 @@ use crate::arguments::live::{AskArguments, ShowArguments, ShowChoice};
 use crate::commands::show_routing;
 use crate::failure::Failure;
 use crate::render;
-use crate::render::quantity::{bit_rate, count, packet_rate, share};
+use crate::render::quantity::{bit_rate, count, of, packet_rate, share};
 use crate::render::table::{Side, table};
 use gateway::ControlError;
 use gateway::control::{self, Asked};
@@ -273,7 +273,24 @@ impl Interval {
             ("bits", Side::Right),
             ("share", Side::Right),
         ];
-        self.heading() + &table(&columns, rows)
+        self.heading() + &table(&columns, rows) + &self.device()
+    }
+
+    /// What a device did of it, if there is one.
+    fn device(&self) -> String {
+        let device = &self.now["report"]["device"];
+        let Some(name) = device["name"].as_str() else { return String::new() };
+        let packets = |what: &str| of(self.grown(&format!("/report/device/{what}")), "packet");
+        let text = format!(
+            "{name} finished {}; {} went to it and were run by the processor in the end, {} did not go to it\n",
+            packets("finished"),
+            of(self.grown("/report/device/handed_back") + self.grown("/report/device/run_again"), "packet"),
+            packets("not_asked"),
+        );
+        match device["failure"].as_str() {
+            Some(failure) => format!("{text}given up: {failure}\n"),
+            None => text,
+        }
     }
 
     fn ports(&self) -> String {
