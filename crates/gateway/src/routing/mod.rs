@@ -53,6 +53,8 @@ use std::time::{Duration, Instant};
 const CHANGES: usize = 64;
 /// How many packets are taken in before their effects are brought about.
 const PACKETS: usize = 64;
+/// How often what the kernel told is taken in before its effects are brought about.
+const RECEIPTS: usize = 64;
 /// How long is waited at most for packets or the kernel, so that the end of the gateway is noticed.
 const PATIENCE: Duration = Duration::from_millis(100);
 /// How long to wait before everything is asked for again, since too much happened at once.
@@ -234,24 +236,42 @@ impl Routing {
     }
 
     fn serve_kernel(&self, mut netlink: Netlink, remote: &Remote, ended: &AtomicBool) {
+        let mut lost = false;
         while !ended.load(Ordering::Relaxed) {
-            let wanted = self.lock().follower.question();
+            // What was told before something was lost would count as a part of the answer, so that is read to its end first.
+            let wanted = if lost { None } else { self.lock().follower.question() };
             if wanted.is_some_and(|wanted| netlink.ask(&kernel::question(wanted)).is_err()) {
                 // As an answer that broke off: everything is asked for again.
                 self.told(vec![kernel::Told::Done { broken: true }], remote);
                 thread::sleep(PAUSE);
                 continue;
             }
-            let told = match netlink.receive(PATIENCE.as_nanos() as u64) {
-                Ok(None) => continue,
-                Ok(Some(bytes)) => kernel::read(bytes),
-                Err(_) => {
-                    self.lock().follower.overrun();
-                    thread::sleep(PAUSE);
-                    continue;
+            // What has come already is taken in together: each change of tables waits for the packet loop once.
+            let (mut told, mut all, mut patience) = (Vec::new(), false, PATIENCE);
+            for _ in 0..RECEIPTS {
+                match netlink.receive(patience.as_nanos() as u64) {
+                    Ok(None) => {
+                        all = true;
+                        break;
+                    }
+                    Ok(Some(bytes)) => told.extend(kernel::read(bytes)),
+                    Err(_) => {
+                        lost = true;
+                        self.lock().follower.overrun();
+                        thread::sleep(PAUSE);
+                        break;
+                    }
                 }
-            };
-            self.told(told, remote);
+                patience = Duration::ZERO;
+            }
+            if lost {
+                // All routes will be asked for.
+                told.retain(|told| !matches!(told, kernel::Told::Route { .. }));
+            }
+            if !told.is_empty() {
+                self.told(told, remote);
+            }
+            lost = lost && !all;
         }
     }
 
