@@ -54,7 +54,7 @@ pub enum Memory {
     Pageable,
     /// It is copied there and back from memory that the driver keeps in its place.
     Pinned,
-    /// It is the driver's own, and the device works on it where it lies.
+    /// It is the driver's own, and the device works on it where it lies; by OpenCL the driver may also move it there and back.
     #[default]
     Mapped,
     /// It is our own, from the beginning of a page on, and the driver is told of it; the device works on it where it lies. Memory of frames

@@ -6,7 +6,7 @@
 
 mod memory;
 
-use self::memory::Region;
+use self::memory::{Region, Way};
 use crate::device::{Device, DeviceError, Geometry, Input, Output, Parts, Setup, Submission, wait};
 use crate::pages::Number;
 use opencl3::command_queue::{CL_QUEUE_PROFILING_ENABLE, CommandQueue};
@@ -24,10 +24,8 @@ use opencl3::types::{CL_BLOCKING, cl_device_id};
 use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
 
-/// Threads of a work group on an accelerator: a multiple of what today's devices run in step.
+/// Threads of a work group: a multiple of what today's devices run in step. On processors it hardly matters.
 const GROUP: usize = 64;
-/// The same on a processor, where a group is a loop that one core runs, and the next one costs.
-const LOOP: usize = 64;
 /// The arguments of `run_packets` before its tables: bytes, columns, verdicts, records, and how many packets.
 const BEFORE_TABLES: u32 = 5;
 
@@ -163,7 +161,7 @@ impl OpenCl {
             name,
             geometry,
             setup,
-            group: if device.accelerator { GROUP } else { LOOP },
+            group: GROUP,
             slots: Vec::new(),
             tables: Vec::new(),
             table_words: vec![1; geometry.tables],
@@ -195,13 +193,14 @@ impl OpenCl {
     }
 
     fn slot(&self, number: usize) -> Result<Slot, DeviceError> {
-        let Geometry { packets, stride, columns, record_words, .. } = self.geometry;
+        let Geometry { packets, stride, columns, record_words, returns_bytes, .. } = self.geometry;
         let queue = number % self.queues.len();
+        let way = if returns_bytes { Way::Both } else { Way::Over };
         let slot = Slot {
-            bytes: self.region(queue, packets * stride, "packets")?,
-            columns: self.region(queue, packets * columns, "columns")?,
-            verdicts: self.region(queue, self.geometry.verdict_words(packets), "verdicts")?,
-            records: self.region(queue, packets * record_words, "records")?,
+            bytes: self.region(queue, packets * stride, way, "packets")?,
+            columns: self.region(queue, packets * columns, Way::Over, "columns")?,
+            verdicts: self.region(queue, self.geometry.verdict_words(packets), Way::Back, "verdicts")?,
+            records: self.region(queue, packets * record_words, Way::Back, "records")?,
             kernel: Kernel::create(&self.program, "run_packets")
                 .map_err(failure(&self.name, "find the kernel"))?,
             queue,
@@ -228,9 +227,10 @@ impl OpenCl {
         &self,
         queue: usize,
         length: usize,
+        way: Way,
         what: &'static str,
     ) -> Result<Region<T>, DeviceError> {
-        let made = Region::new(&self.context, &self.queues[queue], length, self.setup.memory);
+        let made = Region::new(&self.context, &self.queues[queue], length, way, self.setup.memory);
         made.map_err(|error| self.no_memory(error, what, length * size_of::<T>()))
     }
 
@@ -269,7 +269,7 @@ impl OpenCl {
     }
 
     fn launch(&mut self, slot: usize, count: usize) -> opencl3::Result<()> {
-        let Geometry { stride, columns: words, record_words, returns_bytes, .. } = self.geometry;
+        let Geometry { stride, columns: words, record_words, .. } = self.geometry;
         let Slot { bytes, columns, verdicts, records, kernel, queue, under_way, over } =
             &mut self.slots[slot];
         let queue = &self.queues[*queue];
@@ -285,7 +285,7 @@ impl OpenCl {
             kernel.set_arg(BEFORE_TABLES - 1, &(count as u32))?;
             queue.enqueue_nd_range_kernel(kernel.get(), 1, std::ptr::null(), &threads, &self.group, &[])?
         };
-        bytes.take(queue, if returns_bytes { count * stride } else { 0 })?;
+        bytes.take(queue, count * stride)?;
         columns.take(queue, 0)?;
         records.take(queue, count * record_words)?;
         let last = verdicts.take(queue, self.geometry.verdict_words(count))?;

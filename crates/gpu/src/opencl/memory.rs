@@ -19,12 +19,24 @@ use std::ptr::null_mut;
 /// Buffers are of a multiple of so many values: some drivers use memory in its place only then.
 const WHOLE: usize = 64;
 
+/// Which way values go.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(super) enum Way {
+    /// To the device.
+    Over,
+    /// To the processor.
+    Back,
+    /// To the device, and what it made of them to the processor.
+    Both,
+}
+
 /// Values that the processor and the device both reach, one after the other.
 pub(super) struct Region<T: Number> {
     // Goes before the memory that it may lie in.
     buffer: Buffer<T>,
     home: Home<T>,
     length: usize,
+    way: Way,
 }
 
 /// Where the processor finds them.
@@ -46,6 +58,7 @@ impl<T: Number> Region<T> {
         context: &Context,
         queue: &CommandQueue,
         length: usize,
+        way: Way,
         memory: Memory,
     ) -> opencl3::Result<Region<T>> {
         let room = length.max(1).next_multiple_of(WHOLE);
@@ -74,12 +87,10 @@ impl<T: Number> Region<T> {
                 (buffer, Home::Buffer { mapped, _pages: Some(pages) })
             }
         };
-        let mut region = Region { buffer, home, length };
+        let mut region = Region { buffer, home, length, way };
         region.as_mut().fill(T::default());
-        if !matches!(region.home, Home::Buffer { .. })
-            && let Some(copied) = region.give(queue, length)?
-        {
-            copied.wait()?;
+        if !matches!(region.home, Home::Buffer { .. }) && length > 0 {
+            region.write(queue, length, CL_BLOCKING)?;
         }
         Ok(region)
     }
@@ -101,7 +112,7 @@ impl<T: Number> Region<T> {
         }
     }
 
-    /// Hands the first `length` values to the device, the others as it likes; gives what ends when it has them, if that is not at once.
+    /// Hands the first `length` values to the device, if they go over; gives what ends when it has them, if that is not at once.
     pub(super) fn give(&mut self, queue: &CommandQueue, length: usize) -> opencl3::Result<Option<Event>> {
         if let Home::Buffer { mapped, .. } = &mut self.home {
             let mapped = std::mem::replace(mapped, null_mut());
@@ -111,24 +122,34 @@ impl<T: Number> Region<T> {
             // SAFETY: it is what mapping gave, and nobody refers to it, since `as_mut` borrows the region.
             return unsafe { queue.enqueue_unmap_mem_object(self.buffer.get(), mapped, &[]) }.map(Some);
         }
-        if length == 0 {
+        if length == 0 || self.way == Way::Back {
             return Ok(None);
         }
-        let from: *const [T] = &raw const self.as_mut()[..length];
-        // SAFETY: the values stay where they are until the slot is done, as nobody gets at them before, and are not part of the buffer.
-        unsafe { queue.enqueue_write_buffer(&mut self.buffer, CL_NON_BLOCKING, 0, &*from, &[]) }.map(Some)
+        self.write(queue, length, CL_NON_BLOCKING).map(Some)
     }
 
-    /// Asks for the memory back, with the first `length` values as the device left them; the others mean nothing. The last thing to be
-    /// waited for, if there is any.
+    /// Copies the first `length` values into the buffer.
+    fn write(&mut self, queue: &CommandQueue, length: usize, blocking: u32) -> opencl3::Result<Event> {
+        let from: *const [T] = &raw const self.as_mut()[..length];
+        // SAFETY: the values stay where they are until the slot is done, as nobody gets at them before, and are not part of the buffer.
+        unsafe { queue.enqueue_write_buffer(&mut self.buffer, blocking, 0, &*from, &[]) }
+    }
+
+    /// Asks for the memory back, with the first `length` values as the device left them, if they come back; the others mean nothing. The
+    /// last thing to be waited for, if there is any.
     pub(super) fn take(&mut self, queue: &CommandQueue, length: usize) -> opencl3::Result<Option<Event>> {
         if let Home::Buffer { mapped, .. } = &mut self.home {
-            let flags = if length == 0 { CL_MAP_WRITE_INVALIDATE_REGION } else { CL_MAP_READ | CL_MAP_WRITE };
+            // Where the device has memory of its own, the driver copies what the flags say, there or back.
+            let flags = match self.way {
+                Way::Over => CL_MAP_WRITE_INVALIDATE_REGION,
+                Way::Back => CL_MAP_READ,
+                Way::Both => CL_MAP_READ | CL_MAP_WRITE,
+            };
             let (place, event) = map(queue, &self.buffer, self.length.max(1), flags, CL_NON_BLOCKING)?;
             *mapped = place;
             return Ok(Some(event));
         }
-        if length == 0 {
+        if length == 0 || self.way == Way::Over {
             return Ok(None);
         }
         let to: *mut [T] = &raw mut self.as_mut()[..length];
