@@ -33,4 +33,4 @@ pub use page::page;
 pub use plan::{Kind, Length, Plan, pin, run};
 pub use programs::{PROGRAMS, compiled};
 pub use traffic::{Capture, LabError, Traffic};
-pub use transfer::DeviceChoice;
+pub use transfer::{DeviceChoice, Pivot, pivots};

@@ -1,7 +1,9 @@
 //! One self-contained page of HTML: for every experiment the machine, plots, and all numbers in a table.
 
 use crate::experiment::{Experiment, Row};
+use crate::plan::Kind;
 use crate::plot::plot;
+use crate::transfer;
 use std::fmt::Write;
 
 const STYLE: &str = "
@@ -25,7 +27,7 @@ pub fn page(experiments: &[Experiment]) -> String {
     html.push_str("<h1>Ravelin: measurements</h1>\n");
     html.push_str(
         "<p>Every figure is the median of the runs that its section names, with the lowest and the highest of them. A ratio above 1 means that ours \
-is better. The publication is the thesis on the language Steve (2016), whose machine was another and older one: its figures show proportions, not a race.</p>\n\
+is better. The publication is the thesis on the language Steve (2016), for <code>transfer</code> the study of a router on a GPU (2012); their machines were others and older ones: their figures show proportions, not a race.</p>\n\
 <p class=\"key\"><span style=\"background:#2f81d6\"></span>ours<span style=\"background:#d98426\"></span>what it is held against, measured in the same \
 run<span style=\"background:#d6495a\"></span>the publication (diamond)</p>\n",
     );
@@ -39,6 +41,10 @@ run<span style=\"background:#d6495a\"></span>the publication (diamond)</p>\n",
 fn section(html: &mut String, experiment: &Experiment) {
     let name = escaped(&experiment.experiment);
     let _ = write!(html, "<h2 id=\"{name}\">{name}</h2>\n{}", conditions(experiment));
+    if experiment.experiment == Kind::Transfer.name() {
+        html.push_str(&transfer::page::section(&experiment.rows));
+        return;
+    }
     for (title, rows) in groups(&experiment.rows) {
         let Some(first) = rows.first() else { continue };
         let label = |row: &Row| shortened(row, &rows);

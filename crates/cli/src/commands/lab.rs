@@ -1,5 +1,7 @@
 //! `ravelin lab`: experiments, as tables, as JSON and as a page.
 
+mod transfer;
+
 use crate::arguments::{DeviceArgument, ExperimentChoice, LabArguments, TableChoice};
 use crate::failure::Failure;
 use crate::render;
@@ -189,7 +191,11 @@ fn text(experiment: &Experiment) -> String {
     let bold = anstyle::Style::new().bold();
     let machine = &experiment.machine;
     let mut text = format!("\n{bold}{}{bold:#}\n", experiment.experiment);
-    let mut rest = &experiment.rows[..];
+    let by_batch = experiment.experiment == Kind::Transfer.name();
+    if by_batch {
+        text.push_str(&transfer::text(experiment));
+    }
+    let mut rest = if by_batch { &[][..] } else { &experiment.rows[..] };
     while let Some(first) = rest.first() {
         let heading = split(&first.case).0;
         let end = rest.iter().position(|row| split(&row.case).0 != heading).unwrap_or(rest.len());

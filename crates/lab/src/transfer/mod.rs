@@ -4,14 +4,17 @@
 //! Ways take turns. Every verdict of every batch is held against the interpreter's, and one that is wrong takes the figures of its way
 //! and batch away.
 
+mod charts;
 mod choice;
 pub(crate) mod device;
 pub(crate) mod ground;
 mod naive;
 mod original;
+pub(crate) mod page;
 pub(crate) mod processor;
 mod rows;
 pub(crate) mod spans;
+mod view;
 pub(crate) mod ways;
 
 use crate::experiment::Row;
@@ -29,6 +32,7 @@ use processor::Cores;
 use std::num::NonZero;
 use std::sync::Arc;
 use std::thread;
+pub use view::{Pivot, pivots};
 use ways::{Contender, in_turn};
 
 /// Batches that are measured; the original measured all of them but the first.

@@ -41,15 +41,16 @@ pub(super) fn of(case: &str, came: &Came, paper: Option<f64>) -> Vec<Row> {
         Came::Absent(why) => return vec![Row::absent(case, RATE, why)],
         Came::Refused(why) => return vec![Row::refused(case, RATE, "Mpps", why)],
     };
-    let figure = |value: &dyn Fn(&Run) -> f64| Figure::of(runs.iter().map(value));
+    let figure = |value: &dyn Fn(&Run) -> f64| figure_of(runs, value);
     let rate = |what: &str, unit: &str, factor: f64, paper: Option<f64>| {
         let ours = figure(&|run| run.mpps(run.spans.wall) * factor);
         Row::alone(case, what, unit, ours, paper)
     };
+    let wire = figure(&|run| run.mpps(run.spans.wall) * WIRE_BITS / 1000.0);
+    let bits = rate("bits of frames", "Gbit/s", FRAME_BITS / 1000.0, None);
     let mut rows = vec![
         rate(RATE, "Mpps", 1.0, paper.map(original::packets)),
-        rate("bits of frames", "Gbit/s", FRAME_BITS / 1000.0, None),
-        rate("bits on the wire", "Gbit/s", WIRE_BITS / 1000.0, None),
+        Row { other: wire.map(|wire| Other::of("bits on the wire", wire)), ..bits },
         rate(LEGACY, "MB/s", 64.0, paper),
         Row::alone(case, PROCESSING, "µs", figure(&|run| run.each(run.spans.processing)), None),
     ];
@@ -62,16 +63,27 @@ pub(super) fn of(case: &str, came: &Came, paper: Option<f64>) -> Vec<Row> {
     rows
 }
 
+/// The figure of some runs, in five digits.
+fn figure_of(runs: &[Run], value: &dyn Fn(&Run) -> f64) -> Option<Figure> {
+    Figure::of(runs.iter().map(|run| match value(run) {
+        zero if zero == 0.0 || !zero.is_finite() => zero,
+        value => {
+            let power = 10_f64.powi(4 - value.abs().log10().floor() as i32);
+            (value * power).round() / power
+        }
+    }))
+}
+
 /// The row of the kernel's own rate, where a clock tells it.
 pub(super) fn kernel(case: &str, runs: &[Run]) -> Option<Row> {
     let known = runs.iter().all(|run| !run.spans.kernel.is_zero());
-    let ours = Figure::of(runs.iter().map(|run| run.mpps(run.spans.kernel)));
+    let ours = figure_of(runs, &|run| run.mpps(run.spans.kernel));
     known.then(|| Row::alone(case, KERNEL, "Mpps", ours, None))
 }
 
 /// The rows of where the time went.
 pub(super) fn parts(case: &str, runs: &[Run]) -> Vec<Row> {
-    let figure = |value: &dyn Fn(&Run) -> f64| Figure::of(runs.iter().map(value));
+    let figure = |value: &dyn Fn(&Run) -> f64| figure_of(runs, value);
     let mut rows: Vec<Row> = PARTS
         .iter()
         .map(|(name, part)| {

@@ -1,0 +1,301 @@
+//! Pictures of the experiment as SVG, in the colour of the text around them: lines over batches, bars that are cut into parts, and ladders.
+
+use std::fmt::Write;
+
+/// Lines over batches, both axes logarithmic.
+pub(super) struct Lines {
+    pub(super) title: String,
+    /// What the upright axis says.
+    pub(super) unit: &'static str,
+    pub(super) lines: Vec<Line>,
+}
+
+/// One of them.
+pub(super) struct Line {
+    pub(super) colour: &'static str,
+    pub(super) dashed: bool,
+    /// Batch and value.
+    pub(super) points: Vec<(f64, f64)>,
+}
+
+/// A bar that is cut into parts.
+pub(super) struct Stack {
+    pub(super) label: String,
+    /// Behind the bar.
+    pub(super) note: String,
+    /// Colour and size of each part.
+    pub(super) parts: Vec<(&'static str, f64)>,
+}
+
+/// A step of a ladder.
+pub(super) struct Step {
+    pub(super) label: String,
+    /// Whether it belongs to the setting from which the others are varied.
+    pub(super) is_base: bool,
+    /// Median, lowest and highest; or why there is none.
+    pub(super) value: Result<[f64; 3], String>,
+}
+
+const WIDTH: f64 = 480.0;
+const HEIGHT: f64 = 330.0;
+const LEFT: f64 = 50.0;
+const RIGHT: f64 = 14.0;
+const TOP: f64 = 30.0;
+const BOTTOM: f64 = 40.0;
+/// Bars.
+const WIDE: f64 = 1000.0;
+const LABELS: f64 = 250.0;
+const NOTES: f64 = 190.0;
+
+/// The picture of lines.
+pub(super) fn lines(chart: &Lines) -> String {
+    let points = || chart.lines.iter().flat_map(|line| &line.points).filter(|(x, y)| *x > 0.0 && *y > 0.0);
+    let mut svg = begin(WIDTH, HEIGHT);
+    text(&mut svg, (WIDTH / 2.0, 16.0), "middle", 14, &chart.title);
+    if points().next().is_none() {
+        text(&mut svg, (WIDTH / 2.0, HEIGHT / 2.0), "middle", 12, "no figure");
+        return svg + "</svg>";
+    }
+    let bounds = |value: fn(&(f64, f64)) -> f64| {
+        let (low, high) = points()
+            .map(value)
+            .fold((f64::MAX, f64::MIN), |(low, high), value| (low.min(value), high.max(value)));
+        (low, high)
+    };
+    let (x_low, x_high) = bounds(|point| point.0);
+    let (y_low, y_high) = bounds(|point| point.1);
+    let (bottom, top) = (y_low.log10() - 0.08, y_high.log10() + 0.08);
+    let x = |value: f64| {
+        let share = (value / x_low).log2() / (x_high / x_low).log2().max(1.0);
+        LEFT + share * (WIDTH - LEFT - RIGHT)
+    };
+    let y = |value: f64| {
+        let share = (value.log10() - bottom) / (top - bottom).max(0.1);
+        HEIGHT - BOTTOM - share * (HEIGHT - TOP - BOTTOM)
+    };
+    for tick in decades(bottom, top) {
+        let at = y(tick);
+        let _ = write!(
+            svg,
+            "<path d=\"M{LEFT} {at:.1}H{:.1}\" stroke=\"currentColor\" stroke-opacity=\".15\"/>",
+            WIDTH - RIGHT
+        );
+        text(&mut svg, (LEFT - 6.0, at + 4.0), "end", 11, &short(tick));
+    }
+    let mut power = 8.0;
+    while power <= x_high {
+        if power >= x_low {
+            let at = x(power);
+            let _ = write!(
+                svg,
+                "<path d=\"M{at:.1} {TOP}V{:.1}\" stroke=\"currentColor\" stroke-opacity=\".07\"/>",
+                HEIGHT - BOTTOM
+            );
+            text(&mut svg, (at, HEIGHT - BOTTOM + 16.0), "middle", 11, &short(power));
+        }
+        power *= 4.0;
+    }
+    text(&mut svg, (LEFT + (WIDTH - LEFT - RIGHT) / 2.0, HEIGHT - 6.0), "middle", 11, "packets of a batch");
+    let _ = write!(
+        svg,
+        "<text transform=\"translate(11 {:.1}) rotate(-90)\" text-anchor=\"middle\" font-size=\"11\">{}</text>",
+        (HEIGHT - BOTTOM + TOP) / 2.0,
+        chart.unit
+    );
+    for line in &chart.lines {
+        let kept = || line.points.iter().filter(|(x, y)| *x > 0.0 && *y > 0.0);
+        let path: Vec<String> = kept().map(|point| format!("{:.1} {:.1}", x(point.0), y(point.1))).collect();
+        if path.is_empty() {
+            continue;
+        }
+        let (dash, wide) = if line.dashed { (" stroke-dasharray=\"4 3\"", 1.3) } else { ("", 2.2) };
+        let _ = write!(
+            svg,
+            "<path d=\"M{}\" fill=\"none\" stroke=\"{}\" stroke-width=\"{wide}\"{dash}/>",
+            path.join("L"),
+            line.colour
+        );
+        if !line.dashed {
+            for (at, value) in kept() {
+                let _ = write!(
+                    svg,
+                    "<circle cx=\"{:.1}\" cy=\"{:.1}\" r=\"2.6\" fill=\"{}\"/>",
+                    x(*at),
+                    y(*value),
+                    line.colour
+                );
+            }
+        }
+    }
+    svg + "</svg>"
+}
+
+/// The picture of bars that are cut into parts; each is as long as all others, so that shares show.
+pub(super) fn stacks(bars: &[Stack]) -> String {
+    let line = 22.0;
+    let mut svg = begin(WIDE, bars.len() as f64 * line + 8.0);
+    let room = WIDE - LABELS - NOTES;
+    for (number, bar) in bars.iter().enumerate() {
+        let top = number as f64 * line + 4.0;
+        text(&mut svg, (LABELS - 8.0, top + 13.0), "end", 13, &bar.label);
+        let sum: f64 = bar.parts.iter().map(|(_, size)| size).sum();
+        let mut left = LABELS;
+        for (colour, size) in &bar.parts {
+            let wide = if sum > 0.0 { size / sum * room } else { 0.0 };
+            let _ = write!(
+                svg,
+                "<rect x=\"{left:.1}\" y=\"{top:.1}\" width=\"{wide:.1}\" height=\"17\" fill=\"{colour}\"/>"
+            );
+            // Only where it has room.
+            if wide > 34.0 {
+                let share = format!("{:.0} %", size / sum * 100.0);
+                let _ = write!(
+                    svg,
+                    "<text x=\"{:.1}\" y=\"{:.1}\" text-anchor=\"middle\" font-size=\"11\" fill=\"#fff\">{share}</text>",
+                    left + wide / 2.0,
+                    top + 12.5
+                );
+            }
+            left += wide;
+        }
+        text(&mut svg, (WIDE - NOTES + 8.0, top + 13.0), "start", 12, &bar.note);
+    }
+    svg + "</svg>"
+}
+
+/// The picture of a ladder: groups of steps with their heading.
+pub(super) fn ladder(groups: &[(String, Vec<Step>)], unit: &str) -> String {
+    let line = 20.0;
+    let lines: usize = groups.iter().map(|(_, steps)| steps.len() + 1).sum();
+    let mut svg = begin(WIDE, lines as f64 * line + 10.0 + groups.len() as f64 * 6.0);
+    let values = groups.iter().flat_map(|(_, steps)| steps).filter_map(|step| step.value.as_ref().ok());
+    let highest = values.map(|value| value[2]).fold(0.0, f64::max);
+    let room = WIDE - LABELS - NOTES;
+    let x = |value: f64| LABELS + if highest > 0.0 { value / highest * room } else { 0.0 };
+    let mut top = 4.0;
+    for (heading, steps) in groups {
+        top += 6.0;
+        let _ = write!(
+            svg,
+            "<text x=\"{:.1}\" y=\"{:.1}\" text-anchor=\"end\" font-size=\"13\" font-weight=\"600\">{}</text>",
+            LABELS - 8.0,
+            top + 13.0,
+            escaped(heading)
+        );
+        top += line;
+        for step in steps {
+            text(&mut svg, (LABELS - 8.0, top + 12.0), "end", 13, &step.label);
+            match &step.value {
+                Ok([median, low, high]) => {
+                    let colour = if step.is_base { "#2f81d6" } else { "#8fb7e3" };
+                    let _ = write!(
+                        svg,
+                        "<rect x=\"{LABELS}\" y=\"{top:.1}\" width=\"{:.1}\" height=\"14\" fill=\"{colour}\"/>\
+                         <path d=\"M{:.1} {:.1}H{:.1}\" stroke=\"currentColor\"/>",
+                        x(*median) - LABELS,
+                        x(*low),
+                        top + 7.0,
+                        x(*high)
+                    );
+                    let told = format!("{} {unit}", short(*median));
+                    text(&mut svg, (x(*high) + 8.0, top + 12.0), "start", 12, &told);
+                }
+                Err(why) => {
+                    let _ = write!(
+                        svg,
+                        "<text x=\"{:.1}\" y=\"{:.1}\" font-size=\"11\" font-style=\"italic\" fill-opacity=\".7\">{}</text>",
+                        LABELS + 4.0,
+                        top + 11.0,
+                        escaped(why)
+                    );
+                }
+            }
+            top += line;
+        }
+    }
+    svg + "</svg>"
+}
+
+fn begin(width: f64, height: f64) -> String {
+    format!(
+        "<svg xmlns=\"http://www.w3.org/2000/svg\" viewBox=\"0 0 {width} {height:.0}\" width=\"100%\" role=\"img\" font-family=\"sans-serif\" fill=\"currentColor\">"
+    )
+}
+
+fn text(svg: &mut String, (x, y): (f64, f64), anchor: &str, size: u32, words: &str) {
+    let words = escaped(words);
+    let _ = write!(
+        svg,
+        "<text x=\"{x:.1}\" y=\"{y:.1}\" text-anchor=\"{anchor}\" font-size=\"{size}\">{words}</text>"
+    );
+}
+
+/// Round values between two powers of ten, at least three where there are.
+fn decades(bottom: f64, top: f64) -> Vec<f64> {
+    let steps: &[f64] = if top - bottom > 2.2 { &[1.0] } else { &[1.0, 2.0, 5.0] };
+    let powers = bottom.floor() as i32..=top.ceil() as i32;
+    let all = powers.flat_map(|power| steps.iter().map(move |step| step * 10_f64.powi(power)));
+    all.filter(|tick| (bottom..=top).contains(&tick.log10())).collect()
+}
+
+/// A value as short as it can be read.
+pub(super) fn short(value: f64) -> String {
+    match value.abs() {
+        thousands if thousands >= 1e6 => format!("{:.0} M", value / 1e6),
+        thousands if thousands >= 10_000.0 => format!("{:.0} k", value / 1e3),
+        hundreds if hundreds >= 100.0 => format!("{value:.0}"),
+        tens if tens >= 10.0 => trimmed(format!("{value:.1}")),
+        ones if ones >= 0.1 => trimmed(format!("{value:.2}")),
+        _ => trimmed(format!("{value:.4}")),
+    }
+}
+
+fn trimmed(number: String) -> String {
+    match number.contains('.') {
+        true => number.trim_end_matches('0').trim_end_matches('.').to_owned(),
+        false => number,
+    }
+}
+
+pub(super) fn escaped(text: &str) -> String {
+    text.replace('&', "&amp;").replace('<', "&lt;").replace('>', "&gt;").replace('"', "&quot;")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn values_are_short() {
+        let values = [65536.0, 8192.0, 512.0, 16.04, 1.0, 0.25, 0.0123, 0.0];
+        let told = values.map(short);
+        assert_eq!(told, ["66 k", "8192", "512", "16", "1", "0.25", "0.0123", "0"]);
+    }
+
+    #[test]
+    fn a_line_stays_in_its_picture_and_what_is_not_positive_is_left_out() {
+        let line =
+            Line { colour: "#000", dashed: false, points: vec![(8.0, 0.01), (64.0, 0.0), (65536.0, 90.0)] };
+        let svg = lines(&Lines { title: "a < b".into(), unit: "Mpps", lines: vec![line] });
+        assert!(svg.contains("a &lt; b") && svg.matches("<circle").count() == 2, "{svg}");
+        let path = svg.split("<path d=\"M").last().expect("a line").split('"').next().expect("its points");
+        for number in path.split(['L', ' ']) {
+            let number: f64 = number.parse().expect("a number");
+            assert!((0.0..=WIDTH).contains(&number), "{path}");
+        }
+        assert_eq!(decades(-2.1, 2.1), [0.01, 0.1, 1.0, 10.0, 100.0]);
+    }
+
+    #[test]
+    fn parts_of_a_bar_fill_it() {
+        let bar = Stack { label: "l".into(), note: "n".into(), parts: vec![("#111", 1.0), ("#222", 3.0)] };
+        let svg = stacks(&[bar]);
+        let widths: f64 = svg
+            .split("width=\"")
+            .skip(2)
+            .filter_map(|rest| rest.split('"').next()?.parse::<f64>().ok())
+            .sum();
+        assert!((widths - (WIDE - LABELS - NOTES)).abs() < 0.2, "{svg}");
+        assert!(svg.contains("75 %"));
+    }
+}

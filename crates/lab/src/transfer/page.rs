@@ -1,0 +1,277 @@
+//! The experiment as a part of the page: what a batch brings, beside the original's figures; delays; where the time goes; the ladder.
+
+use super::charts::{Line, Lines, Stack, Step, escaped, ladder, lines, short, stacks};
+use super::original::{self, Of};
+use super::rows::{DELAYS, LEGACY, PARTS, PROCESSING, RATE};
+use super::view::{LADDER, Pivot, Placed, pivots};
+use crate::experiment::Row;
+use std::fmt::Write;
+
+/// Colours of ways, by how their names begin.
+const COLOURS: [(&str, &str); 6] = [
+    ("one core", "#8b949e"),
+    ("all ", "#7d55c7"),
+    ("1 ", "#d6495a"),
+    ("2 ", "#d98426"),
+    ("3 ", "#2f81d6"),
+    ("4 ", "#2da44e"),
+];
+/// Colours of the parts of a batch.
+const PART_COLOURS: [&str; 6] = ["#d98426", "#2f81d6", "#2da44e", "#6cb6ff", "#8b949e", "#b08800"];
+const STYLE: &str = "<style>.pair { display: grid; grid-template-columns: 1fr 1fr; gap: 1rem; } .keys { font-size: 13px; } \
+.keys span { white-space: nowrap; margin-right: 1rem; } .keys i { display: inline-block; width: 1.1rem; height: .22rem; margin: 0 .35rem .25rem 0; } \
+@media (max-width: 40rem) { .pair { grid-template-columns: 1fr; } }</style>\n";
+
+fn colour(way: &str) -> &'static str {
+    COLOURS.iter().find(|(begin, _)| way.starts_with(begin)).map_or("#8b949e", |(_, colour)| colour)
+}
+
+/// The pictures and tables of the experiment.
+pub(crate) fn section(rows: &[Row]) -> String {
+    let mut html = String::from(STYLE);
+    let rates = pivots(rows, RATE);
+    let functions = named(rows);
+    for function in &functions {
+        let of = |pivots: Vec<Pivot<'_>>| -> Vec<Lines> {
+            let own = pivots
+                .iter()
+                .filter(|pivot| !pivot.is_ladder && pivot.title.starts_with(&format!("{function}, ")));
+            own.filter(|pivot| pivot.ways.iter().any(|(way, _)| way.starts_with("one core")))
+                .map(over_batches)
+                .collect()
+        };
+        let _ = writeln!(html, "<h3>{}</h3>", escaped(function));
+        let compared = if *function == "firewall" {
+            "; dashed: what the original called Gbit/s, as the packets that it was"
+        } else {
+            ""
+        };
+        figure(
+            &mut html,
+            &of(pivots(rows, RATE)),
+            &format!("Packets a second, by the size of a batch{compared}"),
+            &keys(&rates, function),
+        );
+        let mut delays = of(pivots(rows, DELAYS[1].0));
+        for (chart, late) in delays.iter_mut().zip(of(pivots(rows, DELAYS[2].0))) {
+            chart.unit = "µs";
+            chart.lines.retain(|line| !line.dashed);
+            chart.lines.extend(
+                late.lines.into_iter().filter(|line| !line.dashed).map(|line| Line { dashed: true, ..line }),
+            );
+        }
+        let told = "How long a packet takes from when it is fetched until its verdict is known: median, and dashed what 99 % stay below";
+        figure(&mut html, &delays, told, &keys(&rates, function));
+        parts(&mut html, rows, function);
+    }
+    ladders(&mut html, rows);
+    legacy(&mut html, rows);
+    for (what, unit) in [
+        (RATE, "millions of packets a second"),
+        (PROCESSING, "µs"),
+        (DELAYS[1].0, "µs"),
+        (DELAYS[2].0, "µs"),
+        (DELAYS[3].0, "µs"),
+    ] {
+        let _ = writeln!(html, "<details><summary>All figures: {}, in {unit}</summary>", escaped(what));
+        pivots(rows, what).iter().for_each(|pivot| table(&mut html, pivot));
+        html.push_str("</details>\n");
+    }
+    html.push_str("<p>The lowest and highest of the runs, least delays, bit rates and every part of every batch are in the JSON.</p>\n");
+    html
+}
+
+/// The functions that there are, in order.
+fn named(rows: &[Row]) -> Vec<&str> {
+    let mut functions: Vec<&str> = Vec::new();
+    for placed in rows.iter().filter_map(Placed::of) {
+        if !functions.contains(&placed.function) {
+            functions.push(placed.function);
+        }
+    }
+    functions
+}
+
+fn over_batches(pivot: &Pivot<'_>) -> Lines {
+    let mut all = Vec::new();
+    for (way, rows) in &pivot.ways {
+        let points = pivot.batches.iter().zip(rows);
+        let points =
+            points.filter_map(|(batch, row)| Some((*batch as f64, row.as_ref()?.ours?.median))).collect();
+        all.push(Line { colour: colour(way), dashed: false, points });
+    }
+    // Beside its own algorithms and rules stands what it measured, at all of its batches.
+    if pivot.title == "firewall, the original's algorithms" {
+        let of = [
+            ("one core", Of::Processor),
+            ("1 ", Of::Device(1)),
+            ("2 ", Of::Device(2)),
+            ("3 ", Of::Device(3)),
+            ("4 ", Of::Device(4)),
+        ];
+        for (way, of) in of {
+            let points = original::BATCHES.iter().filter_map(|batch| {
+                Some((*batch as f64, original::packets(original::megabytes(of, *batch)?)))
+            });
+            all.push(Line { colour: colour(way), dashed: true, points: points.collect() });
+        }
+    }
+    Lines { title: pivot.title.clone(), unit: "million packets a second", lines: all }
+}
+
+/// What the colours of a function's lines mean.
+fn keys(rates: &[Pivot<'_>], function: &str) -> String {
+    let own =
+        rates.iter().find(|pivot| !pivot.is_ladder && pivot.title.starts_with(&format!("{function}, ")));
+    let ways = own.into_iter().flat_map(|pivot| &pivot.ways);
+    let key =
+        |way: &str| format!("<span><i style=\"background:{}\"></i>{}</span>", colour(way), escaped(way));
+    ways.map(|(way, _)| key(way)).collect()
+}
+
+fn figure(html: &mut String, charts: &[Lines], caption: &str, keys: &str) {
+    html.push_str("<figure><div class=\"pair\">");
+    charts.iter().for_each(|chart| html.push_str(&lines(chart)));
+    let _ = writeln!(
+        html,
+        "</div><p class=\"keys\">{keys}</p><figcaption>{}</figcaption></figure>",
+        escaped(caption)
+    );
+}
+
+/// Where the time of batches goes, by iteration.
+fn parts(html: &mut String, rows: &[Row], function: &str) {
+    let algorithm = if function == "firewall" { "the original's algorithms" } else { "our tables" };
+    let placed: Vec<Placed<'_>> = rows
+        .iter()
+        .filter_map(Placed::of)
+        .filter(|placed| placed.function == function && placed.algorithm == algorithm && !placed.is_step())
+        .collect();
+    let mut batches: Vec<usize> = placed.iter().map(|placed| placed.batch).collect();
+    batches.sort_unstable();
+    batches.dedup();
+    // The smallest, one in the middle, and the largest.
+    let shown = [batches.first(), batches.get(batches.len() / 2), batches.last()];
+    let mut bars = Vec::new();
+    for batch in shown.into_iter().flatten() {
+        for (way, _) in COLOURS {
+            let own = || placed.iter().filter(|placed| placed.batch == *batch && placed.way.starts_with(way));
+            let part = |name: &str| {
+                let what = format!("part: {name}");
+                own()
+                    .find(|placed| placed.row.what == what)
+                    .and_then(|placed| placed.row.ours)
+                    .map_or(0.0, |ours| ours.median)
+            };
+            let sizes: Vec<(&str, f64)> =
+                PARTS.iter().zip(PART_COLOURS).map(|((name, _), colour)| (colour, part(name))).collect();
+            let sum: f64 = sizes.iter().map(|(_, size)| size).sum();
+            if let (Some(first), true) = (own().next(), sum > 0.0) {
+                let label = format!("{batch} packets, {}", first.way);
+                let note = format!("{} µs, {} ns a packet", short(sum), short(sum * 1e3 / *batch as f64));
+                bars.push(Stack { label, note, parts: sizes });
+            }
+        }
+    }
+    let parts = PARTS.iter().zip(PART_COLOURS);
+    let keys: String = parts
+        .map(|((name, _), colour)| format!("<span><i style=\"background:{colour}\"></i>{name}</span>"))
+        .collect();
+    let _ = writeln!(
+        html,
+        "<figure>{}<p class=\"keys\">{keys}</p><figcaption>Where the time of a batch goes: {}, {algorithm}. Cores have their work under kernel, and what they wait for each other under driver</figcaption></figure>",
+        stacks(&bars),
+        escaped(function)
+    );
+}
+
+/// The ladders, one picture for each function and batch.
+fn ladders(html: &mut String, rows: &[Row]) {
+    let all: Vec<Pivot<'_>> = pivots(rows, RATE).into_iter().filter(|pivot| pivot.is_ladder).collect();
+    if all.is_empty() {
+        return;
+    }
+    html.push_str("<h3 id=\"ladder\">The ladder</h3>\n<p>One thing at a time is varied from the setting that was best; the iterations of the original stand beside.</p>\n");
+    for pivot in &all {
+        for (column, batch) in pivot.batches.iter().enumerate() {
+            let mut groups: Vec<(String, Vec<Step>)> = Vec::new();
+            for (way, rows) in &pivot.ways {
+                let Some(row) = rows[column] else { continue };
+                let told = way.strip_prefix(LADDER).unwrap_or(way);
+                let (heading, label) = told.split_once(" = ").unwrap_or(("", told));
+                let is_base = label.ends_with(" *");
+                let value = match row.ours {
+                    Some(ours) => Ok([ours.median, ours.low, ours.high]),
+                    None => {
+                        Err(row.what.split_once(": ").map_or(row.what.as_str(), |(_, why)| why).to_owned())
+                    }
+                };
+                let step = Step { label: label.trim_end_matches(" *").to_owned(), is_base, value };
+                match groups.iter_mut().find(|(known, _)| known == heading) {
+                    Some((_, steps)) => steps.push(step),
+                    None => groups.push((heading.to_owned(), vec![step])),
+                }
+            }
+            let _ = writeln!(
+                html,
+                "<figure>{}<figcaption>{}, {batch} packets at once; dark: the setting from which the others differ in one thing</figcaption></figure>",
+                ladder(&groups, "Mpps"),
+                escaped(&pivot.title)
+            );
+        }
+    }
+}
+
+/// Ours in the original's unit, and its figures.
+fn legacy(html: &mut String, rows: &[Row]) {
+    let all = pivots(rows, LEGACY);
+    let Some(pivot) =
+        all.iter().find(|pivot| !pivot.is_ladder && pivot.title == "firewall, the original's algorithms")
+    else {
+        return;
+    };
+    html.push_str(
+        "<h3>In the original's unit</h3>\n<p>What the original called Gbit/s are millions of bytes a second: packets of 64 bytes, divided by 10<sup>6</sup>. Of each pair the upper figure is ours, the \
+lower one the original's on its laptop of 2012.</p>\n<table><thead><tr><th>MB/s",
+    );
+    pivot.batches.iter().for_each(|batch| {
+        let _ = write!(html, "<th>{batch}");
+    });
+    html.push_str("</tr></thead><tbody>\n");
+    for (way, rows) in &pivot.ways {
+        let _ = write!(html, "<tr><td>{}", escaped(way));
+        for row in rows {
+            let ours = row.and_then(|row| row.ours).map_or_else(|| "–".to_owned(), |ours| short(ours.median));
+            let paper = row.and_then(|row| row.paper).map_or_else(|| "–".to_owned(), short);
+            let _ = write!(html, "<td class=\"number\">{ours}<br>{paper}");
+        }
+        html.push_str("</tr>\n");
+    }
+    html.push_str("</tbody></table>\n");
+}
+
+fn table(html: &mut String, pivot: &Pivot<'_>) {
+    let _ = write!(html, "<table><caption>{}</caption><thead><tr><th>", escaped(&pivot.title));
+    pivot.batches.iter().for_each(|batch| {
+        let _ = write!(html, "<th>{batch}");
+    });
+    html.push_str("</tr></thead><tbody>\n");
+    for (way, rows) in &pivot.ways {
+        let _ = write!(html, "<tr><td>{}", escaped(way));
+        for row in rows {
+            match row {
+                Some(row) => match row.ours {
+                    Some(ours) => {
+                        let _ = write!(html, "<td class=\"number\">{}", short(ours.median));
+                    }
+                    None => {
+                        let _ = write!(html, "<td title=\"{}\">none", escaped(&row.what));
+                    }
+                },
+                None => html.push_str("<td>"),
+            }
+        }
+        html.push_str("</tr>\n");
+    }
+    html.push_str("</tbody></table>\n");
+}
