@@ -8,7 +8,7 @@ use super::ways::Way;
 use crate::measure::SEED;
 use exec::kernel::{AGAIN, Column, Dialect, Kernel};
 use exec::offload::Offload;
-use gpu::{Cuda, Device, DeviceError, Geometry, Host, Lane, Memory, OpenCl, Setup, Warp};
+use gpu::{Cuda, Device, DeviceError, Geometry, Host, Lane, Memory, OpenCl, Setup, Submission, Warp};
 use lang::ir::Program;
 use packet::{BATCH, Batch, Frames, Verdict};
 use std::sync::Arc;
@@ -21,7 +21,7 @@ const HEADERS: usize = 48;
 /// Packets that one call is to have at least.
 const STRETCH: usize = 4096;
 /// Batches that one call is to have at least where several are under way at once, so that its beginning and end weigh little.
-const PIPELINED: usize = 16;
+const PIPELINED: usize = 8;
 
 /// What goes over of every packet.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -32,11 +32,22 @@ pub(crate) enum Over {
     Headers,
 }
 
+impl Over {
+    /// Its name in the report.
+    pub(super) fn name(self) -> &'static str {
+        match self {
+            Over::Buffer => "4 KiB buffer",
+            Over::Headers => "header bytes",
+        }
+    }
+}
+
 /// How packets get to a device and verdicts back.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Setting {
     pub(crate) over: Over,
     pub(crate) memory: Memory,
+    pub(crate) submission: Submission,
     /// Batches that are under way at once.
     pub(crate) depth: usize,
     /// The batch lies ready and is not fetched, and nothing is done with its verdicts.
@@ -110,7 +121,7 @@ impl Loaded {
             slots: setting.depth,
             tables: self.tables.len(),
         };
-        let setup = Setup { memory: setting.memory, timed: true, ..Setup::default() };
+        let setup = Setup { memory: setting.memory, submission: setting.submission, timed: true };
         let mut made: Box<dyn Device> = match device {
             Chosen::OpenCl(found) => {
                 Box::new(OpenCl::new(found, &self.text(Dialect::OpenCl, stride), geometry, setup)?)
@@ -403,8 +414,18 @@ mod tests {
             let liar = Liar { inner, left, said: Vec::new() };
             Contender::new("a way", None, Ok(OnDevice::new(Box::new(liar), &loaded.columns, setting)))
         };
-        let serial = Setting { over: Over::Headers, memory: Memory::Mapped, depth: 1, ready: false };
-        for setting in [serial, Setting { depth: 2, ..serial }, Setting { ready: true, ..serial }] {
+        let serial = Setting {
+            over: Over::Headers,
+            memory: Memory::Mapped,
+            submission: Submission::Serial,
+            depth: 1,
+            ready: false,
+        };
+        for setting in [
+            serial,
+            Setting { submission: Submission::Queued, depth: 2, ..serial },
+            Setting { ready: true, ..serial },
+        ] {
             // Among the first batches, in the middle, and never.
             let mut ways = [lie_after(0, setting), lie_after(70, setting), lie_after(usize::MAX, setting)];
             let mut ways: Vec<&mut Contender> = ways.iter_mut().collect();

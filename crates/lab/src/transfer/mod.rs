@@ -8,6 +8,7 @@ mod charts;
 mod choice;
 pub(crate) mod device;
 pub(crate) mod ground;
+mod ladder;
 mod naive;
 mod original;
 pub(crate) mod page;
@@ -24,8 +25,9 @@ pub(crate) use choice::Chosen;
 pub use choice::DeviceChoice;
 use device::{Loaded, Over, Setting};
 use exec::kernel::Options;
-use gpu::Memory;
+use gpu::{Memory, Submission};
 use ground::{Function, Ground};
+use ladder::Ladder;
 use naive::Naive;
 use original::Of;
 use processor::Cores;
@@ -39,6 +41,9 @@ use ways::{Contender, in_turn};
 pub(crate) const BATCHES: [usize; 8] = [8, 32, 128, 512, 1024, 4096, 16_384, 65_536];
 /// With `--quick`.
 pub(crate) const QUICK_BATCHES: [usize; 3] = [8, 512, 4096];
+/// Batches of the ladder, and with `--quick`.
+const LADDER: [usize; 3] = [512, 8192, 65_536];
+const QUICK_LADDER: [usize; 1] = [4096];
 /// Prefixes of a whole Internet table, as the original wanted; and with `--quick`.
 const ROUTES: [usize; 2] = [900_000, 2000];
 
@@ -136,6 +141,7 @@ impl Iteration {
         Setting {
             over: if self == Iteration::Naive { Over::Buffer } else { Over::Headers },
             memory: if self == Iteration::Mapped { Memory::Mapped } else { Memory::Pageable },
+            submission: Submission::Serial,
             depth: 1,
             ready: self == Iteration::Ready,
         }
@@ -183,6 +189,19 @@ pub(crate) fn rows(plan: &Plan, progress: &mut dyn FnMut(&str)) -> Result<(Vec<R
                     let paper = paper.and_then(|paper| original::megabytes(paper, batch));
                     rows.extend(rows::of(&format!("{case}, {}, batch {batch}", way.name), came, paper));
                 }
+            }
+            // Our tables for prefixes, and rules one by one, have rates that they are to reach.
+            let wanted = match (function, algorithm) {
+                (Function::Lpm, Algorithm::Best) => 40.0,
+                (Function::Firewall, Algorithm::Linear) => 15.0,
+                _ => continue,
+            };
+            let ladder = Ladder { plan, ground: &ground, loaded: &loaded, device: &device, case: &case };
+            let batches: &[usize] = if plan.quick { &QUICK_LADDER } else { &LADDER };
+            for (place, &batch) in batches.iter().enumerate() {
+                progress(&format!("transfer: {case}, the ladder, {batch} packets at once"));
+                let is_last = place + 1 == batches.len();
+                rows.extend(ladder.rows(batch, is_last.then_some(wanted)));
             }
         }
     }

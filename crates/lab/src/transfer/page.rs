@@ -3,7 +3,7 @@
 use super::charts::{Line, Lines, Stack, Step, escaped, ladder, lines, short, stacks};
 use super::original::{self, Of};
 use super::rows::{DELAYS, LEGACY, PARTS, PROCESSING, RATE};
-use super::view::{LADDER, Pivot, Placed, pivots};
+use super::view::{LADDER, Pivot, Placed, WANTED, pivots};
 use crate::experiment::Row;
 use std::fmt::Write;
 
@@ -52,19 +52,18 @@ pub(crate) fn section(rows: &[Row]) -> String {
             &format!("Packets a second, by the size of a batch{compared}"),
             &keys(&rates, function),
         );
-        let mut delays = of(pivots(rows, DELAYS[1].0));
-        for (chart, late) in delays.iter_mut().zip(of(pivots(rows, DELAYS[2].0))) {
-            chart.unit = "µs";
-            chart.lines.retain(|line| !line.dashed);
-            chart.lines.extend(
-                late.lines.into_iter().filter(|line| !line.dashed).map(|line| Line { dashed: true, ..line }),
-            );
-        }
-        let told = "How long a packet takes from when it is fetched until its verdict is known: median, and dashed what 99 % stay below";
+        // Of our tables alone: the second of the two.
+        let delays = [DELAYS[1].0, DELAYS[2].0].into_iter().filter_map(|what| {
+            let last = of(pivots(rows, what)).pop()?;
+            Some(Lines { title: format!("{}: {what}", last.title), unit: "µs", ..last })
+        });
+        let delays: Vec<Lines> = delays.collect();
+        let told = "How long a packet takes, from when it is fetched until its verdict is known";
         figure(&mut html, &delays, told, &keys(&rates, function));
         parts(&mut html, rows, function);
     }
     ladders(&mut html, rows);
+    wanted(&mut html, rows);
     legacy(&mut html, rows);
     for (what, unit) in [
         (RATE, "millions of packets a second"),
@@ -220,6 +219,30 @@ fn ladders(html: &mut String, rows: &[Row]) {
             );
         }
     }
+}
+
+/// Rates that are to be reached.
+fn wanted(html: &mut String, rows: &[Row]) {
+    let wanted: Vec<&Row> = rows.iter().filter(|row| row.case.starts_with(WANTED)).collect();
+    if wanted.is_empty() {
+        return;
+    }
+    html.push_str("<h3>Rates that are wanted</h3>\n<table><thead><tr><th>of<th>how<th>wanted, Mpps<th>measured<th>range</tr></thead><tbody>\n");
+    for row in wanted {
+        let aim = row.other.as_ref().map_or_else(String::new, |other| short(other.median));
+        let ours = row.ours.map_or(("none".to_owned(), String::new()), |ours| {
+            (short(ours.median), format!("{} – {}", short(ours.low), short(ours.high)))
+        });
+        let _ = writeln!(
+            html,
+            "<tr><td>{}<td>{}<td class=\"number\">{aim}<td class=\"number\">{}<td class=\"number\">{}</tr>",
+            escaped(row.case.trim_start_matches(WANTED)),
+            escaped(&row.what),
+            ours.0,
+            ours.1
+        );
+    }
+    html.push_str("</tbody></table>\n");
 }
 
 /// Ours in the original's unit, and its figures.

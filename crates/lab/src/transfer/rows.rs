@@ -74,6 +74,16 @@ fn figure_of(runs: &[Run], value: &dyn Fn(&Run) -> f64) -> Option<Figure> {
     }))
 }
 
+/// Whether a row is told of steps of the ladder, too.
+pub(super) fn is_of_ladder(what: &str) -> bool {
+    what == KERNEL
+        || what == PROCESSING
+        || what == DELAYS[1].0
+        || what.starts_with("part: ")
+        || what == SUM
+        || what == BESIDE
+}
+
 /// The row of the kernel's own rate, where a clock tells it.
 pub(super) fn kernel(case: &str, runs: &[Run]) -> Option<Row> {
     let known = runs.iter().all(|run| !run.spans.kernel.is_zero());

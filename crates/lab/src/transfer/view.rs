@@ -5,6 +5,9 @@ use crate::experiment::Row;
 /// What the way of a step of the ladder begins with.
 pub(super) const LADDER: &str = "ladder: ";
 
+/// What the case of a rate begins with that is to be reached.
+pub(super) const WANTED: &str = "wanted: ";
+
 /// A row, and what its case says.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Placed<'a> {

@@ -14,7 +14,13 @@ pub(super) fn text(experiment: &Experiment) -> String {
             rates(&pivot)
         ));
     }
-    text.push_str("\n  delays, bits a second and where the time goes: --json, --html\n");
+    for row in experiment.rows.iter().filter(|row| row.case.starts_with("wanted: ")) {
+        if let (Some(ours), Some(other)) = (row.ours, &row.other) {
+            let (case, what) = (&row.case, &row.what);
+            text.push_str(&format!("\n  {case}, {what}: {:.1} Mpps of {:.0}", ours.median, other.median));
+        }
+    }
+    text.push_str("\n\n  delays, bits a second and where the time goes: --json, --html\n");
     text
 }
 
