@@ -10,6 +10,7 @@ pub(crate) mod table;
 
 use self::schedule::ScheduleArguments;
 use clap::{Args, Parser, Subcommand, ValueEnum};
+use exec::kernel::{Back, Over};
 use std::path::PathBuf;
 
 /// The whole command line.
@@ -154,6 +155,64 @@ pub(crate) struct CompileArguments {
     /// How much of each header is decoded
     #[arg(long, value_enum, default_value_t)]
     pub(crate) decode: DecodeChoice,
+    /// What of a packet goes over to a device
+    #[arg(long, value_enum, default_value_t)]
+    pub(crate) over: OverChoice,
+    /// What of it comes back
+    #[arg(long, value_enum, default_value_t)]
+    pub(crate) back: BackChoice,
+}
+
+/// What of a packet goes over to a device.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum)]
+pub(crate) enum OverChoice {
+    /// The bytes that the program can read, from the first on, rounded up to 16
+    #[default]
+    Header,
+    /// The whole frame, in 2,048 bytes
+    Frame,
+    /// The whole frame, in 4,096 bytes
+    Page,
+    /// Only the bytes that the program reads, one behind the other
+    Packed,
+    /// The whole frame where it lies, and a word that says where that is
+    InPlace,
+}
+
+impl OverChoice {
+    /// The kernel's form.
+    pub(crate) fn form(self) -> Over {
+        match self {
+            OverChoice::Header => Over::Header,
+            OverChoice::Frame => Over::Frame,
+            OverChoice::Page => Over::Page,
+            OverChoice::Packed => Over::Packed,
+            OverChoice::InPlace => Over::InPlace,
+        }
+    }
+}
+
+/// What of a packet comes back from a device.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum)]
+pub(crate) enum BackChoice {
+    /// 32 bits
+    #[default]
+    Word,
+    /// 16 bits
+    Half,
+    /// One bit, where a program has two outcomes
+    Bit,
+}
+
+impl BackChoice {
+    /// The kernel's form.
+    pub(crate) fn form(self) -> Back {
+        match self {
+            BackChoice::Word => Back::Word,
+            BackChoice::Half => Back::Half,
+            BackChoice::Bit => Back::Bit,
+        }
+    }
 }
 
 /// A form of a program.

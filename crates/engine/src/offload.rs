@@ -58,9 +58,9 @@ pub fn geometry(kernel: &Kernel, packets: usize, slots: usize) -> Geometry {
     let plan = &kernel.plan;
     Geometry {
         packets,
-        stride: plan.bytes.stride() as usize,
+        stride: plan.stride as usize,
         columns: plan.columns.len(),
-        verdict_bits: 32,
+        verdict_bits: plan.results.back.bits() as usize,
         record_words: plan.record_words as usize,
         returns_bytes: plan.writes,
         slots,
@@ -82,7 +82,7 @@ struct Lanes(Twin);
 impl Warp for Lanes {
     fn run(&self, lane: Lane<'_>, tables: &[Arc<Vec<u32>>]) -> u32 {
         let tables: Vec<&[u32]> = tables.iter().map(|words| words.as_slice()).collect();
-        self.0.run(lane.bytes, lane.columns, lane.record, &tables)
+        self.0.run((lane.bytes, lane.all), lane.columns, lane.record, &tables)
     }
 }
 

@@ -122,7 +122,7 @@ fn what_a_failing_device_had_under_way_is_run_by_the_processor() {
 
 #[test]
 fn rules_one_by_one_and_filters_answer_alike() {
-    let options = Options { linear_rules: true, bloom: true };
+    let options = Options { linear_rules: true, bloom: true, ..Options::default() };
     let arrivals = traffic(Profile::sample2(), 2_000, PORTS, 5);
     let mut sum = Sum::default();
     for name in ["firewall_rules", "both", "router", "dpi", "ids"] {
@@ -316,7 +316,7 @@ fn all_programs_and_many_random_ones_mean_the_same_on_threads() {
         let generated = program_generator::generate(seed);
         let Some(program) = compile_as(&generated.text, Decode::Lazy).program else { continue };
         let arrivals = packet_generator::generate(&generated, seed, 120, PORTS);
-        let options = Options { linear_rules: seed % 2 == 1, bloom: seed % 4 > 1 };
+        let options = Options { linear_rules: seed % 2 == 1, bloom: seed % 4 > 1, ..Options::default() };
         host_agrees(&format!("seed {seed}\n{}", generated.text), &program, &arrivals, &options, &mut sum);
     }
     println!("{sum:?}");
@@ -435,7 +435,7 @@ fn text_and_twin_leave_the_same_words_and_bytes() {
     for path in files(&root().join("programs"), "rav").expect("programs/ is there") {
         let compiled = compile_file(&path, Decode::Lazy).expect("a program can be read");
         let program = compiled.program.expect("it compiles");
-        let options = Options { linear_rules: true, bloom: true };
+        let options = Options { linear_rules: true, bloom: true, ..Options::default() };
         add(text_and_twin(&path.display().to_string(), &program, &arrivals, &options));
     }
     for seed in 7000..7012 {

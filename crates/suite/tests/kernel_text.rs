@@ -1,7 +1,7 @@
 //! Kernel text in its other two dialects: CUDA compiles to PTX, plain C runs under sanitizers with the interpreter's results; and OpenCL under oclgrind.
 
 use engine::offload::Offloaded;
-use exec::kernel::{Dialect, Kernel, Options};
+use exec::kernel::{Back, Dialect, Kernel, Options, Over};
 use exec::offload::Offload;
 use exec::{BackEnd, Processor, Room};
 use gpu::{Device, DeviceError, Geometry, Input, Memory, Output};
@@ -28,6 +28,7 @@ const CUDA_WORDS: &str = "\
 struct places { unsigned x, y, z; };
 extern __device__ const places threadIdx, blockIdx, blockDim;
 __device__ unsigned long long __umul64hi(unsigned long long, unsigned long long);
+__device__ unsigned __ballot_sync(unsigned, int);
 ";
 
 /// A program that runs a kernel over what comes in: a word that says what comes, and that.
@@ -56,10 +57,11 @@ int main(void)
         u32 packets = head[1];
         u8 *bytes = taken((size_t)packets * STRIDE);
         u32 *columns = taken(4ul * packets * COLUMNS);
-        u32 *verdicts = malloc(4ul * packets), *records = calloc((size_t)packets * RECORD_WORDS, 4);
+        RESULT *verdicts = malloc(4ul * packets);
+        u32 *records = calloc((size_t)packets * RECORD_WORDS, 4);
         run_packets(bytes, columns, verdicts, records, packets CALLED);
         given(bytes, (size_t)packets * STRIDE);
-        given(verdicts, 4ul * packets);
+        given(verdicts, ((size_t)packets * VERDICT_BITS + 31) / 32 * 4);
         given(records, 4ul * packets * RECORD_WORDS);
         fflush(stdout);
         free(bytes), free(columns), free(verdicts), free(records);
@@ -138,13 +140,20 @@ fn complains(name: &str, command: &mut Command) -> Result<(), String> {
     output.status.success().then_some(()).ok_or_else(|| format!("{name}:\n{}", first.join("\n")))
 }
 
-/// The kernels of a program, with each way of searching in its tables.
-fn kernels(program: &Program) -> Vec<Kernel> {
+/// The kernels of a program that differ: with each way of searching in its tables, and in some of the forms in which packets travel.
+fn kernels(program: &Program) -> Vec<(Options, Kernel)> {
     let plain = Options::default();
-    let other = Options { linear_rules: true, bloom: true };
-    let mut kernels: Vec<Kernel> =
-        [plain, other].iter().filter_map(|options| Kernel::new(program, PORTS, options).ok()).collect();
-    kernels.dedup();
+    let all = [
+        plain,
+        Options { linear_rules: true, bloom: true, ..plain },
+        Options { over: Over::Packed, back: Back::Half, ..plain },
+        Options { over: Over::InPlace, back: Back::Bit, ..plain },
+        Options { over: Over::InPlace, ..plain },
+        Options { over: Over::Packed, back: Back::Bit, ..plain },
+    ];
+    let made = |options: &Options| Some((*options, Kernel::new(program, PORTS, options).ok()?));
+    let mut kernels: Vec<(Options, Kernel)> = all.iter().filter_map(made).collect();
+    kernels.dedup_by(|other, one| other.1 == one.1);
     kernels
 }
 
@@ -160,7 +169,7 @@ fn cuda_text_compiles_to_ptx() {
     all.extend(programs("suite/good"));
     assert!(all.len() > 80, "{} programs have a kernel", all.len());
     each(all, |(name, program)| {
-        for (number, kernel) in kernels(program).iter().enumerate() {
+        for (number, (_, kernel)) in kernels(program).iter().enumerate() {
             let text = folder.0.join(format!("{name}-{number}.cu"));
             let ptx = text.with_extension("ptx");
             fs::write(&text, kernel.text(Dialect::Cuda)).expect("it can be written");
@@ -193,7 +202,7 @@ fn cuda_text_becomes_machine_code_where_its_compiler_is_installed() {
     let mut all = programs("programs");
     all.extend(programs("suite/good"));
     each(all, |(name, program)| {
-        for kernel in kernels(program) {
+        for (_, kernel) in kernels(program) {
             let code = gpu::compile_cuda(&kernel.text(Dialect::Cuda), 90);
             let code = code.map_err(|error| format!("{name}: {error}"))?;
             if !code.image().windows(11).any(|bytes| bytes == b"run_packets") {
@@ -225,9 +234,10 @@ impl PlainDevice {
     fn new(source: &Path, kernel: &Kernel, geometry: Geometry) -> Result<PlainDevice, DeviceError> {
         let log = |log: String| DeviceError::Build { device: "plain C".to_owned(), log };
         let called: String = (0..geometry.tables).map(|table| format!(", table[{table}]")).collect();
-        let Geometry { stride, columns, record_words, tables, .. } = geometry;
+        let Geometry { stride, columns, verdict_bits, record_words, tables, .. } = geometry;
         let text = format!(
             "{}\n#define STRIDE {stride}u\n#define COLUMNS {columns}u\n#define RECORD_WORDS {record_words}u\n\
+             #define VERDICT_BITS {verdict_bits}u\n\
              #define TABLES {tables}u\n#define CALLED {called}\n{SERVER}",
             kernel.text(Dialect::Plain)
         );
@@ -318,7 +328,7 @@ impl Device for PlainDevice {
         let columns = as_bytes(&self.columns[..packets * self.geometry.columns]);
         self.tell([2, packets as u32, 0], &[&bytes, &columns])?;
         self.from.read_exact(&mut self.bytes[..bytes.len()]).map_err(failed)?;
-        self.verdicts = self.hear(packets)?;
+        self.verdicts = self.hear(self.geometry.verdict_words(packets))?;
         self.records = self.hear(packets * self.geometry.record_words)?;
         Ok(())
     }
@@ -346,13 +356,10 @@ fn plain_text_does_nothing_undefined_and_means_the_same() {
     each(all, |(name, program)| {
         let judge =
             see(program, BackEnd::Interpreter, &arrivals, PORTS, BATCH).map_err(|error| error.to_string())?;
-        for options in [Options::default(), Options { linear_rules: true, bloom: true }] {
-            if options != Options::default() && kernels(program).len() == 1 {
-                continue;
-            }
+        for (number, (options, _)) in kernels(program).into_iter().enumerate() {
             let tell = |error: &dyn std::fmt::Display| format!("{name}, {options:?}: {error}");
             let offload = Offload::new(program, PORTS, SEED, &options).map_err(|error| tell(&error))?;
-            let source = folder.0.join(format!("{name}-{}.c", options.bloom));
+            let source = folder.0.join(format!("{name}-{number}.c"));
             let mut offloaded = Offloaded::new(offload, Room::BATCH, |kernel, geometry| {
                 Ok(Box::new(PlainDevice::new(&source, kernel, geometry)?))
             })
@@ -394,7 +401,19 @@ fn oclgrind() {
     let folder = Folder::new("oclgrind");
     fs::write(folder.0.join("oclgrind.icd"), driver.display().to_string()).expect("it can be written");
     let own = std::env::current_exe().expect("a test has a file");
-    let parts = ["wrong", "firewall_rules", "lpm", "mac_switch", "ids", "vxlan_gateway", "router", "nat44"];
+    let parts = [
+        "wrong",
+        "firewall_rules",
+        "lpm",
+        "mac_switch",
+        "ids",
+        "vxlan_gateway",
+        "router",
+        "nat44",
+        "lpm packed half",
+        "hub packed bit",
+        "dpi in-place word",
+    ];
     let reports = parts.map(|part| {
         let log = folder.0.join(part);
         let run = Command::new(&own)
@@ -435,10 +454,17 @@ fn under_oclgrind(part: &str) {
         wrong.submit(0, 64).and_then(|()| wrong.poll(0, true)).expect("it runs");
         return;
     }
-    let path = root().join(format!("programs/{part}.rav"));
+    let mut words = part.split(' ');
+    let path = root().join(format!("programs/{}.rav", words.next().unwrap_or_default()));
     let program = compile_file(&path, Decode::Lazy).expect("it can be read").program.expect("it compiles");
     let arrivals = traffic(Profile::sample1(), 600, PORTS, 3);
-    let offload = Offload::new(&program, PORTS, SEED, &Options::default()).expect("it has a kernel");
+    let (over, back) = (words.next(), words.next());
+    let options = Options {
+        over: Over::ALL.into_iter().find(|form| Some(form.name()) == over).unwrap_or_default(),
+        back: Back::ALL.into_iter().find(|form| Some(form.name()) == back).unwrap_or_default(),
+        ..Options::default()
+    };
+    let offload = Offload::new(&program, PORTS, SEED, &options).expect("it has a kernel");
     let mut offloaded =
         Offloaded::on_opencl(offload, &device, Memory::Pageable, Room::BATCH).expect("it builds");
     let seen = see_on(&program, &mut offloaded, &arrivals, BATCH);

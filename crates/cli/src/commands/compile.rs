@@ -25,10 +25,18 @@ pub(crate) fn run(arguments: &CompileArguments, json: bool) -> Result<(), Failur
                 Show::Graph => graph::dot(&ready.program),
                 Show::Cost => cost::cost(&ready.program).to_string(),
                 Show::Opencl | Show::Cuda | Show::HeaderBytes => {
-                    let kernel = Kernel::new(&ready.program, u16::MAX, &kernel::Options::default())
+                    let options = kernel::Options {
+                        over: arguments.over.form(),
+                        back: arguments.back.form(),
+                        ..kernel::Options::default()
+                    };
+                    let kernel = Kernel::new(&ready.program, u16::MAX, &options)
                         .map_err(|error| Failure::Finding(format!("{}: {error}", ready.name)))?;
                     match form {
-                        Show::HeaderBytes => render::kernel::plan(&kernel, &ready.program, &ready.sources),
+                        Show::HeaderBytes => {
+                            let plan = render::kernel::plan(&kernel, &ready.program, &ready.sources);
+                            plan + &render::kernel::forms(&ready.program, u16::MAX)
+                        }
                         Show::Cuda => kernel.text(Dialect::Cuda),
                         _ => kernel.text(Dialect::OpenCl),
                     }

@@ -1,21 +1,28 @@
 //! What a program is to a device: what goes over, what comes back, and which steps stay on the processor.
 
 use super::quantity::of;
-use exec::kernel::{Bytes, Effect, Kernel, Plan, Search};
+use exec::kernel::{Back, Bytes, Effect, Kernel, Options, Over, Plan, Search};
 use lang::ir::Program;
 use lang::source::Sources;
 use std::fmt::Write;
+use std::ops::Range;
 
 /// The plan of a kernel in lines.
 pub(crate) fn plan(kernel: &Kernel, program: &Program, sources: &Sources) -> String {
     let plan = &kernel.plan;
     let mut text = String::new();
     let columns: Vec<&str> = plan.columns.iter().map(|column| column.name()).collect();
-    let _ = writeln!(text, "over  {}", bytes(plan.bytes));
-    let _ =
-        writeln!(text, "      {} beside them: {}", of(4 * columns.len() as u64, "byte"), columns.join(", "));
+    let _ = writeln!(text, "over  {}", bytes(plan));
+    if !columns.is_empty() {
+        let beside = of(4 * columns.len() as u64, "byte");
+        let _ = writeln!(text, "      {beside} beside them: {}", columns.join(", "));
+    }
+    if plan.has_least() {
+        let least = of((*plan.lengths.start()).into(), "byte");
+        let _ = writeln!(text, "      a packet shorter than {least} is run by the processor");
+    }
     let back = if plan.writes { "back  the same bytes, and " } else { "back  " };
-    let _ = writeln!(text, "{back}{}", of(plan.result_bytes().into(), "byte"));
+    let _ = writeln!(text, "{back}{}", results(plan));
     for (table, search) in plan.tables.iter().zip(&plan.searches) {
         let how = match search {
             Search::Exact => "by hash",
@@ -33,18 +40,61 @@ pub(crate) fn plan(kernel: &Kernel, program: &Program, sources: &Sources) -> Str
     text + &refusals(plan, program, sources)
 }
 
-fn bytes(bytes: Bytes) -> String {
-    match bytes {
-        Bytes::All(bytes) => {
+/// What a packet costs in every form, one a line.
+pub(crate) fn forms(program: &Program, ports: u16) -> String {
+    let mut text = String::new();
+    let kernel = |over, back| Kernel::new(program, ports, &Options { over, back, ..Options::default() });
+    for over in Over::ALL {
+        let _ = match kernel(over, Back::Word) {
+            Ok(kernel) => {
+                let frame = if over == Over::InPlace { ", and the frame" } else { "" };
+                let moved = of(kernel.plan.bytes_over(1), "byte");
+                writeln!(text, "form  over {:<8}  {moved}{frame}", over.name())
+            }
+            Err(error) => writeln!(text, "form  {error}"),
+        };
+    }
+    for back in Back::ALL {
+        let _ = match kernel(Over::Header, back) {
+            Ok(kernel) => writeln!(text, "form  back {:<8}  {}", back.name(), results(&kernel.plan)),
+            Err(error) => writeln!(text, "form  {error}"),
+        };
+    }
+    text
+}
+
+fn results(plan: &Plan) -> String {
+    match plan.results.back {
+        Back::Bit => of(1, "bit"),
+        Back::Word | Back::Half => {
+            of(u64::from(plan.results.back.bits() / 8 + 4 * plan.record_words), "byte")
+        }
+    }
+}
+
+fn bytes(plan: &Plan) -> String {
+    match (plan.over, plan.bytes) {
+        (Over::Header, Bytes::All(bytes)) => {
             format!("the first {}; the program reads none behind them", of(bytes.into(), "byte"))
         }
-        Bytes::Part(bytes) => {
+        (Over::Header, Bytes::Part(bytes)) => {
             let bytes = of(bytes.into(), "byte");
             format!("the first {bytes}; a packet that is read further is run by the processor")
         }
-        Bytes::Frame => {
-            format!("the whole frame, of up to {}", of(exec::kernel::FRAME_BYTES.into(), "byte"))
+        (Over::Header | Over::Frame, _) => {
+            format!("the whole frame, of up to {}", of(plan.stride.into(), "byte"))
         }
+        (Over::Page, _) => format!("the whole frame, in {}", of(plan.stride.into(), "byte")),
+        (Over::Packed, _) => {
+            let range = |range: &Range<u32>| match range.len() {
+                1 => range.start.to_string(),
+                _ => format!("{} to {}", range.start, range.end - 1),
+            };
+            let ranges: Vec<String> = plan.ranges.iter().map(range).collect();
+            let bytes = of(plan.stride.into(), "byte");
+            if ranges.is_empty() { bytes } else { format!("{bytes}: {}", ranges.join(", ")) }
+        }
+        (Over::InPlace, _) => "the whole frame, as long as it is".to_owned(),
     }
 }
 

@@ -1,12 +1,16 @@
 //! From instructions to kernel text, and what each of them leaves in a packet's record.
 
 use super::names::{Type, constant, convert, cut, name};
-use super::plan::{Bytes, Effect, Plan};
+use super::plan::{Effect, Plan};
 use super::refusal::{learning_marks, marks};
+use super::results::{Place, Size, bits_of};
 use super::searches::{DEFAULT, Search, rules_name};
+use super::{Over, packed};
 use crate::interpret::largest;
 use crate::pack::Packing;
-use lang::ir::{Answer, BinaryOp, BlockId, CompareOp, Function, Instruction, Op, Program, TableKind, Value};
+use lang::ir::{
+    Answer, BinaryOp, BlockId, Column, CompareOp, Function, Instruction, Op, Program, TableKind, Value,
+};
 use std::collections::BTreeMap;
 use std::fmt::Write;
 
@@ -21,42 +25,34 @@ pub(super) fn table(op: &Op) -> Option<u32> {
     }
 }
 
-/// What an instruction leaves in the record; its places are not yet known.
-pub(super) fn effect(program: &Program, op: &Op) -> Option<Effect> {
-    match op {
-        Op::Count { counter, index } => Some(Effect::Count { counter: *counter, word: index.map(|_| 0) }),
+/// What an instruction leaves to be done at commit, and how much it has to tell about it; the place is not yet known.
+pub(super) fn effect(program: &Program, op: &Op) -> Option<(Effect, Size)> {
+    let place = Place::record(0);
+    let words = |columns: &[Column]| 2 * Packing::new(columns).words as u32;
+    Some(match op {
+        Op::Count { counter, index } => {
+            let cells = program.counters[*counter as usize].size;
+            let size = match index {
+                Some(_) => Size::Bits(bits_of(cells.saturating_sub(1)).max(1)),
+                None => Size::Nothing,
+            };
+            (Effect::Count { counter: *counter, cell: index.map(|_| place) }, size)
+        }
         Op::Lookup { table, .. } if marks(&program.tables[*table as usize]) => {
-            Some(Effect::Hit { table: *table, key: 0 })
+            let size = Size::Words(words(&program.tables[*table as usize].keys));
+            (Effect::Hit { table: *table, key: place }, size)
         }
         Op::Lookup { table, .. } | Op::Scan { table, .. } if program.tables[*table as usize].counted => {
-            Some(Effect::Row { table: *table, word: 0 })
+            let rows = program.tables[*table as usize].capacity;
+            (Effect::Row { table: *table, row: place }, Size::Bits(bits_of(rows.saturating_sub(1)).max(1)))
         }
         Op::Learn { table, .. } if learning_marks(&program.tables[*table as usize]) => {
-            Some(Effect::Confirm { table: *table, key: 0 })
+            let declared = &program.tables[*table as usize];
+            let size = Size::Words(words(&declared.keys) + words(&declared.values));
+            (Effect::Confirm { table: *table, key: place }, size)
         }
-        _ => None,
-    }
-}
-
-/// Gives an effect its places in the record, from word `next` on, and says which word is free behind them.
-pub(super) fn place(program: &Program, effect: &mut Effect, next: u32) -> u32 {
-    let key_words = |table: u32| 2 * Packing::new(&program.tables[table as usize].keys).words as u32;
-    let value_words = |table: u32| 2 * Packing::new(&program.tables[table as usize].values).words as u32;
-    match effect {
-        Effect::Count { word: None, .. } => next,
-        Effect::Count { word: Some(word), .. } | Effect::Row { word, .. } => {
-            *word = next;
-            next + 1
-        }
-        Effect::Hit { table, key } => {
-            *key = next;
-            next + key_words(*table)
-        }
-        Effect::Confirm { table, key } => {
-            *key = next;
-            next + key_words(*table) + value_words(*table)
-        }
-    }
+        _ => return None,
+    })
 }
 
 /// Writes the steps of one function.
@@ -64,18 +60,19 @@ pub(super) struct Writer<'a> {
     pub(super) function: &'a Function,
     program: &'a Program,
     sites: &'a BTreeMap<(BlockId, usize), usize>,
-    plan: &'a Plan,
+    pub(super) plan: &'a Plan,
+    known: &'a [Option<u128>],
     text: String,
 }
 
 impl<'a> Writer<'a> {
     pub(super) fn new(
         program: &'a Program,
-        function: &'a Function,
         sites: &'a BTreeMap<(BlockId, usize), usize>,
         plan: &'a Plan,
+        known: &'a [Option<u128>],
     ) -> Writer<'a> {
-        Writer { function, program, sites, plan, text: String::new() }
+        Writer { function: &program.functions[0], program, sites, plan, known, text: String::new() }
     }
 
     pub(super) fn finish(self) -> String {
@@ -102,8 +99,19 @@ impl<'a> Writer<'a> {
 
     /// Where packets go over in part, one that is read further is run by the processor.
     fn check_reach(&mut self, end: &str) {
-        if let Bytes::Part(bytes) = self.plan.bytes {
-            self.line(&format!("if ({end} > {bytes}u) goto again;"));
+        if self.plan.checks_reach() {
+            self.line(&format!("if ({end} > {}u) goto again;", self.plan.stride));
+        }
+    }
+
+    /// Where a byte of the packet lies.
+    fn at(&self, base: Value, offset: u32) -> String {
+        match packed::position(base, offset, self.known) {
+            Some(position) if self.plan.over == Over::Packed => {
+                format!("frame + {}u", packed::place(&self.plan.ranges, position).unwrap_or(0))
+            }
+            Some(position) => format!("frame + {position}u"),
+            None => format!("frame + ({} + {offset}u)", name(base)),
         }
     }
 
@@ -133,7 +141,7 @@ impl<'a> Writer<'a> {
             }
             (Op::Load { base, offset, bytes, .. }, Some(result)) => {
                 self.check_reach(&format!("(u64){} + {}u", name(*base), offset + u32::from(*bytes)));
-                let at = |more: u32| format!("frame + ({} + {}u)", name(*base), offset + more);
+                let at = |more: u32| self.at(*base, offset + more);
                 let expression = match bytes {
                     1..=8 => format!("load{bytes}({})", at(0)),
                     _ => {
@@ -172,31 +180,46 @@ impl<'a> Writer<'a> {
 
     fn store(&mut self, base: Value, offset: u32, bytes: u8, value: Value) {
         self.check_reach(&format!("(u64){} + {}u", name(base), offset + u32::from(bytes)));
-        let at = |more: u32| format!("frame + ({} + {}u)", name(base), offset + more);
+        let at = |more: u32| self.at(base, offset + more);
         if bytes <= 8 {
             let value = self.long(value);
-            return self.line(&format!("store_bytes({}, {bytes}u, {value});", at(0)));
+            let at = at(0);
+            return self.line(&format!("store_bytes({at}, {bytes}u, {value});"));
         }
         let (high, low) = (bytes - 8, name(value));
-        self.line(&format!("store_bytes({}, {high}u, {low}.high);", at(0)));
-        self.line(&format!("store_bytes({}, 8u, {low}.low);", at(u32::from(high))));
+        let (first, second) = (at(0), at(u32::from(high)));
+        self.line(&format!("store_bytes({first}, {high}u, {low}.high);"));
+        self.line(&format!("store_bytes({second}, 8u, {low}.low);"));
     }
 
     /// Notes that the effect of this instruction happened.
     fn done(&self, site: (BlockId, usize)) -> Option<(String, &'a Effect)> {
         let index = *self.sites.get(&site)?;
-        Some((format!("done{} |= {:#x}u;", index / 32, 1_u32 << (index % 32)), &self.plan.effects[index]))
+        let place = self.plan.done[index];
+        let into = place.word.map_or("marks".to_owned(), |word| format!("done{word}"));
+        Some((format!("{into} |= {:#x}u;", 1_u32 << place.shift), &self.plan.effects[index]))
+    }
+
+    /// Leaves a number at a place. One that has no room there sends the packet again.
+    fn put(place: &Place, number: &str) -> String {
+        match place.word {
+            Some(word) => format!("records[{word}u * packets + packet] = {number};"),
+            None => format!(
+                "if ({number} > {:#x}u) goto again; marks |= {number} << {};",
+                place.most(),
+                place.shift
+            ),
+        }
     }
 
     fn count(&mut self, counter: u32, index: Option<Value>, site: (BlockId, usize)) {
         let Some((done, effect)) = self.done(site) else { return };
         match (index, effect) {
-            (Some(index), Effect::Count { word: Some(word), .. }) => {
+            (Some(index), Effect::Count { cell: Some(place), .. }) => {
                 let size = self.program.counters[counter as usize].size;
                 let index = name(index);
-                self.line(&format!(
-                    "if ({index} < {size}u) {{ {done} records[{word}u * packets + packet] = {index}; }}"
-                ));
+                let put = Self::put(place, &index);
+                self.line(&format!("if ({index} < {size}u) {{ {done} {put} }}"));
             }
             _ => self.line(&done),
         }
@@ -279,11 +302,11 @@ impl<'a> Writer<'a> {
             match effect {
                 Effect::Hit { key, .. } => {
                     self.line(&format!("    if (hit) {{ {done}"));
-                    self.record_words("key", *key, Packing::new(&declared.keys).words);
+                    self.record_words("key", key.word.unwrap_or(0), Packing::new(&declared.keys).words);
                     self.line("    }");
                 }
-                Effect::Row { word, .. } => {
-                    self.line(&format!("    if (hit) {{ {done} records[{word}u * packets + packet] = at; }}"))
+                Effect::Row { row, .. } => {
+                    self.line(&format!("    if (hit) {{ {done} {} }}", Self::put(row, "at")))
                 }
                 _ => {}
             }
@@ -339,9 +362,8 @@ impl<'a> Writer<'a> {
                 ));
                 let row = format!("{argument} + ({argument}[2] + at * {}u)", 2 * value.words);
                 self.line(&format!("    GLOBAL const u32 *row = {row};"));
-                if let Some((done, Effect::Row { word, .. })) = self.done(site) {
-                    let record = format!("records[{word}u * packets + packet] = at;");
-                    self.line(&format!("    if (found) {{ {done} {record} }}"));
+                if let Some((done, Effect::Row { row, .. })) = self.done(site) {
+                    self.line(&format!("    if (found) {{ {done} {} }}", Self::put(row, "at")));
                 }
                 self.unpack(&value, results);
             }
@@ -377,8 +399,8 @@ impl<'a> Writer<'a> {
         }
         if let Some((done, Effect::Confirm { key: first, .. })) = self.done(site) {
             self.line(&format!("    {done}"));
-            let words = Packing::new(&declared.keys).words;
-            self.record_words("key", *first, words);
+            let (first, words) = (first.word.unwrap_or(0), Packing::new(&declared.keys).words);
+            self.record_words("key", first, words);
             if packing.words > 0 {
                 self.record_words("value", first + 2 * words as u32, packing.words);
             }

@@ -5,23 +5,32 @@
 //! not all go over, and one that would change a table. What a packet does to the state besides ([`Effect`]) is recorded and done at commit.
 //!
 //! ```text
-//! verdict word    31      30    27 26    24 23          16 15           0
-//!               +-------+--------+--------+--------------+--------------+
-//!               | again |   0    |  kind  | effects done |   argument   |     as `packet::verdict`, with two fields more
-//!               +-------+--------+--------+--------------+--------------+
+//! result     31      30      27 26    24 23                     0
+//!          +-------+----------+--------+----------+-------------+
+//!          | again | effects  |  kind  | effects  |  argument   |     as `packet::verdict`; effects get what the argument leaves
+//!          +-------+----------+--------+----------+-------------+
 //! ```
+//!
+//! [`Over`] and [`Back`] choose what goes over and what comes back.
 
 mod blocks;
+mod form;
 mod instructions;
+mod known;
 mod names;
+mod packed;
 mod plan;
 mod reach;
 mod refusal;
+mod results;
 mod searches;
+mod shape;
 mod twin;
 
-pub use plan::{AGAIN, Bytes, Column, Effect, FEW_EFFECTS, FIRST_EFFECT, FRAME_BYTES, Plan};
+pub use form::{Back, NoForm, Over};
+pub use plan::{Bytes, Column, Effect, FRAME_BYTES, PAGE_BYTES, Plan};
 pub use refusal::{Cause, Refusal};
+pub use results::{AGAIN, Place, Results};
 pub use searches::{DEFAULT, HEADER_WORDS, Search};
 pub use twin::Twin;
 
@@ -46,6 +55,10 @@ pub struct Options {
     pub linear_rules: bool,
     /// Patterns are found by Bloom filters instead of an automaton.
     pub bloom: bool,
+    /// What goes over of a packet.
+    pub over: Over,
+    /// What comes back of it.
+    pub back: Back,
 }
 
 /// A program for devices.
@@ -59,37 +72,40 @@ pub struct Kernel {
 
 /// Why a program has no kernel.
 #[derive(Clone, Debug, PartialEq, thiserror::Error)]
-#[error("no packet of this program can be finished on a device: {}", .sentences.join("; "))]
-pub struct NoKernel {
-    /// The steps that stand in the way.
-    pub sentences: Vec<String>,
+pub enum NoKernel {
+    /// Every packet comes to a step that no device takes.
+    #[error("no packet of this program can be finished on a device: {}", .sentences.join("; "))]
+    Steps {
+        /// The steps that stand in the way.
+        sentences: Vec<String>,
+    },
+    /// It has none in the form that is asked for.
+    #[error("this program's packets cannot travel as asked for: {0}")]
+    Form(#[from] NoForm),
 }
 
 impl Kernel {
     /// The kernel of a program's packet function. `ports` is as for [`crate::load()`].
     ///
     /// # Errors
-    /// Every packet comes to a step that no device takes.
+    /// Every packet comes to a step that no device takes, or a form has no meaning for the program.
     pub fn new(program: &Program, ports: u16, options: &Options) -> Result<Kernel, NoKernel> {
-        let (body, plan) = blocks::body(program, ports, options);
-        match body {
-            Some(body) => {
-                let searches = searches::texts(program, &plan.tables, &plan.searches);
-                Ok(Kernel { plan, searches, body })
-            }
-            None => {
-                let sentence = |refusal: &Refusal| refusal.sentence(program).to_string();
-                Err(NoKernel { sentences: plan.refusals.iter().map(sentence).collect() })
-            }
-        }
+        let (body, plan) = blocks::body(program, ports, options)?;
+        let searches = searches::texts(program, &plan.tables, &plan.searches);
+        Ok(Kernel { plan, searches, body })
     }
 
-    /// The whole text. Its one entry point is `run_packets(bytes, columns, verdicts, records, packets, table…)`.
+    /// The whole text. Its one entry point is `run_packets(bytes, columns, verdicts, records, packets, table…)`. Where a bit comes back,
+    /// threads run in groups of a multiple of 32, of at most 1,024.
     pub fn text(&self, dialect: Dialect) -> String {
-        let (words, end) = match dialect {
-            Dialect::OpenCl => (include_str!("text/opencl.h"), include_str!("text/opencl_end.h")),
-            Dialect::Cuda => (include_str!("text/cuda.h"), include_str!("text/cuda_end.h")),
-            Dialect::Plain => (include_str!("text/plain.h"), include_str!("text/plain_end.h")),
+        let bit = self.plan.results.back == Back::Bit;
+        let (words, end) = match (dialect, bit) {
+            (Dialect::OpenCl, false) => (include_str!("text/opencl.h"), include_str!("text/opencl_end.h")),
+            (Dialect::OpenCl, true) => (include_str!("text/opencl.h"), include_str!("text/opencl_bits.h")),
+            (Dialect::Cuda, false) => (include_str!("text/cuda.h"), include_str!("text/cuda_end.h")),
+            (Dialect::Cuda, true) => (include_str!("text/cuda.h"), include_str!("text/cuda_bits.h")),
+            (Dialect::Plain, false) => (include_str!("text/plain.h"), include_str!("text/plain_end.h")),
+            (Dialect::Plain, true) => (include_str!("text/plain.h"), include_str!("text/plain_bits.h")),
         };
         let mut text = format!("{words}{}", include_str!("text/arithmetic.h"));
         text.push_str(&self.searches);
@@ -98,8 +114,9 @@ impl Kernel {
         };
         let _ = writeln!(
             text,
-            "\n#define PARAMETERS GLOBAL u8 *bytes, GLOBAL const u32 *columns, GLOBAL u32 *verdicts, \
+            "\n#define RESULT {}\n#define PARAMETERS GLOBAL u8 *bytes, GLOBAL const u32 *columns, GLOBAL RESULT *verdicts, \
              GLOBAL u32 *records, const u32 packets{}\n#define ARGUMENTS bytes, columns, verdicts, records, packets{}\n",
+            if self.plan.results.back == Back::Half { "u16" } else { "u32" },
             tables("GLOBAL const u32 *"),
             tables(""),
         );

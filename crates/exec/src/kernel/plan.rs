@@ -1,12 +1,15 @@
 //! What a kernel needs and leaves: which bytes and columns go over, which tables lie there, and what a packet's record says.
 
+use super::form::Over;
 use super::refusal::Refusal;
+use super::results::{Place, Results};
 use super::searches::Search;
+use std::ops::{Range, RangeInclusive};
 
-/// Bit of a packet's verdict word: the processor runs this packet from its beginning, as if no device had seen it.
-pub const AGAIN: u32 = 1 << 31;
 /// Frames up to so many bytes go over whole where a program reads payload; longer ones are run by the processor.
 pub const FRAME_BYTES: u32 = 2048;
+/// Bytes of a packet's buffer in the study of 2012.
+pub const PAGE_BYTES: u32 = 4096;
 
 /// What is known of every packet besides its bytes: one 32-bit word a packet.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -21,14 +24,16 @@ pub enum Column {
     TimeLow,
     /// The more significant half.
     TimeHigh,
+    /// Where its frame begins among the bytes, in units of 16 bytes.
+    Place,
 }
 
-/// How much of every packet goes over.
+/// How far into a packet the program reads.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Bytes {
     /// So many bytes; the program reads none behind them.
     All(u32),
-    /// So many bytes; packets for which the program reads further are run by the processor.
+    /// Nobody knows; so many bytes are enough for most, and packets for which the program reads further are run by the processor.
     Part(u32),
     /// Whole frames, of at most [`FRAME_BYTES`].
     Frame,
@@ -43,12 +48,13 @@ impl Column {
             Column::Port => "port",
             Column::TimeLow => "time_low",
             Column::TimeHigh => "time_high",
+            Column::Place => "place",
         }
     }
 }
 
 impl Bytes {
-    /// Bytes from one packet to the next in the buffer: a multiple of 16.
+    /// Bytes that go over where no other form is asked for: a multiple of 16.
     pub fn stride(self) -> u32 {
         match self {
             Bytes::All(bytes) | Bytes::Part(bytes) => bytes,
@@ -59,7 +65,7 @@ impl Bytes {
 
 /// Something that a packet does to the state besides its verdict, done by the processor at commit. A packet's record says which it did.
 ///
-/// `word` and `key` are places of 32-bit words in the record.
+/// A place tells where what it needs to know is; of a key, where its first word is in the record.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Effect {
     /// Counts it in a cell of a counter.
@@ -67,49 +73,68 @@ pub enum Effect {
         /// Index of the counter.
         counter: u32,
         /// Where the cell's index is; without it, the only cell.
-        word: Option<u32>,
+        cell: Option<Place>,
     },
     /// Renews an entry that it hit.
     Hit {
         /// Index of the exact table.
         table: u32,
         /// Where the key's words begin, each the less significant half first.
-        key: u32,
+        key: Place,
     },
     /// Renews an entry that it learned again as it was.
     Confirm {
         /// Index of the exact table.
         table: u32,
         /// Where the key's words begin, then those of the value.
-        key: u32,
+        key: Place,
     },
     /// Counts it for the row of an entry that it hit.
     Row {
         /// Index of the table of prefixes or rules.
         table: u32,
         /// Where the row's number is.
-        word: u32,
+        row: Place,
     },
 }
 
-/// Which bits of the verdict word say which effects happened, where there are at most so many effects; otherwise the first words of the record do.
-pub const FEW_EFFECTS: usize = 8;
-/// The bit of the first effect in the verdict word.
-pub const FIRST_EFFECT: u32 = 16;
+impl Effect {
+    /// The same effect, with what it leaves at this place.
+    pub(super) fn at(self, place: Place) -> Effect {
+        match self {
+            Effect::Count { counter, cell } => Effect::Count { counter, cell: cell.map(|_| place) },
+            Effect::Hit { table, .. } => Effect::Hit { table, key: place },
+            Effect::Confirm { table, .. } => Effect::Confirm { table, key: place },
+            Effect::Row { table, .. } => Effect::Row { table, row: place },
+        }
+    }
+}
 
 /// What a kernel needs and leaves.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Plan {
-    /// How much of every packet goes over.
+    /// What goes over of every packet.
+    pub over: Over,
+    /// How far into a packet the program reads.
     pub bytes: Bytes,
+    /// The ranges that go over where bytes are packed, in the order in which they lie.
+    pub ranges: Vec<Range<u32>>,
+    /// Bytes from one packet to the next in the buffer, a multiple of 4; in place, the most that a packet takes there.
+    pub stride: u32,
+    /// Captured lengths of packets for which the kernel's outcome holds; the processor runs the others, whatever comes back.
+    pub lengths: RangeInclusive<u32>,
     /// Columns that go over, one after the other.
     pub columns: Vec<Column>,
     /// Tables of the program that lie on the device, in the order of the kernel's arguments.
     pub tables: Vec<u32>,
     /// How each of them is searched.
     pub searches: Vec<Search>,
+    /// What the bits of a packet's result mean.
+    pub results: Results,
     /// What packets may do to the state, in the order in which one packet does it.
     pub effects: Vec<Effect>,
+    /// Which bit of the result or record says whether each happened.
+    pub done: Vec<Place>,
     /// 32-bit words of a packet's record; word `w` of packet `i` of `n` is at `w * n + i`.
     pub record_words: u32,
     /// Whether packets are changed, so that their bytes come back.
@@ -119,16 +144,31 @@ pub struct Plan {
 }
 
 impl Plan {
-    /// Words at the beginning of a record that say which effects happened.
+    /// Words at the beginning of a record that say which effects happened; none where the result says so.
     pub fn mask_words(&self) -> u32 {
-        match self.effects.len() {
-            0..=FEW_EFFECTS => 0,
-            many => many.div_ceil(32) as u32,
-        }
+        self.done.last().and_then(|last| last.word).map_or(0, |word| word + 1)
     }
 
-    /// Bytes that come back for a packet besides those of the packet itself.
-    pub fn result_bytes(&self) -> u32 {
-        4 + 4 * self.record_words
+    /// Whether shorter packets are the processor's, so that the kernel asks nobody how long a packet is.
+    pub fn has_least(&self) -> bool {
+        *self.lengths.start() > 0
+    }
+
+    /// Whether the kernel gives a packet up that it would read behind what went over.
+    pub(super) fn checks_reach(&self) -> bool {
+        self.over == Over::Header && matches!(self.bytes, Bytes::Part(_))
+    }
+
+    /// Bytes that go over for so many packets; in place those of the frames come on top.
+    pub fn bytes_over(&self, packets: u64) -> u64 {
+        let own = if self.over == Over::InPlace { 0 } else { u64::from(self.stride) };
+        packets * (own + 4 * self.columns.len() as u64)
+    }
+
+    /// Bytes that come back for so many packets, those of the packets themselves included where they are changed.
+    pub fn bytes_back(&self, packets: u64) -> u64 {
+        let own = if self.writes { u64::from(self.stride) } else { 0 };
+        let results = (packets * u64::from(self.results.back.bits())).div_ceil(32) * 4;
+        packets * (own + 4 * u64::from(self.record_words)) + results
     }
 }

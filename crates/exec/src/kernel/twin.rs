@@ -4,10 +4,11 @@
 //! and the rule where a device gives up, and nothing of how a step is done: that is the interpreter's arithmetic on numbers. So a
 //! difference between the two is a fault of the text, of a device's compiler, or of this file.
 
-use super::Kernel;
-use super::blocks::Shape;
-use super::plan::{AGAIN, Bytes, Column, Effect, FIRST_EFFECT, Plan};
+use super::plan::{Column, Effect, Plan};
+use super::results::Place;
 use super::searches::{DEFAULT, Search};
+use super::shape::Shape;
+use super::{Kernel, Over, packed};
 use crate::interpret::{binary, compare, largest};
 use crate::pack::Packing;
 use lang::ir::{
@@ -29,28 +30,45 @@ pub struct Twin {
 impl Twin {
     /// The twin of a program's kernel; `ports` is what the kernel was made with.
     pub fn new(kernel: &Kernel, program: &Program, ports: u16) -> Twin {
-        let shape = Shape::new(program, &program.functions[0]);
+        let shape = Shape::new(program, kernel.plan.has_least());
         Twin { program: program.clone(), shape, plan: kernel.plan.clone(), ports }
     }
 
     /// Runs one packet: its bytes, as many as the plan's stride, its columns in the plan's order, its record, and the words of the plan's
-    /// tables. Its verdict word.
+    /// tables. Its result. Where bytes lie in place, they are in `all` instead.
     ///
     /// # Panics
     /// If there are fewer columns, words or tables than the plan says, or words that are not a table's.
-    pub fn run(&self, bytes: &mut [u8], columns: &[u32], record: &mut [u32], tables: &[&[u32]]) -> u32 {
+    pub fn run(
+        &self,
+        (bytes, all): (&mut [u8], &[u8]),
+        columns: &[u32],
+        record: &mut [u32],
+        tables: &[&[u32]],
+    ) -> u32 {
+        let place = self.plan.columns.iter().position(|column| *column == Column::Place);
+        if let Some(place) = place {
+            let frame = all.get(columns[place] as usize * 16..).unwrap_or_default();
+            let mut own = frame[..frame.len().min(self.plan.stride as usize)].to_vec();
+            return self.run_one(&mut own, columns, record, tables);
+        }
+        self.run_one(bytes, columns, record, tables)
+    }
+
+    fn run_one(&self, bytes: &mut [u8], columns: &[u32], record: &mut [u32], tables: &[&[u32]]) -> u32 {
         let function = &self.program.functions[0];
         let lane = Lane {
             twin: self,
             function,
             values: vec![0; function.widths.len()],
-            done: vec![0; self.plan.mask_words().max(1) as usize],
+            done: vec![0; self.plan.mask_words() as usize],
+            marks: 0,
             bytes,
             columns,
             record,
             tables,
         };
-        lane.run().unwrap_or(AGAIN)
+        lane.run().unwrap_or(self.plan.results.again())
     }
 }
 
@@ -62,8 +80,10 @@ struct Lane<'a> {
     twin: &'a Twin,
     function: &'a Function,
     values: Vec<u128>,
-    /// Which effects happened.
+    /// The words of the record that say which effects happened.
     done: Vec<u32>,
+    /// What the result says of effects.
+    marks: u32,
     bytes: &'a mut [u8],
     columns: &'a [u32],
     record: &'a mut [u32],
@@ -73,8 +93,7 @@ struct Lane<'a> {
 impl<'a> Lane<'a> {
     fn run(mut self) -> Result<u32, Again> {
         let shape = &self.twin.shape;
-        if self.twin.plan.bytes == Bytes::Frame && self.captured() > u64::from(self.twin.plan.bytes.stride())
-        {
+        if self.captured() > u64::from(*self.twin.plan.lengths.end()) {
             return Err(Again);
         }
         let mut fuel = vec![0_u32; shape.slots.iter().max().map_or(0, |most| *most as usize + 1)];
@@ -101,6 +120,7 @@ impl<'a> Lane<'a> {
                     let value = self.at(*value);
                     cases.iter().find(|(case, _)| *case == value).map_or(default, |(_, target)| target)
                 }
+                Terminator::Need { ok, .. } if self.twin.plan.has_least() => ok,
                 Terminator::Need { base, bytes, more, limit, ok, short } => {
                     let end = self.end(*base, *bytes, *more);
                     let within = limit.is_none_or(|limit| u128::from(end) <= self.at(limit));
@@ -140,15 +160,11 @@ impl<'a> Lane<'a> {
         }
     }
 
-    /// The verdict word; which effects happened is in it or at the beginning of the record.
+    /// The result; which effects happened is in it or at the beginning of the record.
     fn finish(&mut self, verdict: Verdict) -> u32 {
-        match self.twin.plan.mask_words() as usize {
-            0 => verdict.bits() | self.done[0] << FIRST_EFFECT,
-            words => {
-                self.record[..words].copy_from_slice(&self.done);
-                verdict.bits()
-            }
-        }
+        let result = self.twin.plan.results.of(verdict, self.marks);
+        self.record[..self.done.len()].copy_from_slice(&self.done);
+        result
     }
 
     fn at(&self, value: Value) -> u128 {
@@ -174,14 +190,17 @@ impl<'a> Lane<'a> {
 
     /// The packet's bytes from `from` to `end`. A packet that is read behind what went over is run again.
     fn part(&mut self, from: u64, end: u64) -> Result<&mut [u8], Again> {
-        if let Bytes::Part(sent) = self.twin.plan.bytes
-            && end > sent.into()
-        {
+        let plan = &self.twin.plan;
+        if plan.checks_reach() && end > plan.stride.into() {
             return Err(Again);
         }
-        let (from, end) = (from as usize, end as usize);
+        let (mut from, mut end) = (from as usize, end as usize);
         if from > end {
             return Ok(&mut []);
+        }
+        if plan.over == Over::Packed {
+            let place = packed::place(&plan.ranges, from as u32).ok_or(Again)? as usize;
+            (from, end) = (place, place + end - from);
         }
         self.bytes.get_mut(from..end).ok_or(Again)
     }
@@ -215,8 +234,7 @@ impl<'a> Lane<'a> {
             Op::Captured => self.captured().into(),
             Op::Now => (self.column(Column::TimeHigh) << 32 | self.column(Column::TimeLow)).into(),
             Op::Lookup { table, key } => {
-                self.lookup(*table, key, &instruction.results, site);
-                return Ok(());
+                return self.lookup(*table, key, &instruction.results, site);
             }
             Op::Learn { table, key, value } => {
                 self.learn(*table, key, value, site)?;
@@ -227,14 +245,13 @@ impl<'a> Lane<'a> {
                 _ => return Err(Again),
             },
             Op::Scan { table, start, end } => {
-                self.scan(*table, (*start, *end), &instruction.results, site);
-                return Ok(());
+                return self.scan(*table, (*start, *end), &instruction.results, site);
             }
             Op::Count { counter, index } => {
                 let size = self.twin.program.counters[*counter as usize].size;
                 let index = index.map_or(0, |index| self.at(index));
                 if index < u128::from(size) {
-                    self.note(site, &[index as u64]);
+                    self.note(site, &[index as u64])?;
                 }
                 return Ok(());
             }
@@ -247,19 +264,35 @@ impl<'a> Lane<'a> {
     }
 
     /// Notes that the effect of this instruction happened, with what commit needs of it.
-    fn note(&mut self, site: (BlockId, usize), words: &[u64]) {
-        let Some(&index) = self.twin.shape.sites.get(&site) else { return };
-        self.done[index / 32] |= 1 << (index % 32);
+    fn note(&mut self, site: (BlockId, usize), words: &[u64]) -> Result<(), Again> {
+        let Some(&index) = self.twin.shape.sites.get(&site) else { return Ok(()) };
+        let done = self.twin.plan.done[index];
+        match done.word {
+            Some(word) => self.done[word as usize] |= 1 << done.shift,
+            None => self.marks |= 1 << done.shift,
+        }
         match self.twin.plan.effects[index] {
-            Effect::Count { word: None, .. } => {}
-            Effect::Count { word: Some(word), .. } | Effect::Row { word, .. } => {
-                self.record[word as usize] = words[0] as u32;
+            Effect::Count { cell: None, .. } => {}
+            Effect::Count { cell: Some(place), .. } | Effect::Row { row: place, .. } => {
+                return self.put(place, words[0] as u32);
             }
             Effect::Hit { key, .. } | Effect::Confirm { key, .. } => {
                 let halves = words.iter().flat_map(|word| [*word as u32, (*word >> 32) as u32]);
-                self.record[key as usize..].iter_mut().zip(halves).for_each(|(place, half)| *place = half);
+                let record = &mut self.record[key.word.unwrap_or(0) as usize..];
+                record.iter_mut().zip(halves).for_each(|(place, half)| *place = half);
             }
         }
+        Ok(())
+    }
+
+    /// Leaves a number at a place.
+    fn put(&mut self, place: Place, number: u32) -> Result<(), Again> {
+        match place.word {
+            Some(word) => self.record[word as usize] = number,
+            None if number > place.most() => return Err(Again),
+            None => self.marks |= number << place.shift,
+        }
+        Ok(())
     }
 
     /// The words of a table, and how it is searched.
@@ -285,7 +318,13 @@ impl<'a> Lane<'a> {
         (key, at)
     }
 
-    fn lookup(&mut self, table: u32, key: &[Value], results: &[Value], site: (BlockId, usize)) {
+    fn lookup(
+        &mut self,
+        table: u32,
+        key: &[Value],
+        results: &[Value],
+        site: (BlockId, usize),
+    ) -> Result<(), Again> {
         let declared = &self.twin.program.tables[table as usize];
         let (words, search) = self.table(table);
         let image = &words[words[1] as usize..];
@@ -315,9 +354,10 @@ impl<'a> Lane<'a> {
             if search != Search::Exact {
                 noted = vec![row.into()];
             }
-            self.note(site, &noted);
+            self.note(site, &noted)?;
         }
         self.unpack(words, place, &value, results);
+        Ok(())
     }
 
     /// Gives the results of a search what the row at a place says.
@@ -344,11 +384,16 @@ impl<'a> Lane<'a> {
             return Err(Again);
         }
         noted.extend(value);
-        self.note(site, &noted);
-        Ok(())
+        self.note(site, &noted)
     }
 
-    fn scan(&mut self, table: u32, (start, end): (Value, Value), results: &[Value], site: (BlockId, usize)) {
+    fn scan(
+        &mut self,
+        table: u32,
+        (start, end): (Value, Value),
+        results: &[Value],
+        site: (BlockId, usize),
+    ) -> Result<(), Again> {
         let declared = &self.twin.program.tables[table as usize];
         let words = self.table(table).0;
         let end = self.at(end).min(self.captured().into()) as usize;
@@ -365,12 +410,13 @@ impl<'a> Lane<'a> {
                 };
                 let value = Packing::new(&declared.values);
                 if let Some(row) = row {
-                    self.note(site, &[row.into()]);
+                    self.note(site, &[row.into()])?;
                 }
                 let place = row.map(|row| words[2] as usize + row as usize * 2 * value.words);
                 self.unpack(words, place, &value, results);
             }
         }
+        Ok(())
     }
 }
 

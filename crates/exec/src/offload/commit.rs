@@ -1,27 +1,23 @@
 //! Commit: what came back from a device becomes what the batch says and what the state holds, packet by packet in arrival order.
 
 use super::{Offload, Whole};
-use crate::kernel::{AGAIN, Effect, FIRST_EFFECT};
+use crate::kernel::{Effect, Over, Place, Plan};
 use crate::outputs::{Output, Outputs};
 use crate::pack::MAX_WORDS;
 use crate::state::State;
 use crate::state::table_set::{Fast, TablePlace};
 use packet::batch::Batch;
-use packet::verdict::Verdict;
 use tables::exact::Exact;
 
 /// What came back.
 pub struct Returned<'a> {
     /// Bytes of all packets that went over together.
     pub bytes: &'a [u8],
-    /// Their verdict words.
+    /// The words of their results.
     pub verdicts: &'a [u32],
     /// Their records.
     pub records: &'a [u32],
 }
-
-/// The verdict bits of a verdict word.
-const VERDICT: u32 = 0x0700_ffff;
 
 impl Offload {
     /// Commits a batch that a device ran: the part `whole` of what went over together. Afterwards everything is as if
@@ -34,7 +30,6 @@ impl Offload {
         outputs: &mut Outputs,
     ) {
         let Whole { before, packets } = whole;
-        let stride = self.kernel.plan.bytes.stride() as usize;
         let mut changed = self.is_stale();
         for i in 0..batch.len {
             let time = batch.time[i].max(self.native.state.now);
@@ -42,40 +37,36 @@ impl Offload {
                 self.native.state.settle(time, &mut self.native.engine, outputs);
                 changed = changed || self.is_stale();
             }
-            let word = returned.verdicts[before + i];
-            if word & AGAIN != 0 || changed {
-                match word & AGAIN {
-                    0 => self.tally.changed += 1,
-                    _ => self.tally.again += 1,
+            let plan = &self.kernel.plan;
+            let result = plan.results.read(returned.verdicts, before + i);
+            let holds = plan.lengths.contains(&batch.captured[i]);
+            let Some(verdict) = plan.results.verdict(result).filter(|_| holds && !changed) else {
+                match plan.results.verdict(result).filter(|_| holds) {
+                    Some(_) => self.tally.changed += 1,
+                    None => self.tally.again += 1,
                 }
                 self.native.engine.run_one(&mut self.native.state, memory, batch, i, outputs);
                 changed = changed || self.is_stale();
                 continue;
-            }
+            };
             self.tally.device += 1;
             let state = &mut self.native.state;
             (state.now, state.cause) = (time, i as u32);
-            batch.verdict[i] = Verdict::from_bits(word & VERDICT);
-            let plan = &self.kernel.plan;
+            batch.verdict[i] = verdict;
             if !plan.effects.is_empty() {
-                let record = Record { returned, packets, packet: before + i, wire: batch.wire[i].into() };
-                for (index, effect) in plan.effects.iter().enumerate() {
-                    let done = match plan.mask_words() {
-                        0 => word >> FIRST_EFFECT >> index,
-                        _ => record.word(index as u32 / 32) >> (index % 32),
-                    };
-                    if done & 1 == 1 {
+                let wire = batch.wire[i].into();
+                let record = Record { returned, result, packets, packet: before + i, wire };
+                for (effect, done) in plan.effects.iter().zip(&plan.done) {
+                    if record.read(*done) != 0 {
                         record.apply(state, effect);
                     }
                 }
             }
             if plan.writes {
-                let start = batch.frame[i] as usize;
-                let length = stride.min(batch.captured[i] as usize);
-                let back = &returned.bytes[(before + i) * stride..][..length];
-                if let Some(frame) = memory.get_mut(start..start + length) {
-                    frame.copy_from_slice(back);
-                }
+                let back = &returned.bytes[(before + i) * plan.stride as usize..][..plan.stride as usize];
+                let frame = memory.get_mut(batch.frame[i] as usize..).unwrap_or_default();
+                let captured = frame.len().min(batch.captured[i] as usize);
+                bring(plan, back, &mut frame[..captured]);
             }
             // Timers may have left more to do than is done before one packet.
             if self.native.state.has_queued() {
@@ -93,22 +84,45 @@ impl Offload {
     }
 }
 
-/// The record of one packet.
+/// Brings bytes back to a frame.
+fn bring(plan: &Plan, back: &[u8], frame: &mut [u8]) {
+    if plan.over != Over::Packed {
+        let length = frame.len().min(back.len());
+        frame[..length].copy_from_slice(&back[..length]);
+        return;
+    }
+    let mut place = 0;
+    for range in &plan.ranges {
+        let length = range.len();
+        if let Some(part) = frame.get_mut(range.start as usize..) {
+            let there = part.len().min(length);
+            part[..there].copy_from_slice(&back[place..place + there]);
+        }
+        place += length;
+    }
+}
+
+/// What one packet left to be done.
 struct Record<'a> {
     returned: &'a Returned<'a>,
+    result: u32,
     packets: usize,
     packet: usize,
     wire: u64,
 }
 
 impl Record<'_> {
+    fn read(&self, place: Place) -> u32 {
+        place.word.map_or(self.result, |word| self.word(word)) >> place.shift & place.most()
+    }
+
     fn word(&self, word: u32) -> u32 {
         self.returned.records[word as usize * self.packets + self.packet]
     }
 
     /// So many 64-bit words from `first` on.
-    fn words(&self, first: u32, count: usize) -> [u64; MAX_WORDS] {
-        let mut words = [0; MAX_WORDS];
+    fn words(&self, first: Place, count: usize) -> [u64; 2 * MAX_WORDS] {
+        let (first, mut words) = (first.word.unwrap_or(0), [0; 2 * MAX_WORDS]);
         for (place, word) in words.iter_mut().take(count).enumerate() {
             let low = first + 2 * place as u32;
             *word = u64::from(self.word(low)) | u64::from(self.word(low + 1)) << 32;
@@ -118,8 +132,8 @@ impl Record<'_> {
 
     fn apply(&self, state: &mut State<Fast>, effect: &Effect) {
         match *effect {
-            Effect::Count { counter, word } => {
-                let index = word.map_or(0, |word| self.word(word));
+            Effect::Count { counter, cell } => {
+                let index = cell.map_or(0, |cell| self.read(cell));
                 state.count(counter, index.into(), self.wire);
             }
             Effect::Hit { table, key } => {
@@ -133,11 +147,11 @@ impl Record<'_> {
             Effect::Confirm { table, key } => {
                 let shape = &state.tables.shapes[table as usize];
                 let (keys, values) = (shape.key.words, shape.value.words);
-                let (key, value) = (self.words(key, keys), self.words(key + 2 * keys as u32, values));
-                state.learn_releasing(table, &key[..keys], &value[..values]);
+                let words = self.words(key, keys + values);
+                state.learn_releasing(table, &words[..keys], &words[keys..keys + values]);
             }
-            Effect::Row { table, word } => {
-                let row = self.word(word);
+            Effect::Row { table, row } => {
+                let row = self.read(row);
                 match state.tables.places[table as usize] {
                     TablePlace::Prefixes(place) => state.tables.prefixes[place].rows().count(row, self.wire),
                     TablePlace::Rules(place) => state.tables.rules[place].rows().count(row, self.wire),

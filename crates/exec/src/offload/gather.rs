@@ -1,8 +1,9 @@
 //! Gather: what goes over for a batch, packet by packet, from the memory of frames into a slot's bytes and columns.
 
 use super::Offload;
-use crate::kernel::{Bytes, Column};
+use crate::kernel::{Column, Over, Plan};
 use packet::batch::Batch;
+use std::ops::Range;
 
 /// Which part of what goes over together a batch is.
 #[derive(Clone, Copy, Debug)]
@@ -24,23 +25,25 @@ impl Offload {
         columns: &mut [u32],
     ) {
         let plan = &self.kernel.plan;
-        let stride = plan.bytes.stride() as usize;
-        let Whole { before, packets } = whole;
-        for (i, bytes) in (0..batch.len).zip(bytes.chunks_exact_mut(stride).skip(before)) {
-            let start = batch.frame[i] as usize;
-            let captured = batch.captured[i] as usize;
-            let frame = memory.get(start..).unwrap_or_default();
-            let frame = &frame[..captured.min(frame.len())];
-            match (plan.bytes, frame.first_chunk::<64>()) {
-                // A fixed length is copied in a few wide moves.
-                (Bytes::All(64), Some(first)) => bytes.copy_from_slice(first),
-                _ => {
-                    let length = frame.len().min(stride);
-                    bytes[..length].copy_from_slice(&frame[..length]);
+        let own = bytes.chunks_exact_mut(plan.stride as usize).skip(whole.before);
+        match plan.over {
+            Over::InPlace => lay(plan, memory, batch, whole, bytes, columns),
+            Over::Packed => {
+                for (i, own) in (0..batch.len).zip(own) {
+                    pack(&plan.ranges, frame(memory, batch, i), own);
+                }
+            }
+            Over::Header | Over::Frame | Over::Page => {
+                for (i, own) in (0..batch.len).zip(own) {
+                    copy(frame(memory, batch, i), own);
                 }
             }
         }
-        for (column, words) in plan.columns.iter().zip(columns.chunks_exact_mut(packets)) {
+        self.gather_columns(batch, whole, columns);
+    }
+
+    fn gather_columns(&mut self, batch: &Batch, Whole { before, packets }: Whole, columns: &mut [u32]) {
+        for (column, words) in self.kernel.plan.columns.iter().zip(columns.chunks_exact_mut(packets)) {
             let words = &mut words[before..before + batch.len];
             match column {
                 Column::Captured => words.copy_from_slice(&batch.captured[..batch.len]),
@@ -57,8 +60,68 @@ impl Offload {
                         *word = (now >> shift) as u32;
                     }
                 }
+                // Written with the frames.
+                Column::Place => {}
             }
         }
         self.latest = batch.time[..batch.len].iter().fold(self.latest, |latest, time| latest.max(*time));
+    }
+}
+
+/// The captured bytes of a packet.
+fn frame<'m>(memory: &'m [u8], batch: &Batch, packet: usize) -> &'m [u8] {
+    let frame = memory.get(batch.frame[packet] as usize..).unwrap_or_default();
+    &frame[..frame.len().min(batch.captured[packet] as usize)]
+}
+
+/// Copies as much of a frame as there is room for.
+fn copy(frame: &[u8], own: &mut [u8]) {
+    match (own.as_chunks_mut::<64>(), frame.first_chunk::<64>()) {
+        // A fixed length is copied in a few wide moves.
+        (([first], []), Some(chunk)) => first.copy_from_slice(chunk),
+        _ => {
+            let length = frame.len().min(own.len());
+            own[..length].copy_from_slice(&frame[..length]);
+        }
+    }
+}
+
+/// Copies ranges of a frame one behind the other; what the frame does not have is left out.
+fn pack(ranges: &[Range<u32>], frame: &[u8], own: &mut [u8]) {
+    let mut place = 0;
+    for range in ranges {
+        let (start, length) = (range.start as usize, range.len());
+        let from = frame.get(start..).unwrap_or_default();
+        // Most ranges are a field, and fields have few lengths.
+        match (length, from.first_chunk::<4>(), from.first_chunk::<2>()) {
+            (4, Some(field), _) => own[place..place + 4].copy_from_slice(field),
+            (2, _, Some(field)) => own[place..place + 2].copy_from_slice(field),
+            _ => {
+                let there = from.len().min(length);
+                own[place..place + there].copy_from_slice(&from[..there]);
+            }
+        }
+        place += length;
+    }
+}
+
+/// Lays whole frames down one behind the other, each from a multiple of 16 bytes on, and writes where each begins.
+fn lay(plan: &Plan, memory: &[u8], batch: &Batch, whole: Whole, bytes: &mut [u8], columns: &mut [u32]) {
+    let Whole { before, packets } = whole;
+    let column = |wanted: Column| plan.columns.iter().position(|column| *column == wanted).unwrap_or(0);
+    let (captured, place) = (column(Column::Captured) * packets, column(Column::Place) * packets);
+    let units = |captured: u32| captured.min(plan.stride).div_ceil(16);
+    // Behind the last frame of the batches before.
+    let mut next = match before.checked_sub(1) {
+        Some(last) => columns[place + last] + units(columns[captured + last]),
+        None => 0,
+    };
+    for i in 0..batch.len {
+        columns[place + before + i] = next;
+        let length = units(batch.captured[i]);
+        if let Some(own) = bytes.get_mut(next as usize * 16..(next + length) as usize * 16) {
+            copy(frame(memory, batch, i), own);
+        }
+        next += length;
     }
 }

@@ -89,7 +89,7 @@ impl Loaded {
         if !kernel.plan.effects.is_empty() || kernel.plan.writes || kernel.plan.record_words > 0 {
             return Err("the program leaves more than verdicts".to_owned());
         }
-        let (stride, columns) = (kernel.plan.bytes.stride() as usize, kernel.plan.columns.clone());
+        let (stride, columns) = (kernel.plan.stride as usize, kernel.plan.columns.clone());
         let code = Code::Program(Box::new((kernel, ground.program.clone())));
         Ok(Loaded { code, stride, columns, tables })
     }
@@ -228,6 +228,8 @@ impl OnDevice {
                     Column::Port => words.fill(1),
                     Column::TimeLow => times.for_each(|(word, time)| *word = *time as u32),
                     Column::TimeHigh => times.for_each(|(word, time)| *word = (*time >> 32) as u32),
+                    // Of frames in place, which no setting has.
+                    Column::Place => words.fill(0),
                 }
             }
         }

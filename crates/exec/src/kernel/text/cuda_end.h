@@ -2,5 +2,5 @@
 extern "C" __global__ void run_packets(PARAMETERS)
 {
     const u32 packet = blockIdx.x * blockDim.x + threadIdx.x;
-    if (packet < packets) run_packet(ARGUMENTS, packet);
+    if (packet < packets) verdicts[packet] = (RESULT)run_packet(ARGUMENTS, packet);
 }

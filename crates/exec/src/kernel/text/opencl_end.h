@@ -2,5 +2,5 @@
 __kernel void run_packets(PARAMETERS)
 {
     const u32 packet = (u32)get_global_id(0);
-    if (packet < packets) run_packet(ARGUMENTS, packet);
+    if (packet < packets) verdicts[packet] = (RESULT)run_packet(ARGUMENTS, packet);
 }

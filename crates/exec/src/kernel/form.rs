@@ -1,0 +1,127 @@
+//! Forms in which packets go over and their outcomes come back: what a transfer costs, chosen without a word of the program changing.
+//!
+//! ```text
+//! over   header     the first bytes, as many as the program can read, rounded up to 16
+//!        frame      the whole frame, in 2,048 bytes
+//!        page       the whole frame, in 4,096 bytes
+//!        packed     the bytes that the program reads and no others, one behind the other, rounded up to 4
+//!        in place   whole frames, one behind the other as they are long, and for each a word that says where it begins
+//! back   word       again 1 bit │ free 4 │ kind 3 │ free 8 │ argument 16      what is free, and what the argument leaves, is for effects
+//!        half       again 1 bit │ kind 3 │ argument 12                        an argument that is larger sends the packet again
+//!        bit        which of two outcomes it is
+//! ```
+
+use std::fmt;
+
+/// What goes over of a packet.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Over {
+    /// The bytes that the program can read, from the first on, rounded up to 16.
+    #[default]
+    Header,
+    /// The whole frame, in [`FRAME_BYTES`](super::FRAME_BYTES).
+    Frame,
+    /// The whole frame, in [`PAGE_BYTES`](super::PAGE_BYTES): what the study of 2012 began with.
+    Page,
+    /// Only the ranges of bytes that the program reads.
+    Packed,
+    /// The whole frame, as long as it is, and the place where it begins.
+    InPlace,
+}
+
+/// What comes back of it, besides its bytes where it was changed.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Back {
+    /// 32 bits.
+    #[default]
+    Word,
+    /// 16 bits.
+    Half,
+    /// One bit.
+    Bit,
+}
+
+impl Over {
+    /// All, the most bytes last but for those in place.
+    pub const ALL: [Over; 5] = [Over::Packed, Over::Header, Over::Frame, Over::Page, Over::InPlace];
+
+    /// Its name.
+    pub fn name(self) -> &'static str {
+        match self {
+            Over::Header => "header",
+            Over::Frame => "frame",
+            Over::Page => "page",
+            Over::Packed => "packed",
+            Over::InPlace => "in-place",
+        }
+    }
+}
+
+impl Back {
+    /// All, the most bits first.
+    pub const ALL: [Back; 3] = [Back::Word, Back::Half, Back::Bit];
+
+    /// Its name.
+    pub fn name(self) -> &'static str {
+        match self {
+            Back::Word => "word",
+            Back::Half => "half",
+            Back::Bit => "bit",
+        }
+    }
+
+    /// Its size in bits.
+    pub fn bits(self) -> u32 {
+        match self {
+            Back::Word => 32,
+            Back::Half => 16,
+            Back::Bit => 1,
+        }
+    }
+}
+
+impl fmt::Display for Over {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.name())
+    }
+}
+
+impl fmt::Display for Back {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.name())
+    }
+}
+
+/// Why a form has no meaning for a program.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum NoForm {
+    /// Packed bytes have places that are known before any packet is.
+    #[error(
+        "packed: the program reads or writes a packet at a position that depends on the packet; use header"
+    )]
+    Computed,
+    /// Sums and searches go over many bytes.
+    #[error("packed: the program sums up or searches bytes of a packet; use header or frame")]
+    ManyBytes,
+    /// What lies in place does not come back.
+    #[error(
+        "in-place: the program writes packets, and frames in place do not come back; use header or frame"
+    )]
+    Writes,
+    /// A bit tells two outcomes apart.
+    #[error("bit: the program has {0} outcomes, and a bit tells two apart; use half or word")]
+    Outcomes(usize),
+    /// An outcome that a packet decides on.
+    #[error(
+        "bit: the program computes the port that it sends to, and a bit says only one of two known outcomes; use half or word"
+    )]
+    ComputedPort,
+    /// A bit leaves no room for saying that the processor is to run the packet.
+    #[error(
+        "bit: the kernel may give a packet up to the processor, which a bit cannot say; use half or word"
+    )]
+    GivesUp,
+    /// What is to be done at commit has no room.
+    #[error("{0}: what the program does to counters and tables has no room in so few bits; use word")]
+    Effects(Back),
+}

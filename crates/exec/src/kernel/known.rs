@@ -1,0 +1,63 @@
+//! Values that are the same for every packet, as the positions of headers that stand at fixed places.
+//!
+//! The idea: every SSA value is unseen, one number, or many; going over the blocks again and again, values only move on in this order, until
+//! none does. A parameter is one number where all that is handed over to it is.
+
+use crate::interpret::{binary, compare, largest};
+use lang::ir::{Function, Instruction, Op, Target, Value};
+
+/// What is known of a value.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Known {
+    Unseen,
+    One(u128),
+    Many,
+}
+
+/// The numbers of values that are the same for every packet; the blocks are given by what is run of them and the ways on from there.
+pub(super) fn known(function: &Function, blocks: &[(&[Instruction], Vec<&Target>)]) -> Vec<Option<u128>> {
+    let mut known = vec![Known::Unseen; function.widths.len()];
+    loop {
+        let before = known.clone();
+        for (instructions, targets) in blocks {
+            for instruction in *instructions {
+                let [first, others @ ..] = &instruction.results[..] else { continue };
+                known[first.0 as usize] = result(function, &instruction.op, &known, *first);
+                others.iter().for_each(|other| known[other.0 as usize] = Known::Many);
+            }
+            for target in targets {
+                for (param, arg) in function.block(target.block).params.iter().zip(&target.args) {
+                    let (held, handed) = (known[param.0 as usize], known[arg.0 as usize]);
+                    known[param.0 as usize] = match (held, handed) {
+                        (Known::Unseen, other) | (other, Known::Unseen) => other,
+                        (one, other) if one == other => one,
+                        _ => Known::Many,
+                    };
+                }
+            }
+        }
+        if known == before {
+            break;
+        }
+    }
+    known.into_iter().map(|known| if let Known::One(number) = known { Some(number) } else { None }).collect()
+}
+
+fn result(function: &Function, op: &Op, known: &[Known], result: Value) -> Known {
+    let at = |value: &Value| known[value.0 as usize];
+    let both = |a: &Value, b: &Value, then: &dyn Fn(u128, u128) -> u128| match (at(a), at(b)) {
+        (Known::One(a), Known::One(b)) => Known::One(then(a, b)),
+        (Known::Many, _) | (_, Known::Many) => Known::Many,
+        _ => Known::Unseen,
+    };
+    match op {
+        Op::Const(number) => Known::One(*number),
+        Op::Binary(op, a, b) => both(a, b, &|x, y| binary(*op, function.width(*a), x, y)),
+        Op::Compare(op, a, b) => both(a, b, &|x, y| compare(*op, x, y).into()),
+        Op::Resize(value) => match at(value) {
+            Known::One(number) => Known::One(number & largest(function.width(result))),
+            other => other,
+        },
+        _ => Known::Many,
+    }
+}
