@@ -94,7 +94,7 @@ impl Cuda {
         context.enter().map_err(failed("open it"))?;
         // SAFETY: the image is what the compiler made, which says itself how long it is, or a text with a zero behind it.
         let module = unsafe { result::module::load_data(code.image().as_ptr().cast()) };
-        let module = module.map_err(failed("load the kernel"))?;
+        let module = module.map_err(|error| not_loaded(device, error))?;
         let mut made = Cuda {
             name: name.clone(),
             geometry,
@@ -136,10 +136,10 @@ impl Cuda {
         let event =
             || Event::new(&self.context, self.setup.timed).map_err(failure(&self.name, "make an event"));
         Ok(Slot {
-            bytes: self.region(packets * stride, "packets")?,
-            columns: self.region(packets * columns, "columns")?,
-            verdicts: self.region(self.geometry.verdict_words(packets), "verdicts")?,
-            records: self.region(packets * record_words, "records")?,
+            bytes: self.region(stream, packets * stride, "packets")?,
+            columns: self.region(stream, packets * columns, "columns")?,
+            verdicts: self.region(stream, self.geometry.verdict_words(packets), "verdicts")?,
+            records: self.region(stream, packets * record_words, "records")?,
             stream,
             times: if self.setup.timed { Some([event()?, event()?, event()?]) } else { None },
             done: event()?,
@@ -149,9 +149,14 @@ impl Cuda {
         })
     }
 
-    fn region<T: Number>(&self, length: usize, what: &'static str) -> Result<Region<T>, DeviceError> {
+    fn region<T: Number>(
+        &self,
+        stream: usize,
+        length: usize,
+        what: &'static str,
+    ) -> Result<Region<T>, DeviceError> {
         let bytes = length * size_of::<T>();
-        Region::new(&self.context, length, self.setup.memory)
+        Region::new(&self.context, &self.streams[stream], length, self.setup.memory)
             .map_err(|error| self.no_memory(error, what, bytes))
     }
 
@@ -252,6 +257,18 @@ fn can(device: &CudaFound, setup: &Setup) -> Result<(), DeviceError> {
     }
 }
 
+/// Why a driver does not take what the compiler made.
+fn not_loaded(device: &CudaFound, error: DriverError) -> DeviceError {
+    use sys::CUresult::{CUDA_ERROR_NO_BINARY_FOR_GPU, CUDA_ERROR_UNSUPPORTED_PTX_VERSION};
+    match error.0 {
+        CUDA_ERROR_UNSUPPORTED_PTX_VERSION | CUDA_ERROR_NO_BINARY_FOR_GPU => missing(
+            &format!("the driver of {} is too old for the CUDA compiler library", device.full_name()),
+            "install NVIDIA's newest driver for it, or a compiler library that is not newer than it",
+        ),
+        _ => failure(&device.full_name(), "load the kernel")(error),
+    }
+}
+
 /// Turns what the driver says into an error of a device.
 fn failure(device: &str, doing: &'static str) -> impl Fn(DriverError) -> DeviceError + use<> {
     let device = device.to_owned();
@@ -283,7 +300,7 @@ impl Device for Cuda {
         self.settle()?;
         let failed = failure(&self.name, "copy a table");
         self.context.enter().map_err(&failed)?;
-        self.tables[table].write(first, words).map_err(failed)
+        self.tables[table].write(first, words, &self.streams[0]).map_err(failed)
     }
 
     fn input(&mut self, slot: usize) -> Result<Input<'_>, DeviceError> {
@@ -385,5 +402,8 @@ mod tests {
         assert!(graph.contains("too old for graphs"), "{graph}");
         let times = said(&old, Memory::Pinned, queued, true).expect("it is refused");
         assert!(times.contains("too old to tell times"), "{times}");
+        let code =
+            not_loaded(&old, DriverError(sys::CUresult::CUDA_ERROR_UNSUPPORTED_PTX_VERSION)).to_string();
+        assert!(code.starts_with("the driver of imagined (CUDA 11.3) is too old for the CUDA"), "{code}");
     }
 }

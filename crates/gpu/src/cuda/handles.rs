@@ -133,7 +133,7 @@ pub(super) struct Graph {
 }
 
 impl Graph {
-    /// Records what `commands` puts on a stream, which is empty, instead of doing it. Needs a driver for CUDA 11.4.
+    /// Records what `commands` puts on a stream, instead of doing it. Needs a driver for CUDA 11.4.
     pub(super) fn record(
         context: &Arc<Context>,
         stream: &Stream,

@@ -109,9 +109,10 @@ pub(super) struct Region<T: Number> {
 }
 
 impl<T: Number> Region<T> {
-    /// So many values, each zero. Who drops it has waited for what is under way.
+    /// So many values, each zero, for use on a stream. Who drops it has waited for what is under way.
     pub(super) fn new(
         context: &Arc<Context>,
+        stream: &Stream,
         length: usize,
         memory: Memory,
     ) -> Result<Region<T>, DriverError> {
@@ -136,8 +137,8 @@ impl<T: Number> Region<T> {
             Some(place) => (place, None),
             None => {
                 let owned = Owned::new(context, bytes)?;
-                // SAFETY: the memory has room for so many bytes.
-                unsafe { result::memset_d8_sync(owned.place, 0, bytes) }?;
+                // SAFETY: the memory has room for so many bytes, and is first used on the same stream.
+                unsafe { result::memset_d8_async(owned.place, 0, bytes, stream.handle()) }?;
                 (owned.place, Some(owned))
             }
         };
@@ -211,14 +212,17 @@ impl Table {
     }
 
     /// Writes words from `first` on, and waits until they are there. Nothing is under way.
-    pub(super) fn write(&mut self, first: usize, words: &[u32]) -> Result<(), DriverError> {
+    pub(super) fn write(&mut self, first: usize, words: &[u32], stream: &Stream) -> Result<(), DriverError> {
         if words.is_empty() {
             return Ok(());
         }
         if first + words.len() > self.words {
             return Err(DriverError(sys::CUresult::CUDA_ERROR_INVALID_VALUE));
         }
-        // SAFETY: the words lie within the table.
-        unsafe { result::memcpy_htod_sync(self.owned.place + 4 * first as u64, words) }
+        // A call that claims to wait may return before the device has the words, which a kernel on another stream would then not see.
+        // SAFETY: the words lie within the table, and stay until they are there.
+        let begun =
+            unsafe { result::memcpy_htod_async(self.owned.place + 4 * first as u64, words, stream.handle()) };
+        begun.and(stream.finish())
     }
 }

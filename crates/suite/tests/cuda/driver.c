@@ -62,7 +62,8 @@ static void run(struct step *step)
 {
     void **a = step->arguments;
     if (step->blocks == 0) {
-        memcpy(step->to, step->from, step->bytes);
+        if (step->from) memcpy(step->to, step->from, step->bytes);
+        else memset(step->to, step->packets, step->bytes);
         return;
     }
     for (unsigned block = 0; block < step->blocks; block++)
@@ -151,7 +152,7 @@ int cuEventDestroy_v2(struct event *event) { free(event), objects--; return DONE
 
 int cuStreamBeginCapture_v2(struct stream *stream, int mode)
 {
-    if (stream->recorded || stream->done < stream->put) return INVALID;
+    if (stream->recorded) return INVALID;
     stream->recorded = calloc(1, sizeof(struct graph)), objects++;
     return DONE;
 }
@@ -182,7 +183,6 @@ int cuGraphLaunch(struct graph *graph, struct stream *stream)
 }
 
 int cuMemAlloc_v2(place *at, size_t bytes) { *at = hidden(malloc(bytes)), objects++; return DONE; }
-int cuMemsetD8_v2(place at, unsigned char value, size_t bytes) { memset(shown(at), value, bytes); return DONE; }
 int cuMemFree_v2(place at) { free(shown(at)), objects--; return DONE; }
 int cuMemHostAlloc(void **memory, size_t bytes, unsigned flags)
 {
@@ -207,7 +207,11 @@ int cuMemHostGetDevicePointer_v2(place *at, void *memory, unsigned flags)
     *at = hidden(memory);
     return i >= 0 && known[i].mapped ? DONE : INVALID;
 }
-int cuMemcpyHtoD_v2(place to, const void *from, size_t bytes) { memcpy(shown(to), from, bytes); return DONE; }
+int cuMemsetD8Async(place at, unsigned char value, size_t bytes, struct stream *stream)
+{
+    struct step step = { .to = shown(at), .bytes = bytes, .packets = value };
+    return later(stream, step);
+}
 int cuMemcpyHtoDAsync_v2(place to, const void *from, size_t bytes, struct stream *stream) { return copy(stream, shown(to), from, bytes, from); }
 int cuMemcpyDtoHAsync_v2(void *to, place from, size_t bytes, struct stream *stream) { return copy(stream, to, shown(from), bytes, to); }
 
