@@ -4,6 +4,7 @@
 
 mod arguments;
 mod commands;
+mod executing;
 mod failure;
 mod program;
 mod render;

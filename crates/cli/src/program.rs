@@ -1,14 +1,9 @@
-//! From the path of a program to something that can be run, with the diagnostics told on the way.
+//! From the path of a program to what the back ends run, with the diagnostics told on the way.
 
-use crate::arguments::schedule::ScheduleArguments;
-use crate::arguments::{BackEndChoice, DecodeChoice, DiagnosticFormat};
+use crate::arguments::{DecodeChoice, DiagnosticFormat};
 use crate::failure::Failure;
 use crate::render;
-use engine::offload::Offloaded;
-use exec::offload::Offload;
-use exec::{BackEnd, Processor, Room, kernel};
 use gateway::config::TableFile;
-use gpu::placement::Policy;
 use lang::diagnostic::Severity;
 use lang::ir::{Match, Program, TableKind};
 use lang::pipeline::{Compiled, Decode, Options};
@@ -204,94 +199,6 @@ pub(crate) fn traceable(path: &Path, json: bool) -> Result<(Ready, bool), Failur
     render::diagnostic::to_stderr(&compiled.sources, &compiled.diagnostics, DiagnosticFormat::Short);
     let name = path.display().to_string();
     Ok((Ready { name, sources: compiled.sources, program, compile: begin.elapsed() }, true))
-}
-
-/// So often a device is handed packets before the first of them are back.
-const CONVOYS: usize = 2;
-
-/// What is to run programs.
-#[derive(Clone, Copy, Debug)]
-pub(crate) struct Executing {
-    back_end: BackEndChoice,
-    policy: Policy,
-}
-
-impl Default for Executing {
-    /// As machine code.
-    fn default() -> Executing {
-        Executing::new(BackEndChoice::Native, &ScheduleArguments::default())
-    }
-}
-
-impl Executing {
-    /// What the command line says.
-    pub(crate) fn new(back_end: BackEndChoice, schedule: &ScheduleArguments) -> Executing {
-        Executing { back_end, policy: schedule.policy(back_end == BackEndChoice::Auto) }
-    }
-
-    /// When packets are handed to a device, and whether they are.
-    pub(crate) fn policy(self) -> Policy {
-        self.policy
-    }
-
-    /// Makes a program ready to run on `ports` ports. `here` loads it for the processor alone.
-    ///
-    /// # Errors
-    /// It cannot be loaded, or there is no such device.
-    pub(crate) fn load(
-        self,
-        program: &Program,
-        ports: u16,
-        seed: u64,
-        here: &dyn Fn(BackEnd) -> Result<Box<dyn Processor>, exec::LoadError>,
-    ) -> Result<Box<dyn Processor>, Failure> {
-        let finding = |error: &dyn std::fmt::Display| Failure::Finding(format!("{}: {error}", program.name));
-        let here = |back_end| here(back_end).map_err(|error| finding(&error));
-        let room = Room { packets: self.policy.packets(), convoys: CONVOYS };
-        let offload = || Offload::new(program, ports, seed, &kernel::Options::default());
-        let on_opencl = |device: &gpu::Found| -> anyhow::Result<Box<dyn Processor>> {
-            Ok(Box::new(Offloaded::on_opencl(offload()?, device, gpu::Memory::Mapped, room)?))
-        };
-        let on_cuda = |device: &gpu::CudaFound| -> anyhow::Result<Box<dyn Processor>> {
-            Ok(Box::new(Offloaded::on_cuda(offload()?, device, gpu::Memory::Mapped, room)?))
-        };
-        match self.back_end {
-            BackEndChoice::Interpreter => here(BackEnd::Interpreter),
-            BackEndChoice::Native => here(BackEnd::Native),
-            BackEndChoice::Opencl => {
-                let devices = gpu::opencl_devices().map_err(|error| finding(&error))?;
-                on_opencl(&devices[0]).map_err(|error| finding(&error))
-            }
-            BackEndChoice::Cuda => {
-                let devices = gpu::cuda_devices().map_err(|error| finding(&error))?;
-                on_cuda(&devices[0]).map_err(|error| finding(&error))
-            }
-            BackEndChoice::Host => {
-                let offload = offload().map_err(|error| finding(&error))?;
-                let on_host = Offloaded::on_host(offload, program, ports, room);
-                Ok(Box::new(on_host.map_err(|error| finding(&error))?))
-            }
-            BackEndChoice::Auto => {
-                let cuda = gpu::cuda_devices().unwrap_or_default();
-                let opencl = gpu::opencl_devices().unwrap_or_default();
-                let by_cuda = cuda.first().map(on_cuda);
-                let by_opencl = || opencl.iter().find(|device| device.accelerator).map(on_opencl);
-                let tried = match by_cuda {
-                    Some(Ok(processor)) => return Ok(processor),
-                    Some(Err(error)) => by_opencl().or(Some(Err(error))),
-                    None => by_opencl(),
-                };
-                match tried {
-                    Some(Ok(processor)) => return Ok(processor),
-                    Some(Err(error)) => {
-                        anstream::eprintln!("note: {} runs on the processor: {error}", program.name)
-                    }
-                    None => {}
-                }
-                here(BackEnd::Native)
-            }
-        }
-    }
 }
 
 /// How an option spells how much is decoded.

@@ -53,3 +53,32 @@ fn a_device_that_is_not_there_is_a_sentence() {
     assert!(right, "{sentence}");
     assert_eq!(run("auto").status.code(), Some(0));
 }
+
+#[test]
+fn what_a_device_leaves_to_the_processor_is_said_and_done_there() {
+    let folder = tempfile::tempdir().expect("a folder can be made");
+    let (capture, program) = (folder.path().join("in.pcap"), folder.path().join("last.rav"));
+    let made =
+        ravelin().args(["generate", "--preset", "sample1", "--packets", "500"]).output().expect("it runs");
+    std::fs::write(&capture, made.stdout).expect("it can be written");
+    // Each packet writes what the next one reads, so no device can finish any.
+    const LAST: &str = "register seen: u32\nstart stage all() {\n    set seen = seen +% 1\n    flood\n}\n";
+    std::fs::write(&program, LAST).expect("it can be written");
+    let shipped = concat!(env!("CARGO_MANIFEST_DIR"), "/../../programs/arp_responder.rav");
+    let run = |program: &std::path::Path, back_end: &str| {
+        let mut command = ravelin();
+        command.args(["run", "--json", "--back-end", back_end, "--in"]).arg(&capture).arg(program);
+        let output = command.output().expect("it runs");
+        let said = String::from_utf8_lossy(&output.stderr).into_owned();
+        assert_eq!(output.status.code(), Some(0), "{said}");
+        (serde_json::from_slice::<Value>(&output.stdout).expect("it is JSON"), said)
+    };
+    for (program, note) in [(program.as_path(), "register"), (shipped.as_ref(), "made packet")] {
+        let (here, quiet) = run(program, "native");
+        let (there, said) = run(program, "host");
+        assert!(quiet.is_empty() && said.contains("runs on the processor") && said.contains(note), "{said}");
+        assert_eq!(here["forwarded"], there["forwarded"]);
+        assert_eq!(here["drops"], there["drops"]);
+        assert_eq!(there["device"].is_null(), note == "register", "{there}");
+    }
+}

@@ -2,8 +2,8 @@
 
 use super::serve;
 use crate::arguments::{CheckArguments, DecodeChoice};
+use crate::executing::Executing;
 use crate::failure::Failure;
-use crate::program::Executing;
 use crate::render::quantity::{bytes, of};
 use crate::{program, render};
 use lang::diagnostic::Severity;

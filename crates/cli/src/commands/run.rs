@@ -1,8 +1,9 @@
 //! `ravelin run`: a program over a capture, and what happened to every packet.
 
 use crate::arguments::{LinkChoice, OrderChoice, RunArguments};
+use crate::executing::Executing;
 use crate::failure::Failure;
-use crate::program::{self, Executing, Ready};
+use crate::program::{self, Ready};
 use crate::render;
 use crate::render::progress::Watched;
 use engine::filter::Filter;
@@ -31,7 +32,9 @@ pub(crate) fn run(arguments: &RunArguments, json: bool) -> Result<(), Failure> {
     let executing = Executing::new(arguments.back_end, &arguments.schedule);
     let (ports, seed) = (arguments.ports, arguments.seed);
     let here = |back_end| exec::load(&ready.program, back_end, ports, seed);
-    let mut processor = executing.load(&ready.program, ports, seed, &here)?;
+    let loaded = executing.load((&ready.program, &ready.sources), ports, seed, &here)?;
+    anstream::eprint!("{}", loaded.notes);
+    let mut processor = loaded.processor;
     let prepare = begin.elapsed();
     let mut out = match &arguments.out {
         Some(directory) => {

@@ -2,8 +2,9 @@
 
 use crate::arguments::live::ServeArguments;
 use crate::arguments::{DecodeChoice, DiagnosticFormat};
+use crate::executing::Executing;
 use crate::failure::Failure;
-use crate::program::{self, Executing};
+use crate::program;
 use crate::render;
 use engine::live::{Loaded, Remote};
 use gateway::{Config, ConfigError, PortPicture, Reader, ServeError};
@@ -109,9 +110,14 @@ fn loaded(file: &Path, config: &Config, executing: Executing) -> Result<Loaded, 
         })?;
     }
     let (ports, program) = (config.ports.len() as u16, Arc::new(program));
-    let load = |_| {
+    let load = |worker| {
         let here = |back_end| exec::load_measurable(&program, back_end, ports, SEED);
-        executing.load(&program, ports, SEED, &here).map_err(|error| error.to_string())
+        let loaded = executing.load((&program, &compiled.sources), ports, SEED, &here);
+        let loaded = loaded.map_err(|error| error.to_string())?;
+        if worker == 0 {
+            let _ = write!(anstream::stderr(), "{}", loaded.notes);
+        }
+        Ok::<_, String>(loaded.processor)
     };
     let processors = (0..config.workers.count).map(load).collect::<Result<Vec<_>, _>>()?;
     let policy = Some(executing.policy());

@@ -111,7 +111,7 @@ fn sentence(effect: &Effect, program: &Program) -> String {
 }
 
 /// The steps that no device takes, one a line.
-fn refusals(plan: &Plan, program: &Program, sources: &Sources) -> String {
+pub(crate) fn refusals(plan: &Plan, program: &Program, sources: &Sources) -> String {
     let mut text = String::new();
     for refusal in &plan.refusals {
         let place = sources.place(refusal.span);

@@ -1,0 +1,113 @@
+//! What runs a program: the interpreter, machine code, or a device, with what a device leaves to the processor told on the way.
+
+use crate::arguments::BackEndChoice;
+use crate::arguments::schedule::ScheduleArguments;
+use crate::failure::Failure;
+use crate::render;
+use engine::offload::Offloaded;
+use exec::kernel::{Kernel, Options};
+use exec::offload::Offload;
+use exec::{BackEnd, LoadError, Processor, Room};
+use gpu::placement::Policy;
+use lang::ir::Program;
+use lang::source::Sources;
+
+/// So often a device is handed packets before the first of them are back.
+const CONVOYS: usize = 2;
+
+/// What is to run programs.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Executing {
+    back_end: BackEndChoice,
+    policy: Policy,
+}
+
+/// A program that is ready to run.
+pub(crate) struct Loaded {
+    /// It.
+    pub(crate) processor: Box<dyn Processor>,
+    /// What is run by the processor though a device was asked for, a line each.
+    pub(crate) notes: String,
+}
+
+impl Default for Executing {
+    /// As machine code.
+    fn default() -> Executing {
+        Executing::new(BackEndChoice::Native, &ScheduleArguments::default())
+    }
+}
+
+impl Executing {
+    /// What the command line says.
+    pub(crate) fn new(back_end: BackEndChoice, schedule: &ScheduleArguments) -> Executing {
+        Executing { back_end, policy: schedule.policy(back_end == BackEndChoice::Auto) }
+    }
+
+    /// When packets are handed to a device, and whether they are.
+    pub(crate) fn policy(self) -> Policy {
+        self.policy
+    }
+
+    /// Makes a program ready to run on `ports` ports. `here` loads it for the processor alone.
+    ///
+    /// # Errors
+    /// It cannot be loaded, or there is no such device.
+    pub(crate) fn load(
+        self,
+        (program, sources): (&Program, &Sources),
+        ports: u16,
+        seed: u64,
+        here: &dyn Fn(BackEnd) -> Result<Box<dyn Processor>, LoadError>,
+    ) -> Result<Loaded, Failure> {
+        let finding = |error: &dyn std::fmt::Display| Failure::Finding(format!("{}: {error}", program.name));
+        let here = |back_end, notes| {
+            here(back_end).map(|processor| Loaded { processor, notes }).map_err(|error| finding(&error))
+        };
+        match self.back_end {
+            BackEndChoice::Interpreter => return here(BackEnd::Interpreter, String::new()),
+            BackEndChoice::Native => return here(BackEnd::Native, String::new()),
+            BackEndChoice::Opencl | BackEndChoice::Cuda | BackEndChoice::Host | BackEndChoice::Auto => {}
+        }
+        let alone =
+            |why: &dyn std::fmt::Display| format!("note: {} runs on the processor: {why}\n", program.name);
+        let options = Options::default();
+        let notes = match Kernel::new(program, ports, &options) {
+            Ok(kernel) => render::kernel::refusals(&kernel.plan, program, sources),
+            Err(error) => return here(BackEnd::Native, alone(&error)),
+        };
+        let room = Room { packets: self.policy.packets(), convoys: CONVOYS };
+        let offload = || Offload::new(program, ports, seed, &options);
+        let on_opencl = |device: &gpu::Found| -> anyhow::Result<Offloaded> {
+            Ok(Offloaded::on_opencl(offload()?, device, gpu::Memory::Mapped, room)?)
+        };
+        let on_cuda = |device: &gpu::CudaFound| -> anyhow::Result<Offloaded> {
+            Ok(Offloaded::on_cuda(offload()?, device, gpu::Memory::Mapped, room)?)
+        };
+        let tried = match self.back_end {
+            BackEndChoice::Cuda => {
+                gpu::cuda_devices().map_err(anyhow::Error::from).and_then(|found| on_cuda(&found[0]))
+            }
+            BackEndChoice::Host => offload()
+                .map_err(anyhow::Error::from)
+                .and_then(|offload| Ok(Offloaded::on_host(offload, program, ports, room)?)),
+            BackEndChoice::Auto => {
+                let cuda = gpu::cuda_devices().unwrap_or_default();
+                let opencl = gpu::opencl_devices().unwrap_or_default();
+                let by_opencl = || opencl.iter().find(|device| device.accelerator).map(on_opencl);
+                let tried = match cuda.first().map(on_cuda) {
+                    Some(Err(error)) => by_opencl().or(Some(Err(error))),
+                    None => by_opencl(),
+                    ready => ready,
+                };
+                match tried {
+                    Some(Ok(offloaded)) => Ok(offloaded),
+                    Some(Err(error)) => return here(BackEnd::Native, alone(&error)),
+                    None => return here(BackEnd::Native, String::new()),
+                }
+            }
+            _ => gpu::opencl_devices().map_err(anyhow::Error::from).and_then(|found| on_opencl(&found[0])),
+        };
+        let processor = Box::new(tried.map_err(|error| finding(&error))?);
+        Ok(Loaded { processor, notes })
+    }
+}
