@@ -78,7 +78,7 @@ fn on_the_imitation() {
 fn ladder(device: &CudaFound) {
     let submissions = [Submission::Serial, Submission::Queued, Submission::Streams(2), Submission::Graph];
     for name in ["firewall_rules", "router"] {
-        let mut flights = flights::Flights::new(name);
+        let mut flights = flights::Flights::new(name, &Options::default()).expect("it has a kernel");
         let text = flights.kernel().text(Dialect::Cuda);
         let geometry = geometry(flights.kernel(), 300, 3);
         for (memory, submission) in Memory::ALL.into_iter().flat_map(|m| submissions.map(|s| (m, s))) {

@@ -3,7 +3,7 @@
 mod flights;
 
 use engine::offload::geometry;
-use exec::kernel::Dialect;
+use exec::kernel::{Back, Dialect, Options, Over};
 use gpu::{Device, DeviceError, Found, Geometry, Memory, OpenCl, Setup, Submission, check};
 
 /// The OpenCL device that tests run on: the processor's. A machine without one says so; the gate installs it.
@@ -17,7 +17,7 @@ fn slots_out_of_step_leave_the_twins_words_however_a_device_is_set_up() {
     let submissions =
         [Submission::Serial, Submission::Queued, Submission::Streams(2), Submission::Streams(9)];
     for name in ["firewall_rules", "router", "lpm"] {
-        let mut flights = flights::Flights::new(name);
+        let mut flights = flights::Flights::new(name, &Options::default()).expect("it has a kernel");
         let text = flights.kernel().text(Dialect::OpenCl);
         let geometry = geometry(flights.kernel(), 300, 4);
         for (memory, submission) in Memory::ALL.into_iter().flat_map(|m| submissions.map(|s| (m, s))) {
@@ -31,6 +31,31 @@ fn slots_out_of_step_leave_the_twins_words_however_a_device_is_set_up() {
             }
         }
     }
+}
+
+#[test]
+fn every_form_goes_every_way() {
+    let submissions = [Submission::Serial, Submission::Queued, Submission::Streams(2)];
+    let mut went = 0;
+    for name in ["lpm", "static_ipv4", "firewall_rules"] {
+        for (over, back) in Over::ALL.into_iter().flat_map(|over| Back::ALL.map(|back| (over, back))) {
+            let options = Options { over, back, linear_rules: true, ..Options::default() };
+            let Some(mut flights) = flights::Flights::new(name, &options) else { continue };
+            let text = flights.kernel().text(Dialect::OpenCl);
+            let geometry = geometry(flights.kernel(), 200, 2);
+            for memory in Memory::ALL {
+                let submission = submissions[went % 3];
+                let setup = Setup { memory, submission, timed: false };
+                let what = format!("{name}, {over}, {back}, {memory}, {submission}");
+                let mut made = OpenCl::new(&device(), &text, geometry, setup)
+                    .unwrap_or_else(|error| panic!("{what}: {error}"));
+                flights.agree(&what, &mut made);
+                went += 1;
+            }
+        }
+    }
+    println!("{went} ways");
+    assert!(went >= 90, "{went} ways");
 }
 
 #[test]
