@@ -81,7 +81,10 @@ impl Executing {
             Ok(Offloaded::on_opencl(offload()?, device, gpu::Memory::Mapped, room)?)
         };
         let on_cuda = |device: &gpu::CudaFound| -> anyhow::Result<Offloaded> {
-            Ok(Offloaded::on_cuda(offload()?, device, gpu::Memory::Mapped, room)?)
+            // What goes over, runs and comes back of different convoys can overlap.
+            let submission = gpu::Submission::Streams(room.convoys);
+            let setup = gpu::Setup { submission, ..gpu::Setup::default() };
+            Ok(Offloaded::on_cuda(offload()?, device, setup, room)?)
         };
         let tried = match self.back_end {
             BackEndChoice::Cuda => {

@@ -11,7 +11,7 @@ use exec::offload::{Offload, Returned, Update, Whole};
 use exec::{
     Ahead, BackEnd, EntryCount, EntryError, Observer, OnDevice, Outputs, Processor, Room, TableReport,
 };
-use gpu::{CudaFound, Device, DeviceError, Found, Geometry, Host, Lane, Memory, Warp};
+use gpu::{CudaFound, Device, DeviceError, Found, Geometry, Host, Lane, Setup, Warp};
 use lang::ir::{Entry, Match, Program};
 use packet::batch::{BATCH, Batch};
 use std::any::Any;
@@ -119,12 +119,12 @@ impl Offloaded {
     pub fn on_opencl(
         offload: Offload,
         device: &Found,
-        memory: Memory,
+        setup: impl Into<Setup>,
         room: Room,
     ) -> Result<Offloaded, DeviceError> {
         Offloaded::new(offload, room, |kernel, geometry| {
             let text = kernel.text(Dialect::OpenCl);
-            Ok(Box::new(gpu::OpenCl::new(device, &text, geometry, memory)?))
+            Ok(Box::new(gpu::OpenCl::new(device, &text, geometry, setup)?))
         })
     }
 
@@ -135,12 +135,12 @@ impl Offloaded {
     pub fn on_cuda(
         offload: Offload,
         device: &CudaFound,
-        memory: Memory,
+        setup: impl Into<Setup>,
         room: Room,
     ) -> Result<Offloaded, DeviceError> {
         Offloaded::new(offload, room, |kernel, geometry| {
             let text = kernel.text(Dialect::Cuda);
-            Ok(Box::new(gpu::Cuda::new(device, &text, geometry, memory)?))
+            Ok(Box::new(gpu::Cuda::new(device, &text, geometry, setup)?))
         })
     }
 
