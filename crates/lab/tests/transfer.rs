@@ -65,7 +65,9 @@ fn iterations_are_right_and_their_parts_add_up() {
     }
 
     for case in ["LPM, our tables", "firewall, our linear rules"] {
-        for thing in ["what goes over", "memory", "submission", "the original's iterations"] {
+        for thing in
+            ["what goes over", "what comes back", "memory", "submission", "the original's iterations"]
+        {
             let begin = format!("{case}, ladder: {thing} = ");
             let steps: Vec<&Row> = rows.iter().filter(|row| row.case.starts_with(&begin)).collect();
             let rates = steps.iter().filter(|row| row.what == "packet rate").count();

@@ -1,21 +1,19 @@
 //! Ways over a device: a kernel with its tables, and batches that go there and back in one of several ways.
 
 use super::choice::Chosen;
-use super::ground::{Ground, PACKETS, PORTS, fill};
+use super::ground::{Judged, PACKETS, PORTS, fill};
 use super::naive::Naive;
 use super::spans::{Delays, Spans};
 use super::ways::Way;
 use crate::measure::SEED;
-use exec::kernel::{AGAIN, Column, Dialect, Kernel};
-use exec::offload::Offload;
+use exec::kernel::{Back, Dialect, Options, Over, PAGE_BYTES};
+use exec::offload::{Offload, Whole};
 use gpu::{Cuda, Device, DeviceError, Geometry, Host, Lane, Memory, OpenCl, Setup, Submission, Warp};
 use lang::ir::Program;
 use packet::{BATCH, Batch, Frames, Verdict};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-/// Bytes of a packet's buffer in the original, all of which its first iteration copied.
-const BUFFER: usize = 4096;
 /// The bytes that the original's algorithms read, rounded up.
 const HEADERS: usize = 48;
 /// Packets that one call is to have at least.
@@ -23,29 +21,11 @@ const STRETCH: usize = 4096;
 /// Batches that one call is to have at least where several are under way at once, so that its beginning and end weigh little.
 const PIPELINED: usize = 8;
 
-/// What goes over of every packet.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Over {
-    /// A buffer of 4 KiB.
-    Buffer,
-    /// The header bytes that are read, rounded up.
-    Headers,
-}
-
-impl Over {
-    /// Its name in the report.
-    pub(super) fn name(self) -> &'static str {
-        match self {
-            Over::Buffer => "4 KiB buffer",
-            Over::Headers => "header bytes",
-        }
-    }
-}
-
 /// How packets get to a device and verdicts back.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Setting {
     pub(crate) over: Over,
+    pub(crate) back: Back,
     pub(crate) memory: Memory,
     pub(crate) submission: Submission,
     /// Batches that are under way at once.
@@ -57,105 +37,132 @@ pub(crate) struct Setting {
 /// A kernel and its tables.
 pub(crate) struct Loaded {
     code: Code,
-    /// Bytes of a packet.
-    stride: usize,
-    columns: Vec<Column>,
     tables: Vec<Vec<u32>>,
 }
 
 enum Code {
     Naive(Arc<Naive>),
-    Program(Box<(Kernel, Program)>),
+    /// A program, without what its tables hold: kernels in every form are made of it.
+    Program {
+        empty: Box<Program>,
+        options: Options,
+        is_bare: bool,
+    },
+}
+
+/// Who writes what goes over and reads what comes back.
+enum Source {
+    Naive,
+    Program(Box<Offload>),
 }
 
 impl Loaded {
     /// The original's algorithms.
     pub(super) fn naive(naive: &Arc<Naive>) -> Loaded {
         let tables = naive.tables().into_iter().map(<[u32]>::to_vec).collect();
-        Loaded { code: Code::Naive(Arc::clone(naive)), stride: HEADERS, columns: Vec::new(), tables }
+        Loaded { code: Code::Naive(Arc::clone(naive)), tables }
     }
 
-    /// A program's kernel.
+    /// A program's kernel; `is_bare` tells that it is the one for packets that are known to be what they are.
     ///
     /// # Errors
     /// It has none, or one whose verdicts are not all that it leaves.
-    pub(crate) fn program(ground: &Ground, options: &exec::kernel::Options) -> Result<Loaded, String> {
-        let offload = Offload::new(&ground.program, PORTS, SEED, options);
+    pub(crate) fn program(judged: &Judged, is_bare: bool, options: &Options) -> Result<Loaded, String> {
+        let offload = Offload::new(&judged.program, PORTS, SEED, options);
         let mut offload = offload.map_err(|error| error.to_string())?;
         let places = offload.kernel().plan.tables.len();
         let tables = (0..places).map(|place| offload.table_words(place).map_err(|error| error.to_string()));
         let tables = tables.collect::<Result<_, _>>()?;
-        let kernel = offload.kernel().clone();
-        if !kernel.plan.effects.is_empty() || kernel.plan.writes || kernel.plan.record_words > 0 {
+        let plan = &offload.kernel().plan;
+        if !plan.effects.is_empty() || plan.writes || plan.record_words > 0 {
             return Err("the program leaves more than verdicts".to_owned());
         }
-        let (stride, columns) = (kernel.plan.stride as usize, kernel.plan.columns.clone());
-        let code = Code::Program(Box::new((kernel, ground.program.clone())));
-        Ok(Loaded { code, stride, columns, tables })
+        let mut empty = Box::new(judged.program.clone());
+        empty.tables.iter_mut().for_each(|table| table.entries.clear());
+        Ok(Loaded { code: Code::Program { empty, options: *options, is_bare }, tables })
     }
 
     /// It on a device, for batches of so many packets.
     ///
     /// # Errors
-    /// The device refuses it, or does not have the setting.
+    /// The device refuses it, or does not have the setting; or the program has not.
     pub(crate) fn on(&self, device: &Chosen, setting: Setting, packets: usize) -> Result<OnDevice, String> {
-        let device = self.open(device, setting, packets).map_err(|error| error.to_string())?;
-        Ok(OnDevice::new(device, &self.columns, setting))
+        let source = self.source(setting)?;
+        let device = self.open(device, &source, setting, packets).map_err(|error| error.to_string())?;
+        Ok(self.over(device, source, setting))
+    }
+
+    /// Bytes that go over for a packet.
+    pub(super) fn bytes_over(&self, setting: Setting) -> Option<u64> {
+        match self.source(setting).ok()? {
+            Source::Naive if setting.over == Over::Page => Some(PAGE_BYTES.into()),
+            Source::Naive => Some(HEADERS as u64),
+            Source::Program(offload) => Some(offload.kernel().plan.bytes_over(1)),
+        }
+    }
+
+    fn over(&self, device: Box<dyn Device>, source: Source, setting: Setting) -> OnDevice {
+        let slots = (0..setting.depth).map(|_| Slot::default()).collect();
+        let is_bare = matches!(self.code, Code::Program { is_bare: true, .. });
+        OnDevice { device, source, is_bare, setting, batch: Box::default(), slots }
+    }
+
+    fn source(&self, setting: Setting) -> Result<Source, String> {
+        match &self.code {
+            Code::Naive(_) => match (setting.over, setting.back) {
+                (Over::Page | Over::Header, Back::Word) => Ok(Source::Naive),
+                _ => Err("the original's kernel has no such form".to_owned()),
+            },
+            Code::Program { empty, options, .. } => {
+                let options = Options { over: setting.over, back: setting.back, ..*options };
+                let offload = Offload::new(empty, PORTS, SEED, &options);
+                Ok(Source::Program(Box::new(offload.map_err(|error| error.to_string())?)))
+            }
+        }
     }
 
     /// Puts it on a device.
     fn open(
         &self,
         device: &Chosen,
+        source: &Source,
         setting: Setting,
         packets: usize,
     ) -> Result<Box<dyn Device>, DeviceError> {
-        let stride = if setting.over == Over::Buffer { BUFFER } else { self.stride };
-        let geometry = Geometry {
-            packets,
-            stride,
-            columns: self.columns.len(),
-            verdict_bits: 32,
-            record_words: 0,
-            returns_bytes: false,
-            slots: setting.depth,
-            tables: self.tables.len(),
+        let geometry = match source {
+            Source::Naive => Geometry {
+                packets,
+                stride: if setting.over == Over::Page { PAGE_BYTES as usize } else { HEADERS },
+                columns: 0,
+                verdict_bits: 32,
+                record_words: 0,
+                returns_bytes: false,
+                slots: setting.depth,
+                tables: self.tables.len(),
+            },
+            Source::Program(offload) => engine::offload::geometry(offload.kernel(), packets, setting.depth),
+        };
+        let text = |dialect: Dialect| match (&self.code, source) {
+            (Code::Naive(naive), _) => naive.text(geometry.stride),
+            (_, Source::Program(offload)) => offload.kernel().text(dialect),
+            (_, Source::Naive) => String::new(),
         };
         let setup = Setup { memory: setting.memory, submission: setting.submission, timed: true };
         let mut made: Box<dyn Device> = match device {
-            Chosen::OpenCl(found) => {
-                Box::new(OpenCl::new(found, &self.text(Dialect::OpenCl, stride), geometry, setup)?)
-            }
-            Chosen::Cuda(found) => {
-                Box::new(Cuda::new(found, &self.text(Dialect::Cuda, stride), geometry, setup)?)
-            }
-            Chosen::Host => Box::new(self.host(geometry)?),
+            Chosen::OpenCl(found) => Box::new(OpenCl::new(found, &text(Dialect::OpenCl), geometry, setup)?),
+            Chosen::Cuda(found) => Box::new(Cuda::new(found, &text(Dialect::Cuda), geometry, setup)?),
+            Chosen::Host => Box::new(match (&self.code, source) {
+                (Code::Program { empty, .. }, Source::Program(offload)) => {
+                    engine::offload::host(offload.kernel(), empty, PORTS, geometry)?
+                }
+                (Code::Naive(naive), _) => Host::new(Box::new(Walk(Arc::clone(naive))), geometry, None)?,
+                (Code::Program { .. }, Source::Naive) => unreachable!("sources are made of the code"),
+            }),
         };
         for (place, words) in self.tables.iter().enumerate() {
             made.upload(place, words)?;
         }
         Ok(made)
-    }
-
-    fn text(&self, dialect: Dialect, stride: usize) -> String {
-        match &self.code {
-            Code::Naive(naive) => naive.text(stride),
-            Code::Program(program) => {
-                let text = program.0.text(dialect);
-                // Only how far packets are apart is another.
-                text.replace(
-                    &format!("bytes + (u64)packet * {};", self.stride),
-                    &format!("bytes + (u64)packet * {stride};"),
-                )
-            }
-        }
-    }
-
-    fn host(&self, geometry: Geometry) -> Result<Host, DeviceError> {
-        match &self.code {
-            Code::Naive(naive) => Host::new(Box::new(Walk(Arc::clone(naive))), geometry, None),
-            Code::Program(program) => engine::offload::host(&program.0, &program.1, PORTS, geometry),
-        }
     }
 }
 
@@ -171,7 +178,8 @@ impl Warp for Walk {
 /// A way over a device.
 pub(crate) struct OnDevice {
     device: Box<dyn Device>,
-    columns: Vec<Column>,
+    source: Source,
+    is_bare: bool,
     setting: Setting,
     batch: Box<Batch>,
     slots: Vec<Slot>,
@@ -190,12 +198,6 @@ struct Slot {
 }
 
 impl OnDevice {
-    /// A way over a device that has the kernel and its tables.
-    pub(super) fn new(device: Box<dyn Device>, columns: &[Column], setting: Setting) -> OnDevice {
-        let slots = (0..setting.depth).map(|_| Slot::default()).collect();
-        OnDevice { device, columns: columns.to_vec(), setting, batch: Box::default(), slots }
-    }
-
     /// Writes what goes over for a batch.
     fn gather(
         &mut self,
@@ -210,26 +212,23 @@ impl OnDevice {
         for place in (0..count).step_by(BATCH) {
             starts.push(Instant::now());
             fill(frames, batch, first + place, BATCH.min(count - place));
-            for (number, bytes) in (0..batch.len).zip(input.bytes.chunks_exact_mut(stride).skip(place)) {
-                let start = batch.frame[number] as usize;
-                // Frames are followed by room in memory, so that a fixed length can be copied.
-                match (stride.min(64), memory.get(start..start + 64)) {
-                    (48, Some(frame)) => bytes[..48].copy_from_slice(&frame[..48]),
-                    (length, Some(frame)) => bytes[..length].copy_from_slice(&frame[..length]),
-                    _ => bytes.fill(0),
+            match &mut self.source {
+                Source::Program(offload) => {
+                    let whole = Whole { before: place, packets: count };
+                    offload.gather(memory, batch, whole, input.bytes, input.columns);
                 }
-            }
-            for (column, words) in self.columns.iter().zip(input.columns.chunks_exact_mut(count)) {
-                let words = &mut words[place..place + batch.len];
-                let times = words.iter_mut().zip(&batch.time);
-                match column {
-                    Column::Captured => words.copy_from_slice(&batch.captured[..batch.len]),
-                    Column::Wire => words.copy_from_slice(&batch.wire[..batch.len]),
-                    Column::Port => words.fill(1),
-                    Column::TimeLow => times.for_each(|(word, time)| *word = *time as u32),
-                    Column::TimeHigh => times.for_each(|(word, time)| *word = (*time >> 32) as u32),
-                    // Of frames in place, which no setting has.
-                    Column::Place => words.fill(0),
+                Source::Naive => {
+                    for (number, bytes) in
+                        (0..batch.len).zip(input.bytes.chunks_exact_mut(stride).skip(place))
+                    {
+                        let start = batch.frame[number] as usize;
+                        // Frames are followed by room in memory, so that a fixed length can be copied.
+                        match (stride, memory.get(start..start + 64)) {
+                            (HEADERS, Some(frame)) => bytes[..HEADERS].copy_from_slice(&frame[..HEADERS]),
+                            (_, Some(frame)) => bytes[..64].copy_from_slice(frame),
+                            _ => bytes.fill(0),
+                        }
+                    }
                 }
             }
         }
@@ -275,19 +274,27 @@ impl OnDevice {
         let own = &self.slots[slot];
         let given = own.given.unwrap_or(now);
         let output = self.device.output(slot)?;
-        let read = |found: &mut [Verdict], words: &[u32]| {
-            for (verdict, word) in found.iter_mut().zip(words) {
-                *verdict = if word & AGAIN != 0 { Verdict::PENDING } else { Verdict::from_bits(*word) };
+        let read = |found: &mut [Verdict], before: usize| match &self.source {
+            Source::Naive => {
+                let words = &output.verdicts[before..];
+                found.iter_mut().zip(words).for_each(|(verdict, word)| *verdict = Verdict::from_bits(*word));
+            }
+            Source::Program(offload) => {
+                let results = &offload.kernel().plan.results;
+                for (place, verdict) in found.iter_mut().enumerate() {
+                    let result = results.read(output.verdicts, before + place);
+                    // What the processor is to run has no verdict, which is a wrong one here.
+                    *verdict = results.verdict(result).unwrap_or(Verdict::PENDING);
+                }
             }
         };
         let mut end = back;
         if self.setting.ready {
             delays.saturating_record_n((back - given).as_nanos() as u64, found.len() as u64);
-            read(found, output.verdicts);
+            read(found, 0);
         } else {
-            let chunks = found.chunks_mut(BATCH).zip(output.verdicts.chunks(BATCH)).zip(&own.starts);
-            for ((found, words), start) in chunks {
-                read(found, words);
+            for (chunk, (found, start)) in found.chunks_mut(BATCH).zip(&own.starts).enumerate() {
+                read(found, chunk * BATCH);
                 end = Instant::now();
                 delays.saturating_record_n((end - *start).as_nanos() as u64, found.len() as u64);
             }
@@ -335,6 +342,10 @@ impl Way for OnDevice {
         self.setting.ready
     }
 
+    fn is_bare(&self) -> bool {
+        self.is_bare
+    }
+
     fn run(
         &mut self,
         frames: &Frames,
@@ -350,7 +361,7 @@ impl Way for OnDevice {
 mod tests {
     use super::*;
     use crate::plan::Length;
-    use crate::transfer::ground::Function;
+    use crate::transfer::ground::{Function, Ground};
     use crate::transfer::rows;
     use crate::transfer::ways::{Contender, in_turn};
     use gpu::{Input, Output, Parts};
@@ -410,14 +421,16 @@ mod tests {
     #[test]
     fn one_wrong_verdict_takes_every_figure_of_the_run_away() {
         let ground = Ground::new(Function::Lpm, 500).expect("a ground");
-        let loaded = Loaded::program(&ground, &exec::kernel::Options::default()).expect("a kernel");
+        let loaded = Loaded::program(&ground.whole, false, &Options::default()).expect("a kernel");
         let lie_after = |left: usize, setting: Setting| {
-            let inner = loaded.open(&Chosen::Host, setting, 128).expect("threads");
+            let source = loaded.source(setting).expect("it has the form");
+            let inner = loaded.open(&Chosen::Host, &source, setting, 128).expect("threads");
             let liar = Liar { inner, left, said: Vec::new() };
-            Contender::new("a way", None, Ok(OnDevice::new(Box::new(liar), &loaded.columns, setting)))
+            Contender::new("a way", None, Ok(loaded.over(Box::new(liar), source, setting)))
         };
         let serial = Setting {
-            over: Over::Headers,
+            over: Over::Header,
+            back: Back::Word,
             memory: Memory::Mapped,
             submission: Submission::Serial,
             depth: 1,

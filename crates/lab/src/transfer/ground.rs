@@ -4,7 +4,7 @@ use crate::measure::SEED;
 use crate::programs::compile;
 use crate::router::packets::{Flow, made};
 use exec::{BackEnd, Outputs, Processor};
-use lang::ir::{Entry, Kind, Match, Program};
+use lang::ir::{Entry, Kind, Match, Program, Table};
 use lang::pipeline::Decode;
 use packet::{BATCH, Batch, Frames, Verdict};
 use tables::generate::routes::{Route, Routes, RoutesSpec};
@@ -49,15 +49,30 @@ impl Function {
             Function::Both => include_str!("both.rav"),
         }
     }
+
+    /// The same for packets that are known to be IPv4 in Ethernet without options, as the original took them.
+    fn bare_text(self) -> Option<&'static str> {
+        match self {
+            Function::Lpm => Some(include_str!("address.rav")),
+            Function::Firewall => Some(include_str!("key.rav")),
+            Function::Both => None,
+        }
+    }
+}
+
+/// A program with its tables full, and what the interpreter says of each packet.
+pub(crate) struct Judged {
+    pub(crate) program: Program,
+    pub(crate) right: Vec<Verdict>,
 }
 
 /// A function on its data.
 pub(crate) struct Ground {
     pub(crate) function: Function,
-    pub(crate) program: Program,
+    pub(crate) whole: Judged,
+    /// For packets that are known to be what they are; it says the same of each.
+    pub(crate) bare: Option<Judged>,
     pub(crate) frames: Frames,
-    /// What the interpreter says of each packet.
-    pub(crate) right: Vec<Verdict>,
     pub(super) routes: Vec<Route>,
     /// Rules, and whether what fits them passes.
     pub(super) rules: Vec<(FlowRule, bool)>,
@@ -70,54 +85,52 @@ pub(crate) struct Ground {
 impl Ground {
     /// Makes it, with so many routes, and lets the interpreter judge every packet.
     pub(crate) fn new(function: Function, routes: usize) -> Result<Ground, String> {
-        let mut program = compile(function.name(), function.text(), Decode::Lazy)?;
         let spec = RoutesSpec { version: Version::V4, count: routes, next_hops: PORTS.into(), seed: SEED };
         let mut routes = Routes::new(&spec);
         for route in &mut routes.routes {
             route.next_hop = 1 + route.next_hop % u32::from(PORTS);
         }
         let rules = rules();
-        for table in &mut program.tables {
-            table.entries = match table.name.as_str() {
-                "routes" => routes.routes.iter().map(route_entry).collect(),
-                _ => {
-                    let names = match table.values.first().map(|column| &column.kind) {
-                        Some(Kind::Names(names)) => names.clone(),
-                        _ => Vec::new(),
-                    };
-                    let value =
-                        |name: &str| names.iter().find(|(_, known)| known == name).map(|(value, _)| *value);
-                    let (Some(permit), Some(deny)) = (value("permit"), value("deny")) else {
-                        return Err(format!("the rules of {} decide nothing", table.name));
-                    };
-                    rules
-                        .iter()
-                        .map(|(rule, permits)| rule_entry(rule, if *permits { permit } else { deny }))
-                        .collect()
-                }
-            };
-        }
         let mut frames = made(flows(&rules, &addresses::inside(&routes, PACKETS, SEED)).into_iter());
-        let right = judged(&program, &mut frames)?;
+        let mut judged = |text: &str| -> Result<Judged, String> {
+            let mut program = compile(function.name(), text, Decode::Lazy)?;
+            for table in &mut program.tables {
+                table.entries = match table.name.as_str() {
+                    "routes" => routes.routes.iter().map(route_entry).collect(),
+                    _ => rule_entries(table, &rules)?,
+                };
+            }
+            let right = judged(&program, &mut frames)?;
+            Ok(Judged { program, right })
+        };
+        let whole = judged(function.text())?;
+        let bare = function.bare_text().map(judged).transpose()?;
+        if let Some(bare) = &bare {
+            let said = |judged: &Judged, place: usize| told(&judged.program, judged.right[place]);
+            if let Some(place) = (0..PACKETS).find(|place| said(&whole, *place) != said(bare, *place)) {
+                return Err(format!(
+                    "both programs of {} say another thing on packet {place}",
+                    function.name()
+                ));
+            }
+        }
+        let program = &whole.program;
         let dropped = |name: &str| {
             let place = program.reasons.iter().position(|reason| reason.name == name);
             place.map_or(Verdict::PENDING, |place| Verdict::drop(place as u16))
         };
         let (no_route, denied) = (dropped("no_route"), dropped("denied"));
         let passed = Verdict::send(2);
-        Ok(Ground {
-            function,
-            frames,
-            right,
-            routes: routes.routes,
-            rules,
-            no_route,
-            denied,
-            passed,
-            program,
-        })
+        Ok(Ground { function, whole, bare, frames, routes: routes.routes, rules, no_route, denied, passed })
     }
 
+    /// The program whose packets are known to be what they are, where `is_bare` and there is one.
+    pub(crate) fn judged(&self, is_bare: bool) -> &Judged {
+        self.bare.as_ref().filter(|_| is_bare).unwrap_or(&self.whole)
+    }
+}
+
+impl Judged {
     /// Which packet of some from `first` on has another verdict than the interpreter's.
     pub(crate) fn wrong(&self, first: usize, verdicts: &[Verdict]) -> Option<String> {
         let right = &self.right[first..][..verdicts.len()];
@@ -164,6 +177,27 @@ fn flows(rules: &[(FlowRule, bool)], inside: &[u128]) -> Vec<Flow> {
         flow
     };
     inside.iter().take(PACKETS).enumerate().map(&mut flow).collect()
+}
+
+/// What a verdict says, whatever numbers a program's reasons have.
+fn told(program: &Program, verdict: Verdict) -> (String, u32) {
+    match program.reasons.iter().enumerate().find(|(place, _)| Verdict::drop(*place as u16) == verdict) {
+        Some((_, reason)) => (reason.name.clone(), 0),
+        None => (String::new(), verdict.bits()),
+    }
+}
+
+/// A program's entries of rules.
+fn rule_entries(table: &Table, rules: &[(FlowRule, bool)]) -> Result<Vec<Entry>, String> {
+    let names = match table.values.first().map(|column| &column.kind) {
+        Some(Kind::Names(names)) => names.as_slice(),
+        _ => &[],
+    };
+    let value = |name: &str| names.iter().find(|(_, known)| known == name).map(|(value, _)| *value);
+    let (Some(permit), Some(deny)) = (value("permit"), value("deny")) else {
+        return Err(format!("the rules of {} decide nothing", table.name));
+    };
+    Ok(rules.iter().map(|(rule, permits)| rule_entry(rule, if *permits { permit } else { deny })).collect())
 }
 
 /// The interpreter's verdicts.

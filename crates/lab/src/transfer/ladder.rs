@@ -6,7 +6,7 @@
 
 use super::Iteration;
 use super::choice::Chosen;
-use super::device::{Loaded, OnDevice, Over, Setting};
+use super::device::{Loaded, OnDevice, Setting};
 use super::ground::Ground;
 use super::rows;
 use super::rows::{KERNEL, RATE};
@@ -14,6 +14,7 @@ use super::view::{LADDER, WANTED};
 use super::ways::{self, Came, Contender, in_turn};
 use crate::experiment::{Better, Figure, Other, Row};
 use crate::plan::{Length, Plan};
+use exec::kernel::{Back, Over};
 use gpu::{Memory, Submission};
 
 /// Batches that are under way at once where several are.
@@ -25,16 +26,18 @@ const STREAMS: usize = 4;
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Thing {
     Over,
+    Back,
     Memory,
     Submission,
 }
 
 impl Thing {
-    const ALL: [Thing; 3] = [Thing::Over, Thing::Memory, Thing::Submission];
+    const ALL: [Thing; 4] = [Thing::Over, Thing::Back, Thing::Memory, Thing::Submission];
 
     fn name(self) -> &'static str {
         match self {
             Thing::Over => "what goes over",
+            Thing::Back => "what comes back",
             Thing::Memory => "memory",
             Thing::Submission => "submission",
         }
@@ -43,10 +46,20 @@ impl Thing {
     /// All values, each as the setting that has it and is otherwise as `base`.
     fn values(self, base: Setting) -> Vec<(String, Setting)> {
         match self {
-            Thing::Over => [Over::Buffer, Over::Headers]
-                .into_iter()
-                .map(|over| (over.name().to_owned(), Setting { over, ..base }))
-                .collect(),
+            Thing::Over => {
+                let all = [
+                    (Over::Page, "buffer of 4 KiB"),
+                    (Over::Frame, "whole frame"),
+                    (Over::Header, "header bytes"),
+                    (Over::Packed, "packed"),
+                    (Over::InPlace, "frames in place"),
+                ];
+                all.into_iter().map(|(over, name)| (name.to_owned(), Setting { over, ..base })).collect()
+            }
+            Thing::Back => {
+                let all = [(Back::Word, "4 bytes"), (Back::Half, "2 bytes"), (Back::Bit, "1 bit")];
+                all.into_iter().map(|(back, name)| (name.to_owned(), Setting { back, ..base })).collect()
+            }
             Thing::Memory => Memory::ALL
                 .into_iter()
                 .map(|memory| (memory.to_string(), Setting { memory, ..base }))
@@ -94,7 +107,10 @@ impl Ladder<'_> {
         for thing in Thing::ALL {
             for (name, setting) in thing.values(best) {
                 let mark = if setting == best { " *" } else { "" };
-                add(format!("{} = {name}{mark}", thing.name()), setting);
+                let bytes = self.loaded.bytes_over(setting).filter(|_| thing == Thing::Over);
+                let frame = if setting.over == Over::InPlace { " and frame" } else { "" };
+                let bytes = bytes.map(|bytes| format!(" ({bytes} B{frame})")).unwrap_or_default();
+                add(format!("{} = {name}{bytes}{mark}", thing.name()), setting);
             }
         }
         for iteration in Iteration::ALL {
@@ -152,7 +168,8 @@ impl Ladder<'_> {
     /// The setting that was fastest, thing by thing, in a short run each.
     fn best(&self, batch: usize) -> Setting {
         let mut best = Setting {
-            over: Over::Headers,
+            over: Over::Packed,
+            back: Back::Word,
             memory: Memory::Mapped,
             submission: Submission::Serial,
             depth: 1,

@@ -23,8 +23,8 @@ use crate::plan::Plan;
 use crate::traffic::LabError;
 pub(crate) use choice::Chosen;
 pub use choice::DeviceChoice;
-use device::{Loaded, Over, Setting};
-use exec::kernel::Options;
+use device::{Loaded, Setting};
+use exec::kernel::{Back, Options, Over};
 use gpu::{Memory, Submission};
 use ground::{Function, Ground};
 use ladder::Ladder;
@@ -69,11 +69,14 @@ impl Algorithm {
 
     /// Its kernel and tables.
     fn loaded(self, ground: &Ground) -> Result<Loaded, String> {
-        let linear_rules = self == Algorithm::Linear;
         match self {
             Algorithm::Original => Ok(Loaded::naive(&Arc::new(Naive::new(ground)))),
-            _ => Loaded::program(ground, &Options { linear_rules, ..Options::default() }),
+            _ => Loaded::program(&ground.whole, false, &self.options()),
         }
+    }
+
+    fn options(self) -> Options {
+        Options { linear_rules: self == Algorithm::Linear, ..Options::default() }
     }
 
     /// Its ways on the processor. Rules one by one are the original's there.
@@ -139,7 +142,8 @@ impl Iteration {
     /// What it is.
     pub(crate) fn setting(self) -> Setting {
         Setting {
-            over: if self == Iteration::Naive { Over::Buffer } else { Over::Headers },
+            over: if self == Iteration::Naive { Over::Page } else { Over::Header },
+            back: Back::Word,
             memory: if self == Iteration::Mapped { Memory::Mapped } else { Memory::Pageable },
             submission: Submission::Serial,
             depth: 1,
@@ -196,7 +200,9 @@ pub(crate) fn rows(plan: &Plan, progress: &mut dyn FnMut(&str)) -> Result<(Vec<R
                 (Function::Firewall, Algorithm::Linear) => 15.0,
                 _ => continue,
             };
-            let ladder = Ladder { plan, ground: &ground, loaded: &loaded, device: &device, case: &case };
+            let bare = ground.judged(true);
+            let bare = Loaded::program(bare, true, &algorithm.options()).map_err(LabError::Program)?;
+            let ladder = Ladder { plan, ground: &ground, loaded: &bare, device: &device, case: &case };
             let batches: &[usize] = if plan.quick { &QUICK_LADDER } else { &LADDER };
             for (place, &batch) in batches.iter().enumerate() {
                 progress(&format!("transfer: {case}, the ladder, {batch} packets at once"));

@@ -49,7 +49,7 @@ impl Cores {
     /// It cannot be loaded.
     pub(crate) fn native(ground: &Ground, cores: usize) -> Result<Cores, String> {
         let one = || -> Result<Work, String> {
-            let processor = exec::load(&ground.program, BackEnd::Native, PORTS, SEED);
+            let processor = exec::load(&ground.whole.program, BackEnd::Native, PORTS, SEED);
             let mut processor = processor.map_err(|error| error.to_string())?;
             let mut outputs = Outputs::default();
             Ok(Box::new(move |memory: &mut [u8], batch: &mut Batch| {
