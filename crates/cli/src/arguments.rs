@@ -596,6 +596,8 @@ pub(crate) enum ExperimentChoice {
     Soak,
     /// What a device makes of batches of 8 to 65,536 packets, by how packets get there: the iterations of a study of 2012, beside its figures
     Transfer,
+    /// From which batch and from which load on a device is faster than one core, program by program, and whether the cost model finds out
+    Crossover,
     /// Everything that runs in memory
     All,
 }

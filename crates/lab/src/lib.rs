@@ -4,6 +4,7 @@
 
 mod compile;
 mod counts;
+pub mod crossover;
 mod decode;
 mod experiment;
 #[cfg(target_os = "linux")]

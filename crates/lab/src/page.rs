@@ -45,6 +45,12 @@ fn section(html: &mut String, experiment: &Experiment) {
         html.push_str(&transfer::page::section(&experiment.rows));
         return;
     }
+    if experiment.experiment == Kind::Crossover.name() {
+        for (caption, svg) in crate::crossover::plots(&experiment.rows) {
+            let _ = writeln!(html, "<figure>{svg}<figcaption>{}</figcaption></figure>", escaped(&caption));
+        }
+        return table(html, &experiment.rows);
+    }
     for (title, rows) in groups(&experiment.rows) {
         let Some(first) = rows.first() else { continue };
         let label = |row: &Row| shortened(row, &rows);

@@ -5,7 +5,7 @@ use crate::machine::Machine;
 use crate::tables::TablesPlan;
 use crate::traffic::{Capture, LabError};
 use crate::transfer::DeviceChoice;
-use crate::{compile, decode, learn, operations, router, switch_apps, tables, transfer};
+use crate::{compile, crossover, decode, learn, operations, router, switch_apps, tables, transfer};
 
 /// An experiment.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -33,6 +33,8 @@ pub enum Kind {
     /// What a device makes of batches, by how packets get there: the iterations of the CMU study of 2012. A device is asked for, so it is not
     /// among [`ALL`](Kind::ALL).
     Transfer,
+    /// From which batch and load on a device is faster than one core; as [`Transfer`](Kind::Transfer), not among all.
+    Crossover,
 }
 
 impl Kind {
@@ -54,7 +56,7 @@ impl Kind {
 
     /// Whether it measures a device, in many short runs.
     pub fn on_device(self) -> bool {
-        matches!(self, Kind::Transfer)
+        matches!(self, Kind::Transfer | Kind::Crossover)
     }
 
     /// Its name on the command line.
@@ -71,6 +73,7 @@ impl Kind {
             Kind::Latency => "latency",
             Kind::Soak => "soak",
             Kind::Transfer => "transfer",
+            Kind::Crossover => "crossover",
         }
     }
 }
@@ -154,6 +157,11 @@ pub fn run(
             }
             Kind::Transfer => {
                 let (rows, told) = transfer::rows(plan, progress)?;
+                mode = told;
+                rows
+            }
+            Kind::Crossover => {
+                let (rows, told) = crossover::rows(plan, progress)?;
                 mode = told;
                 rows
             }

@@ -1,4 +1,4 @@
-//! Bars with ranges as SVG, in the colour of the text around them, so that they can be read on light and on dark.
+//! Bars with ranges, and curves, as SVG, in the colour of the text around them, so that they can be read on light and on dark.
 
 use crate::experiment::Row;
 use plotters::prelude::*;
@@ -50,6 +50,94 @@ pub(crate) fn plot(rows: &[&Row], label: impl Fn(&Row) -> String) -> Result<Stri
         area.present()?;
     }
     Ok(finished(&svg))
+}
+
+/// Points that belong together, all above 0.
+pub(crate) struct Curve {
+    /// What it is called.
+    pub(crate) name: String,
+    /// From left to right.
+    pub(crate) points: Vec<(f64, f64)>,
+}
+
+/// Some curves on logarithmic axes, their names above them in their colours.
+pub(crate) fn curves(curves: &[Curve], below: &str, beside: &str) -> Result<String, Failed> {
+    const HEIGHT: i32 = 340;
+    const FRAME: [i32; 4] = [90, 40, WIDTH as i32 - 30, HEIGHT - 60];
+    let points = || curves.iter().flat_map(|curve| curve.points.iter().copied());
+    let (Some(across), Some(up)) =
+        (Decades::of(points().map(|point| point.0)), Decades::of(points().map(|point| point.1)))
+    else {
+        return Err("there is nothing to draw".into());
+    };
+    let [left, top, right, bottom] = FRAME;
+    let place = |(x, y): (f64, f64)| {
+        let along = |share: f64, from: i32, to: i32| from + (share * f64::from(to - from)) as i32;
+        (along(across.share(x), left, right), along(up.share(y), bottom, top))
+    };
+    let mut svg = String::new();
+    {
+        let area = SVGBackend::with_string(&mut svg, (WIDTH, HEIGHT as u32)).into_drawing_area();
+        let words = |size: i32| TextStyle::from(("sans-serif", size).into_font()).color(&INK);
+        let (centre, end) = (Pos::new(HPos::Center, VPos::Top), Pos::new(HPos::Right, VPos::Center));
+        for tick in across.ticks() {
+            let x = place((tick, 1.0)).0;
+            area.draw(&PathElement::new(vec![(x, top), (x, bottom)], INK.mix(0.2)))?;
+            area.draw(&Text::new(short(tick), (x, bottom + 8), words(12).pos(centre)))?;
+        }
+        for tick in up.ticks() {
+            let y = place((1.0, tick)).1;
+            area.draw(&PathElement::new(vec![(left, y), (right, y)], INK.mix(0.2)))?;
+            area.draw(&Text::new(short(tick), (left - 8, y), words(12).pos(end)))?;
+        }
+        area.draw(&Text::new(below.to_owned(), ((left + right) / 2, bottom + 30), words(13).pos(centre)))?;
+        area.draw(&Text::new(beside.to_owned(), (8, 8), words(13)))?;
+        for ((number, curve), colour) in (0..).zip(curves).zip([OURS, OTHER, PAPER].into_iter().cycle()) {
+            let drawn: Vec<_> = curve.points.iter().map(|point| place(*point)).collect();
+            for (x, y) in &drawn {
+                area.draw(&Circle::new((*x, *y), 4, colour.filled()))?;
+            }
+            area.draw(&PathElement::new(drawn, colour.stroke_width(2)))?;
+            let name = words(13).color(&colour);
+            area.draw(&Text::new(curve.name.clone(), (left + 160 + 160 * number, 8), name))?;
+        }
+        area.present()?;
+    }
+    Ok(finished(&svg))
+}
+
+/// A logarithmic axis.
+struct Decades {
+    lowest: f64,
+    highest: f64,
+}
+
+impl Decades {
+    /// One with room for all values; none if there are none above 0.
+    fn of(values: impl Iterator<Item = f64>) -> Option<Decades> {
+        let (low, high) = values
+            .filter(|value| *value > 0.0)
+            .fold((f64::MAX, 0.0_f64), |(low, high), value| (low.min(value), high.max(value)));
+        (high > 0.0).then(|| Decades { lowest: low / 1.2, highest: high * 1.2 })
+    }
+
+    fn share(&self, value: f64) -> f64 {
+        ((value / self.lowest).ln() / (self.highest / self.lowest).ln()).clamp(0.0, 1.0)
+    }
+
+    /// Powers of ten, and twice and five times those if there are few.
+    fn ticks(&self) -> Vec<f64> {
+        let powers = self.lowest.log10().floor() as i32..=self.highest.log10().ceil() as i32;
+        let few = powers.clone().count() < 6;
+        let factors: &[f64] = if few { &[1.0, 2.0, 5.0] } else { &[1.0] };
+        let ticks = powers.flat_map(|power| factors.iter().map(move |factor| factor * 10_f64.powi(power)));
+        ticks.filter(|tick| (self.lowest..=self.highest).contains(tick)).collect()
+    }
+}
+
+/// A number without the digits that rounding leaves behind.
+fn short(value: f64) -> String {
+    format!("{}", (value * 1e6).round() / 1e6)
 }
 
 /// From figures to places from left to right.
@@ -131,6 +219,20 @@ fn finished(svg: &str) -> String {
 mod tests {
     use super::*;
     use crate::experiment::{Better, Figure, Other};
+
+    #[test]
+    fn curves_are_drawn_on_logarithmic_axes() {
+        let curve = |name: &str, factor: f64| Curve {
+            name: name.to_owned(),
+            points: [1.0, 10.0, 100.0].map(|x| (x, x * factor)).into(),
+        };
+        let svg = curves(&[curve("one", 1.0), curve("other", 10.0)], "packets", "Mpps").expect("curves");
+        assert!(svg.contains("currentColor") && svg.contains("other") && svg.contains(">packets"), "{svg}");
+        assert_eq!((svg.matches("<polyline").count() >= 2, svg.matches("<circle").count()), (true, 6));
+        let axis = Decades { lowest: 1.0, highest: 100.0 };
+        assert!((axis.share(10.0) - 0.5).abs() < 1e-9 && axis.ticks().contains(&20.0));
+        assert!(curves(&[], "", "").is_err());
+    }
 
     #[test]
     fn a_plot_takes_the_colour_of_its_surroundings_and_names_its_rows() {

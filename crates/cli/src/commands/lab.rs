@@ -108,6 +108,7 @@ fn plan(arguments: &LabArguments) -> Plan {
             ExperimentChoice::Latency => vec![Kind::Latency],
             ExperimentChoice::Soak => vec![Kind::Soak],
             ExperimentChoice::Transfer => vec![Kind::Transfer],
+            ExperimentChoice::Crossover => vec![Kind::Crossover],
             ExperimentChoice::All => Kind::ALL.to_vec(),
         };
         kinds.extend(more);

@@ -9,7 +9,7 @@ use tables::patterns::Pattern;
 use tables::rules::{Field, Rule};
 
 /// Ports of routers.
-pub(super) const PORTS: u16 = 4;
+pub(crate) const PORTS: u16 = 4;
 /// Next hops of a router, all of them in its table.
 const NEXT_HOPS: u32 = 64;
 /// The largest IP packet of every next hop, in bytes.
@@ -18,27 +18,27 @@ const MTU: u128 = 1500;
 const SEED: u64 = 1;
 
 /// A set of rules and headers made for it.
-pub(super) struct Classifier {
+pub(crate) struct Classifier {
     /// How many rules and whose, as a part of a case.
-    pub(super) name: String,
+    pub(crate) name: String,
     /// Headers, five words each: addresses, ports, protocol.
-    pub(super) trace: Vec<u64>,
+    pub(crate) trace: Vec<u64>,
     rules: Vec<Rule>,
 }
 
 /// All data but rules.
-pub(super) struct Data {
+pub(crate) struct Data {
     /// How many routes and whose, as a part of a case.
-    pub(super) name: String,
+    pub(crate) name: String,
     /// The routes.
-    pub(super) routes: Routes,
+    pub(crate) routes: Routes,
     /// What is searched in payload.
-    pub(super) patterns: Vec<Pattern>,
+    pub(crate) patterns: Vec<Pattern>,
 }
 
 impl Data {
     /// Reads or makes routes, and makes patterns.
-    pub(super) fn new(plan: &TablesPlan, quick: bool) -> Result<Data, String> {
+    pub(crate) fn new(plan: &TablesPlan, quick: bool) -> Result<Data, String> {
         let (whose, routes) = match plan.routes.first() {
             Some(path) => (crate::tables::stem(path), lpm::read(path)?),
             None => {
@@ -56,7 +56,7 @@ impl Data {
 
     /// Puts the data into the tables of a program that are called as in `router`: `routes`, `next_hops`, `interfaces`, `acl`,
     /// `signatures`. All rules permit, and so does a last one that fits everything, so that every packet goes all the way.
-    pub(super) fn fill(&self, program: &mut Program, classifier: &Classifier) -> Result<(), String> {
+    pub(crate) fn fill(&self, program: &mut Program, classifier: &Classifier) -> Result<(), String> {
         for table in &mut program.tables {
             let entries = match table.name.as_str() {
                 "routes" => self.routes_for(table),
@@ -94,7 +94,7 @@ impl Data {
 
 impl Classifier {
     /// The sets of rules that are measured, from small to large where they are made.
-    pub(super) fn all(plan: &TablesPlan, quick: bool) -> Result<Vec<Classifier>, String> {
+    pub(crate) fn all(plan: &TablesPlan, quick: bool) -> Result<Vec<Classifier>, String> {
         let sets = if plan.rules.is_empty() {
             let sizes: &[usize] = if quick { &[200] } else { &[100, 1000, 10_000] };
             sizes.iter().map(|size| rules::made("acl", Flavour::AccessList, *size)).collect()
@@ -110,7 +110,7 @@ impl Classifier {
     }
 
     /// How many rules there are.
-    pub(super) fn len(&self) -> usize {
+    pub(crate) fn len(&self) -> usize {
         self.rules.len()
     }
 

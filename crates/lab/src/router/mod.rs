@@ -3,7 +3,7 @@
 //! All programs of a traffic take turns. Programs that change packets get copies of them, and so do the programs that hold a part of the
 //! router's work. A stage costs what a program that ends behind it takes longer than the one that ends before it.
 
-mod data;
+pub(crate) mod data;
 pub(crate) mod packets;
 mod stages;
 

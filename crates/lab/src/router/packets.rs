@@ -14,7 +14,7 @@ const SEED: u64 = 5;
 
 /// What fills a packet up to its size.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Filling {
+pub(crate) enum Filling {
     /// What Ethernet adds behind an IP packet that ends with its last header.
     Padding,
     /// Payload of TCP and UDP: words, and random bytes for 40 % of it. Short patterns are among the words.
@@ -38,7 +38,7 @@ pub(crate) fn made(flows: impl Iterator<Item = Flow>) -> Frames {
 }
 
 /// Headers of a classifier's trace; their destinations drawn from the routes, uniformly over the routes and within each.
-pub(super) fn routed(
+pub(crate) fn routed(
     data: &Data,
     classifier: &Classifier,
     size: usize,

@@ -1,0 +1,129 @@
+//! Packets fall due by the clock, so many a second, and a policy says when how many of them are run and where.
+//!
+//! They lie in memory, so that a packet is due without anybody bringing it. What is not carried waits, and nothing is lost.
+
+use super::place::{Done, Places};
+use gpu::placement::{Decision, Place, Placement, Policy, Waiting};
+use hdrhistogram::Histogram;
+use packet::BATCH;
+use std::ops::Range;
+use std::time::Duration;
+
+/// At most so many packets that are done together share the delay of the one in their middle.
+const TOGETHER: u64 = 16;
+
+/// What decides.
+pub(crate) enum Chooser {
+    /// What waits is run by the processor at once.
+    Processor,
+    /// The device gets batches of a size, or what there is after a time.
+    Device(Placement),
+    /// Costs that were measured.
+    Model(Placement),
+}
+
+impl Chooser {
+    /// Full batches, or what there is after a time, to the device.
+    pub(crate) fn device(packets: usize, timeout: Duration) -> Chooser {
+        Chooser::Device(Placement::new(Policy::BatchOrTimeout { packets, timeout }))
+    }
+
+    /// A cost model that knows nothing yet.
+    pub(crate) fn model(packets: usize) -> Chooser {
+        Chooser::Model(Placement::new(Policy::CostModel { packets }))
+    }
+
+    fn decide(&self, waiting: Waiting) -> Decision {
+        match self {
+            Chooser::Processor if waiting.packets == 0 => Decision::Wait(None),
+            Chooser::Processor => Decision::Run(Place::Processor, waiting.packets.min(BATCH)),
+            Chooser::Device(placement) | Chooser::Model(placement) => placement.decide(waiting),
+        }
+    }
+
+    fn learn(&mut self, place: Place, packets: usize, took: Duration) {
+        if let Chooser::Model(placement) = self {
+            placement.learn(place, packets, took);
+        }
+    }
+}
+
+/// What came of a load.
+pub(crate) struct Carried {
+    /// Packets a second that were done.
+    pub(crate) rate: f64,
+    /// Seconds from when packets fell due until their verdicts were known: the middle one, and what 99 % do not exceed.
+    pub(crate) delays: [f64; 2],
+    /// Share of packets that the device got.
+    pub(crate) share: f64,
+}
+
+/// Lets so many packets a second fall due for a time.
+pub(crate) fn carry(
+    places: &mut Places<'_>,
+    chooser: &mut Chooser,
+    rate: f64,
+    time: Duration,
+) -> Result<Carried, String> {
+    let clock = places.clock();
+    let first = places.next();
+    let start = clock.now();
+    let mut delays =
+        Histogram::<u64>::new_with_bounds(1, 600_000_000_000, 3).map_err(|error| error.to_string())?;
+    let mut done = 0;
+    let mut told = |numbers: Range<u64>, at: Duration| {
+        let mut number = numbers.start;
+        while number < numbers.end {
+            let together = (numbers.end - number).min(TOGETHER);
+            let due = (number + together / 2 - first) as f64 / rate * 1e9;
+            let delay = (at - start).as_nanos() as f64 - due;
+            delays.saturating_record_n(delay.max(0.0) as u64, together);
+            number += together;
+        }
+        done += numbers.end - numbers.start;
+    };
+    let mut on_device = 0;
+    let mut back = |chooser: &mut Chooser, finished: Option<Done>| {
+        if let Some(Done { packets, took }) = finished {
+            on_device += packets as u64;
+            chooser.learn(Place::Device, packets, took);
+        }
+    };
+    loop {
+        let now = clock.now() - start;
+        if now >= time {
+            break;
+        }
+        back(chooser, places.finish(false, &mut told)?);
+        let now = now.as_secs_f64();
+        let taken = places.next() - first;
+        let waiting = ((now * rate) as u64 + 1).saturating_sub(taken) as usize;
+        let oldest = Duration::from_secs_f64((now - taken as f64 / rate).max(0.0));
+        match chooser.decide(Waiting { packets: waiting, oldest }) {
+            Decision::Run(Place::Device, packets) if places.is_ready() => places.submit(packets)?,
+            Decision::Run(Place::Processor, packets) if places.under_way() == 0 => {
+                let took = places.here(packets, &mut told)?;
+                chooser.learn(Place::Processor, packets, took);
+            }
+            // What is under way comes first.
+            _ if places.under_way() > 0 => back(chooser, places.finish(true, &mut told)?),
+            Decision::Run(..) => return Err("the device takes no batch although it has none".to_owned()),
+            Decision::Wait(most) => {
+                let next = (taken + waiting as u64) as f64 / rate - now;
+                // A nanosecond more, so that the packet is due for sure.
+                let next = Duration::from_secs_f64(next.max(0.0)) + Duration::from_nanos(1);
+                clock.wait(most.map_or(next, |most| most.min(next)));
+            }
+        }
+    }
+    while places.under_way() > 0 {
+        back(chooser, places.finish(true, &mut told)?);
+    }
+    let elapsed = (clock.now() - start).as_secs_f64();
+    let delay = |quantile| delays.value_at_quantile(quantile) as f64 / 1e9;
+    Ok(Carried {
+        rate: done as f64 / elapsed,
+        delays: [delay(0.5), delay(0.99)],
+        share: on_device as f64 / done.max(1) as f64,
+    })
+}

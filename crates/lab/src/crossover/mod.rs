@@ -1,0 +1,253 @@
+//! `lab crossover`: from which batch and load on a device is faster than one core, by program, and whether the cost model finds the better of
+//! the two by itself.
+//!
+//! The places take turns. Every verdict of every batch is held against the interpreter's; a wrong one takes the figures of its program away
+//! where it was found.
+
+mod curves;
+mod fit;
+mod ground;
+mod load;
+mod place;
+mod rows;
+mod site;
+
+pub use curves::plots;
+pub use fit::{Fit, Form, crossing, crossing_of};
+pub use site::{Clock, Site, Wall, find};
+
+use crate::experiment::Row;
+use crate::plan::{Length, Plan};
+use crate::traffic::LabError;
+use exec::kernel::{Back, Options, Over};
+use gpu::placement::Place;
+use gpu::{Memory, Setup, Submission};
+use ground::{CASES, Contents, Ground};
+use load::{Carried, Chooser, carry};
+use place::{Places, Usage};
+use rows::{Batches, Loads, Named};
+use std::time::Duration;
+
+/// Batches that are measured.
+const BATCHES: [usize; 8] = [8, 32, 128, 512, 2048, 8192, 16_384, 65_536];
+/// With `--quick`.
+const QUICK_BATCHES: [usize; 5] = [8, 64, 512, 2048, 4096];
+/// Loads, as parts of what the faster place carries.
+const LOADS: [f64; 7] = [0.02, 0.1, 0.3, 0.6, 0.8, 0.9, 1.2];
+/// With `--quick`.
+const QUICK_LOADS: [f64; 3] = [0.1, 0.6, 1.2];
+/// A load lasts so many times as long as a figure of batches.
+const LOAD_TIME: f64 = 2.0;
+/// A batch whose rate is such a part of the highest one is large enough.
+const ENOUGH: f64 = 0.95;
+
+/// Where it is measured.
+pub struct Bench<'a> {
+    /// The device.
+    pub site: &'a dyn Site,
+    /// The clock.
+    pub clock: &'a dyn Clock,
+    /// Only programs whose names hold one of these; all if there is none.
+    pub only: &'a [String],
+    /// After this time of the clock no program is begun, if there is one.
+    pub until: Option<Duration>,
+}
+
+/// Runs it on the best device there is, by the machine's clock; the text is how everything is run.
+pub(crate) fn rows(plan: &Plan, progress: &mut dyn FnMut(&str)) -> Result<(Vec<Row>, String), LabError> {
+    let site = find(plan.device)?;
+    let clock = Wall::new();
+    let bench = Bench { site: site.as_ref(), clock: &clock, only: &[], until: None };
+    let (rows, mode, _) = measure(&bench, plan, progress)?;
+    Ok((rows, mode))
+}
+
+/// Runs it: the rows, how everything is run, and the programs that were left out since the time was over.
+///
+/// # Errors
+/// Data cannot be read. A device that fails or is wrong is a row without a figure.
+pub fn measure(
+    bench: &Bench<'_>,
+    plan: &Plan,
+    progress: &mut dyn FnMut(&str),
+) -> Result<(Vec<Row>, String, Vec<String>), LabError> {
+    progress("crossover: making tables");
+    let contents = Contents::new(plan)?;
+    let (mut rows, mut left_out) = (Vec::new(), Vec::new());
+    let wanted = |name: &str| bench.only.is_empty() || bench.only.iter().any(|part| name.contains(part));
+    for case in CASES.iter().filter(|case| wanted(case.name)) {
+        if bench.until.is_some_and(|until| bench.clock.now() >= until) {
+            left_out.push(case.name.to_owned());
+            continue;
+        }
+        progress(&format!("crossover: {}, the interpreter", case.name));
+        let mut ground = Ground::new(case, &contents).map_err(LabError::Program)?;
+        rows.extend(program(bench, plan, &mut ground, progress));
+    }
+    let mode = format!(
+        "64 bytes (60 in memory) unless a program says otherwise, {}; packets in memory, programs that change them get copies, and copying \
+         counts; one core runs the processor's packets and all that a device needs; the device does what the program's kernel can, the \
+         processor the rest; every verdict is held against the interpreter's; device: {}",
+        contents.line(),
+        bench.site.name()
+    );
+    Ok((rows, mode, left_out))
+}
+
+/// All about one program.
+fn program(bench: &Bench<'_>, plan: &Plan, ground: &mut Ground, progress: &mut dyn FnMut(&str)) -> Vec<Row> {
+    let name = ground.name;
+    let refused = |what: &str, unit: &str, why: String| vec![Row::refused(name, what, unit, &why)];
+    let mut places = match Places::new(bench.site, bench.clock, ground) {
+        Ok(places) => places,
+        Err(why) => return refused(rows::TIME, rows::MICROS, why),
+    };
+    progress(&format!("crossover: {name}, by batch"));
+    let batches = match by_batch(bench, plan, &mut places) {
+        Ok(batches) => batches,
+        Err(why) => return refused(rows::TIME, rows::MICROS, why),
+    };
+    let mut rows = batches.rows(name);
+    progress(&format!("crossover: {name}, by load"));
+    match by_load(plan, &mut places, &batches) {
+        Ok(loads) => rows.extend(loads.rows(name)),
+        Err(why) => rows.extend(refused(rows::CARRIED, rows::MPPS, why)),
+    }
+    rows
+}
+
+/// Whether a figure has taken long enough.
+fn over(length: Length) -> impl Fn(Duration, u64) -> bool {
+    move |time, batches| match length {
+        Length::Seconds(seconds) => time.as_secs_f64() >= seconds,
+        Length::Repeat(repeat) => batches >= repeat,
+    }
+}
+
+/// Both places at every batch, the device as it is used best.
+fn by_batch(bench: &Bench<'_>, plan: &Plan, places: &mut Places<'_>) -> Result<Batches, String> {
+    let sizes: &[usize] = if plan.quick { &QUICK_BATCHES } else { &BATCHES };
+    let over = over(plan.length);
+    let trial = (sizes[sizes.len() / 2], &over as &dyn Fn(Duration, u64) -> bool);
+    let best = best_usage(bench.site, places, trial)?;
+    let usage = best_form(places, best, trial)?;
+    let mut times = Vec::new();
+    for &size in sizes {
+        places.open(usage, size)?;
+        let mut runs = [Vec::new(), Vec::new()];
+        for round in 0..=plan.runs {
+            for place in [Place::Processor, Place::Device] {
+                let seconds = places.repeat(place, size, &over)?;
+                if round > 0 {
+                    runs[place as usize].push(seconds);
+                }
+            }
+        }
+        times.push((size, runs));
+    }
+    let (finished, all) = places.finished();
+    Ok(Batches { times, usage, finished: finished as f64 / all.max(1) as f64 })
+}
+
+/// The memory with which batches of a size are run fastest, one at once; and the way in which two follow each other, if that is faster. With
+/// the seconds of a batch.
+fn best_usage(
+    site: &dyn Site,
+    places: &mut Places<'_>,
+    (size, over): (usize, &dyn Fn(Duration, u64) -> bool),
+) -> Result<(f64, Usage), String> {
+    let options = places.options();
+    let mut best: Option<(f64, Usage)> = None;
+    let mut refused = "the device can lie in no memory".to_owned();
+    let mut attempt =
+        |memory: Memory, submission: Submission, slots: usize, best: &mut Option<(f64, Usage)>| {
+            let usage = Usage { options, setup: Setup { memory, submission, timed: false }, slots };
+            if let Err(why) = places.open(usage, size) {
+                refused = why;
+                return Ok(());
+            }
+            let seconds = tried(places, size, over)?;
+            if best.is_none_or(|(least, _)| seconds < least) {
+                *best = Some((seconds, usage));
+            }
+            Ok::<(), String>(())
+        };
+    for memory in site.memories() {
+        attempt(*memory, Submission::Queued, 1, &mut best)?;
+    }
+    if let Some((_, usage)) = best {
+        for submission in site.submissions() {
+            attempt(usage.setup.memory, *submission, 2, &mut best)?;
+        }
+    }
+    best.ok_or(refused)
+}
+
+/// The same with the form in which packets travel fastest. Afterwards the program is loaded with it.
+fn best_form(
+    places: &mut Places<'_>,
+    (mut least, mut usage): (f64, Usage),
+    (size, over): (usize, &dyn Fn(Duration, u64) -> bool),
+) -> Result<Usage, String> {
+    let mut loaded = usage.options;
+    for (form, back) in [(Over::Packed, Back::Word), (Over::Packed, Back::Half), (Over::Header, Back::Half)] {
+        let options = Options { over: form, back, ..usage.options };
+        if !places.reload(options)? {
+            continue;
+        }
+        loaded = options;
+        // What the device refuses is left out.
+        if places.open(Usage { options, ..usage }, size).is_err() {
+            continue;
+        }
+        let seconds = tried(places, size, over)?;
+        if seconds < least {
+            (least, usage) = (seconds, Usage { options, ..usage });
+        }
+    }
+    if loaded != usage.options && !places.reload(usage.options)? {
+        return Err("a kernel that there was is not there any more".to_owned());
+    }
+    Ok(usage)
+}
+
+/// Seconds of a batch on the device, behind a few that warm up.
+fn tried(places: &mut Places<'_>, size: usize, over: &dyn Fn(Duration, u64) -> bool) -> Result<f64, String> {
+    places.repeat(Place::Device, size, &|_, batches| batches >= 4)?;
+    places.repeat(Place::Device, size, over)
+}
+
+/// Every policy at every load.
+fn by_load(plan: &Plan, places: &mut Places<'_>, batches: &Batches) -> Result<Loads, String> {
+    let rates = [Place::Processor, Place::Device].map(|place| batches.rate(place));
+    let highest = rates[0].max(rates[1]);
+    let full = batches.enough(Place::Device, ENOUGH);
+    let timeout = Duration::from_secs_f64(batches.seconds(Place::Device, full));
+    places.open(batches.usage, full)?;
+    let time = match plan.length {
+        Length::Seconds(seconds) => Duration::from_secs_f64(seconds * LOAD_TIME),
+        Length::Repeat(repeat) => timeout * (2 * repeat as u32).max(8),
+    };
+    let mut choosers = [
+        (Named::Processor, Chooser::Processor),
+        (Named::Device, Chooser::device(full, timeout)),
+        (Named::Model, Chooser::model(full)),
+    ];
+    let parts: &[f64] = if plan.quick { &QUICK_LOADS } else { &LOADS };
+    let mut loads = Vec::new();
+    for part in parts {
+        let rate = part * highest;
+        let mut runs: [Vec<Carried>; 3] = Default::default();
+        for round in 0..=plan.runs {
+            for (number, (_, chooser)) in choosers.iter_mut().enumerate() {
+                let carried = carry(places, chooser, rate, time)?;
+                // The first round warms up, and lets the cost model learn.
+                if round > 0 {
+                    runs[number].push(carried);
+                }
+            }
+        }
+        loads.push((rate, runs));
+    }
+    Ok(Loads { loads, full, timeout })
+}

@@ -1,0 +1,298 @@
+//! Both places of a program: one state, whose packets the processor runs or a device, in order of arrival. Every verdict is held against the
+//! interpreter's where it is given.
+
+use super::ground::{Ground, PORTS};
+use super::site::{Clock, Site};
+use crate::measure::SEED;
+use engine::offload::geometry;
+use exec::Outputs;
+use exec::kernel::{Options, Over};
+use exec::offload::{Offload, Returned, Update, Whole};
+use gpu::placement::Place;
+use gpu::{Device, DeviceError, Setup};
+use packet::{BATCH, Batch};
+use std::collections::VecDeque;
+use std::ops::Range;
+use std::time::Duration;
+
+/// How a device is used.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Usage {
+    /// What is chosen about the kernel.
+    pub(crate) options: Options,
+    /// Memory and submission.
+    pub(crate) setup: Setup,
+    /// Batches under way at once.
+    pub(crate) slots: usize,
+}
+
+impl Usage {
+    /// In words.
+    pub(crate) fn line(self) -> String {
+        let Setup { memory, submission, .. } = self.setup;
+        let over = match self.options.over {
+            Over::Header => "what can be read",
+            Over::Frame => "frames",
+            Over::Page => "pages",
+            Over::Packed => "only what is read",
+            Over::InPlace => "frames in place",
+        };
+        let bits = self.options.back.bits();
+        let under_way = match self.slots {
+            1 => "one batch under way".to_owned(),
+            slots => format!("{slots} batches under way, {submission}"),
+        };
+        format!("{over} goes over, {bits} bits come back, memory {memory}, {under_way}")
+    }
+}
+
+/// What hears of packets that are done: their numbers, and when.
+pub(crate) type Told<'a> = &'a mut dyn FnMut(Range<u64>, Duration);
+
+/// Hears nothing.
+pub(crate) fn nobody(_: Range<u64>, _: Duration) {}
+
+/// A batch that is back from the device.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Done {
+    pub(crate) packets: usize,
+    /// How long the device was needed for it alone: from when it was begun or the one before was done.
+    pub(crate) took: Duration,
+}
+
+/// A program on the processor and on a device.
+pub(crate) struct Places<'a> {
+    site: &'a dyn Site,
+    clock: &'a dyn Clock,
+    ground: &'a mut Ground,
+    offload: Offload,
+    device: Option<Box<dyn Device>>,
+    slots: usize,
+    under_way: VecDeque<Flight>,
+    /// The number of the next packet.
+    next: u64,
+    /// The slot of the next batch.
+    slot: usize,
+    last_done: Duration,
+    spare: Vec<Box<Batch>>,
+    outputs: Outputs,
+}
+
+struct Flight {
+    slot: usize,
+    first: u64,
+    packets: usize,
+    begun: Duration,
+    parts: Vec<Box<Batch>>,
+}
+
+impl<'a> Places<'a> {
+    /// Loads the program, and lets the processor run every packet once. There is no device yet.
+    pub(crate) fn new(
+        site: &'a dyn Site,
+        clock: &'a dyn Clock,
+        ground: &'a mut Ground,
+    ) -> Result<Places<'a>, String> {
+        let offload = Offload::new(&ground.program, PORTS, SEED, &ground.options);
+        let mut places = Places {
+            site,
+            clock,
+            offload: offload.map_err(|error| error.to_string())?,
+            ground,
+            device: None,
+            slots: 0,
+            under_way: VecDeque::new(),
+            next: 0,
+            slot: 0,
+            last_done: Duration::ZERO,
+            spare: Vec::new(),
+            outputs: Outputs::default(),
+        };
+        places.warm_up()?;
+        Ok(places)
+    }
+
+    /// Begins anew with another kernel, if the program can have it; otherwise nothing happens. Nothing is under way, and there is no device
+    /// then.
+    pub(crate) fn reload(&mut self, options: Options) -> Result<bool, String> {
+        let Ok(offload) = Offload::new(&self.ground.program, PORTS, SEED, &options) else { return Ok(false) };
+        (self.offload, self.device, self.next) = (offload, None, 0);
+        self.warm_up()?;
+        Ok(true)
+    }
+
+    fn warm_up(&mut self) -> Result<(), String> {
+        let packets = self.ground.packets();
+        while self.next < packets as u64 {
+            self.here(BATCH.min(packets), &mut nobody)?;
+        }
+        Ok(())
+    }
+
+    /// What was chosen about the kernel at first.
+    pub(crate) fn options(&self) -> Options {
+        self.ground.options
+    }
+
+    /// Makes a device for batches of so many packets. Nothing is under way.
+    pub(crate) fn open(&mut self, usage: Usage, packets: usize) -> Result<(), String> {
+        // The one before gives its memory back first.
+        self.device = None;
+        let kernel = self.offload.kernel();
+        let geometry = geometry(kernel, packets, usage.slots);
+        let device = self.site.open(kernel, (&self.ground.program, PORTS), geometry, usage.setup);
+        let mut device = device.map_err(|error| error.to_string())?;
+        for table in 0..geometry.tables {
+            let words = self.offload.table_words(table).map_err(|error| error.to_string())?;
+            device.upload(table, &words).map_err(|error| error.to_string())?;
+        }
+        (self.device, self.slots, self.slot) = (Some(device), usage.slots, 0);
+        Ok(())
+    }
+
+    /// The number of the next packet.
+    pub(crate) fn next(&self) -> u64 {
+        self.next
+    }
+
+    /// The clock.
+    pub(crate) fn clock(&self) -> &'a dyn Clock {
+        self.clock
+    }
+
+    /// How many batches are under way.
+    pub(crate) fn under_way(&self) -> usize {
+        self.under_way.len()
+    }
+
+    /// Whether another batch can be handed over now: there is a slot, and tables do not have to go over first.
+    pub(crate) fn is_ready(&self) -> bool {
+        self.under_way.is_empty() || self.under_way.len() < self.slots && !self.offload.is_stale()
+    }
+
+    /// Of all packets that went to the device, how many it finished, and how many there were.
+    pub(crate) fn finished(&self) -> (u64, u64) {
+        let tally = self.offload.tally();
+        (tally.device, tally.device + tally.again + tally.changed)
+    }
+
+    /// Runs packets on the processor and says how long it took. Nothing is under way.
+    pub(crate) fn here(&mut self, packets: usize, told: Told<'_>) -> Result<Duration, String> {
+        let begun = self.clock.now();
+        let mut left = packets;
+        let mut batch = self.spare.pop().unwrap_or_default();
+        while left > 0 {
+            self.ground.fill(&mut batch, self.next, left.min(BATCH));
+            self.outputs.clear();
+            self.offload.run_here(self.ground.memory(), &mut batch, &mut self.outputs);
+            self.clock.ran(batch.len);
+            if let Some(wrong) = self.ground.wrong(self.next, batch.verdicts()) {
+                return Err(wrong);
+            }
+            let first = self.next;
+            self.next += batch.len as u64;
+            left -= batch.len;
+            told(first..self.next, self.clock.now());
+        }
+        self.spare.push(batch);
+        Ok(self.clock.now() - begun)
+    }
+
+    /// Hands packets over to the device. It is ready.
+    pub(crate) fn submit(&mut self, packets: usize) -> Result<(), String> {
+        self.hand_over(packets).map_err(|error| error.to_string())
+    }
+
+    fn hand_over(&mut self, packets: usize) -> Result<(), DeviceError> {
+        let Some(device) = &mut self.device else { return Ok(()) };
+        let begun = self.clock.now();
+        if self.under_way.is_empty() && self.offload.is_stale() {
+            let stale: Vec<usize> = self.offload.stale().collect();
+            for table in stale {
+                let update = self.offload.table_update(table);
+                match update.map_err(|error| DeviceError::Table(error.to_string()))? {
+                    Update::Whole(words) => device.upload(table, &words)?,
+                    Update::Parts(parts) => {
+                        parts.iter().try_for_each(|(first, words)| device.patch(table, *first, words))?;
+                    }
+                }
+            }
+        }
+        let input = device.input(self.slot)?;
+        let mut parts = Vec::with_capacity(packets.div_ceil(BATCH) + 1);
+        let mut before = 0;
+        while before < packets {
+            let mut batch = self.spare.pop().unwrap_or_default();
+            self.ground.fill(&mut batch, self.next + before as u64, (packets - before).min(BATCH));
+            let whole = Whole { before, packets };
+            self.offload.gather(self.ground.memory(), &batch, whole, input.bytes, input.columns);
+            before += batch.len;
+            parts.push(batch);
+        }
+        device.submit(self.slot, packets)?;
+        self.offload.handed();
+        self.under_way.push_back(Flight { slot: self.slot, first: self.next, packets, begun, parts });
+        self.next += packets as u64;
+        self.slot = (self.slot + 1) % self.slots;
+        Ok(())
+    }
+
+    /// Commits the oldest batch that is under way, if it is done; with `wait`, once it is.
+    pub(crate) fn finish(&mut self, wait: bool, told: Told<'_>) -> Result<Option<Done>, String> {
+        let (Some(device), Some(flight)) = (&mut self.device, self.under_way.front()) else {
+            return Ok(None);
+        };
+        match device.poll(flight.slot, wait) {
+            Ok(false) => return Ok(None),
+            Ok(true) => {}
+            Err(error) => return Err(error.to_string()),
+        }
+        let Some(flight) = self.under_way.pop_front() else { return Ok(None) };
+        let output = device.output(flight.slot).map_err(|error| error.to_string())?;
+        let returned = Returned { bytes: output.bytes, verdicts: output.verdicts, records: output.records };
+        let packets = flight.packets;
+        let mut before = 0;
+        for mut batch in flight.parts {
+            let whole = Whole { before, packets };
+            self.outputs.clear();
+            self.offload.commit(self.ground.memory(), &mut batch, (whole, &returned), &mut self.outputs);
+            let first = flight.first + before as u64;
+            if let Some(wrong) = self.ground.wrong(first, batch.verdicts()) {
+                return Err(wrong);
+            }
+            before += batch.len;
+            told(first..first + batch.len as u64, self.clock.now());
+            self.spare.push(batch);
+        }
+        let now = self.clock.now();
+        let took = now - flight.begun.max(self.last_done);
+        self.last_done = now;
+        Ok(Some(Done { packets, took }))
+    }
+
+    /// Batch after batch of so many packets at a place for about so long, and at least one: seconds of a batch.
+    pub(crate) fn repeat(
+        &mut self,
+        place: Place,
+        packets: usize,
+        over: &dyn Fn(Duration, u64) -> bool,
+    ) -> Result<f64, String> {
+        let begin = self.clock.now();
+        let mut batches = 0;
+        while batches == 0 || !over(self.clock.now() - begin, batches) {
+            if place == Place::Processor {
+                self.here(packets, &mut nobody)?;
+            } else {
+                while !self.is_ready() {
+                    self.finish(true, &mut nobody)?;
+                }
+                self.submit(packets)?;
+            }
+            batches += 1;
+        }
+        while self.under_way() > 0 {
+            self.finish(true, &mut nobody)?;
+        }
+        Ok((self.clock.now() - begin).as_secs_f64() / batches as f64)
+    }
+}

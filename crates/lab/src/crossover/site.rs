@@ -1,0 +1,171 @@
+//! Where kernels run and what time it is: real devices and the machine's clock, or what a test makes up.
+
+use crate::traffic::LabError;
+use crate::transfer::{Chosen, DeviceChoice};
+use exec::kernel::{Dialect, Kernel};
+use gpu::{Cuda, CudaFound, Device, DeviceError, Found, Geometry, Memory, OpenCl, Setup, Submission};
+use lang::ir::Program;
+use std::time::{Duration, Instant};
+
+/// Something that makes devices for kernels.
+pub trait Site {
+    /// The device's name, with that of its driver.
+    fn name(&self) -> String;
+
+    /// The model alone.
+    fn model(&self) -> String;
+
+    /// The ways in which its slots may lie in memory; what it refuses is left out.
+    fn memories(&self) -> &'static [Memory] {
+        &Memory::ALL
+    }
+
+    /// The ways in which two batches may follow each other.
+    fn submissions(&self) -> &'static [Submission] {
+        &[Submission::Queued, Submission::Streams(2), Submission::Graph]
+    }
+
+    /// Makes a device for a program's kernel; `ports` is what the program was loaded with.
+    ///
+    /// # Errors
+    /// The kernel does not build, or there is no memory.
+    fn open(
+        &self,
+        kernel: &Kernel,
+        program: (&Program, u16),
+        geometry: Geometry,
+        setup: Setup,
+    ) -> Result<Box<dyn Device>, DeviceError>;
+}
+
+/// What time it is.
+pub trait Clock {
+    /// Time since some beginning.
+    fn now(&self) -> Duration;
+
+    /// Lets so much time pass.
+    fn wait(&self, time: Duration);
+
+    /// Hears that the processor has run so many packets. Real clocks know that time has passed.
+    fn ran(&self, packets: usize) {
+        let _ = packets;
+    }
+}
+
+/// The device that is asked for.
+///
+/// # Errors
+/// It is not there; the sentence says what is missing and how to get it.
+pub fn find(choice: DeviceChoice) -> Result<Box<dyn Site>, LabError> {
+    Ok(match Chosen::find(choice)? {
+        Chosen::OpenCl(found) => Box::new(found),
+        Chosen::Cuda(found) => Box::new(found),
+        Chosen::Host => Box::new(Threads),
+    })
+}
+
+/// Threads of this machine.
+struct Threads;
+
+impl Site for Threads {
+    fn name(&self) -> String {
+        "threads of this machine".to_owned()
+    }
+
+    fn model(&self) -> String {
+        "threads".to_owned()
+    }
+
+    fn memories(&self) -> &'static [Memory] {
+        &[Memory::Pageable]
+    }
+
+    fn submissions(&self) -> &'static [Submission] {
+        &[Submission::Queued]
+    }
+
+    fn open(
+        &self,
+        kernel: &Kernel,
+        (program, ports): (&Program, u16),
+        geometry: Geometry,
+        _: Setup,
+    ) -> Result<Box<dyn Device>, DeviceError> {
+        Ok(Box::new(engine::offload::host(kernel, program, ports, geometry)?))
+    }
+}
+
+impl Site for Found {
+    fn name(&self) -> String {
+        self.name.clone()
+    }
+
+    fn model(&self) -> String {
+        self.name.split(" (").next().unwrap_or_default().to_owned()
+    }
+
+    fn open(
+        &self,
+        kernel: &Kernel,
+        _: (&Program, u16),
+        geometry: Geometry,
+        setup: Setup,
+    ) -> Result<Box<dyn Device>, DeviceError> {
+        Ok(Box::new(OpenCl::new(self, &kernel.text(Dialect::OpenCl), geometry, setup)?))
+    }
+}
+
+impl Site for CudaFound {
+    fn name(&self) -> String {
+        self.full_name()
+    }
+
+    fn model(&self) -> String {
+        self.name.clone()
+    }
+
+    fn open(
+        &self,
+        kernel: &Kernel,
+        _: (&Program, u16),
+        geometry: Geometry,
+        setup: Setup,
+    ) -> Result<Box<dyn Device>, DeviceError> {
+        Ok(Box::new(Cuda::new(self, &kernel.text(Dialect::Cuda), geometry, setup)?))
+    }
+}
+
+/// The machine's clock.
+pub struct Wall(Instant);
+
+impl Wall {
+    /// Begins now.
+    pub fn new() -> Wall {
+        Wall(Instant::now())
+    }
+}
+
+impl Default for Wall {
+    fn default() -> Wall {
+        Wall::new()
+    }
+}
+
+/// A sleep may take so much longer than it was to.
+const OVERSLEPT: Duration = Duration::from_micros(200);
+
+impl Clock for Wall {
+    fn now(&self) -> Duration {
+        self.0.elapsed()
+    }
+
+    fn wait(&self, time: Duration) {
+        let until = self.now() + time;
+        if time > OVERSLEPT {
+            std::thread::sleep(time - OVERSLEPT);
+        }
+        while self.now() < until {
+            std::hint::spin_loop();
+        }
+    }
+}
