@@ -13,18 +13,21 @@ pub enum Trouble {
     Lost,
     /// A batch never comes back.
     Stalled,
+    /// The device is reset, whatever it is asked for at that time, and knows nothing any more.
+    Reset,
 }
 
 /// A device that fails.
 pub struct Fault<D> {
     inner: D,
     trouble: Trouble,
-    /// Batches, or tables for [`Trouble::NoMemory`], that still go well.
+    /// Batches that still go well; tables for [`Trouble::NoMemory`], calls of any kind for [`Trouble::Reset`].
     left: u64,
 }
 
 impl<D: Device> Fault<D> {
-    /// `inner`, until so many batches (tables, for [`Trouble::NoMemory`]) have gone well; after that everything fails.
+    /// `inner`, until so many batches (tables for [`Trouble::NoMemory`], calls for [`Trouble::Reset`]) have gone well; after that everything
+    /// fails.
     pub fn after(inner: D, trouble: Trouble, left: u64) -> Fault<D> {
         Fault { inner, trouble, left }
     }
@@ -37,6 +40,14 @@ impl<D: Device> Fault<D> {
                 false
             }
             None => true,
+        }
+    }
+
+    /// Fails if it has been reset, or is now.
+    fn is_whole(&mut self, doing: &'static str) -> Result<(), DeviceError> {
+        match self.trouble == Trouble::Reset && self.is_time() {
+            true => Err(self.failed(doing, "reset on purpose")),
+            false => Ok(()),
         }
     }
 
@@ -55,6 +66,7 @@ impl<D: Device> Device for Fault<D> {
     }
 
     fn upload(&mut self, table: usize, words: &[u32]) -> Result<(), DeviceError> {
+        self.is_whole("copy a table")?;
         if self.trouble == Trouble::NoMemory && self.is_time() {
             let device = self.inner.name();
             return Err(DeviceError::Memory { device, what: "a table", bytes: 4 * words.len() });
@@ -63,14 +75,17 @@ impl<D: Device> Device for Fault<D> {
     }
 
     fn patch(&mut self, table: usize, first: usize, words: &[u32]) -> Result<(), DeviceError> {
+        self.is_whole("copy a table")?;
         self.inner.patch(table, first, words)
     }
 
     fn input(&mut self, slot: usize) -> Result<Input<'_>, DeviceError> {
+        self.is_whole("lend a batch")?;
         self.inner.input(slot)
     }
 
     fn submit(&mut self, slot: usize, packets: usize) -> Result<(), DeviceError> {
+        self.is_whole("start a batch")?;
         if self.trouble == Trouble::Refused && self.is_time() {
             return Err(self.failed("start a batch", "refused on purpose"));
         }
@@ -78,6 +93,7 @@ impl<D: Device> Device for Fault<D> {
     }
 
     fn poll(&mut self, slot: usize, wait: bool) -> Result<bool, DeviceError> {
+        self.is_whole("run a batch")?;
         let done = self.inner.poll(slot, wait)?;
         let fails = matches!(self.trouble, Trouble::Lost | Trouble::Stalled) && done && self.is_time();
         match self.trouble {
@@ -94,6 +110,7 @@ impl<D: Device> Device for Fault<D> {
     }
 
     fn output(&mut self, slot: usize) -> Result<Output<'_>, DeviceError> {
+        self.is_whole("lend what came back")?;
         self.inner.output(slot)
     }
 }

@@ -1,7 +1,7 @@
 //! Packets that are held, so that a device runs many together and several times at once: whatever the policy, they mean what the interpreter says.
 
 use engine::hold::Supply;
-use engine::offload::Offloaded;
+use engine::offload::{Offloaded, host};
 use exec::kernel::{Dialect, Options};
 use exec::offload::Offload;
 use exec::{BackEnd, Observer, OnDevice, Outputs, Processor, Room};
@@ -11,6 +11,7 @@ use lang::ir::Program;
 use lang::pipeline::Decode;
 use packet::generate::Profile;
 use packet::{BATCH, Batch};
+use std::collections::BTreeSet;
 use std::time::Duration;
 use suite::corpus::{compile_file, files, root};
 use suite::packet_generator::Arrivals;
@@ -134,6 +135,32 @@ fn a_device_that_fails_with_several_convoys_under_way_loses_nothing() {
             }
         }
     }
+}
+
+#[test]
+fn a_device_that_is_reset_at_any_call_loses_nothing() {
+    let arrivals = traffic(Profile::sample1(), 1_200, PORTS, 3);
+    let mut doing = BTreeSet::new();
+    for name in ["mac_switch.rav", "lpm.rav"] {
+        let program = program(name);
+        let judge = judge(&program, &arrivals);
+        for left in 0..18 {
+            let offload = Offload::new(&program, PORTS, SEED, &Options::default()).expect("it has a kernel");
+            let mut processor =
+                Offloaded::new(offload, Room { packets: 300, convoys: 3 }, |kernel, geometry| {
+                    Ok(Box::new(Fault::after(host(kernel, &program, PORTS, geometry)?, Trouble::Reset, left)))
+                })
+                .expect("it opens");
+            let policy = Policy::FixedBatch { packets: 300 };
+            let seen = see_held(&program, &mut processor, &arrivals, policy, Supply::Unknown);
+            assert_eq!(seen.difference(&judge), None, "{name}, after {left} calls");
+            let failure = processor.on_device().expect("it was on a device").failure;
+            assert!(left > 0 || failure.is_some(), "{name}: it was not reset");
+            doing.extend(failure);
+        }
+    }
+    // Of tables, lending, starting, running and lending what came back, each was the one that failed.
+    assert_eq!(doing.len(), 5, "{doing:?}");
 }
 
 /// Looks at nothing.
