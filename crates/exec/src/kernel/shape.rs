@@ -254,8 +254,6 @@ impl Shape {
         (ranges, least): (Vec<Range<u32>>, u32),
     ) -> Result<Plan, NoForm> {
         let function = &program.functions[0];
-        let mut kept = vec![false; function.blocks.len()];
-        self.order.iter().for_each(|block| kept[block.0 as usize] = true);
         let uses = |wanted: fn(&Op) -> bool| self.used(function).any(|instruction| wanted(&instruction.op));
         let mut columns = Vec::new();
         if least == 0 {
@@ -282,7 +280,7 @@ impl Shape {
             self.used(function).filter_map(|instruction| instructions::table(&instruction.op)).collect();
         tables.sort_unstable();
         tables.dedup();
-        let bytes = reach::reach(function, &kept, &self.cut);
+        let bytes = reach::reach(function, self);
         let packed = ranges.iter().map(|range| range.end - range.start).sum::<u32>();
         let stride = match over {
             Over::Header => bytes.stride(),
