@@ -40,7 +40,11 @@ pub enum Found {
 /// # Errors
 /// If the back end cannot load the program.
 pub fn run(program: &Program, case: &TestCase, back_end: BackEnd) -> Result<Option<Mismatch>, LoadError> {
-    let mut bench = Bench::new(program, back_end, case.ports, 0)?;
+    Ok(run_on(Bench::new(program, back_end, case.ports, 0)?, program, case))
+}
+
+/// As [`run`], on a bench that was just made for the program and as many ports as the test has.
+pub fn run_on(mut bench: Bench<'_>, program: &Program, case: &TestCase) -> Option<Mismatch> {
     let mut since = Outcome::default();
     let mut packet: Option<(PortNumber, Vec<u8>)> = None;
     for step in &case.steps {
@@ -57,12 +61,12 @@ pub fn run(program: &Program, case: &TestCase, back_end: BackEnd) -> Result<Opti
             Step::Expect(expected, span) => {
                 let arrival = packet.as_ref().map_or(0, |(port, _)| *port);
                 if let Some(found) = check(program, &bench, &mut since, arrival, expected) {
-                    return Ok(Some(Mismatch { span: *span, expected: expected.clone(), found, packet }));
+                    return Some(Mismatch { span: *span, expected: expected.clone(), found, packet });
                 }
             }
         }
     }
-    Ok(None)
+    None
 }
 
 /// What came instead, if the expectation does not hold.

@@ -172,7 +172,14 @@ pub fn read(text: &str) -> Result<Stf, StfError> {
 /// # Errors
 /// If the back end cannot load the program, or a line does not suit its tables.
 pub fn run(program: &Program, stf: &Stf, back_end: BackEnd) -> Result<Option<StfMismatch>, StfFault> {
-    let mut bench = Bench::new(program, back_end, stf.ports, 0)?;
+    Ok(run_on(Bench::new(program, back_end, stf.ports, 0)?, program, stf)?)
+}
+
+/// As [`run`], on a bench that was just made for the program and as many ports as the file has.
+///
+/// # Errors
+/// If a line does not suit the program's tables.
+pub fn run_on(mut bench: Bench<'_>, program: &Program, stf: &Stf) -> Result<Option<StfMismatch>, StfError> {
     let mut waiting: BTreeMap<PortNumber, VecDeque<(usize, Vec<u8>)>> = BTreeMap::new();
     let mut last = (None, None);
     for (number, step) in stf.steps.iter().enumerate() {

@@ -3,6 +3,7 @@
 #![forbid(unsafe_code)]
 
 pub mod agree;
+pub mod cores;
 pub mod corpus;
 pub mod coverage;
 pub mod packet_generator;

@@ -32,6 +32,15 @@ impl Arrivals {
         kept
     }
 
+    /// Appends all packets of another run, as if it began when this one ends.
+    pub fn append(&mut self, other: &Arrivals) {
+        let first = other.frames.iter().map(|frame| frame.time).min().unwrap_or(0);
+        let end = self.frames.iter().map(|frame| frame.time + 1).max().unwrap_or(first);
+        for (frame, port) in other.frames.iter().zip(&other.ports) {
+            self.push(frame.bytes, frame.wire, end + (frame.time - first), *port);
+        }
+    }
+
     /// Appends a packet.
     pub fn push(&mut self, bytes: &[u8], wire: u32, time: u64, port: PortNumber) {
         self.frames.push(bytes, wire, time);

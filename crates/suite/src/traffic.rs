@@ -34,3 +34,16 @@ pub fn traffic(mut profile: Profile, packets: u64, ports: u16, seed: u64) -> Arr
     }
     arrivals
 }
+
+/// The same packets so many times over, a microsecond apart, and each station behind one port: what a program learns comes to rest.
+pub fn settled(arrivals: &Arrivals, times: usize, ports: u16) -> Arrivals {
+    let begin = arrivals.frames.iter().map(|frame| frame.time).min().unwrap_or(0);
+    let (mut round, mut all) = (Arrivals::default(), Arrivals::default());
+    for (number, frame) in (0..).zip(arrivals.frames.iter()) {
+        let source = frame.bytes.get(6..12).unwrap_or_default();
+        let port = 1 + source.iter().map(|byte| u16::from(*byte)).sum::<u16>() % ports;
+        round.push(frame.bytes, frame.wire, begin + 1_000 * number, port);
+    }
+    (0..times).for_each(|_| all.append(&round));
+    all
+}

@@ -14,6 +14,7 @@ use std::io::{Read, Write};
 use std::path::{Path, PathBuf};
 use std::process::{Child, ChildStdin, ChildStdout, Command, Stdio};
 use std::sync::Mutex;
+use suite::cores::each;
 use suite::corpus::{compile_file, files, root};
 use suite::sighting::{SEED, see, see_on};
 use suite::traffic::traffic;
@@ -110,27 +111,6 @@ fn programs(folder: &str) -> Vec<(String, Program)> {
         })
         .filter(|(_, program)| Kernel::new(program, PORTS, &Options::default()).is_ok())
         .collect()
-}
-
-/// Does something with each of them, on every core of the machine, and tells all complaints.
-fn each<T: Send>(of: Vec<T>, check: impl Fn(&T) -> Result<(), String> + Sync) {
-    let (waiting, wrong) = (Mutex::new(of), Mutex::new(Vec::new()));
-    let threads = std::thread::available_parallelism().map_or(1, usize::from);
-    std::thread::scope(|scope| {
-        for _ in 0..threads {
-            scope.spawn(|| {
-                loop {
-                    let next = waiting.lock().expect("nobody panics").pop();
-                    let Some(next) = next else { return };
-                    if let Err(complaint) = check(&next) {
-                        wrong.lock().expect("nobody panics").push(complaint);
-                    }
-                }
-            });
-        }
-    });
-    let wrong = wrong.into_inner().expect("nobody panics");
-    assert!(wrong.is_empty(), "{} wrong:\n{}", wrong.len(), wrong.join("\n"));
 }
 
 fn complains(name: &str, command: &mut Command) -> Result<(), String> {
