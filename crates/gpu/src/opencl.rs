@@ -1,14 +1,16 @@
-//! Devices of OpenCL 1.2: the library is looked for when a device is asked for, and a kernel is built from its text.
+//! Devices of OpenCL 1.2: a kernel is built from its text, and batches go there and back.
 //!
 //! Every queue is in order. Tables change only while no slot is under way, so a batch sees them as they were when it was submitted.
 
 #![allow(unsafe_code)]
 
+mod found;
 mod memory;
 
 use self::memory::{Region, Way};
 use crate::device::{Device, DeviceError, Geometry, Input, Output, Parts, Setup, Submission, wait};
 use crate::pages::Number;
+pub use found::{Found, devices};
 use opencl3::command_queue::{CL_QUEUE_PROFILING_ENABLE, CommandQueue};
 use opencl3::context::Context;
 use opencl3::error_codes::{
@@ -18,72 +20,14 @@ use opencl3::error_codes::{
 use opencl3::event::Event;
 use opencl3::kernel::Kernel;
 use opencl3::memory::{Buffer, CL_MEM_READ_WRITE, ClMem};
-use opencl3::platform::get_platforms;
 use opencl3::program::Program;
 use opencl3::types::{CL_BLOCKING, cl_device_id};
-use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
 
 /// Threads of a work group: a multiple of what today's devices run in step. On processors it hardly matters.
 const GROUP: usize = 64;
 /// The arguments of `run_packets` before its tables: bytes, columns, verdicts, records, and how many packets.
 const BEFORE_TABLES: u32 = 5;
-
-/// A device that was found.
-#[derive(Clone, Debug)]
-pub struct Found {
-    /// Its name, with that of its driver.
-    pub name: String,
-    /// Whether it is a graphics card or other accelerator, not the processor itself.
-    pub accelerator: bool,
-    /// Its memory, in bytes.
-    pub memory: u64,
-    id: usize,
-}
-
-/// Every OpenCL device of this machine, accelerators first.
-///
-/// # Errors
-/// The library is not there, or knows no platform.
-pub fn devices() -> Result<Vec<Found>, DeviceError> {
-    // Some drivers (PoCL 3.1) begin when they are first asked, and answer wrongly, or crash, if two threads ask at that time.
-    static ONE_ASKS: Mutex<()> = Mutex::new(());
-    let _one = ONE_ASKS.lock().unwrap_or_else(PoisonError::into_inner);
-    let missing = |what: &str, how: &str| DeviceError::Missing { what: what.to_owned(), how: how.to_owned() };
-    let platforms = get_platforms().map_err(|error| match error.0 {
-        -2000 => missing(
-            "there is no OpenCL library (libOpenCL.so.1)",
-            "install the loader, on Debian `ocl-icd-libopencl1`, and a driver, for processors `pocl-opencl-icd`",
-        ),
-        -1001 => missing(
-            "the OpenCL library knows no driver",
-            "install the graphics card's, or for processors `pocl-opencl-icd`",
-        ),
-        _ => missing(&format!("the OpenCL library does not answer ({error})"), "see `clinfo`"),
-    })?;
-    let mut found = Vec::new();
-    for platform in platforms {
-        let Ok(ids) = platform.get_devices(opencl3::device::CL_DEVICE_TYPE_ALL) else { continue };
-        for id in ids {
-            let device = opencl3::device::Device::new(id);
-            let name = device.name().unwrap_or_default();
-            let version = device.driver_version().unwrap_or_default();
-            let kind = device.dev_type().unwrap_or_default();
-            let platform = platform.name().unwrap_or_default();
-            found.push(Found {
-                name: format!("{} ({platform} {version})", name.trim()),
-                accelerator: kind & opencl3::device::CL_DEVICE_TYPE_CPU == 0,
-                memory: device.global_mem_size().unwrap_or_default(),
-                id: id as usize,
-            });
-        }
-    }
-    found.sort_by_key(|device| !device.accelerator);
-    if found.is_empty() {
-        return Err(missing("OpenCL has no device", "see `clinfo`"));
-    }
-    Ok(found)
-}
 
 /// A kernel on an OpenCL device.
 pub struct OpenCl {
@@ -120,8 +64,8 @@ struct Flight {
     given: Vec<Event>,
     /// The kernel runs.
     kernel: Event,
-    /// The last of what comes back has come.
-    last: Option<Event>,
+    /// What comes back has come.
+    back: Vec<Event>,
 }
 
 impl OpenCl {
@@ -285,11 +229,14 @@ impl OpenCl {
             kernel.set_arg(BEFORE_TABLES - 1, &(count as u32))?;
             queue.enqueue_nd_range_kernel(kernel.get(), 1, std::ptr::null(), &threads, &self.group, &[])?
         };
-        bytes.take(queue, count * stride)?;
-        columns.take(queue, 0)?;
-        records.take(queue, count * record_words)?;
-        let last = verdicts.take(queue, self.geometry.verdict_words(count))?;
-        *under_way = Some(Flight { given: given.into_iter().flatten().collect(), kernel, last });
+        let back = [
+            bytes.take(queue, count * stride)?,
+            columns.take(queue, 0)?,
+            records.take(queue, count * record_words)?,
+            verdicts.take(queue, self.geometry.verdict_words(count))?,
+        ];
+        let events = |events: [Option<Event>; 4]| events.into_iter().flatten().collect();
+        *under_way = Some(Flight { given: events(given), kernel, back: events(back) });
         *over = None;
         queue.flush()
     }
@@ -301,10 +248,10 @@ fn failure(device: &str, doing: &'static str) -> impl Fn(ClError) -> DeviceError
     move |error| DeviceError::Failed { device: device.clone(), doing, cause: error.to_string() }
 }
 
-/// Whether both have come to their end.
-fn is_over(flight: &Flight) -> opencl3::Result<bool> {
+/// Whether it has come to its end, and nothing of it to a bad one: a driver may go on behind a command that failed.
+fn is_over(Flight { given, kernel, back }: &Flight) -> opencl3::Result<bool> {
     let mut over = true;
-    for event in [Some(&flight.kernel), flight.last.as_ref()].into_iter().flatten() {
+    for event in given.iter().chain([kernel]).chain(back) {
         let status = event.command_execution_status()?.0;
         if status < 0 {
             return Err(ClError(status));
@@ -388,7 +335,7 @@ impl Device for OpenCl {
 
     fn parts(&self, slot: usize) -> Option<Parts> {
         let flight = self.slots[slot].over.as_ref().filter(|_| self.setup.timed)?;
-        let Flight { given, kernel, last } = flight;
+        let Flight { given, kernel, back } = flight;
         let between = |from: u64, to: u64| Duration::from_nanos(to.saturating_sub(from));
         let start = |event: &Event| event.profiling_command_start().ok();
         let end = |event: &Event| event.profiling_command_end().ok();
@@ -396,7 +343,7 @@ impl Device for OpenCl {
             (Some(first), Some(last)) => between(start(first)?, end(last)?),
             _ => Duration::ZERO,
         };
-        let copy_out = match last {
+        let copy_out = match back.last() {
             Some(last) => between(end(kernel)?, end(last)?),
             None => Duration::ZERO,
         };
