@@ -7,7 +7,7 @@
 //! everything behind them.
 
 use exec::kernel::{Dialect, Kernel, Twin};
-use exec::offload::{Offload, Returned, Update, Whole};
+use exec::offload::{Changes, Offload, Returned, Update, Whole};
 use exec::{
     Ahead, BackEnd, EntryCount, EntryError, Observer, OnDevice, Outputs, Processor, Room, TableReport,
 };
@@ -166,15 +166,20 @@ impl Offloaded {
         let Some(&slot) = self.free.last().filter(|_| packets > 0 && packets <= self.room.packets) else {
             return Ok(false);
         };
-        let stale: Vec<usize> = self.offload.stale().collect();
-        if !stale.is_empty() && self.pause > 0 {
-            self.pause -= 1;
-            return Ok(false);
-        }
+        let update = match self.offload.changes() {
+            Changes::None => false,
+            Changes::Entries => self.offload.is_due(),
+            Changes::Others if self.pause > 0 => {
+                self.pause -= 1;
+                return Ok(false);
+            }
+            Changes::Others => true,
+        };
         // Commit compares tables with what went over last, which is not what packets that are under way have seen.
-        if !stale.is_empty() && !self.begun.is_empty() {
+        if update && !self.begun.is_empty() {
             return Ok(false);
         }
+        let stale: Vec<usize> = if update { self.offload.stale().collect() } else { Vec::new() };
         for table in stale {
             let update = self.offload.table_update(table);
             match update.map_err(|error| DeviceError::Table(error.to_string()))? {
@@ -224,7 +229,7 @@ impl Offloaded {
         }
         self.free.push(front.slot);
         self.begun.pop_front();
-        if self.offload.is_stale() {
+        if self.offload.changes() == Changes::Others {
             self.pause = self.next_pause;
             self.next_pause = (2 * self.next_pause).min(LONGEST_PAUSE);
         } else {

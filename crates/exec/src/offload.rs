@@ -10,7 +10,7 @@ mod gather;
 mod tables;
 
 use self::tables::Sent;
-pub use self::tables::{ImageError, Update};
+pub use self::tables::{Changes, ImageError, Update};
 use crate::execution::Execution;
 use crate::kernel::{Kernel, NoKernel, Options};
 use crate::load::LoadError;
@@ -33,6 +33,8 @@ pub struct Offload {
     tally: Tally,
     /// The latest time that went over.
     latest: u64,
+    /// Packets that went over since words of a table last did.
+    since: u64,
 }
 
 /// Why a program is not run on a device.
@@ -56,7 +58,7 @@ impl Offload {
         let native = Native::new(program, ports, seed)?;
         let sent = vec![None; kernel.plan.tables.len()];
         let mirrors = vec![None; kernel.plan.tables.len()];
-        Ok(Offload { native, kernel, sent, mirrors, tally: Tally::default(), latest: 0 })
+        Ok(Offload { native, kernel, sent, mirrors, tally: Tally::default(), latest: 0, since: 0 })
     }
 
     /// The kernel.

@@ -147,7 +147,9 @@ fn what_a_failing_device_had_under_way_is_run_by_the_processor() {
             let on = offloaded.on_device().expect("it was on a device");
             let failure = on.failure.expect("it failed");
             assert!(failure.contains(&on.name), "{failure}");
-            assert!(on.tally.processor >= 4_000 - 256 * left, "{trouble:?} after {left}: {:?}", on.tally);
+            // Tables go over less often than batches.
+            let least = if trouble == Trouble::NoMemory { 1 } else { 4_000 - 256 * left };
+            assert!(on.tally.processor >= least, "{trouble:?} after {left}: {:?}", on.tally);
         }
     }
 }

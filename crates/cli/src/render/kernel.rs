@@ -102,7 +102,7 @@ fn sentence(effect: &Effect, program: &Program) -> String {
     let table = |table: u32| &program.tables[table as usize].name;
     match effect {
         Effect::Count { counter, .. } => format!("counts in {}", program.counters[*counter as usize].name),
-        Effect::Hit { table: index, .. } => format!("renews the entry that was hit in {}", table(*index)),
+        Effect::Ask { table: index, .. } => format!("renews the entry that was hit in {}", table(*index)),
         Effect::Confirm { table: index, .. } => {
             format!("renews the entry that was learned in {}", table(*index))
         }

@@ -40,7 +40,7 @@ pub(super) fn effect(program: &Program, op: &Op) -> Option<(Effect, Size)> {
         }
         Op::Lookup { table, .. } if marks(&program.tables[*table as usize]) => {
             let size = Size::Words(words(&program.tables[*table as usize].keys));
-            (Effect::Hit { table: *table, key: place }, size)
+            (Effect::Ask { table: *table, key: place }, size)
         }
         Op::Lookup { table, .. } | Op::Scan { table, .. } if program.tables[*table as usize].counted => {
             let rows = program.tables[*table as usize].capacity;
@@ -53,6 +53,22 @@ pub(super) fn effect(program: &Program, op: &Op) -> Option<(Effect, Size)> {
         }
         _ => return None,
     })
+}
+
+/// Whether the effects of a function's instructions tell of every key that they ask an exact table for.
+pub(super) fn tells_keys<'a>(
+    program: &Program,
+    table: u32,
+    mut instructions: impl Iterator<Item = &'a Instruction>,
+) -> bool {
+    let declared = &program.tables[table as usize];
+    declared.kind == TableKind::Exact
+        && instructions.all(|instruction| match instruction.op {
+            Op::Lookup { table: asked, .. } => asked != table || marks(declared),
+            Op::Learn { table: taught, .. } => taught != table || learning_marks(declared),
+            Op::Remove { table: emptied, .. } => emptied != table,
+            _ => true,
+        })
 }
 
 /// Writes the steps of one function.
@@ -300,10 +316,9 @@ impl<'a> Writer<'a> {
         self.line(&format!("    GLOBAL const u32 *row = {argument} + (hit ? {row} : {DEFAULT}u);"));
         if let Some((done, effect)) = self.done(site) {
             match effect {
-                Effect::Hit { key, .. } => {
-                    self.line(&format!("    if (hit) {{ {done}"));
+                Effect::Ask { key, .. } => {
+                    self.line(&format!("    {done}"));
                     self.record_words("key", key.word.unwrap_or(0), Packing::new(&declared.keys).words);
-                    self.line("    }");
                 }
                 Effect::Row { row, .. } => {
                     self.line(&format!("    if (hit) {{ {done} {} }}", Self::put(row, "at")))

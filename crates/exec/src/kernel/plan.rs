@@ -75,8 +75,8 @@ pub enum Effect {
         /// Where the cell's index is; without it, the only cell.
         cell: Option<Place>,
     },
-    /// Renews an entry that it hit.
-    Hit {
+    /// Asks for an entry, which renews it where it is there. Also tells of keys that were not there.
+    Ask {
         /// Index of the exact table.
         table: u32,
         /// Where the key's words begin, each the less significant half first.
@@ -103,7 +103,7 @@ impl Effect {
     pub(super) fn at(self, place: Place) -> Effect {
         match self {
             Effect::Count { counter, cell } => Effect::Count { counter, cell: cell.map(|_| place) },
-            Effect::Hit { table, .. } => Effect::Hit { table, key: place },
+            Effect::Ask { table, .. } => Effect::Ask { table, key: place },
             Effect::Confirm { table, .. } => Effect::Confirm { table, key: place },
             Effect::Row { table, .. } => Effect::Row { table, row: place },
         }
@@ -129,6 +129,8 @@ pub struct Plan {
     pub tables: Vec<u32>,
     /// How each of them is searched.
     pub searches: Vec<Search>,
+    /// Of which of them every packet tells, by its effects, for which keys it asked. A change of other entries does not concern it.
+    pub keyed: Vec<bool>,
     /// What the bits of a packet's result mean.
     pub results: Results,
     /// What packets may do to the state, in the order in which one packet does it.

@@ -305,6 +305,10 @@ impl Shape {
                 .iter()
                 .map(|table| Search::of(&program.tables[*table as usize], options))
                 .collect(),
+            keyed: tables
+                .iter()
+                .map(|table| instructions::tells_keys(program, *table, self.used(function)))
+                .collect(),
             tables,
             results,
             effects: effects.map(|((effect, _), place)| effect.at(*place)).collect(),

@@ -276,7 +276,7 @@ impl<'a> Lane<'a> {
             Effect::Count { cell: Some(place), .. } | Effect::Row { row: place, .. } => {
                 return self.put(place, words[0] as u32);
             }
-            Effect::Hit { key, .. } | Effect::Confirm { key, .. } => {
+            Effect::Ask { key, .. } | Effect::Confirm { key, .. } => {
                 let halves = words.iter().flat_map(|word| [*word as u32, (*word >> 32) as u32]);
                 let record = &mut self.record[key.word.unwrap_or(0) as usize..];
                 record.iter_mut().zip(halves).for_each(|(place, half)| *place = half);
@@ -350,10 +350,11 @@ impl<'a> Lane<'a> {
             (at, Search::Exact) => Some(at as usize),
             (row, _) => Some(words[2] as usize + row as usize * 2 * value.words),
         };
-        if row != NONE {
-            if search != Search::Exact {
-                noted = vec![row.into()];
-            }
+        if search != Search::Exact {
+            noted = vec![row.into()];
+        }
+        // That there is no entry for a key can change, too.
+        if row != NONE || search == Search::Exact {
             self.note(site, &noted)?;
         }
         self.unpack(words, place, &value, results);

@@ -1,5 +1,6 @@
 //! Commit: what came back from a device becomes what the batch says and what the state holds, packet by packet in arrival order.
 
+use super::tables::Changes;
 use super::{Offload, Whole};
 use crate::kernel::{Effect, Over, Place, Plan};
 use crate::outputs::{Output, Outputs};
@@ -30,23 +31,30 @@ impl Offload {
         outputs: &mut Outputs,
     ) {
         let Whole { before, packets } = whole;
-        let mut changed = self.is_stale();
+        let mut changes = self.changes();
         for i in 0..batch.len {
             let time = batch.time[i].max(self.native.state.now);
             if time >= self.native.state.next_wake {
                 self.native.state.settle(time, &mut self.native.engine, outputs);
-                changed = changed || self.is_stale();
+                changes = self.changes();
             }
             let plan = &self.kernel.plan;
             let result = plan.results.read(returned.verdicts, before + i);
-            let holds = plan.lengths.contains(&batch.captured[i]);
-            let Some(verdict) = plan.results.verdict(result).filter(|_| holds && !changed) else {
-                match plan.results.verdict(result).filter(|_| holds) {
+            let wire = batch.wire[i].into();
+            let record = Record { returned, result, packets, packet: before + i, wire };
+            let finished = plan.results.verdict(result).filter(|_| plan.lengths.contains(&batch.captured[i]));
+            let holds = match changes {
+                Changes::None => true,
+                Changes::Entries => finished.is_some() && self.saw_what_is(&record),
+                Changes::Others => false,
+            };
+            let Some(verdict) = finished.filter(|_| holds) else {
+                match finished {
                     Some(_) => self.tally.changed += 1,
                     None => self.tally.again += 1,
                 }
                 self.native.engine.run_one(&mut self.native.state, memory, batch, i, outputs);
-                changed = changed || self.is_stale();
+                changes = self.changes();
                 continue;
             };
             self.tally.device += 1;
@@ -54,8 +62,6 @@ impl Offload {
             (state.now, state.cause) = (time, i as u32);
             batch.verdict[i] = verdict;
             if !plan.effects.is_empty() {
-                let wire = batch.wire[i].into();
-                let record = Record { returned, result, packets, packet: before + i, wire };
                 for (effect, done) in plan.effects.iter().zip(&plan.done) {
                     if record.read(*done) != 0 {
                         record.apply(state, effect);
@@ -71,10 +77,21 @@ impl Offload {
             // Timers may have left more to do than is done before one packet.
             if self.native.state.has_queued() {
                 self.native.state.handle_queued(&mut self.native.engine, outputs);
-                changed = changed || self.is_stale();
+                changes = self.changes();
             }
         }
         self.native.state.cause = Output::BETWEEN;
+    }
+
+    /// Whether the entries that a packet asked for on the device are those that there are now.
+    fn saw_what_is(&self, record: &Record<'_>) -> bool {
+        let (plan, tables) = (&self.kernel.plan, &self.native.state.tables);
+        plan.effects.iter().zip(&plan.done).filter(|(_, done)| record.read(**done) != 0).all(|(effect, _)| {
+            let (Effect::Ask { table, key } | Effect::Confirm { table, key }) = *effect else { return true };
+            let words = record.words(key, tables.shapes[table as usize].key.words);
+            let key = &words[..tables.shapes[table as usize].key.words];
+            self.was_sent(table, key)
+        })
     }
 
     /// Runs a batch on the processor alone.
@@ -136,7 +153,7 @@ impl Record<'_> {
                 let index = cell.map_or(0, |cell| self.read(cell));
                 state.count(counter, index.into(), self.wire);
             }
-            Effect::Hit { table, key } => {
+            Effect::Ask { table, key } => {
                 let count = state.tables.shapes[table as usize].key.words;
                 let words = self.words(key, count);
                 if let TablePlace::Exact(place) = state.tables.places[table as usize] {

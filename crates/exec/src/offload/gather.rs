@@ -64,6 +64,7 @@ impl Offload {
                 Column::Place => {}
             }
         }
+        self.since += batch.len as u64;
         self.latest = batch.time[..batch.len].iter().fold(self.latest, |latest, time| latest.max(*time));
     }
 }

@@ -25,6 +25,20 @@ impl Sent {
     }
 }
 
+/// What has changed of tables since their words went over.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Changes {
+    /// Nothing.
+    None,
+    /// Entries of exact tables, and packets tell which they asked for.
+    Entries,
+    /// Anything else, too.
+    Others,
+}
+
+/// After fewer packets entries that have changed do not go over.
+const LEAST: u64 = 1024;
+
 /// Why a table has no image.
 #[derive(Debug, thiserror::Error)]
 pub enum ImageError {
@@ -45,9 +59,45 @@ impl Offload {
             .map(|(place, _)| place)
     }
 
-    /// Whether any has.
-    pub fn is_stale(&self) -> bool {
-        self.stale().next().is_some()
+    /// What has changed of any.
+    pub fn changes(&self) -> Changes {
+        let mut changes = Changes::None;
+        for place in self.stale() {
+            let default = &self.native.state.defaults[self.kernel.plan.tables[place] as usize];
+            let same = self.sent[place].is_some_and(|sent| sent.default == *default);
+            if !(same && self.kernel.plan.keyed[place] && self.mirrors[place].is_some()) {
+                return Changes::Others;
+            }
+            changes = Changes::Entries;
+        }
+        changes
+    }
+
+    /// Whether it is worth it to let entries that have changed go over: looking for them takes time with every entry that there is.
+    pub fn is_due(&self) -> bool {
+        let entries = |place: usize| Sent::of(&self.native.state, self.kernel.plan.tables[place]).entries[1];
+        let entries: u64 = self.stale().map(entries).sum();
+        self.since >= LEAST.max(entries / 4)
+    }
+
+    /// Whether the device has the same entry of an exact table for a key as there is now, or has none as there is none.
+    pub(super) fn was_sent(&self, table: u32, key: &[u64]) -> bool {
+        let place = self.kernel.plan.tables.iter().position(|one| *one == table);
+        let mirror = place.and_then(|place| self.mirrors[place].as_ref());
+        let (Some(mirror), TablePlace::Exact(place)) =
+            (mirror, self.native.state.tables.places[table as usize])
+        else {
+            return false;
+        };
+        let image = mirror.image();
+        match (self.native.state.tables.exact[place].peek(key), mirror.find(key)) {
+            (Some(value), Some(at)) => value
+                .iter()
+                .enumerate()
+                .all(|(word, value)| halves(*value) == [image[at + 2 * word], image[at + 2 * word + 1]]),
+            (None, None) => true,
+            _ => false,
+        }
     }
 
     /// All words of a table of the kernel, as `kernel::searches` says how they lie. From now on it is not stale until it changes.
@@ -62,6 +112,7 @@ impl Offload {
         let Image { words, rows, .. } = image(&mut state.tables, (table, search), &mut self.mirrors[place])?;
         let all = whole(header(state, table, words.len()), &words, &rows);
         self.sent[place] = Some(now);
+        self.since = 0;
         Ok(all)
     }
 
@@ -86,6 +137,7 @@ impl Offload {
             None => Update::Whole(whole(header, &words, &rows)),
         };
         self.sent[place] = Some(now);
+        self.since = 0;
         Ok(update)
     }
 }
