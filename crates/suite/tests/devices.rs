@@ -1,9 +1,11 @@
 //! Programs on devices: every verdict, byte, table and counter is what the interpreter says, whatever the device finished and whatever not.
 
+use engine::hold::Supply;
 use engine::offload::{Offloaded, host};
 use exec::kernel::{AGAIN, Dialect, Options};
 use exec::offload::{Offload, OffloadError};
 use exec::{BackEnd, OnDevice, Processor, Room};
+use gpu::placement::Policy;
 use gpu::{Device, DeviceError, Fault, Found, Geometry, Host, Input, Memory, OpenCl, Output, Trouble};
 use lang::ir::{Entry, Match, Program};
 use lang::pipeline::Decode;
@@ -16,7 +18,7 @@ use suite::cores::each;
 use suite::corpus::{compile_file, files, root};
 use suite::packet_generator::{self, Arrivals};
 use suite::program_generator;
-use suite::sighting::{SEED, see, see_on};
+use suite::sighting::{SEED, see, see_held, see_on};
 use suite::traffic::{settled, traffic};
 
 const PORTS: u16 = 5;
@@ -256,6 +258,24 @@ impl Device for Counted {
     fn output(&mut self, slot: usize) -> Result<Output<'_>, DeviceError> {
         self.inner.output(slot)
     }
+}
+
+#[test]
+fn what_is_learned_concerns_only_who_asks_for_it() {
+    let path = root().join("programs/firewall.rav");
+    let program = compile_file(&path, Decode::Lazy).expect("it can be read").program.expect("it compiles");
+    let arrivals = traffic(Profile::sample1(), 20_000, PORTS, 12);
+    let offload = Offload::new(&program, PORTS, SEED, &Options::default()).expect("it has a kernel");
+    let room = Room { packets: 2_000, convoys: 2 };
+    let mut offloaded = Offloaded::on_host(offload, &program, PORTS, room).expect("there are threads");
+    let policy = Policy::FixedBatch { packets: 2_000 };
+    let seen = see_held(&program, &mut offloaded, &arrivals, policy, Supply::Plenty);
+    let judge = see(&program, BackEnd::Interpreter, &arrivals, PORTS, BATCH).expect("it loads");
+    assert_eq!(seen.difference(&judge), None);
+    let tally = offloaded.on_device().expect("it is on a device").tally;
+    // Hosts turn up by other ports in every convoy, and only their packets and those that ask for them are run again.
+    assert!(judge.tables[0].moves > 1_000, "{:?}", judge.tables[0]);
+    assert!(tally.device > 8_000 && tally.changed > 100 && tally.again > 500, "{tally:?}");
 }
 
 #[test]

@@ -7,7 +7,7 @@ use crate::measure::SEED;
 use engine::offload::geometry;
 use exec::Outputs;
 use exec::kernel::{Options, Over};
-use exec::offload::{Offload, Returned, Update, Whole};
+use exec::offload::{Changes, Offload, Returned, Update, Whole};
 use gpu::placement::Place;
 use gpu::{Device, DeviceError, Setup};
 use packet::{BATCH, Batch};
@@ -167,7 +167,8 @@ impl<'a> Places<'a> {
 
     /// Whether another batch can be handed over now: there is a slot, and tables do not have to go over first.
     pub(crate) fn is_ready(&self) -> bool {
-        self.under_way.is_empty() || self.under_way.len() < self.slots && !self.offload.is_stale()
+        self.under_way.is_empty()
+            || self.under_way.len() < self.slots && self.offload.changes() == Changes::None
     }
 
     /// Of all packets that went to the device, how many it finished, and how many there were.
@@ -206,7 +207,7 @@ impl<'a> Places<'a> {
     fn hand_over(&mut self, packets: usize) -> Result<(), DeviceError> {
         let Some(device) = &mut self.device else { return Ok(()) };
         let begun = self.clock.now();
-        if self.under_way.is_empty() && self.offload.is_stale() {
+        if self.under_way.is_empty() && self.offload.changes() != Changes::None {
             let stale: Vec<usize> = self.offload.stale().collect();
             for table in stale {
                 let update = self.offload.table_update(table);
