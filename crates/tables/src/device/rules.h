@@ -119,7 +119,8 @@ INLINE u32 rules_scan(GLOBAL const u32 *image, u32 block, const u64 *packed, u32
             if ((id & RULES_NO_RULE) == RULES_NO_RULE) {
                 break;
             }
-            for (pair = 0; pair < (elements + 1) / 2; pair++) {
+            /* Most rules do not fit in their first pair. */
+            for (pair = 0; fits != 0 && pair < (elements + 1) / 2; pair++) {
                 u32 key = rules_pair(packed, pair), least = low[pair], span = low[pair + side];
                 fits &= (u32)(((key - least) & 0xffff) <= (span & 0xffff));
                 fits &= (u32)((((key >> 16) - (least >> 16)) & 0xffff) <= span >> 16);
