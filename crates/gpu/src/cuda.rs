@@ -14,7 +14,7 @@ use self::handles::{Context, Event, Graph, Stream};
 use self::memory::{Region, Table};
 use crate::device::{Device, DeviceError, Geometry, Input, Memory, Output, Parts, Setup, Submission, wait};
 use crate::pages::Number;
-pub use compile::{Code, compile, compiler_version};
+pub use compile::{Code, compile, compiler_version, needs};
 use cudarc::driver::result::{self, DriverError};
 use cudarc::driver::sys;
 pub use found::{CudaFound, devices};

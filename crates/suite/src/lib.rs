@@ -8,6 +8,7 @@ pub mod corpus;
 pub mod coverage;
 pub mod packet_generator;
 pub mod program_generator;
+pub mod ptx;
 pub mod random;
 pub mod shrink;
 pub mod sighting;

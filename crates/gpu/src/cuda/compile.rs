@@ -59,6 +59,31 @@ pub fn compiler_version() -> Result<(u32, u32), DeviceError> {
 /// # Errors
 /// The compiler is not there, knows no device as old as this one, or refuses the text.
 pub fn compile(text: &str, capability: u32) -> Result<Code, DeviceError> {
+    let (program, exact) = build(text, capability, &[])?;
+    if !exact {
+        // SAFETY: the program lives until the end of this function.
+        return unsafe { result::get_ptx(program.0) }.map(|text| Code::Ptx(bytes(text))).map_err(silent);
+    }
+    let mut length = 0;
+    // SAFETY: as above; the length is ours.
+    unsafe { sys::nvrtcGetCUBINSize(program.0, &mut length) }.result().map_err(silent)?;
+    let mut image: Vec<c_char> = vec![0; length];
+    // SAFETY: as above; the image has the room that was asked for.
+    unsafe { sys::nvrtcGetCUBIN(program.0, image.as_mut_ptr()) }.result().map_err(silent)?;
+    Ok(Code::Machine(bytes(image)))
+}
+
+/// What the compiler says of the registers and the memory that a text needs a thread, on a device of this compute capability.
+///
+/// # Errors
+/// As for [`compile`].
+pub fn needs(text: &str, capability: u32) -> Result<String, DeviceError> {
+    let (program, _) = build(text, capability, &["--ptxas-options=-v"])?;
+    log(&program).map_err(silent)
+}
+
+/// A text that has been compiled, and whether for exactly this device.
+fn build(text: &str, capability: u32, options: &[&str]) -> Result<(Program, bool), DeviceError> {
     find()?;
     let (target, exact) = target(&known()?, capability).ok_or_else(|| {
         missing(
@@ -70,25 +95,21 @@ pub fn compile(text: &str, capability: u32) -> Result<Code, DeviceError> {
         |log: String| DeviceError::Build { device: format!("compute capability {capability}"), log };
     let source = CString::new(text).map_err(|error| refused(error.to_string()))?;
     let program = Program(result::create_program(&source, Some(c"kernel.cu")).map_err(silent)?);
-    let option = format!("--gpu-architecture={}_{target}", if exact { "sm" } else { "compute" });
+    let device = format!("--gpu-architecture={}_{target}", if exact { "sm" } else { "compute" });
+    let options: Vec<&str> = options.iter().copied().chain([&*device]).collect();
     // SAFETY: the program lives until the end of this function, and the source longer.
-    if let Err(error) = unsafe { result::compile_program(program.0, &[option]) } {
-        // SAFETY: as above.
-        let log = unsafe { result::get_program_log(program.0) }.unwrap_or_default();
-        let log = String::from_utf8_lossy(&bytes(log)).trim_end_matches(['\0', '\n']).to_owned();
+    if let Err(error) = unsafe { result::compile_program(program.0, &options) } {
+        let log = log(&program).unwrap_or_default();
         return Err(refused(if log.is_empty() { error.to_string() } else { log }));
     }
-    if !exact {
-        // SAFETY: as above.
-        return unsafe { result::get_ptx(program.0) }.map(|text| Code::Ptx(bytes(text))).map_err(silent);
-    }
-    let mut length = 0;
-    // SAFETY: as above; the length is ours.
-    unsafe { sys::nvrtcGetCUBINSize(program.0, &mut length) }.result().map_err(silent)?;
-    let mut image: Vec<c_char> = vec![0; length];
-    // SAFETY: as above; the image has the room that was asked for.
-    unsafe { sys::nvrtcGetCUBIN(program.0, image.as_mut_ptr()) }.result().map_err(silent)?;
-    Ok(Code::Machine(bytes(image)))
+    Ok((program, exact))
+}
+
+/// What was said of a text.
+fn log(program: &Program) -> Result<String, NvrtcError> {
+    // SAFETY: the program lives as long as this function.
+    let log = unsafe { result::get_program_log(program.0) }?;
+    Ok(String::from_utf8_lossy(&bytes(log)).trim_end_matches(['\0', '\n']).to_owned())
 }
 
 /// A text that the compiler holds.
