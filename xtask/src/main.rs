@@ -1,6 +1,7 @@
-//! Repository tasks: `cargo xtask test`, `tidy` and `demo-capture`.
+//! Repository tasks: `cargo xtask test`, `tidy`, `demo-capture` and `gpu`.
 
 mod demo_capture;
+mod gpu;
 mod test;
 mod tidy;
 
@@ -13,6 +14,7 @@ Tasks of this repository.
   cargo xtask test [--only NAME]...   every check, in order; --list names them
   cargo xtask tidy                    the rules of the house alone
   cargo xtask demo-capture [--check]  make captures/demo.pcapng again, or compare it
+  cargo xtask gpu [--binary PATH]     all about this machine's NVIDIA device into docs/results/, by a binary that is built
 ";
 
 fn main() -> ExitCode {
@@ -23,6 +25,7 @@ fn main() -> ExitCode {
         ["tidy"] => tidy_alone(),
         ["demo-capture"] => demo_capture::write(&root()).map(|()| true),
         ["demo-capture", "--check"] => demo_capture::check(&root()).map(|()| true),
+        ["gpu", ref options @ ..] => gpu::run(&root(), options),
         ["help" | "--help" | "-h"] => {
             print!("{HELP}");
             Ok(true)

@@ -496,6 +496,7 @@ pub(crate) enum PresetChoice {
   ravelin lab tables --table lpm --routes rib4.txt.gz --peers
   ravelin lab router --routes rib4.txt.gz --rules acl1_1k.rules --html router.html
   ravelin lab switch-apps --capture sample1=smallFlows.pcap --capture other.pcapng --json
+  ravelin lab gpu --out results --device cuda
 
 Without --capture, captures are made to the published shape of the thesis' samples and labelled as generated. `sample1=FILE` (or 2, 3) says that
 the file is that sample, so that the thesis' figures stand beside it. A program whose counts differ from the interpreter's gets no figure.")]
@@ -542,9 +543,18 @@ pub(crate) struct LabArguments {
     /// A capture whose TCP and UDP payload `tables` searches instead of made payload
     #[arg(long, value_name = "CAPTURE")]
     pub(crate) payload: Option<PathBuf>,
-    /// The device of `transfer`; without it an NVIDIA device by CUDA, else the best one by OpenCL, else threads of this machine
+    /// The device of `transfer`, `crossover` and `gpu`; without it an NVIDIA device by CUDA, else the best one by OpenCL, else threads of this machine
     #[arg(long, value_enum, value_name = "KIND")]
     pub(crate) device: Option<DeviceArgument>,
+    /// The folder that `gpu` writes its files to
+    #[arg(long, value_name = "DIR", required_if_eq("experiments", "gpu"))]
+    pub(crate) out: Option<PathBuf>,
+    /// Programs whose answers `gpu` compares instead of those that ship: the .rav files of a folder
+    #[arg(long, value_name = "DIR")]
+    pub(crate) programs: Option<PathBuf>,
+    /// How long `gpu` may take, in seconds
+    #[arg(long, value_parser = seconds, default_value = "450")]
+    pub(crate) budget: f64,
 }
 
 /// A kind of device.
@@ -598,6 +608,8 @@ pub(crate) enum ExperimentChoice {
     Transfer,
     /// From which batch and from which load on a device is faster than one core, program by program, and whether the cost model finds out
     Crossover,
+    /// All about one device in eight minutes (--budget): programs beside the interpreter, the transfer ladder, the crossover; writes files into --out
+    Gpu,
     /// Everything that runs in memory
     All,
 }

@@ -82,3 +82,52 @@ fn what_a_device_leaves_to_the_processor_is_said_and_done_there() {
         assert_eq!(there["device"].is_null(), note == "register", "{there}");
     }
 }
+
+#[test]
+fn all_about_a_device_is_written_into_files_in_a_given_time() {
+    let folder = tempfile::tempdir().expect("a folder can be made");
+    let source = concat!(env!("CARGO_MANIFEST_DIR"), "/../suite/tests/cuda/driver.c");
+    for library in ["libcuda.so", "libnvrtc.so"] {
+        let mut cc = std::process::Command::new("cc");
+        cc.args(["-w", "-O1", "-fPIC", "-shared", "-o"]).arg(folder.path().join(library)).arg(source);
+        let Ok(built) = cc.status() else {
+            println!("skipped: there is no `cc` (on Debian: apt-get install gcc g++)");
+            return;
+        };
+        assert!(built.success(), "{library} does not build");
+    }
+    let programs = folder.path().join("programs");
+    std::fs::create_dir(&programs).expect("a folder can be made");
+    for name in ["lpm.rav", "mac_switch.rav"] {
+        let shipped = format!("{}/../../programs/{name}", env!("CARGO_MANIFEST_DIR"));
+        std::fs::copy(shipped, programs.join(name)).expect("it can be copied");
+    }
+    let out = folder.path().join("out");
+    let mut command = ravelin();
+    command.env("LD_LIBRARY_PATH", folder.path()).env("RAVELIN_CUDA_FOLDER", folder.path());
+    command.args(["lab", "gpu", "--quick", "--device", "cuda", "--budget", "12", "--out"]).arg(&out);
+    let output = command.arg("--programs").arg(&programs).output().expect("it runs");
+    let said = String::from_utf8_lossy(&output.stderr).into_owned();
+    assert_eq!(output.status.code(), Some(0), "{said}");
+    let written = std::fs::read(out.join("gpu-imitation.json")).expect("it was written");
+    let survey: Value = serde_json::from_slice(&written).expect("it is JSON");
+    assert_eq!(survey["device"], "Imitation (CUDA 13.0)");
+    assert_eq!(survey["wrong"], 0);
+    assert!(survey["compared"].as_u64() >= Some(20_000), "{}", survey["compared"]);
+    let experiments = survey["experiments"].as_array().expect("there are some");
+    let names: Vec<&Value> = experiments.iter().map(|experiment| &experiment["experiment"]).collect();
+    assert_eq!(names.first().and_then(|name| name.as_str()), Some("agreement"));
+    assert_eq!(names.last().and_then(|name| name.as_str()), Some("crossover"));
+    let agreement = experiments[0]["rows"].as_array().expect("there are rows");
+    let finished = |row: &&Value| row["what"] == "finished by the device";
+    assert_eq!(agreement.iter().filter(finished).count(), 2);
+    // What does not go into twelve seconds is named; a single step may still have been under way.
+    assert!(survey["took_s"].as_f64().is_some_and(|took| took < 90.0), "{}", survey["took_s"]);
+    let left_out = survey["left_out"].as_array().expect("there is a list");
+    assert!(survey["took_s"].as_f64() < Some(12.0) || !left_out.is_empty());
+    let summary = std::fs::read_to_string(out.join("gpu-imitation.txt")).expect("it was written");
+    assert!(summary.contains("0 programs with differences"), "{summary}");
+    assert!(std::fs::read_to_string(out.join("gpu-imitation.html")).is_ok_and(|page| page.contains("<html")));
+    // Without a folder to write to nothing begins.
+    assert_eq!(ravelin().args(["lab", "gpu"]).output().expect("it runs").status.code(), Some(2));
+}

@@ -20,6 +20,7 @@ mod programs;
 mod router;
 #[cfg(target_os = "linux")]
 mod soak;
+mod survey;
 mod switch_apps;
 mod tables;
 mod traffic;
@@ -33,5 +34,6 @@ pub use machine::Machine;
 pub use page::page;
 pub use plan::{Kind, Length, Plan, pin, run};
 pub use programs::{PROGRAMS, compiled};
+pub use survey::{Survey, SurveyPlan, survey};
 pub use traffic::{Capture, LabError, Traffic};
 pub use transfer::{DeviceChoice, Pivot, pivots};

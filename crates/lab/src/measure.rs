@@ -357,6 +357,7 @@ mod tests {
             tables: TablesPlan::default(),
             gateways: Vec::new(),
             device: crate::DeviceChoice::default(),
+            until: None,
         };
         rounds(&mut workload, &mut [(Group::new(contenders), 5)], &plan).remove(0)
     }

@@ -6,6 +6,7 @@ use crate::tables::TablesPlan;
 use crate::traffic::{Capture, LabError};
 use crate::transfer::DeviceChoice;
 use crate::{compile, crossover, decode, learn, operations, router, switch_apps, tables, transfer};
+use std::time::Instant;
 
 /// An experiment.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -116,6 +117,15 @@ pub struct Plan {
     pub gateways: Vec<String>,
     /// The device of those that measure one.
     pub device: DeviceChoice,
+    /// When those that measure one end early, if they are to; what they leave out they say.
+    pub until: Option<Instant>,
+}
+
+impl Plan {
+    /// Whether the time is over.
+    pub(crate) fn is_over(&self) -> bool {
+        self.until.is_some_and(|until| Instant::now() >= until)
+    }
 }
 
 /// Holds this thread on the last processor it may use, so that it does not wander while it measures; gives its number.

@@ -182,6 +182,7 @@ fn plan() -> Plan {
         tables: TablesPlan::default(),
         gateways: Vec::new(),
         device: DeviceChoice::Best,
+        until: None,
     }
 }
 

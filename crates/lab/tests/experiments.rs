@@ -13,6 +13,7 @@ fn plan(kind: Kind) -> Plan {
         tables: TablesPlan::default(),
         gateways: Vec::new(),
         device: lab::DeviceChoice::default(),
+        until: None,
     }
 }
 

@@ -14,6 +14,7 @@ static EXPERIMENT: LazyLock<Experiment> = LazyLock::new(|| {
         tables: TablesPlan::default(),
         gateways: Vec::new(),
         device: DeviceChoice::OpenCl,
+        until: None,
     };
     lab::run(&plan, &Machine::describe("", ""), &mut |_| ()).expect("there is an OpenCL driver").remove(0)
 });

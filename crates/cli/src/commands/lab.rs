@@ -33,13 +33,17 @@ const GBPS: &str = "Gbit/s";
 
 /// Runs the command.
 pub(crate) fn run(arguments: &LabArguments, json: bool) -> Result<(), Failure> {
+    if arguments.experiments.contains(&ExperimentChoice::Gpu) {
+        return super::lab_gpu::run(arguments, json);
+    }
     let plan = plan(arguments);
     if let Some(path) = &arguments.html {
         // Before anything is measured, since that may take minutes.
         let file = fs::OpenOptions::new().create(true).append(true).open(path);
         file.map_err(|error| cannot_write(path, &error))?;
     }
-    let machine = machine(&plan);
+    let pinned = if plan.kinds.iter().any(|kind| kind.in_memory()) { lab::pin() } else { None };
+    let machine = machine(pinned);
     let bar = io::stderr().is_terminal().then(indicatif::ProgressBar::new_spinner);
     let mut progress = |what: &str| {
         if let Some(bar) = &bar {
@@ -89,7 +93,7 @@ fn is_missing(row: &Row) -> bool {
     row.ours.is_none() && !row.unit.is_empty()
 }
 
-fn cannot_write(path: &Path, error: &io::Error) -> Failure {
+pub(super) fn cannot_write(path: &Path, error: &io::Error) -> Failure {
     Failure::Usage(format!("cannot write {}: {error}", path.display()))
 }
 
@@ -109,6 +113,8 @@ fn plan(arguments: &LabArguments) -> Plan {
             ExperimentChoice::Soak => vec![Kind::Soak],
             ExperimentChoice::Transfer => vec![Kind::Transfer],
             ExperimentChoice::Crossover => vec![Kind::Crossover],
+            // It is run by itself.
+            ExperimentChoice::Gpu => Vec::new(),
             ExperimentChoice::All => Kind::ALL.to_vec(),
         };
         kinds.extend(more);
@@ -144,14 +150,19 @@ fn plan(arguments: &LabArguments) -> Plan {
     };
     let runs = arguments.runs.map_or(usual.0, |runs| usize::try_from(runs).unwrap_or(usize::MAX));
     let gateways = arguments.gateway.clone();
-    let device = match arguments.device {
+    let device = device(arguments);
+    let tables = tables(arguments);
+    Plan { kinds, captures, runs, length, quick: arguments.quick, tables, gateways, device, until: None }
+}
+
+/// The device that is asked for.
+pub(super) fn device(arguments: &LabArguments) -> DeviceChoice {
+    match arguments.device {
         None => DeviceChoice::Best,
         Some(DeviceArgument::Opencl) => DeviceChoice::OpenCl,
         Some(DeviceArgument::Cuda) => DeviceChoice::Cuda,
         Some(DeviceArgument::Host) => DeviceChoice::Host,
-    };
-    let tables = tables(arguments);
-    Plan { kinds, captures, runs, length, quick: arguments.quick, tables, gateways, device }
+    }
 }
 
 fn tables(arguments: &LabArguments) -> TablesPlan {
@@ -171,7 +182,8 @@ fn tables(arguments: &LabArguments) -> TablesPlan {
     }
 }
 
-fn machine(plan: &Plan) -> Machine {
+/// The machine, as it stands with every figure; `pinned` is the processor that this thread is held on.
+pub(super) fn machine(pinned: Option<usize>) -> Machine {
     // Elsewhere than on Linux these files do not exist, and the machine is described without them.
     let read = |path| fs::read_to_string(path).unwrap_or_default();
     let mut command: Vec<String> = std::env::args().collect();
@@ -180,7 +192,7 @@ fn machine(plan: &Plan) -> Machine {
     }
     let described = Machine::describe(&read("/proc/cpuinfo"), &read("/proc/sys/kernel/osrelease"));
     Machine {
-        pinned: if plan.kinds.iter().any(|kind| kind.in_memory()) { lab::pin() } else { None },
+        pinned,
         date: humantime::format_rfc3339_seconds(SystemTime::now()).to_string(),
         command: command.join(" "),
         ..described

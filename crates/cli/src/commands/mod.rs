@@ -12,6 +12,7 @@ mod fmt;
 mod generate;
 mod generate_table;
 mod lab;
+mod lab_gpu;
 mod run;
 mod serve;
 mod show;

@@ -7,7 +7,9 @@ use super::found::missing;
 use crate::device::DeviceError;
 use cudarc::nvrtc::result::{self, NvrtcError};
 use cudarc::nvrtc::sys;
+use std::collections::VecDeque;
 use std::ffi::{CString, c_char};
+use std::sync::{Mutex, PoisonError};
 
 /// Code that a driver can load.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -54,11 +56,32 @@ pub fn compiler_version() -> Result<(u32, u32), DeviceError> {
     Ok((major as u32, minor as u32))
 }
 
-/// Builds the code of a text for a device of this compute capability, 10 × major + minor.
+/// The last texts that were built, each with the capability that it was built for.
+static BUILT: Mutex<VecDeque<(String, u32, Code)>> = Mutex::new(VecDeque::new());
+/// How many are kept.
+const KEPT: usize = 32;
+
+/// Builds the code of a text for a device of this compute capability, 10 × major + minor. The last few are kept: whoever tries sizes and
+/// setups of a device builds the same text many times, which takes the compiler up to seconds.
 ///
 /// # Errors
 /// The compiler is not there, knows no device as old as this one, or refuses the text.
 pub fn compile(text: &str, capability: u32) -> Result<Code, DeviceError> {
+    let kept = || BUILT.lock().unwrap_or_else(PoisonError::into_inner);
+    let known = |(known, built_for, _): &&(String, u32, Code)| known == text && *built_for == capability;
+    if let Some((.., code)) = kept().iter().find(known) {
+        return Ok(code.clone());
+    }
+    let code = code_of(text, capability)?;
+    let mut kept = kept();
+    if kept.len() == KEPT {
+        kept.pop_front();
+    }
+    kept.push_back((text.to_owned(), capability, code.clone()));
+    Ok(code)
+}
+
+fn code_of(text: &str, capability: u32) -> Result<Code, DeviceError> {
     let (program, exact) = build(text, capability, &[])?;
     if !exact {
         // SAFETY: the program lives until the end of this function.

@@ -49,8 +49,14 @@ pub struct Bench<'a> {
     pub clock: &'a dyn Clock,
     /// Only programs whose names hold one of these; all if there is none.
     pub only: &'a [String],
-    /// After this time of the clock no program is begun, if there is one.
+    /// After this time of the clock nothing further is begun, if there is one.
     pub until: Option<Duration>,
+}
+
+impl Bench<'_> {
+    fn is_over(&self) -> bool {
+        self.until.is_some_and(|until| self.clock.now() >= until)
+    }
 }
 
 /// Runs it on the best device there is, by the machine's clock; the text is how everything is run.
@@ -76,13 +82,13 @@ pub fn measure(
     let (mut rows, mut left_out) = (Vec::new(), Vec::new());
     let wanted = |name: &str| bench.only.is_empty() || bench.only.iter().any(|part| name.contains(part));
     for case in CASES.iter().filter(|case| wanted(case.name)) {
-        if bench.until.is_some_and(|until| bench.clock.now() >= until) {
+        if bench.is_over() {
             left_out.push(case.name.to_owned());
             continue;
         }
         progress(&format!("crossover: {}, the interpreter", case.name));
         let mut ground = Ground::new(case, &contents).map_err(LabError::Program)?;
-        rows.extend(program(bench, plan, &mut ground, progress));
+        rows.extend(program(bench, plan, &mut ground, (progress, &mut left_out)));
     }
     let mode = format!(
         "64 bytes (60 in memory) unless a program says otherwise, {}; packets in memory, programs that change them get copies, and copying \
@@ -94,8 +100,11 @@ pub fn measure(
     Ok((rows, mode, left_out))
 }
 
+/// What hears of what is being done, and of what is left out.
+type Told<'a> = (&'a mut dyn FnMut(&str), &'a mut Vec<String>);
+
 /// All about one program.
-fn program(bench: &Bench<'_>, plan: &Plan, ground: &mut Ground, progress: &mut dyn FnMut(&str)) -> Vec<Row> {
+fn program(bench: &Bench<'_>, plan: &Plan, ground: &mut Ground, (progress, left_out): Told<'_>) -> Vec<Row> {
     let name = ground.name;
     let refused = |what: &str, unit: &str, why: String| vec![Row::refused(name, what, unit, &why)];
     let mut places = match Places::new(bench.site, bench.clock, ground) {
@@ -103,13 +112,13 @@ fn program(bench: &Bench<'_>, plan: &Plan, ground: &mut Ground, progress: &mut d
         Err(why) => return refused(rows::TIME, rows::MICROS, why),
     };
     progress(&format!("crossover: {name}, by batch"));
-    let batches = match by_batch(bench, plan, &mut places) {
+    let batches = match by_batch(bench, plan, &mut places, left_out) {
         Ok(batches) => batches,
         Err(why) => return refused(rows::TIME, rows::MICROS, why),
     };
     let mut rows = batches.rows(name);
     progress(&format!("crossover: {name}, by load"));
-    match by_load(plan, &mut places, &batches) {
+    match by_load(bench, plan, &mut places, (&batches, left_out)) {
         Ok(loads) => rows.extend(loads.rows(name)),
         Err(why) => rows.extend(refused(rows::CARRIED, rows::MPPS, why)),
     }
@@ -125,7 +134,12 @@ fn over(length: Length) -> impl Fn(Duration, u64) -> bool {
 }
 
 /// Both places at every batch, the device as it is used best.
-fn by_batch(bench: &Bench<'_>, plan: &Plan, places: &mut Places<'_>) -> Result<Batches, String> {
+fn by_batch(
+    bench: &Bench<'_>,
+    plan: &Plan,
+    places: &mut Places<'_>,
+    left_out: &mut Vec<String>,
+) -> Result<Batches, String> {
     let sizes: &[usize] = if plan.quick { &QUICK_BATCHES } else { &BATCHES };
     let over = over(plan.length);
     let trial = (sizes[sizes.len() / 2], &over as &dyn Fn(Duration, u64) -> bool);
@@ -133,6 +147,11 @@ fn by_batch(bench: &Bench<'_>, plan: &Plan, places: &mut Places<'_>) -> Result<B
     let usage = best_form(places, best, trial)?;
     let mut times = Vec::new();
     for &size in sizes {
+        // Of fewer than two batches nothing could be said.
+        if bench.is_over() && times.len() >= 2 {
+            left_out.push(format!("{}, batches from {size} on", places.name()));
+            break;
+        }
         places.open(usage, size)?;
         let mut runs = [Vec::new(), Vec::new()];
         for round in 0..=plan.runs {
@@ -218,7 +237,12 @@ fn tried(places: &mut Places<'_>, size: usize, over: &dyn Fn(Duration, u64) -> b
 }
 
 /// Every policy at every load.
-fn by_load(plan: &Plan, places: &mut Places<'_>, batches: &Batches) -> Result<Loads, String> {
+fn by_load(
+    bench: &Bench<'_>,
+    plan: &Plan,
+    places: &mut Places<'_>,
+    (batches, left_out): (&Batches, &mut Vec<String>),
+) -> Result<Loads, String> {
     let rates = [Place::Processor, Place::Device].map(|place| batches.rate(place));
     let highest = rates[0].max(rates[1]);
     let full = batches.enough(Place::Device, ENOUGH);
@@ -236,6 +260,10 @@ fn by_load(plan: &Plan, places: &mut Places<'_>, batches: &Batches) -> Result<Lo
     let parts: &[f64] = if plan.quick { &QUICK_LOADS } else { &LOADS };
     let mut loads = Vec::new();
     for part in parts {
+        if bench.is_over() {
+            left_out.push(format!("{}, loads from {part} of the highest rate on", places.name()));
+            break;
+        }
         let rate = part * highest;
         let mut runs: [Vec<Carried>; 3] = Default::default();
         for round in 0..=plan.runs {

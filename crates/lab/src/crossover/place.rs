@@ -129,6 +129,11 @@ impl<'a> Places<'a> {
         Ok(())
     }
 
+    /// What the program is called.
+    pub(crate) fn name(&self) -> &'static str {
+        self.ground.name
+    }
+
     /// What was chosen about the kernel at first.
     pub(crate) fn options(&self) -> Options {
         self.ground.options

@@ -240,6 +240,9 @@ impl Loads {
                 rows.push(Row::alone(&case(named), "given to the device", "%", share, None));
             }
         }
+        if self.loads.is_empty() {
+            return rows;
+        }
         let alone = |what: String, value: f64| {
             let figure = Figure { median: value, low: value, high: value };
             Row::alone(&format!("{name}, all loads, cost model"), &what, "%", Some(figure), None)

@@ -181,6 +181,14 @@ pub(crate) fn rows(plan: &Plan, progress: &mut dyn FnMut(&str)) -> Result<(Vec<R
             let loaded = algorithm.loaded(&ground).map_err(LabError::Program)?;
             let mut processors = algorithm.processors(&ground);
             for &batch in batches(plan) {
+                if plan.is_over() {
+                    rows.push(Row::absent(
+                        &format!("{case}, every way, batch {batch}"),
+                        rows::RATE,
+                        "the time is over",
+                    ));
+                    continue;
+                }
                 progress(&format!("transfer: {case}, {batch} packets at once"));
                 let mut iterations: Vec<Contender> = Iteration::ALL
                     .iter()
@@ -205,6 +213,14 @@ pub(crate) fn rows(plan: &Plan, progress: &mut dyn FnMut(&str)) -> Result<(Vec<R
             let ladder = Ladder { plan, ground: &ground, loaded: &bare, device: &device, case: &case };
             let batches: &[usize] = if plan.quick { &QUICK_LADDER } else { &LADDER };
             for (place, &batch) in batches.iter().enumerate() {
+                if plan.is_over() {
+                    rows.push(Row::absent(
+                        &format!("{case}, the ladder, every way, batch {batch}"),
+                        rows::RATE,
+                        "the time is over",
+                    ));
+                    continue;
+                }
                 progress(&format!("transfer: {case}, the ladder, {batch} packets at once"));
                 let is_last = place + 1 == batches.len();
                 rows.extend(ladder.rows(batch, is_last.then_some(wanted)));

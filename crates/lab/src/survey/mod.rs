@@ -1,0 +1,204 @@
+//! `lab gpu`: all about one device, in a time that is given: whether every program does there what the interpreter does, the transfer ladder, and
+//! from where on it pays. It needs neither network nor repository.
+
+mod agreement;
+
+use crate::crossover::{Bench, Wall, find, measure};
+use crate::experiment::{Experiment, Row};
+use crate::machine::Machine;
+use crate::plan::{Kind, Length, Plan};
+use crate::programs::PROGRAMS;
+use crate::tables::TablesPlan;
+use crate::traffic::LabError;
+use crate::transfer::DeviceChoice;
+use serde::Serialize;
+use std::time::{Duration, Instant};
+
+/// Packets that all programs together run at least.
+const PACKETS: u64 = 1_100_000;
+/// The same with `quick`.
+const QUICK_PACKETS: u64 = 20_000;
+/// Parts of the time after which no further program is compared, no further step of the ladder taken, and nothing at all begun.
+const ENDS: [f64; 3] = [0.35, 0.65, 0.95];
+/// Runs of each figure, and the seconds of one.
+const RUNS: usize = 3;
+const SECONDS: f64 = 0.03;
+/// The same with `quick`.
+const QUICK_SECONDS: f64 = 0.003;
+
+/// What to do.
+#[derive(Clone, Debug, PartialEq)]
+pub struct SurveyPlan {
+    /// The device.
+    pub device: DeviceChoice,
+    /// Programs with their texts whose answers are compared; those that ship if there are none.
+    pub programs: Vec<(String, String)>,
+    /// How long it may take.
+    pub time: Duration,
+    /// Shorter runs over smaller tables: to see that it works.
+    pub quick: bool,
+}
+
+/// What came of it.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct Survey {
+    /// The device's model.
+    pub model: String,
+    /// Its name, with that of its driver.
+    pub device: String,
+    /// Seconds that were given, and that it took.
+    pub given_s: f64,
+    /// See above.
+    pub took_s: f64,
+    /// What was left out since the time was over.
+    pub left_out: Vec<String>,
+    /// Packets that were compared with the interpreter's.
+    pub compared: u64,
+    /// Programs that did something else than the interpreter.
+    pub wrong: usize,
+    /// `agreement`, `transfer` and `crossover`.
+    pub experiments: Vec<Experiment>,
+}
+
+/// Does it. `progress` hears what is being done.
+///
+/// # Errors
+/// There is no device, or tables cannot be made. A program that does not do what it should is no error but a row without a figure.
+pub fn survey(
+    plan: &SurveyPlan,
+    machine: &Machine,
+    progress: &mut dyn FnMut(&str),
+) -> Result<Survey, LabError> {
+    let begin = Instant::now();
+    let clock = Wall::new();
+    let site = find(plan.device)?;
+    let [compared, laddered, measured] = ENDS.map(|part| plan.time.mul_f64(part));
+    let mut left_out = Vec::new();
+    let shipped = || PROGRAMS.iter().map(|(name, text)| ((*name).to_owned(), (*text).to_owned())).collect();
+    let programs = if plan.programs.is_empty() { shipped() } else { plan.programs.clone() };
+    let all = if plan.quick { QUICK_PACKETS } else { PACKETS };
+    let each = all.div_ceil(programs.len().max(1) as u64);
+    let traffic = agreement::Traffic::new(each)?;
+    let (mut rows, mut packets) = (Vec::new(), 0);
+    for (name, text) in &programs {
+        if begin.elapsed() >= compared {
+            left_out.push(format!("comparing {name} with the interpreter"));
+            continue;
+        }
+        progress(&format!("gpu: {name} and the interpreter"));
+        let (own, count) = agreement::rows(site.as_ref(), (name, text), &traffic);
+        rows.extend(own);
+        packets += count;
+    }
+    let wrong = rows.iter().filter(|row: &&Row| row.ours.is_none() && !row.unit.is_empty()).count();
+    let ladder = Plan {
+        kinds: vec![Kind::Transfer],
+        captures: Vec::new(),
+        runs: if plan.quick { 1 } else { RUNS },
+        length: Length::Seconds(if plan.quick { QUICK_SECONDS } else { SECONDS }),
+        quick: plan.quick,
+        tables: TablesPlan::default(),
+        gateways: Vec::new(),
+        device: plan.device,
+        until: Some(begin + laddered),
+    };
+    let told = |mode: String, runs: usize, length: String| Machine { runs, length, mode, ..machine.clone() };
+    let mode = format!(
+        "made traffic of many kinds, a part of it damaged, batch by batch; verdicts, bytes, outputs and events of every packet, and tables and \
+         counters at the end, beside the interpreter's; device: {}",
+        site.name()
+    );
+    let mut experiments = vec![Experiment {
+        experiment: "agreement".to_owned(),
+        machine: told(mode, 1, format!("{each} packets a program")),
+        rows,
+    }];
+    if begin.elapsed() < laddered {
+        experiments.extend(crate::run(&ladder, machine, progress)?);
+        if begin.elapsed() >= laddered {
+            left_out.push("the last steps of the transfer ladder; their rows say so".to_owned());
+        }
+    } else {
+        left_out.push("the transfer ladder".to_owned());
+    }
+    let bench = Bench { site: site.as_ref(), clock: &clock, only: &[], until: Some(measured) };
+    let (rows, mode, later) = measure(&bench, &ladder, progress)?;
+    left_out.extend(later.into_iter().map(|what| format!("crossover: {what}")));
+    let machine = told(mode, ladder.runs, ladder.length.line());
+    experiments.push(Experiment { experiment: Kind::Crossover.name().to_owned(), machine, rows });
+    Ok(Survey {
+        model: site.model(),
+        device: site.name(),
+        given_s: plan.time.as_secs_f64(),
+        took_s: begin.elapsed().as_secs_f64(),
+        left_out,
+        compared: packets,
+        wrong,
+        experiments,
+    })
+}
+
+impl Survey {
+    /// What its files are called, without what is behind the dot: `gpu-` and the model in small letters, digits and hyphens.
+    pub fn stem(&self) -> String {
+        let kept =
+            |letter: char| if letter.is_ascii_alphanumeric() { letter.to_ascii_lowercase() } else { ' ' };
+        let words: String = self.model.chars().map(kept).collect();
+        let words: Vec<&str> = words.split_whitespace().collect();
+        format!("gpu-{}", words.join("-"))
+    }
+
+    /// The rows that say most: what did not agree, from where on the device pays, and how far the cost model is off.
+    pub fn summary(&self) -> String {
+        let mut text = format!(
+            "{}\n{:.0} s of {:.0} s\n\n{} packets compared with the interpreter's, {} programs with differences\n",
+            self.device, self.took_s, self.given_s, self.compared, self.wrong
+        );
+        for row in self.experiments.iter().flat_map(|experiment| &experiment.rows) {
+            let refused = row.ours.is_none();
+            let telling = row.case.ends_with(", crossover") || row.case.contains(", all loads, ");
+            match row.ours {
+                Some(ours) if telling => {
+                    text.push_str(&format!("{}: {}: {:.2} {}\n", row.case, row.what, ours.median, row.unit));
+                }
+                _ if refused => text.push_str(&format!("{}: {}\n", row.case, row.what)),
+                _ => {}
+            }
+        }
+        for what in &self.left_out {
+            text.push_str(&format!("left out, since the time was over: {what}\n"));
+        }
+        text
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn files_are_called_after_the_model_and_the_summary_says_what_is_missing() {
+        let figure = crate::Figure { median: 2.5, low: 2.0, high: 3.0 };
+        let rows = vec![
+            Row::alone("lpm, crossover", "the device is faster from batch 512 on", "×", Some(figure), None),
+            Row::alone("lpm, batch 8", "time of a batch", "µs", Some(figure), None),
+            Row::refused("nat44", "packets", "packets", "verdict 3 differs"),
+        ];
+        let machine = Machine::describe("", "");
+        let survey = Survey {
+            model: "NVIDIA H100 80GB (HBM3)".to_owned(),
+            device: "NVIDIA H100".to_owned(),
+            given_s: 480.0,
+            took_s: 400.0,
+            left_out: vec!["crossover: dpi".to_owned()],
+            compared: 5,
+            wrong: 1,
+            experiments: vec![Experiment { experiment: "crossover".to_owned(), machine, rows }],
+        };
+        assert_eq!(survey.stem(), "gpu-nvidia-h100-80gb-hbm3");
+        let text = survey.summary();
+        assert!(text.contains("lpm, crossover: the device is faster from batch 512 on: 2.50 ×"), "{text}");
+        assert!(text.contains("verdict 3 differs") && text.contains("crossover: dpi"), "{text}");
+        assert!(!text.contains("batch 8:"), "{text}");
+    }
+}
