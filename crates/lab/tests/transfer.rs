@@ -1,10 +1,15 @@
 //! The experiment on a device, with few packets at once: every way gives the interpreter's verdicts, and the figures hang together.
 
-use lab::{DeviceChoice, Experiment, Kind, Length, Machine, Plan, Row, TablesPlan};
+use lab::{DeviceChoice, Experiment, Kind, LabError, Length, Machine, Plan, Row, TablesPlan};
 use std::sync::LazyLock;
 
 /// Run once for all tests.
 static EXPERIMENT: LazyLock<Experiment> = LazyLock::new(|| {
+    let mut experiments = run(DeviceChoice::OpenCl).expect("there is an OpenCL driver");
+    experiments.remove(0)
+});
+
+fn run(device: DeviceChoice) -> Result<Vec<Experiment>, LabError> {
     let plan = Plan {
         kinds: vec![Kind::Transfer],
         captures: Vec::new(),
@@ -13,11 +18,11 @@ static EXPERIMENT: LazyLock<Experiment> = LazyLock::new(|| {
         quick: true,
         tables: TablesPlan::default(),
         gateways: Vec::new(),
-        device: DeviceChoice::OpenCl,
+        device,
         until: None,
     };
-    lab::run(&plan, &Machine::describe("", ""), &mut |_| ()).expect("there is an OpenCL driver").remove(0)
-});
+    lab::run(&plan, &Machine::describe("", ""), &mut |_| ())
+}
 
 /// What belongs to a case.
 fn of<'a>(rows: &'a [Row], case: &str) -> Vec<&'a Row> {
@@ -96,4 +101,13 @@ fn the_page_shows_every_function_and_needs_nothing_else() {
     assert!(html.matches("<svg").count() >= 3 * 3 + 2);
     assert!(!html.contains("https://") && !html.contains("src="));
     assert!(!html.contains("NaN") && !html.contains("inf\""));
+}
+
+#[test]
+fn a_device_that_is_not_there_is_a_sentence() {
+    if gpu::cuda_devices().is_ok() && gpu::compiler_version().is_ok() {
+        return;
+    }
+    let error = run(DeviceChoice::Cuda).expect_err("there is no such device").to_string();
+    assert!(error.contains("CUDA") || error.contains("NVRTC"), "{error}");
 }

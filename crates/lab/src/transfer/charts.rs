@@ -20,6 +20,8 @@ pub(super) struct Line {
 
 /// A bar that is cut into parts.
 pub(super) struct Stack {
+    /// Whether it begins a group.
+    pub(super) is_apart: bool,
     pub(super) label: String,
     /// Behind the bar.
     pub(super) note: String,
@@ -46,6 +48,8 @@ const BOTTOM: f64 = 40.0;
 const WIDE: f64 = 1000.0;
 const LABELS: f64 = 250.0;
 const NOTES: f64 = 190.0;
+/// Before a group of bars.
+const GAP: f64 = 10.0;
 
 /// The picture of lines.
 pub(super) fn lines(chart: &Lines) -> String {
@@ -133,10 +137,13 @@ pub(super) fn lines(chart: &Lines) -> String {
 /// The picture of bars that are cut into parts; each is as long as all others, so that shares show.
 pub(super) fn stacks(bars: &[Stack]) -> String {
     let line = 22.0;
-    let mut svg = begin(WIDE, bars.len() as f64 * line + 8.0);
+    let gaps = bars.iter().filter(|bar| bar.is_apart).count();
+    let mut svg = begin(WIDE, bars.len() as f64 * line + gaps as f64 * GAP + 8.0);
     let room = WIDE - LABELS - NOTES;
-    for (number, bar) in bars.iter().enumerate() {
-        let top = number as f64 * line + 4.0;
+    let mut next = 4.0;
+    for bar in bars {
+        let top = next + if bar.is_apart { GAP } else { 0.0 };
+        next = top + line;
         text(&mut svg, (LABELS - 8.0, top + 13.0), "end", 13, &bar.label);
         let sum: f64 = bar.parts.iter().map(|(_, size)| size).sum();
         let mut left = LABELS;
@@ -288,7 +295,12 @@ mod tests {
 
     #[test]
     fn parts_of_a_bar_fill_it() {
-        let bar = Stack { label: "l".into(), note: "n".into(), parts: vec![("#111", 1.0), ("#222", 3.0)] };
+        let bar = Stack {
+            is_apart: true,
+            label: "l".into(),
+            note: "n".into(),
+            parts: vec![("#111", 1.0), ("#222", 3.0)],
+        };
         let svg = stacks(&[bar]);
         let widths: f64 = svg
             .split("width=\"")

@@ -17,7 +17,7 @@ use std::time::{Duration, Instant};
 /// The bytes that the original's algorithms read, rounded up.
 const HEADERS: usize = 48;
 /// Packets that one call is to have at least.
-const STRETCH: usize = 4096;
+const STRETCH: usize = 1024;
 /// Batches that one call is to have at least where several are under way at once, so that its beginning and end weigh little.
 const PIPELINED: usize = 8;
 

@@ -90,8 +90,8 @@ pub(super) struct Ladder<'a> {
 }
 
 impl Ladder<'_> {
-    /// The rows at a size of batch; with a rate that is wanted, also those that hold the best setting against it.
-    pub(super) fn rows(&self, batch: usize, wanted: Option<f64>) -> Vec<Row> {
+    /// The rows at a size of batch, with those that hold the best setting against a rate that is wanted.
+    pub(super) fn rows(&self, batch: usize, wanted: f64) -> Vec<Row> {
         let best = self.best(batch);
         // What is the same setting is measured once and told wherever it belongs.
         let mut settings: Vec<Setting> = Vec::new();
@@ -123,25 +123,21 @@ impl Ladder<'_> {
         let came = in_turn(self.ground, &mut ways, batch, (self.plan.runs, self.plan.length));
         let mut rows: Vec<Row> =
             told.iter().flat_map(|(name, place)| self.told(name, &came[*place], batch)).collect();
-        if let Some(wanted) = wanted {
-            let of = |setting: Setting, what: &str| {
-                let place = settings.iter().position(|known| *known == setting)?;
-                rows::of("", &came[place], None).into_iter().find(|row| row.what == what)?.ours
+        let of = |setting: Setting, what: &str| {
+            let place = settings.iter().position(|known| *known == setting)?;
+            rows::of("", &came[place], None).into_iter().find(|row| row.what == what)?.ours
+        };
+        let aim = Figure { median: wanted, low: wanted, high: wanted };
+        for (what, ours) in [
+            ("kernel alone, headers resident", of(Setting { ready: true, ..best }, KERNEL)),
+            ("end to end, best setting", of(best, RATE)),
+        ] {
+            let case = format!("{WANTED}{} at {batch} packets", self.case);
+            let row = match ours {
+                Some(_) => Row::alone(&case, what, "Mpps", ours, None),
+                None => Row::absent(&case, what, "no clock of the device tells it, or a verdict was wrong"),
             };
-            let ready = of(Setting { ready: true, ..best }, KERNEL);
-            for (what, ours) in
-                [("kernel alone, headers resident", ready), ("end to end, best setting", of(best, RATE))]
-            {
-                let case = format!("{WANTED}{} at {batch} packets", self.case);
-                let figure = Figure { median: wanted, low: wanted, high: wanted };
-                let row = match ours {
-                    Some(_) => Row::alone(&case, what, "Mpps", ours, None),
-                    None => {
-                        Row::absent(&case, what, "no clock of the device tells it, or a verdict was wrong")
-                    }
-                };
-                rows.push(row.against(Some(Other::of("wanted", figure)), Better::More));
-            }
+            rows.push(row.against(Some(Other::of("wanted", aim)), Better::More));
         }
         rows
     }

@@ -212,7 +212,7 @@ pub(crate) fn rows(plan: &Plan, progress: &mut dyn FnMut(&str)) -> Result<(Vec<R
             let bare = Loaded::program(bare, true, &algorithm.options()).map_err(LabError::Program)?;
             let ladder = Ladder { plan, ground: &ground, loaded: &bare, device: &device, case: &case };
             let batches: &[usize] = if plan.quick { &QUICK_LADDER } else { &LADDER };
-            for (place, &batch) in batches.iter().enumerate() {
+            for &batch in batches {
                 if plan.is_over() {
                     rows.push(Row::absent(
                         &format!("{case}, the ladder, every way, batch {batch}"),
@@ -222,8 +222,7 @@ pub(crate) fn rows(plan: &Plan, progress: &mut dyn FnMut(&str)) -> Result<(Vec<R
                     continue;
                 }
                 progress(&format!("transfer: {case}, the ladder, {batch} packets at once"));
-                let is_last = place + 1 == batches.len();
-                rows.extend(ladder.rows(batch, is_last.then_some(wanted)));
+                rows.extend(ladder.rows(batch, wanted));
             }
         }
     }

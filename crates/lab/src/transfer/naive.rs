@@ -134,3 +134,53 @@ impl Naive {
         self.no_rule
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::fs;
+    use std::process::Command;
+
+    /// What clang does not know of CUDA without its headers.
+    const CUDA_WORDS: &str = "#define __device__ __attribute__((device))
+#define __global__ __attribute__((global))
+#define __forceinline__ inline __attribute__((always_inline))
+struct places { unsigned x, y, z; };
+extern __device__ const places threadIdx, blockIdx, blockDim;
+";
+
+    #[test]
+    fn the_text_is_cuda_too() {
+        for function in Function::ALL {
+            let ground = Ground::new(function, 50).expect("a ground");
+            let text = Naive::new(&ground).text(48);
+            if gpu::compiler_version().is_ok() {
+                gpu::compile_cuda(&text, 90).expect("NVIDIA's compiler takes it");
+            }
+            if Command::new("clang").arg("--version").output().is_err() {
+                continue;
+            }
+            let path = std::env::temp_dir().join(format!("ravelin-naive-{}.cu", std::process::id()));
+            fs::write(&path, format!("{CUDA_WORDS}{text}")).expect("it can be written");
+            let clang = Command::new("clang")
+                .args([
+                    "-x",
+                    "cuda",
+                    "--cuda-device-only",
+                    "--cuda-gpu-arch=sm_75",
+                    "-nocudainc",
+                    "-nocudalib",
+                ])
+                .args(["-S", "-O2", "-Wall", "-Werror", "-Wno-unused-function", "-Wno-unknown-cuda-version"])
+                .arg(&path)
+                .args(["-o", "-"])
+                .output()
+                .expect("clang runs");
+            fs::remove_file(&path).expect("it was there");
+            let said = String::from_utf8_lossy(&clang.stderr);
+            assert!(clang.status.success(), "{}: {said}", function.name());
+            let ptx = String::from_utf8_lossy(&clang.stdout);
+            assert!(ptx.contains(".visible .entry run_packets("), "{}", function.name());
+        }
+    }
+}

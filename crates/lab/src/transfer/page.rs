@@ -18,7 +18,7 @@ const COLOURS: [(&str, &str); 6] = [
 ];
 /// Colours of the parts of a batch.
 const PART_COLOURS: [&str; 6] = ["#d98426", "#2f81d6", "#2da44e", "#6cb6ff", "#8b949e", "#b08800"];
-const STYLE: &str = "<style>.pair { display: grid; grid-template-columns: 1fr 1fr; gap: 1rem; } .keys { font-size: 13px; } \
+const STYLE: &str = "<style>th.number { text-align: right; } .pair { display: grid; grid-template-columns: 1fr 1fr; gap: 1rem; } .keys { font-size: 13px; } \
 .keys span { white-space: nowrap; margin-right: 1rem; } .keys i { display: inline-block; width: 1.1rem; height: .22rem; margin: 0 .35rem .25rem 0; } \
 @media (max-width: 40rem) { .pair { grid-template-columns: 1fr; } }</style>\n";
 
@@ -153,6 +153,7 @@ fn parts(html: &mut String, rows: &[Row], function: &str) {
     let shown = [batches.first(), batches.get(batches.len() / 2), batches.last()];
     let mut bars = Vec::new();
     for batch in shown.into_iter().flatten() {
+        let mut is_apart = !bars.is_empty();
         for (way, _) in COLOURS {
             let own = || placed.iter().filter(|placed| placed.batch == *batch && placed.way.starts_with(way));
             let part = |name: &str| {
@@ -168,7 +169,8 @@ fn parts(html: &mut String, rows: &[Row], function: &str) {
             if let (Some(first), true) = (own().next(), sum > 0.0) {
                 let label = format!("{batch} packets, {}", first.way);
                 let note = format!("{} µs, {} ns a packet", short(sum), short(sum * 1e3 / *batch as f64));
-                bars.push(Stack { label, note, parts: sizes });
+                bars.push(Stack { is_apart, label, note, parts: sizes });
+                is_apart = false;
             }
         }
     }
@@ -201,9 +203,7 @@ fn ladders(html: &mut String, rows: &[Row]) {
                 let is_base = label.ends_with(" *");
                 let value = match row.ours {
                     Some(ours) => Ok([ours.median, ours.low, ours.high]),
-                    None => {
-                        Err(row.what.split_once(": ").map_or(row.what.as_str(), |(_, why)| why).to_owned())
-                    }
+                    None => Err(reason(&row.what)),
                 };
                 let step = Step { label: label.trim_end_matches(" *").to_owned(), is_base, value };
                 match groups.iter_mut().find(|(known, _)| known == heading) {
@@ -221,13 +221,23 @@ fn ladders(html: &mut String, rows: &[Row]) {
     }
 }
 
+/// Why there is no figure, as short as there is room for.
+fn reason(what: &str) -> String {
+    let why = what.split_once(", since ").map_or(what, |(_, why)| why);
+    let why = why.split_once("cannot travel as asked for: ").map_or(why, |(_, why)| why);
+    match why.char_indices().nth(125) {
+        Some((end, _)) => format!("{}…", &why[..end]),
+        None => why.to_owned(),
+    }
+}
+
 /// Rates that are to be reached.
 fn wanted(html: &mut String, rows: &[Row]) {
     let wanted: Vec<&Row> = rows.iter().filter(|row| row.case.starts_with(WANTED)).collect();
     if wanted.is_empty() {
         return;
     }
-    html.push_str("<h3>Rates that are wanted</h3>\n<table><thead><tr><th>of<th>how<th>wanted, Mpps<th>measured<th>range</tr></thead><tbody>\n");
+    html.push_str("<h3>Rates that are wanted</h3>\n<table><thead><tr><th>of<th>how<th class=\"number\">wanted, Mpps<th class=\"number\">measured<th class=\"number\">range</tr></thead><tbody>\n");
     for row in wanted {
         let aim = row.other.as_ref().map_or_else(String::new, |other| short(other.median));
         let ours = row.ours.map_or(("none".to_owned(), String::new()), |ours| {
@@ -258,7 +268,7 @@ fn legacy(html: &mut String, rows: &[Row]) {
 lower one the original's on its laptop of 2012.</p>\n<table><thead><tr><th>MB/s",
     );
     pivot.batches.iter().for_each(|batch| {
-        let _ = write!(html, "<th>{batch}");
+        let _ = write!(html, "<th class=\"number\">{batch}");
     });
     html.push_str("</tr></thead><tbody>\n");
     for (way, rows) in &pivot.ways {
@@ -276,7 +286,7 @@ lower one the original's on its laptop of 2012.</p>\n<table><thead><tr><th>MB/s"
 fn table(html: &mut String, pivot: &Pivot<'_>) {
     let _ = write!(html, "<table><caption>{}</caption><thead><tr><th>", escaped(&pivot.title));
     pivot.batches.iter().for_each(|batch| {
-        let _ = write!(html, "<th>{batch}");
+        let _ = write!(html, "<th class=\"number\">{batch}");
     });
     html.push_str("</tr></thead><tbody>\n");
     for (way, rows) in &pivot.ways {
