@@ -227,7 +227,7 @@ mod tests {
             points: [1.0, 10.0, 100.0].map(|x| (x, x * factor)).into(),
         };
         let svg = curves(&[curve("one", 1.0), curve("other", 10.0)], "packets", "Mpps").expect("curves");
-        assert!(svg.contains("currentColor") && svg.contains("other") && svg.contains(">packets"), "{svg}");
+        assert!(svg.contains("currentColor") && svg.contains("other") && svg.contains("packets"), "{svg}");
         assert_eq!((svg.matches("<polyline").count() >= 2, svg.matches("<circle").count()), (true, 6));
         let axis = Decades { lowest: 1.0, highest: 100.0 };
         assert!((axis.share(10.0) - 0.5).abs() < 1e-9 && axis.ticks().contains(&20.0));
