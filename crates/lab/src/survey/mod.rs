@@ -10,7 +10,7 @@ use crate::plan::{Kind, Length, Plan};
 use crate::programs::PROGRAMS;
 use crate::tables::TablesPlan;
 use crate::traffic::LabError;
-use crate::transfer::DeviceChoice;
+use crate::transfer::{DeviceChoice, OVER};
 use serde::Serialize;
 use std::time::{Duration, Instant};
 
@@ -155,7 +155,8 @@ impl Survey {
             self.device, self.took_s, self.given_s, self.compared, self.wrong
         );
         for row in self.experiments.iter().flat_map(|experiment| &experiment.rows) {
-            let refused = row.ours.is_none();
+            // What there was no time for is told below.
+            let refused = row.ours.is_none() && !row.what.ends_with(OVER);
             let telling = row.case.ends_with(", crossover") || row.case.contains(", all loads, ");
             match row.ours {
                 Some(ours) if telling => {
@@ -183,6 +184,7 @@ mod tests {
             Row::alone("lpm, crossover", "the device is faster from batch 512 on", "×", Some(figure), None),
             Row::alone("lpm, batch 8", "time of a batch", "µs", Some(figure), None),
             Row::refused("nat44", "packets", "packets", "verdict 3 differs"),
+            Row::absent("LPM, every way", "packet rate", OVER),
         ];
         let machine = Machine::describe("", "");
         let survey = Survey {
@@ -199,6 +201,6 @@ mod tests {
         let text = survey.summary();
         assert!(text.contains("lpm, crossover: the device is faster from batch 512 on: 2.50 ×"), "{text}");
         assert!(text.contains("verdict 3 differs") && text.contains("crossover: dpi"), "{text}");
-        assert!(!text.contains("batch 8:"), "{text}");
+        assert!(!text.contains("batch 8:") && !text.contains("LPM"), "{text}");
     }
 }

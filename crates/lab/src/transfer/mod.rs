@@ -47,6 +47,9 @@ const QUICK_LADDER: [usize; 1] = [4096];
 /// Prefixes of a whole Internet table, as the original wanted; and with `--quick`.
 const ROUTES: [usize; 2] = [900_000, 2000];
 
+/// Why a row of a plan with an end may have no figure.
+pub(crate) const OVER: &str = "the time is over";
+
 /// Whose algorithms.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Algorithm {
@@ -172,6 +175,11 @@ pub(crate) fn rows(plan: &Plan, progress: &mut dyn FnMut(&str)) -> Result<(Vec<R
     let device = Chosen::find(plan.device)?;
     let mut rows = Vec::new();
     for function in Function::ALL {
+        if plan.is_over() {
+            let case = format!("{}, every algorithm, every way", function.name());
+            rows.push(Row::absent(&case, rows::RATE, OVER));
+            continue;
+        }
         progress(&format!("transfer: {}", function.name()));
         let ground = Ground::new(function, routes(plan)).map_err(LabError::Program)?;
         for algorithm in Algorithm::of(function) {
@@ -182,11 +190,7 @@ pub(crate) fn rows(plan: &Plan, progress: &mut dyn FnMut(&str)) -> Result<(Vec<R
             let mut processors = algorithm.processors(&ground);
             for &batch in batches(plan) {
                 if plan.is_over() {
-                    rows.push(Row::absent(
-                        &format!("{case}, every way, batch {batch}"),
-                        rows::RATE,
-                        "the time is over",
-                    ));
+                    rows.push(Row::absent(&format!("{case}, every way, batch {batch}"), rows::RATE, OVER));
                     continue;
                 }
                 progress(&format!("transfer: {case}, {batch} packets at once"));
@@ -217,7 +221,7 @@ pub(crate) fn rows(plan: &Plan, progress: &mut dyn FnMut(&str)) -> Result<(Vec<R
                     rows.push(Row::absent(
                         &format!("{case}, the ladder, every way, batch {batch}"),
                         rows::RATE,
-                        "the time is over",
+                        OVER,
                     ));
                     continue;
                 }
