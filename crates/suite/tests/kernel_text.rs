@@ -361,7 +361,8 @@ fn oclgrind() {
     // Every program as it is, some in other forms, and what must be found.
     let mut parts: Vec<String> = programs("programs").into_iter().map(|(name, _)| name).collect();
     assert!(parts.len() >= 19, "{} programs have a kernel", parts.len());
-    let forms = ["lpm packed half", "hub packed bit", "dpi in-place word"];
+    let forms =
+        ["lpm packed half", "hub packed bit", "dpi in-place word", "both one-by-one", "ids one-by-one"];
     parts.extend(forms.iter().chain(&WRONG.map(|(name, _)| name)).map(|part| (*part).to_owned()));
     each(parts, |part| {
         let log = folder.0.join(part);
@@ -414,10 +415,12 @@ fn under_oclgrind(part: &str) {
     let program = compile_file(&path, Decode::Lazy).expect("it can be read").program.expect("it compiles");
     let arrivals = traffic(Profile::sample1(), 600, PORTS, 3);
     let (over, back) = (words.next(), words.next());
+    let simple = over == Some("one-by-one");
     let options = Options {
+        linear_rules: simple,
+        bloom: simple,
         over: Over::ALL.into_iter().find(|form| Some(form.name()) == over).unwrap_or_default(),
         back: Back::ALL.into_iter().find(|form| Some(form.name()) == back).unwrap_or_default(),
-        ..Options::default()
     };
     let offload = Offload::new(&program, PORTS, SEED, &options).expect("it has a kernel");
     let mut offloaded =
