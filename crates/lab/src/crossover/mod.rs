@@ -19,6 +19,7 @@ pub use site::{Clock, Site, Wall, find};
 use crate::experiment::Row;
 use crate::plan::{Length, Plan};
 use crate::traffic::LabError;
+use crate::transfer::OVER;
 use exec::kernel::{Back, Options, Over};
 use gpu::placement::Place;
 use gpu::{Memory, Setup, Submission};
@@ -40,6 +41,9 @@ const QUICK_LOADS: [f64; 3] = [0.1, 0.6, 1.2];
 const LOAD_TIME: f64 = 2.0;
 /// A batch whose rate is such a part of the highest one is large enough.
 const ENOUGH: f64 = 0.95;
+
+/// After this time the experiment begins nothing further.
+const LONGEST: Duration = Duration::from_secs(270);
 
 /// Where it is measured.
 pub struct Bench<'a> {
@@ -63,8 +67,9 @@ impl Bench<'_> {
 pub(crate) fn rows(plan: &Plan, progress: &mut dyn FnMut(&str)) -> Result<(Vec<Row>, String), LabError> {
     let site = find(plan.device)?;
     let clock = Wall::new();
-    let bench = Bench { site: site.as_ref(), clock: &clock, only: &[], until: None };
-    let (rows, mode, _) = measure(&bench, plan, progress)?;
+    let bench = Bench { site: site.as_ref(), clock: &clock, only: &[], until: Some(LONGEST) };
+    let (mut rows, mode, left_out) = measure(&bench, plan, progress)?;
+    rows.extend(left_out.iter().map(|what| Row::absent(what, rows::TIME, OVER)));
     Ok((rows, mode))
 }
 
