@@ -555,6 +555,16 @@ pub(crate) struct LabArguments {
     /// How long `gpu` may take, in seconds
     #[arg(long, value_parser = seconds, default_value = "450")]
     pub(crate) budget: f64,
+    /// Something of the device that `hermes` simulates, such as cores=17; may be given several times, and a wrong name lists all
+    #[arg(long = "set", value_parser = setting, value_name = "NAME=NUMBER")]
+    pub(crate) simulated: Vec<(String, u32)>,
+}
+
+/// A name and a number.
+fn setting(text: &str) -> Result<(String, u32), String> {
+    let (name, number) = text.split_once('=').ok_or("write a name, `=` and a number, such as cores=17")?;
+    let number = number.parse().map_err(|_| format!("`{number}` is not a number from 0 to {}", u32::MAX))?;
+    Ok((name.to_owned(), number))
 }
 
 /// A kind of device.
@@ -610,6 +620,8 @@ pub(crate) enum ExperimentChoice {
     Crossover,
     /// All about one device in eight minutes (--budget): programs beside the interpreter, the transfer ladder, the crossover; writes files into --out
     Gpu,
+    /// Hermes (DAC 2011): warps issued as packets come and committed in order, beside batches over a bus, on a simulated device
+    Hermes,
     /// Everything that runs in memory
     All,
 }

@@ -30,7 +30,7 @@ pub struct Row {
     /// How much better ours is than the other: above 1 is better, also where less is better.
     pub ratio: Option<f64>,
     /// The figure of the publication that the experiment repeats, if it has one: the thesis on the language Steve (2016), or for `transfer` the
-    /// study of a router on a GPU (2012).
+    /// study of a router on a GPU (2012), or for `hermes` Hermes (DAC 2011).
     pub paper: Option<f64>,
 }
 

@@ -9,6 +9,7 @@ mod decode;
 mod experiment;
 #[cfg(target_os = "linux")]
 pub mod forwarding;
+mod hermes;
 mod learn;
 mod machine;
 mod measure;

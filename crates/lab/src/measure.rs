@@ -349,6 +349,7 @@ mod tests {
         let mut workload = Workload::new(segments(600), Order::Replay, 5);
         let length = Length::Repeat(2);
         let plan = Plan {
+            simulated: Vec::new(),
             kinds: Vec::new(),
             captures: Vec::new(),
             runs: 3,

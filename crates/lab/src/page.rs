@@ -27,7 +27,7 @@ pub fn page(experiments: &[Experiment]) -> String {
     html.push_str("<h1>Ravelin: measurements</h1>\n");
     html.push_str(
         "<p>Every figure is the median of the runs that its section names, with the lowest and the highest of them. A ratio above 1 means that ours \
-is better. The publication is the thesis on the language Steve (2016), for <code>transfer</code> the study of a router on a GPU (2012); their machines were others and older ones: their figures show proportions, not a race.</p>\n\
+is better. The publication is the thesis on the language Steve (2016), for <code>transfer</code> the study of a router on a GPU (2012), for <code>hermes</code> Hermes (DAC 2011); their machines were others and older ones: their figures show proportions, not a race.</p>\n\
 <p class=\"key\"><span style=\"background:#2f81d6\"></span>ours<span style=\"background:#d98426\"></span>what it is held against, measured in the same \
 run<span style=\"background:#d6495a\"></span>the publication (diamond)</p>\n",
     );

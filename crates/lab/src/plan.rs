@@ -5,7 +5,7 @@ use crate::machine::Machine;
 use crate::tables::TablesPlan;
 use crate::traffic::{Capture, LabError};
 use crate::transfer::DeviceChoice;
-use crate::{compile, crossover, decode, learn, operations, router, switch_apps, tables, transfer};
+use crate::{compile, crossover, decode, hermes, learn, operations, router, switch_apps, tables, transfer};
 use std::time::Instant;
 
 /// An experiment.
@@ -36,6 +36,8 @@ pub enum Kind {
     Transfer,
     /// From which batch and load on a device is faster than one core; as [`Transfer`](Kind::Transfer), not among all.
     Crossover,
+    /// Hermes (DAC 2011) on a simulated device. What it tells does not depend on the machine, so it is not among [`ALL`](Kind::ALL).
+    Hermes,
 }
 
 impl Kind {
@@ -75,6 +77,7 @@ impl Kind {
             Kind::Soak => "soak",
             Kind::Transfer => "transfer",
             Kind::Crossover => "crossover",
+            Kind::Hermes => "hermes",
         }
     }
 }
@@ -119,6 +122,8 @@ pub struct Plan {
     pub device: DeviceChoice,
     /// When those that measure one end early, if they are to; what they leave out they say.
     pub until: Option<Instant>,
+    /// What of the simulated device is otherwise: names and numbers, such as `cores` and 17.
+    pub simulated: Vec<(String, u32)>,
 }
 
 impl Plan {
@@ -173,6 +178,11 @@ pub fn run(
             Kind::Crossover => {
                 let (rows, told) = crossover::rows(plan, progress)?;
                 mode = told;
+                rows
+            }
+            Kind::Hermes => {
+                let (rows, told) = hermes::rows(plan, progress)?;
+                (mode, runs, length) = (told, hermes::runs(), "simulated time".to_owned());
                 rows
             }
             Kind::Tables => {

@@ -181,6 +181,7 @@ fn plan() -> Plan {
         quick: true,
         tables: TablesPlan::default(),
         gateways: Vec::new(),
+        simulated: Vec::new(),
         device: DeviceChoice::Best,
         until: None,
     }

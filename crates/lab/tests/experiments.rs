@@ -5,6 +5,7 @@ use serde_json::Value;
 
 fn plan(kind: Kind) -> Plan {
     Plan {
+        simulated: Vec::new(),
         kinds: vec![kind],
         captures: Capture::defaults(),
         runs: 2,

@@ -20,6 +20,7 @@ fn run(device: DeviceChoice) -> Result<Vec<Experiment>, LabError> {
         gateways: Vec::new(),
         device,
         until: None,
+        simulated: Vec::new(),
     };
     lab::run(&plan, &Machine::describe("", ""), &mut |_| ())
 }

@@ -115,6 +115,7 @@ fn plan(arguments: &LabArguments) -> Plan {
             ExperimentChoice::Crossover => vec![Kind::Crossover],
             // It is run by itself.
             ExperimentChoice::Gpu => Vec::new(),
+            ExperimentChoice::Hermes => vec![Kind::Hermes],
             ExperimentChoice::All => Kind::ALL.to_vec(),
         };
         kinds.extend(more);
@@ -152,7 +153,8 @@ fn plan(arguments: &LabArguments) -> Plan {
     let gateways = arguments.gateway.clone();
     let device = device(arguments);
     let tables = tables(arguments);
-    Plan { kinds, captures, runs, length, quick: arguments.quick, tables, gateways, device, until: None }
+    let (quick, simulated) = (arguments.quick, arguments.simulated.clone());
+    Plan { kinds, captures, runs, length, quick, tables, gateways, device, until: None, simulated }
 }
 
 /// The device that is asked for.
@@ -250,7 +252,7 @@ fn section(rows: &[Row]) -> String {
         ("held against", Side::Wrapped),
         ("median", Side::Right),
         ("ratio", Side::Right),
-        ("thesis", Side::Right),
+        ("publication", Side::Right),
     ]);
     let optional = |value: Option<f64>| value.map(|value| format!("{value:.2}")).unwrap_or_default();
     let bits = |case: &str, what: &str| {

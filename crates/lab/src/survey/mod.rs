@@ -101,6 +101,7 @@ pub fn survey(
         gateways: Vec::new(),
         device: plan.device,
         until: Some(begin + laddered),
+        simulated: Vec::new(),
     };
     let told = |mode: String, runs: usize, length: String| Machine { runs, length, mode, ..machine.clone() };
     let mode = format!(

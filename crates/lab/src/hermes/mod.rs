@@ -1,0 +1,16 @@
+//! `lab hermes`: the evaluation of Hermes (DAC 2011) repeated on a simulated device, with the scheduler that real devices are to be driven with.
+//!
+//! What is simulated and what it does not say: `docs/hermes.md`.
+
+mod baseline;
+mod hardware;
+mod panels;
+mod setting;
+mod simulate;
+mod source;
+mod work;
+
+pub(crate) use panels::{rows, runs};
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,446 @@
+//! What is reported: the six panels of the publication's Figure 3, its headlines, and what it leaves out.
+
+use super::setting::{Measures, Setting, System, Traffic, WARPS, figure};
+use super::source::Source;
+use super::work::{Application, Work};
+use crate::experiment::{Better, Figure, Other, Row};
+use crate::plan::Plan;
+use crate::traffic::LabError;
+use gpu::hermes::{Settings, SettingsError, storage};
+
+/// Packets of a run; and with `--quick`.
+const PACKETS: [usize; 2] = [65_536, 8192];
+/// Seeds of every figure.
+const SEEDS: usize = 3;
+/// Cores: meshes of 16, 25 and 36 places, of which 8 are channels of memory.
+const CORES: [u16; 3] = [8, 17, 28];
+/// Shares of a capacity at which delays are taken.
+const LOADS: [f64; 7] = [0.1, 0.3, 0.5, 0.7, 0.8, 0.9, 0.95];
+
+const HEAD: &str = "headlines";
+const TIMES: &str = "times";
+const RATE: &str = "Gb/s";
+const MICROS: &str = "µs";
+
+/// What all panels need.
+struct Bench<'a> {
+    setting: Setting,
+    traffic: Vec<Traffic>,
+    rows: Vec<Row>,
+    progress: &'a mut dyn FnMut(&str),
+}
+
+/// Runs it; the text is what was simulated.
+pub(crate) fn rows(plan: &Plan, progress: &mut dyn FnMut(&str)) -> Result<(Vec<Row>, String), LabError> {
+    let mut setting = Setting::published(PACKETS[usize::from(plan.quick)]);
+    for (name, number) in &plan.simulated {
+        setting.set(name, *number).map_err(LabError::Tables)?;
+    }
+    // Before anything is made that takes long.
+    for application in Application::ALL {
+        setting.most_warps(application).map_err(|error| LabError::Tables(error.to_string()))?;
+    }
+    progress("hermes: tables and packets");
+    let traffic: Result<Vec<Traffic>, String> = Application::ALL.into_iter().map(Traffic::new).collect();
+    let traffic = traffic.map_err(LabError::Program)?;
+    let captures = plan.captures.iter().map(|capture| capture.load(plan.quick));
+    let captures: Vec<crate::traffic::Traffic> = captures.collect::<Result<_, _>>()?;
+    let mut bench = Bench { setting, traffic, rows: Vec::new(), progress };
+    let ran = bench.all().and_then(|()| captures.iter().try_for_each(|capture| bench.capture(capture)));
+    ran.map_err(|error| LabError::Tables(error.to_string()))?;
+    Ok((bench.rows, mode(&setting)))
+}
+
+/// How many runs each figure is the median of.
+pub(crate) fn runs() -> usize {
+    SEEDS
+}
+
+/// What was simulated, in words.
+fn mode(setting: &Setting) -> String {
+    let Setting { hardware, scheduler, baseline, packets, overload, .. } = setting;
+    format!(
+        "simulated: cores at 1 GHz with {} registers, warps of {} packets, {} channels of memory with {} bytes a ns together and {} ns latency; \
+         FIFO {} and commit queue {} entries; the other system: batches of {} or {} µs, PCIe {} bytes a ns, {} µs a launch, frames both ways; \
+         bursts of {packets} packets, {overload} times what Hermes takes; works of packets counted in our kernels; a range is that of {SEEDS} seeds",
+        hardware.registers,
+        scheduler.warp,
+        hardware.channels,
+        hardware.bandwidth,
+        hardware.latency,
+        scheduler.tasks,
+        scheduler.commits,
+        baseline.batch,
+        baseline.timeout / 1000,
+        baseline.bus,
+        baseline.launch / 1000,
+    )
+}
+
+type Done = Result<(), SettingsError>;
+
+impl Bench<'_> {
+    fn all(&mut self) -> Done {
+        self.storage();
+        let mut bursts = Vec::new();
+        for place in 0..self.traffic.len() {
+            bursts.push(self.burst(place)?);
+        }
+        self.headlines(&bursts);
+        for place in 0..self.traffic.len() {
+            self.queue(place)?;
+            self.sparse(place)?;
+            self.cores(place)?;
+            self.equal(place)?;
+        }
+        self.sensitivity()
+    }
+
+    fn tell(&mut self, place: usize, what: &str) {
+        let name = self.traffic[place].application.name();
+        (self.progress)(&format!("hermes: {name}, {what}"));
+    }
+
+    /// The setting for an application with as many warps as can be.
+    fn best(&self, place: usize) -> Result<Setting, SettingsError> {
+        let application = self.traffic[place].application;
+        let warps = self.setting.most_warps(application)?;
+        Ok(self.setting.with(warps, self.setting.hardware.cores))
+    }
+
+    fn held(&mut self, case: &str, what: &str, unit: &str, ours: Option<Figure>, other: Option<Other>) {
+        let better = if unit == RATE { Better::More } else { Better::Less };
+        self.rows.push(Row::alone(case, what, unit, ours, None).against(other, better));
+    }
+
+    /// Bytes of the mechanism's memory.
+    fn storage(&mut self) {
+        for cores in CORES {
+            let needed = storage(&Settings { cores, ..self.setting.scheduler });
+            let bytes = |bytes: u64| Figure::of([bytes as f64 / 1024.0]);
+            let paper = (cores == 8 && self.setting.scheduler == Settings::default()).then_some(5.5);
+            let case = format!("storage, {cores} cores");
+            let what = "FIFO, commit queue, table of warps";
+            self.rows.push(Row::alone(&case, what, "KiB", bytes(needed.published()), paper));
+            let what = "and done bits, packets of a warp, positions";
+            self.rows.push(Row::alone(&case, what, "KiB", bytes(needed.complete()), None));
+        }
+    }
+
+    /// Panels a to c: a burst that is more than can be taken, by warps of a core. The figures with the most warps, of Hermes and of the
+    /// other two.
+    fn burst(&mut self, place: usize) -> Result<[Vec<Measures>; 3], SettingsError> {
+        self.tell(place, "burst");
+        let best = self.best(place)?;
+        let traffic = &self.traffic[place];
+        let line = best.overload * best.capacity(System::Hermes, traffic)?;
+        let source = Source::Poisson(line);
+        let of = |system| best.measures(system, traffic, &source, SEEDS);
+        let all = [of(System::Hermes)?, of(System::Serial)?, of(System::Overlapped)?];
+        let name = traffic.application.name();
+        let (mut ways, mut left_out) = (Vec::new(), Vec::new());
+        for warps in WARPS {
+            match self.setting.check(traffic.application, warps) {
+                Err(SettingsError::Limit { most, .. }) => left_out.push((warps, most)),
+                Err(error) => return Err(error),
+                Ok(()) => {
+                    let setting = self.setting.with(warps, self.setting.hardware.cores);
+                    ways.push((warps, setting.measures(System::Hermes, traffic, &source, SEEDS)?));
+                }
+            }
+        }
+        self.rows.push(Row::alone(
+            &format!("{name} in a burst, the line"),
+            "a: throughput",
+            RATE,
+            Figure::of([line]),
+            None,
+        ));
+        for (what, unit, of) in panels() {
+            for (warps, measures) in &ways {
+                let case = format!("{name} in a burst, Hermes with {warps} warps a core");
+                for (other, measured) in [("serial", &all[1]), ("overlapped", &all[2])] {
+                    let other = figure(measured, of).map(|figure| Other::of(other, figure));
+                    self.held(&case, what, unit, figure(measures, of), other);
+                }
+            }
+        }
+        for (warps, most) in left_out {
+            let case = format!("limits, {name}, {warps} warps a core are not possible");
+            self.rows.push(Row::alone(
+                &case,
+                "most that registers allow",
+                "warps",
+                Figure::of([most as f64]),
+                None,
+            ));
+        }
+        Ok(all)
+    }
+
+    /// The publication's three numbers. Each is one of several applications there: the best one of throughput, and means.
+    fn headlines(&mut self, bursts: &[[Vec<Measures>; 3]]) {
+        for (other, name) in [(1, "serial"), (2, "overlapped")] {
+            // The publication has the serial one alone.
+            let paper = |number: f64| (other == 1).then_some(number);
+            let ratios = |of: fn(&Measures) -> f64| {
+                let ratio = |burst: &[Vec<Measures>; 3]| {
+                    Some(figure(&burst[0], of)?.median / figure(&burst[other], of)?.median)
+                };
+                bursts.iter().filter_map(ratio).collect::<Vec<f64>>()
+            };
+            let times = ratios(|measures| measures.throughput);
+            let case = format!("{HEAD}, against the {name} baseline");
+            for (traffic, times) in self.traffic.iter().zip(&times) {
+                let case = format!("{HEAD}, {}, against the {name} baseline", traffic.application.name());
+                self.rows.push(Row::alone(&case, "throughput", TIMES, Figure::of([*times]), paper(5.0)));
+            }
+            for (what, of, number) in [
+                ("less mean delay", (|measures| measures.mean) as fn(&Measures) -> f64, 81.2),
+                ("less spread of delays", |measures| measures.spread, 72.9),
+            ] {
+                let cuts: Vec<f64> = ratios(of).iter().map(|ratio| 100.0 * (1.0 - ratio)).collect();
+                let mean = cuts.iter().sum::<f64>() / cuts.len().max(1) as f64;
+                let (low, high) =
+                    (cuts.iter().copied().fold(mean, f64::min), cuts.iter().copied().fold(mean, f64::max));
+                let what = format!("{what}: mean and range of the applications");
+                let figure = Some(Figure { median: mean, low, high });
+                self.rows.push(Row::alone(&case, &what, "%", figure, paper(number)));
+            }
+        }
+    }
+
+    /// Panel d: what the order costs, under a burst and at shares of what can be taken.
+    fn queue(&mut self, place: usize) -> Done {
+        self.tell(place, "commit queue");
+        let best = self.best(place)?;
+        let traffic = &self.traffic[place];
+        let name = traffic.application.name();
+        let capacity = best.capacity(System::Hermes, traffic)?;
+        for (load, what) in [(0.5, "half load"), (0.9, "load 0.9"), (best.overload, "a burst")] {
+            let source = Source::Poisson(load * capacity);
+            let measures = best.measures(System::Hermes, traffic, &source, SEEDS)?;
+            let case = format!("order, {name}, {what}");
+            let cost = figure(&measures, |measures| measures.mean / measures.unordered);
+            self.rows.push(Row::alone(
+                &case,
+                "d: delay with the commit queue by that without",
+                TIMES,
+                cost,
+                None,
+            ));
+            let most = figure(&measures, |measures| measures.commits);
+            self.rows.push(Row::alone(&case, "most tasks in the commit queue", "tasks", most, None));
+        }
+        Ok(())
+    }
+
+    /// Panel e: little to do, in small bursts.
+    fn sparse(&mut self, place: usize) -> Done {
+        self.tell(place, "sparse traffic");
+        let best = self.best(place)?;
+        let traffic = &self.traffic[place];
+        let line = best.capacity(System::Hermes, traffic)?;
+        let source = Source::Bursts { packets: 64, line, share: 0.1 };
+        let of = |system| best.measures(system, traffic, &source, 1);
+        let all = [of(System::Hermes)?, of(System::Serial)?, of(System::Overlapped)?];
+        let case = format!("{} and sparse traffic, Hermes", traffic.application.name());
+        for (what, unit, of) in panels() {
+            let what = what.replace("a: ", "e: ").replace("b: ", "").replace("c: ", "");
+            for (name, measured) in [("serial", &all[1]), ("overlapped", &all[2])] {
+                let other = figure(measured, of).map(|figure| Other::of(name, figure));
+                self.held(&case, &what, unit, figure(&all[0], of), other);
+            }
+        }
+        Ok(())
+    }
+
+    /// The times and lengths of a capture, drawn together until they are half of what Hermes takes.
+    fn capture(&mut self, capture: &crate::traffic::Traffic) -> Done {
+        (self.progress)(&format!("hermes: {}", capture.name));
+        let mut times: Vec<u64> = capture.frames.iter().map(|frame| frame.time).collect();
+        // A capture may hold packets in another order than they came.
+        times.sort_unstable();
+        for application in Application::ALL {
+            let works = capture.frames.iter().map(|frame| application.work_by_length(frame.wire.max(60) + 4));
+            let Some(works) = works.collect::<Option<Vec<Work>>>() else { continue };
+            let traffic = Traffic { application, works };
+            let warps = self.setting.most_warps(application)?;
+            let setting = Setting { packets: times.len().min(self.setting.packets), ..self.setting };
+            let setting = setting.with(warps, setting.hardware.cores);
+            let source =
+                Source::Capture(&times[..setting.packets], 0.5 * setting.capacity(System::Hermes, &traffic)?);
+            let of = |system| setting.measures(system, &traffic, &source, 1);
+            let all = [of(System::Hermes)?, of(System::Serial)?, of(System::Overlapped)?];
+            let case = format!("{} at half load, {}", capture.name, application.name());
+            for (other, measured) in [("serial", &all[1]), ("overlapped", &all[2])] {
+                for (what, of) in delays() {
+                    let other = figure(measured, of).map(|figure| Other::of(other, figure));
+                    self.held(&case, what, MICROS, figure(&all[0], of), other);
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// Panel f: more cores before the same memory.
+    fn cores(&mut self, place: usize) -> Done {
+        self.tell(place, "cores");
+        let best = self.best(place)?;
+        let traffic = &self.traffic[place];
+        let name = traffic.application.name();
+        let mut found = Vec::new();
+        for cores in CORES {
+            let more = best.with(best.scheduler.warps, cores);
+            let capacity = more.capacity(System::Hermes, traffic)?;
+            let measures =
+                more.measures(System::Hermes, traffic, &Source::Poisson(best.overload * capacity), 1)?;
+            found.push((cores, capacity, figure(&measures, |measures| measures.throughput)));
+        }
+        let first = found.first().map_or(1.0, |(_, capacity, _)| *capacity);
+        for (cores, capacity, throughput) in found {
+            let case = format!("{name} by cores, {cores} cores");
+            self.rows.push(Row::alone(&case, "f: throughput", RATE, throughput, None));
+            let times = Figure::of([capacity / first]);
+            self.rows.push(Row::alone(&case, "f: capacity by that of 8 cores", TIMES, times, None));
+        }
+        Ok(())
+    }
+
+    /// Beyond the publication: the same packets for all three, at shares of what the slowest of them takes.
+    fn equal(&mut self, place: usize) -> Done {
+        self.tell(place, "equal load");
+        let best = self.best(place)?;
+        let traffic = &self.traffic[place];
+        let name = traffic.application.name();
+        let slowest = best.capacity(System::Serial, traffic)?;
+        let own = best.capacity(System::Hermes, traffic)?;
+        let mut rows = Vec::new();
+        for load in LOADS {
+            let source = Source::Poisson(load * slowest);
+            let of = |system| best.measures(system, traffic, &source, 1);
+            let all = [of(System::Hermes)?, of(System::Serial)?, of(System::Overlapped)?];
+            let tuned = vec![best.tuned(traffic, &source)?];
+            let case = format!("{name} at equal load, {load} of what the serial baseline takes");
+            let others = [
+                ("serial", &all[1]),
+                ("overlapped", &all[2]),
+                ("overlapped, best batch, words back", &tuned),
+            ];
+            for (other, measured) in others {
+                for (what, of) in delays() {
+                    let other = figure(measured, of).map(|figure| Other::of(other, figure));
+                    rows.push((case.clone(), what, figure(&all[0], of), other));
+                }
+            }
+            let measured = best.measures(System::Hermes, traffic, &Source::Poisson(load * own), 1)?;
+            let case = format!("{name} at its own load, {load} of what Hermes takes");
+            rows.extend(delays().map(|(what, of)| (case.clone(), what, figure(&measured, of), None)));
+        }
+        for (case, what, ours, other) in rows {
+            self.held(&case, what, MICROS, ours, other);
+        }
+        Ok(())
+    }
+
+    /// Beyond the publication: what becomes of the three numbers where one thing is otherwise that had to be chosen.
+    fn sensitivity(&mut self) -> Done {
+        (self.progress)("hermes: sensitivity");
+        let base = Setting { packets: self.setting.packets / 4, ..self.setting };
+        for (what, setting) in variants(base) {
+            let (mut times, mut mean, mut spread) = (Vec::new(), Vec::new(), Vec::new());
+            for traffic in &self.traffic {
+                let warps = setting.most_warps(traffic.application)?;
+                let setting = setting.with(warps, setting.hardware.cores);
+                let line = setting.overload * setting.capacity(System::Hermes, traffic)?;
+                let of = |system| Ok(setting.measures(system, traffic, &Source::Poisson(line), 1)?[0]);
+                let (ours, other): (Measures, Measures) = (of(System::Hermes)?, of(System::Serial)?);
+                times.push(ours.throughput / other.throughput);
+                mean.push(100.0 * (1.0 - ours.mean / other.mean));
+                spread.push(100.0 * (1.0 - ours.spread / other.spread));
+            }
+            let over = |values: Vec<f64>| {
+                let mean = values.iter().sum::<f64>() / values.len().max(1) as f64;
+                Figure::of(values).map(|range| Figure { median: mean, ..range })
+            };
+            let case = format!("sensitivity, {what}");
+            for (what, unit, values, paper) in [
+                ("throughput by the serial baseline's", TIMES, times, 5.0),
+                ("less mean delay", "%", mean, 81.2),
+                ("less spread of delays", "%", spread, 72.9),
+            ] {
+                self.rows.push(Row::alone(&case, what, unit, over(values), Some(paper)));
+            }
+        }
+        Ok(())
+    }
+}
+
+type Of = fn(&Measures) -> f64;
+
+/// Panels a to c.
+fn panels() -> [(&'static str, &'static str, Of); 3] {
+    [
+        ("a: throughput", RATE, |measures| measures.throughput),
+        ("b: mean delay", MICROS, |measures| measures.mean),
+        ("c: spread of delays (interquartile range)", MICROS, |measures| measures.spread),
+    ]
+}
+
+/// Delays that are reported by load.
+fn delays() -> [(&'static str, Of); 3] {
+    [
+        ("mean delay", |measures| measures.mean),
+        ("median delay", |measures| measures.median),
+        ("99th percentile of delays", |measures| measures.most),
+    ]
+}
+
+/// Everything that had to be chosen, otherwise.
+fn variants(base: Setting) -> Vec<(String, Setting)> {
+    let mut variants = vec![("as chosen".to_owned(), base)];
+    let mut vary = |what: &str, change: &dyn Fn(&mut Setting)| {
+        let mut setting = base;
+        change(&mut setting);
+        variants.push((what.to_owned(), setting));
+    };
+    for bandwidth in [12, 50, 102] {
+        vary(&format!("memory {bandwidth} bytes a ns"), &|setting| setting.hardware.bandwidth = bandwidth);
+    }
+    for latency in [200, 800] {
+        vary(&format!("memory latency {latency} ns"), &|setting| setting.hardware.latency = latency);
+    }
+    for (quarters, what) in [(2, "half a cycle"), (8, "2 cycles"), (16, "4 cycles")] {
+        vary(&format!("{what} an instruction"), &|setting| setting.hardware.quarters = quarters);
+    }
+    for lighter in [8, 32] {
+        vary(&format!("DPI with {lighter} times fewer instructions"), &|setting| setting.lighter = lighter);
+    }
+    for batch in [512, 1024, 8192] {
+        vary(&format!("batches of {batch}"), &|setting| setting.baseline.batch = batch);
+    }
+    for micros in [10, 100] {
+        vary(&format!("batches wait {micros} µs at most"), &|setting| {
+            setting.baseline.timeout = micros * 1000
+        });
+    }
+    for micros in [0, 50] {
+        vary(&format!("{micros} µs a launch"), &|setting| setting.baseline.launch = micros * 1000);
+    }
+    vary("4 bytes a packet come back", &|setting| setting.baseline.frames_back = false);
+    for overload in [1.2, 4.0] {
+        vary(&format!("bursts of {overload} times what Hermes takes"), &|setting| {
+            setting.overload = overload
+        });
+    }
+    for (share, what) in [(4, "a quarter"), (2, "half")] {
+        vary(&format!("bursts of {what} as many packets"), &|setting| setting.packets /= share);
+    }
+    for (quarters, what) in [(4, "1 warp arrival time"), (32, "8 warp arrival times")] {
+        vary(&format!("flush after {what}"), &|setting| setting.scheduler.flush.quarters = quarters);
+    }
+    for entries in [16, 128] {
+        vary(&format!("commit queue of {entries}"), &|setting| setting.scheduler.commits = entries);
+    }
+    variants
+}

@@ -1,0 +1,314 @@
+//! What a packet costs a lane of a device: instructions and memory, by application, from the packets and tables themselves.
+//!
+//! The idea: a kernel's instructions are those before its loop and so many a turn of it, and how often it turns (rules tried, bytes searched, nodes
+//! walked) is known from the packet and the table. Both numbers were counted in our kernels, instruction by instruction, and a test counts again.
+//! What a lane reads and writes follows from where headers, payload and tables lie.
+//!
+//! ```text
+//!                 turns of the loop                sectors of its own (32 bytes)        sectors that all lanes share   trips to memory
+//!  TTL            –                                header, twice                        –                              1
+//!  route lookup   nodes below the direct cells     header, direct cell, a node each     –                              2 and 1 a node
+//!  classifier     groups of 32 rules to a fit      header and ports                     the rules of a group           1 and 1 a group
+//!  DPI            bytes beyond the 31st               header and payload                   – (filters: shared memory)     1 a sector
+//! ```
+
+use crate::programs::compile;
+use crate::transfer::ground::{Function, Ground, PORTS};
+use aho_corasick::AhoCorasick;
+use exec::kernel::Options;
+use exec::offload::Offload;
+use lang::ir::{BytePattern, Entry, Match, Program};
+use lang::pipeline::Decode;
+use std::collections::HashSet;
+use tables::generate::Random;
+use tables::generate::payload::{Literal, Literals, PatternsSpec, Payload, PayloadSpec};
+
+/// Bytes that a device's memory gives at once.
+pub(crate) const SECTOR: u32 = 32;
+/// Prefixes of the route lookup.
+const ROUTES: usize = 100_000;
+/// Patterns of the search: as many as filters of 16 KiB take.
+const PATTERNS: usize = 300;
+/// Packets whose work is known; a longer run begins again.
+pub(crate) const PACKETS: usize = 4096;
+/// The seed of all that is made.
+const SEED: u64 = 1;
+/// Sizes of simple IMIX with check sequences, each as often as there.
+const IMIX: [usize; 12] = [64, 64, 64, 64, 64, 64, 64, 576, 576, 576, 576, 1500];
+/// Bytes that the search looks ahead.
+const WINDOW: usize = 31;
+/// Ethernet, IPv4 and UDP.
+const HEADERS: usize = 42;
+
+/// What a device is asked to do.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Application {
+    /// Searches payload for patterns by Bloom filters.
+    Dpi,
+    /// Tries 100 rules in order.
+    Classifier,
+    /// The longest prefix of the destination.
+    Route,
+    /// The TTL goes down.
+    Ttl,
+}
+
+/// What a packet costs its lane, and what its warp.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Work {
+    /// Instructions of the lane.
+    pub(crate) instructions: u32,
+    /// Sectors that this lane alone touches.
+    pub(crate) own: u32,
+    /// Sectors that every lane touches at the same time, so that they come once for all.
+    pub(crate) shared: u32,
+    /// How often it waits for memory.
+    pub(crate) trips: u32,
+    /// Bytes of the frame, with its check sequence.
+    pub(crate) bytes: u32,
+}
+
+/// Instructions before a kernel's loop, and of a turn of it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Law {
+    /// Before and behind the loop.
+    pub(crate) once: u32,
+    /// Of one turn.
+    pub(crate) turn: u32,
+    /// Of what happens once and only to some packets: settling which of the rules that seem to fit does; filling the window of a search.
+    pub(crate) extra: u32,
+}
+
+/// What a packet makes of a kernel's loop.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) struct Turns {
+    /// How often it turns.
+    pub(crate) loops: u32,
+    /// Whether a rule fits, or the payload is longer than the window.
+    pub(crate) extra: bool,
+}
+
+/// An application with packets.
+pub(crate) struct Job {
+    /// Its program, tables filled.
+    pub(crate) program: Program,
+    /// How its kernel is made.
+    pub(crate) options: Options,
+    /// Frames without check sequences.
+    pub(crate) frames: Vec<Vec<u8>>,
+    /// What each packet makes of the kernel's loop.
+    pub(crate) turns: Vec<Turns>,
+}
+
+impl Application {
+    /// All, in the order of the publication.
+    pub(crate) const ALL: [Application; 4] =
+        [Application::Dpi, Application::Classifier, Application::Route, Application::Ttl];
+
+    /// Its name in tables.
+    pub(crate) fn name(self) -> &'static str {
+        match self {
+            Application::Dpi => "DPI",
+            Application::Classifier => "classifier",
+            Application::Route => "route lookup",
+            Application::Ttl => "TTL",
+        }
+    }
+
+    /// Instructions of its kernel, of clang's optimised intermediate code, which is what the code for a device is made of.
+    pub(crate) fn law(self) -> Law {
+        match self {
+            Application::Dpi => Law { once: 3900, turn: 422, extra: 3700 },
+            Application::Classifier => Law { once: 220, turn: 1545, extra: 12 },
+            Application::Route => Law { once: 109, turn: 115, extra: 0 },
+            Application::Ttl => Law { once: 94, turn: 0, extra: 0 },
+        }
+    }
+
+    /// 32-bit registers of a thread: those of the kernel on sm_90, of which the classifier's 17 is the one that decides anything.
+    pub(crate) fn registers(self) -> u32 {
+        match self {
+            Application::Dpi | Application::Route => 16,
+            Application::Classifier => 17,
+            Application::Ttl => 12,
+        }
+    }
+
+    /// Bytes of shared memory of a core: the search's filters, with what is chosen there at most.
+    pub(crate) fn shared(self) -> u32 {
+        if self == Application::Dpi { 16_384 } else { 0 }
+    }
+
+    /// What a packet costs that turns the loop so often and has so many bytes, check sequence included.
+    pub(crate) fn work(self, turns: Turns, bytes: u32) -> Work {
+        let Law { once, turn, extra } = self.law();
+        let Turns { loops, .. } = turns;
+        let sectors = |bytes: u32| bytes.div_ceil(SECTOR);
+        let (own, shared, trips) = match self {
+            // The filters lie in shared memory.
+            Application::Dpi => (sectors(bytes - 4), 0, sectors(bytes - 4)),
+            // 7 words to compare and 2 with the result for each of 32 rules.
+            Application::Classifier => (sectors(38), loops * sectors(9 * 4 * 32), 1 + loops),
+            Application::Route => (sectors(34) + 1 + loops, 0, 2 + loops),
+            // What is read is written back.
+            Application::Ttl => (2 * sectors(34), 0, 1),
+        };
+        Work { instructions: once + turn * loops + extra * u32::from(turns.extra), own, shared, trips, bytes }
+    }
+
+    /// What a packet of so many bytes costs whose contents are not known; none where they matter.
+    pub(crate) fn work_by_length(self, bytes: u32) -> Option<Work> {
+        let beyond = bytes.saturating_sub((HEADERS + WINDOW) as u32 + 4);
+        match self {
+            Application::Dpi => Some(self.work(Turns { loops: beyond, extra: beyond > 0 }, bytes)),
+            Application::Ttl => Some(self.work(Turns { loops: 0, extra: false }, bytes)),
+            Application::Classifier | Application::Route => None,
+        }
+    }
+
+    fn text(self) -> &'static str {
+        match self {
+            Application::Dpi => include_str!("search.rav"),
+            Application::Classifier => include_str!("classify.rav"),
+            Application::Route => include_str!("../transfer/lpm.rav"),
+            Application::Ttl => include_str!("ttl.rav"),
+        }
+    }
+
+    /// The application with its tables and packets.
+    pub(crate) fn job(self) -> Result<Job, String> {
+        let options = Options { linear_rules: true, bloom: true, ..Options::default() };
+        let (program, frames) = match self {
+            Application::Dpi => search()?,
+            Application::Classifier => {
+                let (ground, frames) = grounded(Ground::new(Function::Firewall, 1000)?);
+                let mut program = compile("classify", self.text(), Decode::Lazy)?;
+                program.tables[0].entries =
+                    ground.tables.into_iter().flat_map(|table| table.entries).collect();
+                (program, frames)
+            }
+            Application::Route => grounded(Ground::new(Function::Lpm, ROUTES)?),
+            Application::Ttl => {
+                let frames = (0..PACKETS).map(|number| datagram(number, 60, [0].iter().cycle())).collect();
+                (compile("ttl", self.text(), Decode::Lazy)?, frames)
+            }
+        };
+        let mut job = Job { program, options, frames, turns: Vec::new() };
+        let words = job.tables()?;
+        let image = words.first().map(|words| &words[words[1] as usize..]).unwrap_or_default();
+        job.turns = job.frames.iter().map(|frame| self.turns(frame, image)).collect();
+        Ok(job)
+    }
+
+    /// How often a packet turns the loop.
+    fn turns(self, frame: &[u8], image: &[u32]) -> Turns {
+        let number = |from: usize, bytes: usize| {
+            frame[from..from + bytes].iter().fold(0, |sum, byte| sum << 8 | u64::from(*byte))
+        };
+        let (loops, extra) = match self {
+            Application::Dpi => {
+                let beyond = (frame.len() - HEADERS).saturating_sub(WINDOW);
+                (beyond as u32, beyond > 0)
+            }
+            Application::Classifier => {
+                let ports = if matches!(frame[23], 6 | 17) { [number(34, 2), number(36, 2)] } else { [0; 2] };
+                let key = [number(26, 4), number(30, 4), ports[0], ports[1], frame[23].into()];
+                let groups = image[4];
+                match tables::device::rules::find_linear(image, &key) {
+                    tables::device::NONE => (groups, false),
+                    row => (row / 32 + 1, true),
+                }
+            }
+            Application::Route => (nodes(image, number(30, 4) as u32), false),
+            Application::Ttl => (0, false),
+        };
+        Turns { loops, extra }
+    }
+}
+
+impl Job {
+    /// The words of the kernel's tables.
+    pub(crate) fn tables(&self) -> Result<Vec<Vec<u32>>, String> {
+        let offload = Offload::new(&self.program, PORTS, SEED, &self.options);
+        let mut offload = offload.map_err(|error| error.to_string())?;
+        let places = 0..offload.kernel().plan.tables.len();
+        places.map(|place| offload.table_words(place).map_err(|error| error.to_string())).collect()
+    }
+}
+
+/// A program with its packets, as the lab has them.
+fn grounded(ground: Ground) -> (Program, Vec<Vec<u8>>) {
+    let frames = ground.frames.iter().take(PACKETS).map(|frame| frame.bytes.to_vec()).collect();
+    (ground.whole.program, frames)
+}
+
+/// The search with patterns, and packets of UDP of the three sizes of simple IMIX with payload of words.
+fn search() -> Result<(Program, Vec<Vec<u8>>), String> {
+    let mut program = compile("search", Application::Dpi.text(), Decode::Lazy)?;
+    let literals = Literals::new(&PatternsSpec { count: 2 * PATTERNS, nocase: 60, seed: SEED });
+    let entry = |(number, literal): (u128, &Literal)| {
+        let bytes =
+            BytePattern { bytes: literal.bytes.clone(), nocase: literal.nocase, offset: 0, depth: None };
+        Entry { key: vec![Match::Bytes(Box::new(bytes))], value: vec![number], priority: 0 }
+    };
+    let spec = PayloadSpec { length: 1 << 20, planted: 0, opaque: 40, seed: SEED };
+    let payload = Payload::new(&Literals { literals: Vec::new() }, &spec).bytes;
+    // Of patterns that occur the search would end with the first one; harmless traffic is searched to its end.
+    let all = literals.literals.iter().map(|literal| &literal.bytes);
+    let search = AhoCorasick::builder().ascii_case_insensitive(true).build(all);
+    let search = search.map_err(|error| error.to_string())?;
+    let found: HashSet<usize> =
+        search.find_overlapping_iter(&payload).map(|place| place.pattern().as_usize()).collect();
+    let absent = literals.literals.iter().enumerate().filter(|(number, _)| !found.contains(number));
+    program.tables[0].entries =
+        (0..).zip(absent.map(|(_, literal)| literal)).take(PATTERNS).map(entry).collect();
+    let mut payload = payload.iter().cycle();
+    let mut random = Random::new(SEED);
+    let size = |random: &mut Random| IMIX[random.below(IMIX.len() as u64) as usize] - 4;
+    let frames = (0..PACKETS).map(|number| datagram(number, size(&mut random), &mut payload)).collect();
+    Ok((program, frames))
+}
+
+/// A UDP packet of so many bytes.
+fn datagram<'a>(number: usize, size: usize, payload: impl Iterator<Item = &'a u8>) -> Vec<u8> {
+    let mut frame = vec![2, 0, 0, 0, 0, 2, 2, 0, 0, 0, 0, 1, 8, 0, 0x45, 0];
+    frame.extend(((size - 14) as u16).to_be_bytes());
+    frame.extend([0, 1, 0, 0, 64, 17, 0, 0, 10, 1, (number >> 8) as u8, number as u8, 10, 2, 0, 1]);
+    frame.extend([0x9c, 0x40, 0, 80]);
+    frame.extend(((size - 34) as u16).to_be_bytes());
+    frame.extend([0, 0]);
+    frame.extend(payload.take(size - HEADERS));
+    frame
+}
+
+/// Nodes that the walk to an address passes; none where its direct cell has the answer. See `tables::device::lpm`.
+fn nodes(image: &[u32], address: u32) -> u32 {
+    const NO_CODE: u32 = 0x3fff_ffff;
+    if image[3] != 0 {
+        let (bit, mask) = ((address >> 8) * image[3], u32::MAX >> (32 - image[3]));
+        let code = image[(image[7] + (bit >> 5)) as usize] >> (bit & 31) & mask;
+        if code != (mask & NO_CODE) - 1 {
+            return 0;
+        }
+    }
+    let (mut left, mut eaten) = (u64::from(address) << 32, image[9]);
+    let mut word = image[image[8] as usize + (left >> (64 - eaten)) as usize];
+    let mut count = 0;
+    while word > NO_CODE {
+        left <<= eaten;
+        count += 1;
+        let node = &image[(word & 0x03ff_ffff) as usize * 16..];
+        if word >> 30 == 1 {
+            let starts = node[..5].iter().flat_map(|pair| [*pair as u16, (*pair >> 16) as u16]);
+            eaten = 16;
+            word = node[5 + starts.filter(|start| *start <= (left >> 48) as u16).count()];
+        } else {
+            eaten = ((word >> 26 & 3) + 1) * 4;
+            word = node[(left >> (64 - eaten)) as usize];
+        }
+    }
+    count
+}
+
+#[cfg(test)]
+mod tests;
