@@ -8,11 +8,10 @@ use super::searches::{DEFAULT, Search, rules_name};
 use super::{Over, packed};
 use crate::interpret::largest;
 use crate::pack::Packing;
-use lang::ir::{
-    Answer, BinaryOp, BlockId, Column, CompareOp, Function, Instruction, Op, Program, TableKind, Value,
-};
+use lang::ir::{Answer, BinaryOp, BlockId, CompareOp, Function, Instruction, Op, Program, TableKind, Value};
 use std::collections::BTreeMap;
 use std::fmt::Write;
+use tables::device::exact;
 
 /// The table that an instruction searches.
 pub(super) fn table(op: &Op) -> Option<u32> {
@@ -28,31 +27,35 @@ pub(super) fn table(op: &Op) -> Option<u32> {
 /// What an instruction leaves to be done at commit, and how much it has to tell about it; the place is not yet known.
 pub(super) fn effect(program: &Program, op: &Op) -> Option<(Effect, Size)> {
     let place = Place::record(0);
-    let words = |columns: &[Column]| 2 * Packing::new(columns).words as u32;
+    let table = |index: u32| &program.tables[index as usize];
+    // A number below this one.
+    let below = |end: u32| Size::Bits(bits_of(end.saturating_sub(1)).max(1));
     Some(match op {
         Op::Count { counter, index } => {
-            let cells = program.counters[*counter as usize].size;
-            let size = match index {
-                Some(_) => Size::Bits(bits_of(cells.saturating_sub(1)).max(1)),
-                None => Size::Nothing,
-            };
+            let cells = below(program.counters[*counter as usize].size);
+            let size = if index.is_some() { cells } else { Size::Nothing };
             (Effect::Count { counter: *counter, cell: index.map(|_| place) }, size)
         }
-        Op::Lookup { table, .. } if marks(&program.tables[*table as usize]) => {
-            let size = Size::Words(words(&program.tables[*table as usize].keys));
-            (Effect::Ask { table: *table, key: place }, size)
+        Op::Lookup { table: index, .. } if marks(table(*index)) => {
+            let key = Packing::new(&table(*index).keys);
+            let size = key_bits(&key).map_or(Size::Words(2 * key.words as u32), Size::Bits);
+            (Effect::Ask { table: *index, key: place }, size)
         }
-        Op::Lookup { table, .. } | Op::Scan { table, .. } if program.tables[*table as usize].counted => {
-            let rows = program.tables[*table as usize].capacity;
-            (Effect::Row { table: *table, row: place }, Size::Bits(bits_of(rows.saturating_sub(1)).max(1)))
+        Op::Lookup { table: index, .. } | Op::Scan { table: index, .. } if table(*index).counted => {
+            (Effect::Row { table: *index, row: place }, below(table(*index).capacity))
         }
-        Op::Learn { table, .. } if learning_marks(&program.tables[*table as usize]) => {
-            let declared = &program.tables[*table as usize];
-            let size = Size::Words(words(&declared.keys) + words(&declared.values));
-            (Effect::Confirm { table: *table, key: place }, size)
+        Op::Learn { table: index, .. } if learning_marks(table(*index)) => {
+            let slots = table(*index).capacity.saturating_mul(2).max(2).checked_next_power_of_two();
+            (Effect::Confirm { table: *index, entry: place }, below(slots.unwrap_or(0)))
         }
         _ => return None,
     })
+}
+
+/// The bits of a key that takes no more than 32.
+pub(crate) fn key_bits(key: &Packing) -> Option<u32> {
+    let bits = key.places.iter().map(|place| u32::from(place.width)).sum();
+    (1..=32).contains(&bits).then_some(bits)
 }
 
 /// Whether the effects of a function's instructions tell of every key that they ask an exact table for.
@@ -221,7 +224,7 @@ impl<'a> Writer<'a> {
         match place.word {
             Some(word) => format!("records[{word}u * packets + packet] = {number};"),
             None => format!(
-                "if ({number} > {:#x}u) goto again; marks |= {number} << {};",
+                "if ({number} > {:#x}u) {{ goto again; }} marks |= {number} << {};",
                 place.most(),
                 place.shift
             ),
@@ -318,7 +321,11 @@ impl<'a> Writer<'a> {
             match effect {
                 Effect::Ask { key, .. } => {
                     self.line(&format!("    {done}"));
-                    self.record_words("key", key.word.unwrap_or(0), Packing::new(&declared.keys).words);
+                    let packing = Packing::new(&declared.keys);
+                    match key_bits(&packing) {
+                        Some(_) => self.line(&format!("    {}", Self::put(key, "(u32)key[0]"))),
+                        None => self.record_words("key", key.word.unwrap_or(0), packing.words),
+                    }
                 }
                 Effect::Row { row, .. } => {
                     self.line(&format!("    if (hit) {{ {done} {} }}", Self::put(row, "at")))
@@ -412,13 +419,11 @@ impl<'a> Writer<'a> {
                 self.line(&format!("    if ({held} != value[{word}]) goto again;"));
             }
         }
-        if let Some((done, Effect::Confirm { key: first, .. })) = self.done(site) {
-            self.line(&format!("    {done}"));
-            let (first, words) = (first.word.unwrap_or(0), Packing::new(&declared.keys).words);
-            self.record_words("key", first, words);
-            if packing.words > 0 {
-                self.record_words("value", first + 2 * words as u32, packing.words);
-            }
+        if let Some((done, Effect::Confirm { entry, .. })) = self.done(site) {
+            let keys = Packing::new(&declared.keys).words;
+            let (first, size) = (exact::first_value(keys), exact::slot_words(keys, packing.words));
+            self.line(&format!("    const u32 entry = (at - {first}u) / {size}u;"));
+            self.line(&format!("    {done} {}", Self::put(entry, "entry")));
         }
         self.assign(result, "1");
         self.line("}");

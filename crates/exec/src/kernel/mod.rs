@@ -28,6 +28,7 @@ mod shape;
 mod twin;
 
 pub use form::{Back, NoForm, Over};
+pub(crate) use instructions::key_bits;
 pub use plan::{Bytes, Column, Effect, FRAME_BYTES, PAGE_BYTES, Plan};
 pub use refusal::{Cause, Refusal};
 pub use results::{AGAIN, Place, Results};

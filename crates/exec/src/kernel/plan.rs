@@ -65,7 +65,8 @@ impl Bytes {
 
 /// Something that a packet does to the state besides its verdict, done by the processor at commit. A packet's record says which it did.
 ///
-/// A place tells where what it needs to know is; of a key, where its first word is in the record.
+/// A place tells where what it needs to know is. A key of more than 32 bits is in the record, each of its words the less significant half first,
+/// and the place says where the first is. An entry is told by the number of its slot in the table's image.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Effect {
     /// Counts it in a cell of a counter.
@@ -79,15 +80,15 @@ pub enum Effect {
     Ask {
         /// Index of the exact table.
         table: u32,
-        /// Where the key's words begin, each the less significant half first.
+        /// Where the key is.
         key: Place,
     },
     /// Renews an entry that it learned again as it was.
     Confirm {
         /// Index of the exact table.
         table: u32,
-        /// Where the key's words begin, then those of the value.
-        key: Place,
+        /// Where the entry's number is.
+        entry: Place,
     },
     /// Counts it for the row of an entry that it hit.
     Row {
@@ -104,7 +105,7 @@ impl Effect {
         match self {
             Effect::Count { counter, cell } => Effect::Count { counter, cell: cell.map(|_| place) },
             Effect::Ask { table, .. } => Effect::Ask { table, key: place },
-            Effect::Confirm { table, .. } => Effect::Confirm { table, key: place },
+            Effect::Confirm { table, .. } => Effect::Confirm { table, entry: place },
             Effect::Row { table, .. } => Effect::Row { table, row: place },
         }
     }

@@ -8,7 +8,7 @@ use super::plan::{Column, Effect, Plan};
 use super::results::Place;
 use super::searches::{DEFAULT, Search};
 use super::shape::Shape;
-use super::{Kernel, Over, packed};
+use super::{Kernel, Over, instructions::key_bits, packed};
 use crate::interpret::{binary, compare, largest};
 use crate::pack::Packing;
 use lang::ir::{
@@ -273,10 +273,13 @@ impl<'a> Lane<'a> {
         }
         match self.twin.plan.effects[index] {
             Effect::Count { cell: None, .. } => {}
-            Effect::Count { cell: Some(place), .. } | Effect::Row { row: place, .. } => {
-                return self.put(place, words[0] as u32);
-            }
-            Effect::Ask { key, .. } | Effect::Confirm { key, .. } => {
+            Effect::Count { cell: Some(place), .. }
+            | Effect::Row { row: place, .. }
+            | Effect::Confirm { entry: place, .. } => return self.put(place, words[0] as u32),
+            Effect::Ask { table, key } => {
+                if key_bits(&Packing::new(&self.twin.program.tables[table as usize].keys)).is_some() {
+                    return self.put(key, words[0] as u32);
+                }
                 let halves = words.iter().flat_map(|word| [*word as u32, (*word >> 32) as u32]);
                 let record = &mut self.record[key.word.unwrap_or(0) as usize..];
                 record.iter_mut().zip(halves).for_each(|(place, half)| *place = half);
@@ -378,14 +381,14 @@ impl<'a> Lane<'a> {
         value: &[Value],
         site: (BlockId, usize),
     ) -> Result<(), Again> {
-        let (mut noted, at) = self.find_exact(table, key);
+        let (key, at) = self.find_exact(table, key);
         let packing = Packing::new(&self.twin.program.tables[table as usize].values);
         let value = self.packed(&packing, value);
         if at == NONE || longs(&self.table(table).0[at as usize..], packing.words) != value {
             return Err(Again);
         }
-        noted.extend(value);
-        self.note(site, &noted)
+        let at = at - self.table(table).0[1];
+        self.note(site, &[device::exact::slot_of(at, key.len(), packing.words).into()])
     }
 
     fn scan(

@@ -2,12 +2,13 @@
 
 use super::tables::Changes;
 use super::{Offload, Whole};
-use crate::kernel::{Effect, Over, Place, Plan};
+use crate::kernel::{Effect, Over, Place, Plan, key_bits};
 use crate::outputs::{Output, Outputs};
-use crate::pack::MAX_WORDS;
+use crate::pack::{MAX_WORDS, Packing};
 use crate::state::State;
 use crate::state::table_set::{Fast, TablePlace};
 use packet::batch::Batch;
+use tables::device::exact::DeviceExact;
 use tables::exact::Exact;
 
 /// What came back.
@@ -41,7 +42,8 @@ impl Offload {
             let plan = &self.kernel.plan;
             let result = plan.results.read(returned.verdicts, before + i);
             let wire = batch.wire[i].into();
-            let record = Record { returned, result, packets, packet: before + i, wire };
+            let (tables, mirrors) = (&plan.tables, &self.mirrors);
+            let record = Record { returned, tables, mirrors, result, packets, packet: before + i, wire };
             let finished = plan.results.verdict(result).filter(|_| plan.lengths.contains(&batch.captured[i]));
             let holds = match changes {
                 Changes::None => true,
@@ -85,12 +87,14 @@ impl Offload {
 
     /// Whether the entries that a packet asked for on the device are those that there are now.
     fn saw_what_is(&self, record: &Record<'_>) -> bool {
-        let (plan, tables) = (&self.kernel.plan, &self.native.state.tables);
+        let (plan, shapes) = (&self.kernel.plan, &self.native.state.tables.shapes);
         plan.effects.iter().zip(&plan.done).filter(|(_, done)| record.read(**done) != 0).all(|(effect, _)| {
-            let (Effect::Ask { table, key } | Effect::Confirm { table, key }) = *effect else { return true };
-            let words = record.words(key, tables.shapes[table as usize].key.words);
-            let key = &words[..tables.shapes[table as usize].key.words];
-            self.was_sent(table, key)
+            let (table, words) = match *effect {
+                Effect::Ask { table, key } => (table, Some(record.key(key, &shapes[table as usize].key))),
+                Effect::Confirm { table, entry } => (table, record.entry(table, entry)),
+                Effect::Count { .. } | Effect::Row { .. } => return true,
+            };
+            words.is_some_and(|words| self.was_sent(table, &words[..shapes[table as usize].key.words]))
         })
     }
 
@@ -119,9 +123,15 @@ fn bring(plan: &Plan, back: &[u8], frame: &mut [u8]) {
     }
 }
 
+/// Words of a key, and of a value behind it.
+type Words = [u64; 2 * MAX_WORDS];
+
 /// What one packet left to be done.
 struct Record<'a> {
     returned: &'a Returned<'a>,
+    /// The kernel's tables, and the images of exact ones as the device has them.
+    tables: &'a [u32],
+    mirrors: &'a [Option<DeviceExact>],
     result: u32,
     packets: usize,
     packet: usize,
@@ -137,14 +147,28 @@ impl Record<'_> {
         self.returned.records[word as usize * self.packets + self.packet]
     }
 
-    /// So many 64-bit words from `first` on.
-    fn words(&self, first: Place, count: usize) -> [u64; 2 * MAX_WORDS] {
-        let (first, mut words) = (first.word.unwrap_or(0), [0; 2 * MAX_WORDS]);
-        for (place, word) in words.iter_mut().take(count).enumerate() {
-            let low = first + 2 * place as u32;
+    /// The words of a key.
+    fn key(&self, place: Place, packing: &Packing) -> Words {
+        let mut words = [0; 2 * MAX_WORDS];
+        if key_bits(packing).is_some() {
+            words[0] = self.read(place).into();
+            return words;
+        }
+        let first = place.word.unwrap_or(0);
+        for (number, word) in words.iter_mut().take(packing.words).enumerate() {
+            let low = first + 2 * number as u32;
             *word = u64::from(self.word(low)) | u64::from(self.word(low + 1)) << 32;
         }
         words
+    }
+
+    /// The words of an entry's key and value, which lie at the number that the packet tells.
+    fn entry(&self, table: u32, place: Place) -> Option<Words> {
+        let mirror = self.tables.iter().position(|one| *one == table)?;
+        let held = self.mirrors[mirror].as_ref()?.entry(self.read(place))?;
+        let mut words = [0; 2 * MAX_WORDS];
+        words.iter_mut().zip(held).for_each(|(word, held)| *word = held);
+        Some(words)
     }
 
     fn apply(&self, state: &mut State<Fast>, effect: &Effect) {
@@ -154,17 +178,17 @@ impl Record<'_> {
                 state.count(counter, index.into(), self.wire);
             }
             Effect::Ask { table, key } => {
-                let count = state.tables.shapes[table as usize].key.words;
-                let words = self.words(key, count);
+                let packing = &state.tables.shapes[table as usize].key;
+                let (words, count) = (self.key(key, packing), packing.words);
                 if let TablePlace::Exact(place) = state.tables.places[table as usize] {
                     let now = state.now;
                     state.tables.exact[place].find(&words[..count], now);
                 }
             }
-            Effect::Confirm { table, key } => {
+            Effect::Confirm { table, entry } => {
+                let Some(words) = self.entry(table, entry) else { return };
                 let shape = &state.tables.shapes[table as usize];
                 let (keys, values) = (shape.key.words, shape.value.words);
-                let words = self.words(key, keys + values);
                 state.learn_releasing(table, &words[..keys], &words[keys..keys + values]);
             }
             Effect::Row { table, row } => {

@@ -22,6 +22,22 @@ use std::ops::Range;
 /// counted in words of 32 bits, or [`NONE`](super::NONE).
 pub const TEXT: &str = include_str!("exact.h");
 
+/// Words of 32 bits from one slot to the next, of an image whose keys and values have so many words of 64.
+pub fn slot_words(key_words: usize, value_words: usize) -> usize {
+    let used = 1 + 2 * (key_words + value_words);
+    if used <= 8 { used.next_power_of_two() } else { used.next_multiple_of(8) }
+}
+
+/// The slot of an entry whose value begins at this place, as [`find`] tells it. Slots are counted from 0.
+pub fn slot_of(place: u32, key_words: usize, value_words: usize) -> u32 {
+    (place - first_value(key_words)) / slot_words(key_words, value_words) as u32
+}
+
+/// Where the value of slot 0 begins.
+pub fn first_value(key_words: usize) -> u32 {
+    (HEADER + 1 + 2 * key_words) as u32
+}
+
 /// What `exact_find` answers, told in Rust: the place of the value's first word in the image, or [`NONE`](super::NONE).
 pub fn find(image: &[u32], key: &[u64]) -> u32 {
     let long = |at: usize| u64::from(image[at]) | u64::from(image[at + 1]) << 32;
@@ -86,8 +102,7 @@ impl DeviceExact {
         capacity: usize,
         seed: u64,
     ) -> Result<DeviceExact, SizeError> {
-        let used = 1 + 2 * (key_words + value_words);
-        let size = if used <= 8 { used.next_power_of_two() } else { used.next_multiple_of(8) };
+        let size = slot_words(key_words, value_words);
         let bytes = (capacity as u64).saturating_mul(16 * size as u64);
         let refused = SizeError { capacity, bytes };
         let slots = capacity.checked_mul(2).and_then(usize::checked_next_power_of_two).ok_or(refused)?.max(2);
@@ -198,6 +213,14 @@ impl DeviceExact {
     /// Where the value of `key` begins in the image, in words, as the text finds it.
     pub fn find(&self, key: &[u64]) -> Option<usize> {
         self.search(key).ok().map(|slot| self.at(slot) + 1 + 2 * self.key_words)
+    }
+
+    /// The words of the key and the value that lie in a slot; none where it is free or not there.
+    pub fn entry(&self, slot: u32) -> Option<impl Iterator<Item = u64> + '_> {
+        let at = self.at(slot as usize);
+        let words = self.words.get(at..at + 1 + 2 * (self.key_words + self.value_words))?;
+        let longs = words[1..].as_chunks().0.iter();
+        (words[0] != 0).then(|| longs.map(|[low, high]| u64::from(*low) | u64::from(*high) << 32))
     }
 
     /// How many entries there are.
