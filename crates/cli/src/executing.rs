@@ -97,15 +97,18 @@ impl Executing {
                 let cuda = gpu::cuda_devices().unwrap_or_default();
                 let opencl = gpu::opencl_devices().unwrap_or_default();
                 let by_opencl = || opencl.iter().find(|device| device.accelerator).map(on_opencl);
-                let tried = match cuda.first().map(on_cuda) {
-                    Some(Err(error)) => by_opencl().or(Some(Err(error))),
-                    None => by_opencl(),
-                    ready => ready,
-                };
-                match tried {
-                    Some(Ok(offloaded)) => Ok(offloaded),
-                    Some(Err(error)) => return here(BackEnd::Native, alone(&error)),
-                    None => return here(BackEnd::Native, String::new()),
+                let mut said = String::new();
+                let mut tried = cuda.first().map(on_cuda);
+                if let Some(Err(error)) = &tried {
+                    said = format!("note: {} does not run by CUDA: {error}\n", program.name);
+                    tried = None;
+                }
+                match tried.or_else(by_opencl) {
+                    Some(Ok(offloaded)) => {
+                        return Ok(Loaded { processor: Box::new(offloaded), notes: said + &notes });
+                    }
+                    Some(Err(error)) => return here(BackEnd::Native, said + &alone(&error)),
+                    None => return here(BackEnd::Native, said),
                 }
             }
             _ => gpu::opencl_devices().map_err(anyhow::Error::from).and_then(|found| on_opencl(&found[0])),

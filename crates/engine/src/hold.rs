@@ -11,7 +11,7 @@
 //! A convoy is as many batches as go over together. Convoys are run in the order in which their packets came, so what packets mean does not
 //! depend on where they are run. Nothing here asks a clock.
 
-use exec::{Ahead, Processor, Room};
+use exec::{Beginning, Processor, Room};
 use gpu::placement::{Decision, Place, Placement, Policy, Waiting};
 use packet::{BATCH, Batch};
 use ports::arena::Arena;
@@ -132,7 +132,7 @@ impl Hold {
         !self.waiting.is_empty()
     }
 
-    /// Whether a batch can be taken before a convoy has been run, however many packets it has.
+    /// Whether packets can be taken before a convoy has been run: a whole batch, if convoys are no smaller than that.
     pub fn has_room(&self) -> bool {
         !self.full
             && (self.waiting.len() < self.room.convoys || self.open.packets + BATCH <= self.room.packets)
@@ -205,16 +205,18 @@ impl Hold {
             (Decision::Wait(_), _) if self.full => Place::Device,
             (Decision::Wait(_), _) => return,
         };
-        let next = self.spare.pop().unwrap_or_else(|| Convoy::new(self.room, now));
-        let mut convoy = std::mem::replace(&mut self.open, next);
-        self.full = false;
-        convoy.placed = now;
-        let begins = |ahead: &mut dyn Ahead| {
-            let (memory, batches) = convoy.parts();
-            ahead.begin(memory, batches)
+        let (memory, batches) = self.open.parts();
+        self.open.place = match processor.ahead().filter(|_| place == Place::Device) {
+            None => Place::Processor,
+            Some(ahead) => match ahead.begin(memory, batches) {
+                Beginning::Begun => Place::Device,
+                Beginning::Later => return,
+                Beginning::Never => Place::Processor,
+            },
         };
-        let begun = place == Place::Device && processor.ahead().is_some_and(begins);
-        convoy.place = if begun { Place::Device } else { Place::Processor };
-        self.waiting.push_back(convoy);
+        self.open.placed = now;
+        let next = self.spare.pop().unwrap_or_else(|| Convoy::new(self.room, now));
+        self.waiting.push_back(std::mem::replace(&mut self.open, next));
+        self.full = false;
     }
 }

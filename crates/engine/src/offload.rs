@@ -9,7 +9,7 @@
 use exec::kernel::{Dialect, Kernel, Twin};
 use exec::offload::{Changes, Offload, Returned, Update, Whole};
 use exec::{
-    Ahead, BackEnd, EntryCount, EntryError, Observer, OnDevice, Outputs, Processor, Room, TableReport,
+    Ahead, BackEnd, Beginning, EntryCount, EntryError, Observer, OnDevice, Outputs, Processor, Room, TableReport,
 };
 use gpu::{CudaFound, Device, DeviceError, Found, Geometry, Host, Lane, Setup, Warp};
 use lang::ir::{Entry, Match, Program};
@@ -17,6 +17,7 @@ use packet::batch::{BATCH, Batch};
 use std::any::Any;
 use std::collections::VecDeque;
 use std::sync::Arc;
+use std::thread;
 use std::time::{Duration, Instant};
 
 /// A program whose packets a device runs.
@@ -45,13 +46,17 @@ struct Begun {
     packets: usize,
     /// So many of them have been run.
     run: usize,
+    /// Since when the device has had nothing older.
     since: Instant,
 }
 
 /// The most often that packets stay on the processor where tables keep changing.
 const LONGEST_PAUSE: u32 = 64;
-/// A device that takes longer over packets that were handed over ahead of time has stalled.
+/// A device that takes longer over packets has stalled, whatever its driver says: at live ports nobody waits as long as a driver might.
 const PATIENCE: Duration = Duration::from_secs(2);
+/// For so long the processor does nothing else while it waits, then it naps.
+const AWAKE: Duration = Duration::from_micros(200);
+const NAP: Duration = Duration::from_micros(20);
 
 /// What a device must have room for to run a kernel, so many packets at a time.
 pub fn geometry(kernel: &Kernel, packets: usize, slots: usize) -> Geometry {
@@ -160,24 +165,24 @@ impl Offloaded {
     }
 
     /// Hands packets to the device, if it can have them now.
-    fn hand_over(&mut self, memory: &[u8], batches: &[Batch]) -> Result<bool, DeviceError> {
-        let Some(device) = &mut self.device else { return Ok(false) };
+    fn hand_over(&mut self, memory: &[u8], batches: &[Batch]) -> Result<Beginning, DeviceError> {
+        let Some(device) = &mut self.device else { return Ok(Beginning::Never) };
         let packets = batches.iter().map(|batch| batch.len).sum();
         let Some(&slot) = self.free.last().filter(|_| packets > 0 && packets <= self.room.packets) else {
-            return Ok(false);
+            return Ok(Beginning::Never);
         };
         let update = match self.offload.changes() {
             Changes::None => false,
             Changes::Entries => self.offload.is_due(),
             Changes::Others if self.pause > 0 => {
                 self.pause -= 1;
-                return Ok(false);
+                return Ok(Beginning::Never);
             }
             Changes::Others => true,
         };
         // Commit compares tables with what went over last, which is not what packets that are under way have seen.
         if update && !self.begun.is_empty() {
-            return Ok(false);
+            return Ok(Beginning::Later);
         }
         let stale: Vec<usize> = if update { self.offload.stale().collect() } else { Vec::new() };
         for table in stale {
@@ -199,7 +204,7 @@ impl Offloaded {
         self.offload.handed();
         self.free.pop();
         self.begun.push_back(Begun { slot, packets, run: 0, since: Instant::now() });
-        Ok(true)
+        Ok(Beginning::Begun)
     }
 
     /// Runs a batch as the device has run it. Says whether it has; otherwise nothing has happened.
@@ -209,9 +214,9 @@ impl Offloaded {
         batch: &mut Batch,
         outputs: &mut Outputs,
     ) -> Result<bool, DeviceError> {
+        self.wait();
         let front = self.begun.front().copied().filter(|front| batch.len <= front.packets - front.run);
         let (Some(device), Some(front)) = (&mut self.device, front) else { return Ok(false) };
-        device.poll(front.slot, true)?;
         let output = device.output(front.slot)?;
         let returned = Returned { bytes: output.bytes, verdicts: output.verdicts, records: output.records };
         let whole = Whole { before: front.run, packets: front.packets };
@@ -229,11 +234,27 @@ impl Offloaded {
         }
         self.free.push(front.slot);
         self.begun.pop_front();
+        if let Some(next) = self.begun.front_mut() {
+            // Until now it may have waited for the ones before.
+            next.since = Instant::now();
+        }
         if self.offload.changes() == Changes::Others {
             self.pause = self.next_pause;
             self.next_pause = (2 * self.next_pause).min(LONGEST_PAUSE);
         } else {
             self.next_pause = 1;
+        }
+    }
+
+    /// Waits for what was begun with first.
+    fn wait(&mut self) {
+        let begin = Instant::now();
+        while !self.is_ready() {
+            // Most are done before a sleep would end.
+            match begin.elapsed() > AWAKE {
+                true => thread::sleep(NAP),
+                false => thread::yield_now(),
+            }
         }
     }
 
@@ -251,10 +272,10 @@ impl Ahead for Offloaded {
         self.room
     }
 
-    fn begin(&mut self, memory: &[u8], batches: &[Batch]) -> bool {
+    fn begin(&mut self, memory: &[u8], batches: &[Batch]) -> Beginning {
         self.hand_over(memory, batches).unwrap_or_else(|error| {
             self.give_up(error);
-            false
+            Beginning::Never
         })
     }
 
@@ -306,12 +327,10 @@ impl Processor for Offloaded {
         outputs: &mut Outputs,
     ) -> bool {
         let ran = self.offload.processor().run_observed(program, observer, memory, batch, outputs);
-        if let (true, Some(device), Some(front)) = (ran, &mut self.device, self.begun.front()) {
+        if ran && !self.begun.is_empty() {
             // What the device says of them is not wanted; but it has to have finished before its slot is filled again.
-            match device.poll(front.slot, true) {
-                Ok(_) => self.count_off(batch.len),
-                Err(error) => self.give_up(error),
-            }
+            self.wait();
+            self.count_off(batch.len);
         }
         ran
     }

@@ -67,17 +67,18 @@ impl Worker<'_> {
                 Err(error) => (None, Some(error.into())),
             };
             let received = Instant::now();
-            let done = match (memory, &self.hold) {
-                (Some(memory), None) => self.batch(memory, &mut batch, &mut outputs),
-                (Some(memory), Some(_)) => self.take(memory, &batch, &mut outputs),
-                (None, _) => self.convoys(Supply::Ended, &mut outputs),
-            };
-            inside += received.elapsed();
-            if let Err(error) = done {
-                break Some(error);
+            let mut failed = None;
+            match (memory, &self.hold) {
+                (Some(memory), None) => self.batch(memory, &mut batch, &mut outputs, &mut failed),
+                (Some(memory), Some(_)) => self.take(memory, &batch, &mut outputs, &mut failed),
+                (None, _) => self.convoys(Supply::Ended, &mut outputs, &mut failed),
             }
-            if end.is_some() || batch.is_empty() {
-                break end;
+            if failed.is_some() {
+                self.convoys(Supply::Ended, &mut outputs, &mut None);
+            }
+            inside += received.elapsed();
+            if failed.is_some() || end.is_some() || batch.is_empty() {
+                break failed.or(end);
             }
         };
         let packets = match clock {
@@ -87,8 +88,14 @@ impl Worker<'_> {
         Finished { packets, error }
     }
 
-    /// Runs a batch, to the end.
-    fn batch(&mut self, memory: &mut [u8], batch: &mut Batch, outputs: &mut Outputs) -> Result<(), RunError> {
+    /// Runs a batch, to the end. Where it cannot be sent, that is told by `failed`, and from then on packets are only counted.
+    fn batch(
+        &mut self,
+        memory: &mut [u8],
+        batch: &mut Batch,
+        outputs: &mut Outputs,
+        failed: &mut Option<RunError>,
+    ) {
         outputs.clear();
         if let Some(selection) = &mut self.selection {
             selection.before(memory, batch);
@@ -98,38 +105,44 @@ impl Worker<'_> {
         if let Some(selection) = &mut self.selection {
             selection.keep(memory, batch, outputs);
         }
-        if let Some(transmitter) = &mut self.transmitter {
-            transmitter.transmit(self.ledger, memory, batch, outputs)?;
+        if let Some(transmitter) = &mut self.transmitter
+            && let Err(error) = transmitter.transmit(self.ledger, memory, batch, outputs)
+        {
+            *failed = Some(error.into());
+            self.transmitter = None;
         }
-        Ok(())
     }
 
     /// Holds the packets of a batch, and runs what is ready.
-    fn take(&mut self, memory: &[u8], batch: &Batch, outputs: &mut Outputs) -> Result<(), RunError> {
+    fn take(
+        &mut self,
+        memory: &[u8],
+        batch: &Batch,
+        outputs: &mut Outputs,
+        failed: &mut Option<RunError>,
+    ) {
         let mut taken = 0;
         while taken < batch.len {
             if let Some(hold) = &mut self.hold {
                 taken = hold.take(memory, batch, taken, Instant::now());
             }
-            self.convoys(Supply::Plenty, outputs)?;
+            self.convoys(Supply::Plenty, outputs, failed);
         }
-        Ok(())
     }
 
     /// Runs the packets that were held and are ready.
-    fn convoys(&mut self, supply: Supply, outputs: &mut Outputs) -> Result<(), RunError> {
+    fn convoys(&mut self, supply: Supply, outputs: &mut Outputs, failed: &mut Option<RunError>) {
         while let Some(hold) = &mut self.hold
             && let Some(mut convoy) = hold.ready(self.processor, supply, Instant::now())
         {
             let (memory, batches) = convoy.parts();
             for batch in batches {
-                self.batch(memory, batch, outputs)?;
+                self.batch(memory, batch, outputs, failed);
             }
             if let Some(hold) = &mut self.hold {
                 hold.done(convoy, Instant::now());
             }
         }
-        Ok(())
     }
 }
 

@@ -71,7 +71,7 @@ pub struct Tally {
     pub device: u64,
     /// Run by the processor since their way left the device's.
     pub again: u64,
-    /// Run by the processor since an earlier packet of their batch changed a table.
+    /// Run by the processor since what they asked for had changed: by an earlier packet, from outside, or by time.
     pub changed: u64,
     /// Run by the processor alone: the device was not asked.
     pub processor: u64,
@@ -104,15 +104,26 @@ impl Room {
     pub const BATCH: Room = Room { packets: BATCH, convoys: 1 };
 }
 
+/// Whether a processor has begun with packets.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Beginning {
+    /// It has.
+    Begun,
+    /// It can when all those that it has begun with have been run.
+    Later,
+    /// They are to be run without.
+    Never,
+}
+
 /// A processor that can begin with packets before they are run, as where a device takes its time over them. It changes nothing that can be seen:
 /// batches that it has begun with are [run](Processor::run), in the same order, when the outcome is wanted.
 pub trait Ahead {
     /// How much it can begin with.
     fn room(&self) -> Room;
 
-    /// Begins with packets that will be run behind all those that it has begun with before. Says whether it did; otherwise they are run without.
-    /// Batches after them are begun with only once these have been run.
-    fn begin(&mut self, memory: &[u8], batches: &[Batch]) -> bool;
+    /// Begins with packets that will be run, in this order, behind all those that it has begun with before. With packets behind some that are run
+    /// without it is not to begin before those have been run.
+    fn begin(&mut self, memory: &[u8], batches: &[Batch]) -> Beginning;
 
     /// Whether what it began with first can be run without waiting. Also where it has begun with nothing.
     fn is_ready(&mut self) -> bool;

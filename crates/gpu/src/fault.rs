@@ -13,6 +13,8 @@ pub enum Trouble {
     Lost,
     /// A batch never comes back.
     Stalled,
+    /// A batch is taken, and from then on the device says nothing any more of any.
+    Silent,
     /// The device is reset, whatever it is asked for at that time, and knows nothing any more.
     Reset,
 }
@@ -23,13 +25,14 @@ pub struct Fault<D> {
     trouble: Trouble,
     /// Batches that still go well; tables for [`Trouble::NoMemory`], calls of any kind for [`Trouble::Reset`].
     left: u64,
+    is_silent: bool,
 }
 
 impl<D: Device> Fault<D> {
     /// `inner`, until so many batches (tables for [`Trouble::NoMemory`], calls for [`Trouble::Reset`]) have gone well; after that everything
     /// fails.
     pub fn after(inner: D, trouble: Trouble, left: u64) -> Fault<D> {
-        Fault { inner, trouble, left }
+        Fault { inner, trouble, left, is_silent: false }
     }
 
     /// Whether it is time to fail, asked where something is done that counts.
@@ -89,11 +92,21 @@ impl<D: Device> Device for Fault<D> {
         if self.trouble == Trouble::Refused && self.is_time() {
             return Err(self.failed("start a batch", "refused on purpose"));
         }
+        if self.trouble == Trouble::Silent && self.is_time() {
+            self.is_silent = true;
+            return Ok(());
+        }
         self.inner.submit(slot, packets)
     }
 
     fn poll(&mut self, slot: usize, wait: bool) -> Result<bool, DeviceError> {
         self.is_whole("run a batch")?;
+        if self.is_silent {
+            return match wait {
+                true => Err(DeviceError::Stalled { device: self.inner.name(), milliseconds: 0 }),
+                false => Ok(false),
+            };
+        }
         let done = self.inner.poll(slot, wait)?;
         let fails = matches!(self.trouble, Trouble::Lost | Trouble::Stalled) && done && self.is_time();
         match self.trouble {

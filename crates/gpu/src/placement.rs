@@ -16,6 +16,9 @@ const REMEMBERED: usize = 5;
 /// Of every so many nanoseconds one may go into trying the place that is not expected to be better.
 const TRYING: u64 = 50;
 
+/// Who waits for a time is woken so much later.
+const WAKING: Duration = Duration::from_micros(20);
+
 /// Where a batch is run.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Place {
@@ -149,7 +152,9 @@ impl Placement {
                 let most = packets.min(full.max(1));
                 let left = deadline.saturating_sub(oldest);
                 match self.costs.expected(Place::Device, most) {
-                    Some(takes) if packets < full && takes < left => Decision::Wait(Some(left - takes)),
+                    Some(takes) if packets < full && takes + margin(takes) < left => {
+                        Decision::Wait(Some(left - takes - margin(takes)))
+                    }
                     Some(takes) if takes <= left => Decision::Run(Place::Device, most),
                     _ => Decision::Run(self.costs.better(most), most),
                 }
@@ -283,6 +288,11 @@ fn other(place: Place) -> Place {
     if place == Place::Processor { Place::Device } else { Place::Processor }
 }
 
+/// How long before the last moment a batch goes to the device: it may take longer than expected, and who waits is woken late.
+fn margin(takes: Duration) -> Duration {
+    takes / 8 + WAKING
+}
+
 fn class(packets: usize) -> usize {
     (packets.max(1).ilog2() as usize).min(CLASSES - 1)
 }
@@ -317,7 +327,9 @@ mod tests {
         assert_eq!(placement.decide(waiting(8, 0)), Decision::Run(Place::Processor, 8), "nothing is known");
         placement.learn(Place::Device, 8, micros(80));
         placement.learn(Place::Processor, 8, micros(4));
-        assert_eq!(placement.decide(waiting(8, 20)), Decision::Wait(Some(micros(100))));
+        assert_eq!(placement.decide(waiting(8, 20)), Decision::Wait(Some(micros(70))));
+        // Whoever waits so long is woken a little later.
+        assert_eq!(placement.decide(waiting(8, 91)), Decision::Run(Place::Device, 8));
         assert_eq!(placement.decide(waiting(8, 120)), Decision::Run(Place::Device, 8));
         assert_eq!(placement.decide(waiting(8, 130)), Decision::Run(Place::Processor, 8));
         placement.learn(Place::Device, 1024, micros(90));

@@ -4,9 +4,9 @@ use engine::hold::Supply;
 use engine::offload::{Offloaded, host};
 use exec::kernel::{Dialect, Options};
 use exec::offload::Offload;
-use exec::{BackEnd, Observer, OnDevice, Outputs, Processor, Room};
+use exec::{BackEnd, Beginning, Observer, OnDevice, Outputs, Processor, Room};
 use gpu::placement::Policy;
-use gpu::{Device, DeviceError, Fault, Geometry, Input, Memory, OpenCl, Output, Trouble};
+use gpu::{Fault, Memory, OpenCl, Trouble};
 use lang::ir::Program;
 use lang::pipeline::Decode;
 use packet::generate::Profile;
@@ -184,10 +184,11 @@ fn what_runs_step_by_step_in_between_keeps_the_order() {
         batch.port.copy_from_slice(&arrivals.ports[all]);
     }
     for convoy in batches.chunks(2) {
-        assert!(processor.ahead().expect("there is a device").begin(frames.memory(), convoy));
+        let ahead = processor.ahead().expect("there is a device");
+        assert_eq!(ahead.begin(frames.memory(), convoy), Beginning::Begun);
     }
     let more = processor.ahead().expect("there is a device").begin(frames.memory(), &batches[..1]);
-    assert!(!more, "there is room for two");
+    assert_eq!(more, Beginning::Never, "there is room for two");
     let mut outputs = Outputs::default();
     for (place, batch) in batches.iter_mut().enumerate() {
         if place == 1 || place == 2 {
@@ -203,44 +204,6 @@ fn what_runs_step_by_step_in_between_keeps_the_order() {
     assert_eq!((tally.device + tally.again, tally.handed), (2 * BATCH as u64, 2));
 }
 
-/// A device that takes packets and never says anything again.
-struct Silent(OpenCl);
-
-impl Device for Silent {
-    fn name(&self) -> String {
-        self.0.name()
-    }
-
-    fn geometry(&self) -> &Geometry {
-        self.0.geometry()
-    }
-
-    fn upload(&mut self, table: usize, words: &[u32]) -> Result<(), DeviceError> {
-        self.0.upload(table, words)
-    }
-
-    fn patch(&mut self, table: usize, first: usize, words: &[u32]) -> Result<(), DeviceError> {
-        self.0.patch(table, first, words)
-    }
-
-    fn input(&mut self, slot: usize) -> Result<Input<'_>, DeviceError> {
-        self.0.input(slot)
-    }
-
-    fn submit(&mut self, slot: usize, packets: usize) -> Result<(), DeviceError> {
-        self.0.submit(slot, packets)
-    }
-
-    fn poll(&mut self, _slot: usize, wait: bool) -> Result<bool, DeviceError> {
-        assert!(!wait, "nobody waits for a device that is not ready");
-        Ok(false)
-    }
-
-    fn output(&mut self, slot: usize) -> Result<Output<'_>, DeviceError> {
-        self.0.output(slot)
-    }
-}
-
 #[test]
 fn a_device_that_falls_silent_is_given_up() {
     let found = gpu::opencl_devices().expect("PoCL is installed");
@@ -250,14 +213,16 @@ fn a_device_that_falls_silent_is_given_up() {
     let offload = Offload::new(&program, PORTS, SEED, &Options::default()).expect("it has a kernel");
     let mut processor = Offloaded::new(offload, Room::BATCH, |kernel, geometry| {
         let text = kernel.text(Dialect::OpenCl);
-        Ok(Box::new(Silent(OpenCl::new(&found[0], &text, geometry, Memory::Mapped)?)))
+        let inner = OpenCl::new(&found[0], &text, geometry, Memory::Mapped)?;
+        Ok(Box::new(Fault::after(inner, Trouble::Silent, 0)))
     })
     .expect("it opens");
     let (mut frames, mut batch) = (arrivals.frames.clone(), Batch::new());
     frames.fill(&mut batch, 0..BATCH);
     batch.port.copy_from_slice(&arrivals.ports);
     let ahead = processor.ahead().expect("there is a device");
-    assert!(ahead.begin(frames.memory(), std::slice::from_ref(&batch)) && !ahead.is_ready());
+    assert_eq!(ahead.begin(frames.memory(), std::slice::from_ref(&batch)), Beginning::Begun);
+    assert!(!ahead.is_ready());
     while !ahead.is_ready() {
         std::thread::sleep(Duration::from_millis(10));
     }

@@ -1,6 +1,6 @@
 //! One worker: every port in turn, each batch to its end before the next, and between two rounds what control asks for.
 //!
-//! A batch is what has come, be it one packet or 256: the loop never waits for more. A port that always has more gets one batch a round, as the others
+//! A batch is what has come, be it one packet or 256: the loop never waits for more, unless a policy holds packets for a device. A port that always has more gets one batch a round, as the others
 //! do. The loop sleeps only when no port has anything, until one has, until a bell rings, or for a tick, by which the program's time goes on without packets.
 
 use super::measure::{Stop, Stopwatch};
@@ -106,7 +106,7 @@ impl LiveWorker {
                 Err(TryRecvError::Empty) if idle => {
                     stopwatch.lap(Stop::Receive);
                     if generation.hold.as_ref().is_some_and(Hold::is_under_way) {
-                        // A device has packets, whose time must not pass: it is asked again soon.
+                        // A device has packets: it is asked again soon.
                         std::thread::yield_now();
                         stopwatch.lap(Stop::Idle);
                         continue;
@@ -115,14 +115,21 @@ impl LiveWorker {
                     let held = generation.hold.as_ref().and_then(|hold| hold.due(Instant::now()));
                     let held = held.map_or(u64::MAX, |due| due.as_nanos() as u64);
                     waiter.wait(patience(due.min()).min(held))?;
-                    outputs.clear();
-                    generation.processor.advance(now(), outputs);
-                    generation.ledger.commit_outputs(outputs);
-                    transmitter.transmit_made(&generation.ledger, outputs)?;
+                    // For packets that are held it is still the time when they came.
+                    if generation.hold.as_ref().is_none_or(Hold::is_empty) {
+                        outputs.clear();
+                        generation.processor.advance(now(), outputs);
+                        generation.ledger.commit_outputs(outputs);
+                        transmitter.transmit_made(&generation.ledger, outputs)?;
+                    }
                     stopwatch.lap(Stop::Idle);
                 }
                 Err(TryRecvError::Empty) => stopwatch.lap(Stop::Control),
-                Err(TryRecvError::Disconnected) => return Ok(None),
+                Err(TryRecvError::Disconnected) => {
+                    let mut way = Way { outputs, punts, watches, stopwatch, transmitter: &mut transmitter };
+                    way.convoys(generation, Supply::Ended)?;
+                    return Ok(None);
+                }
                 Ok(request @ (Request::Replace(_) | Request::Stop)) => {
                     let mut way = Way { outputs, punts, watches, stopwatch, transmitter: &mut transmitter };
                     way.convoys(generation, Supply::Ended)?;
@@ -182,6 +189,7 @@ impl Way<'_, '_> {
             }
             self.convoys(generation, Supply::Plenty)?;
         }
+        self.stopwatch.lap(Stop::Run);
         Ok(())
     }
 
@@ -200,6 +208,7 @@ impl Way<'_, '_> {
                 hold.done(convoy, Instant::now());
             }
         }
+        self.stopwatch.lap(Stop::Run);
         Ok(any)
     }
 }

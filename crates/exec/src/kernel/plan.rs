@@ -76,7 +76,7 @@ pub enum Effect {
         /// Where the cell's index is; without it, the only cell.
         cell: Option<Place>,
     },
-    /// Asks for an entry, which renews it where it is there. Also tells of keys that were not there.
+    /// Asks for an entry, which renews it where it is there. It tells of keys that were not there, too: by them commit sees whether one is there now.
     Ask {
         /// Index of the exact table.
         table: u32,

@@ -117,3 +117,53 @@ fn a_device_that_fails_between_live_ports_loses_nothing() {
         assert!(failed > 0, "{trouble:?}: none of {} devices failed", parts.len());
     }
 }
+
+/// A flow that has not been seen for a second is new again.
+const IDLE: &str = r#"
+import std.net.ethernet
+layout probe { flow: u16  number: u32 }
+reason other "no probe"
+reason new "the first of its flow"
+table flows: exact(u16) -> u32 { capacity 64 idle 1s }
+start decoder frame(eth: ethernet) { match eth.type { 0x88b5 => check, else => drop other } }
+decoder check(p: probe) {
+    match flows[p.flow] {
+        some _ => send 2
+        none => {
+            learn flows[p.flow] = p.number
+            drop new
+        }
+    }
+}
+"#;
+
+#[test]
+fn for_packets_that_are_held_it_is_the_time_when_they_came() {
+    let policy = Policy::FixedBatch { packets: 2 };
+    let bench = Bench::running(1, loaded_held(IDLE, 1, policy, None));
+    bench.play(1, 0..3);
+    bench.settle();
+    // The third waits for a fourth. Meanwhile its flow would be forgotten.
+    thread::sleep(Duration::from_millis(1500));
+    let parts = bench.stop();
+    assert_eq!(account(&parts), (3, 2));
+}
+
+#[test]
+fn a_device_that_falls_silent_is_given_up_while_programs_take_over() {
+    let policy = Policy::BatchOrTimeout { packets: 64, timeout: Duration::from_micros(200) };
+    let bench = Bench::running(1, loaded_held(KNOWN, 1, policy, Some((Trouble::Silent, 2))));
+    let left = bench.left.clone();
+    bench.play(FLOWS, 0..200);
+    let next = loaded_held(KNOWN, 1, policy, None).generations(PORTS, 2);
+    let replaced = bench.remote.replace(next, Vec::new()).expect("the worker runs");
+    assert!(replaced.outcome.is_ok());
+    let on = replaced.retired[0].processor.on_device().expect("it was on a device");
+    let failure = on.failure.expect("it was given up");
+    assert!(failure.contains("has not answered"), "{failure}");
+    bench.settle();
+    let mut parts = replaced.retired;
+    parts.extend(bench.stop());
+    assert_eq!(account(&parts), (u64::from(FLOWS) * 200, u64::from(FLOWS) * 200));
+    assert!(sequences(&left).values().all(|numbers| numbers.len() == 200));
+}
