@@ -9,7 +9,8 @@
 use exec::kernel::{Dialect, Kernel, Twin};
 use exec::offload::{Changes, Offload, Returned, Update, Whole};
 use exec::{
-    Ahead, BackEnd, Beginning, EntryCount, EntryError, Observer, OnDevice, Outputs, Processor, Room, TableReport,
+    Ahead, BackEnd, Beginning, EntryCount, EntryError, Observer, OnDevice, Outputs, Processor, Room,
+    TableReport,
 };
 use gpu::{CudaFound, Device, DeviceError, Found, Geometry, Host, Lane, Setup, Warp};
 use lang::ir::{Entry, Match, Program};

@@ -114,13 +114,7 @@ impl Worker<'_> {
     }
 
     /// Holds the packets of a batch, and runs what is ready.
-    fn take(
-        &mut self,
-        memory: &[u8],
-        batch: &Batch,
-        outputs: &mut Outputs,
-        failed: &mut Option<RunError>,
-    ) {
+    fn take(&mut self, memory: &[u8], batch: &Batch, outputs: &mut Outputs, failed: &mut Option<RunError>) {
         let mut taken = 0;
         while taken < batch.len {
             if let Some(hold) = &mut self.hold {

@@ -19,5 +19,7 @@ pub use interpret::{Interpreter, Observer};
 pub use load::{LoadError, load, load_measurable};
 pub use native::{Draft, Measured};
 pub use outputs::{Output, Outputs, Raised, Resized};
-pub use processor::{Ahead, BackEnd, Beginning, EntryCount, EntryError, OnDevice, Processor, Room, TableReport, Tally};
+pub use processor::{
+    Ahead, BackEnd, Beginning, EntryCount, EntryError, OnDevice, Processor, Room, TableReport, Tally,
+};
 pub use stages::{Site, StageClock, StageCost};

@@ -124,7 +124,7 @@ import std.net.ethernet
 layout probe { flow: u16  number: u32 }
 reason other "no probe"
 reason new "the first of its flow"
-table flows: exact(u16) -> u32 { capacity 64 idle 1s }
+table flows: exact(u16) -> u32 { capacity 64 idle 1s evict lru }
 start decoder frame(eth: ethernet) { match eth.type { 0x88b5 => check, else => drop other } }
 decoder check(p: probe) {
     match flows[p.flow] {
