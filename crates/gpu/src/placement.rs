@@ -9,6 +9,10 @@
 
 use std::time::Duration;
 
+/// A trial is so many batches in a row, as a device that has the next batch before it is done with one is faster than one that gets it then.
+const IN_A_ROW: u32 = REMEMBERED as u32;
+/// A trial ends with its first batch where that took so many times what the other place takes: no order of batches makes up for it.
+const HOPELESS: f64 = 3.0;
 /// Sizes are told apart in powers of two; from 2^31 packets on they are not.
 const CLASSES: usize = 32;
 /// Of so many batches the one of middle speed counts: two that were interrupted decide nothing, three that are slow do.
@@ -95,6 +99,10 @@ pub struct Costs {
     classes: [[Class; CLASSES]; 2],
     /// Nanoseconds that may still go into trying, by size: sizes whose trials are cheap would leave nothing to the others.
     credit: [f64; CLASSES],
+    /// Where batches of a size are tried, and how many more in a row.
+    trials: [(Place, u32); CLASSES],
+    /// Which sizes are known on the processor and on the device, a bit each.
+    sizes: [u32; 2],
 }
 
 /// The last batches of about a size at a place.
@@ -126,7 +134,12 @@ impl Placement {
     pub fn new(policy: Policy) -> Placement {
         Placement {
             policy,
-            costs: Costs { classes: [[Class::default(); CLASSES]; 2], credit: [0.0; CLASSES] },
+            costs: Costs {
+                classes: [[Class::default(); CLASSES]; 2],
+                credit: [0.0; CLASSES],
+                trials: [(Place::Processor, 0); CLASSES],
+                sizes: [0; 2],
+            },
         }
     }
 
@@ -191,6 +204,9 @@ impl Costs {
 
     /// The better place, or the other one where it is time to try that.
     fn choice(&self, packets: usize) -> Place {
+        if let (place, 1..) = self.trials[class(packets)] {
+            return place;
+        }
         let better = self.better(packets);
         let other = other(better);
         let credit = self.credit[class(packets)];
@@ -209,16 +225,21 @@ impl Costs {
     fn learn(&mut self, place: Place, packets: usize, took: Duration) {
         let took = took.as_nanos() as f64;
         // What a trial cost more than the other place would have. Bad luck at the place that is thought better is none.
-        let lost = match (self.known(place, packets), self.known(other(place), packets)) {
-            (Some(own), Some(least)) if own <= least => 0.0,
-            (_, Some(least)) => (took - least).max(0.0),
-            (_, None) => 0.0,
-        };
+        let beside = self.known(other(place), packets);
+        let is_trial = beside.is_some_and(|least| self.known(place, packets).is_none_or(|own| own > least));
+        let lost = beside.filter(|_| is_trial).map_or(0.0, |least| (took - least).max(0.0));
+        let trial = &mut self.trials[class(packets)];
+        if *trial == (place, trial.1) && trial.1 > 0 {
+            trial.1 -= 1;
+        } else if is_trial && beside.is_some_and(|least| took < HOPELESS * least) {
+            *trial = (place, IN_A_ROW - 1);
+        }
         // What is saved up is no more than one trial and a hundred batches of this size would need, or a long quiet time would be followed by
         // many trials.
-        let most = 100.0 * took + self.known(other(place), packets).unwrap_or(0.0);
+        let most = 100.0 * took + beside.unwrap_or(0.0);
         let credit = &mut self.credit[class(packets)];
         *credit = credit.max((*credit + took / TRYING as f64).min(most)) - lost;
+        self.sizes[place as usize] |= 1 << class(packets);
         self.classes[place as usize][class(packets)].learn(Batch { packets: packets.max(1) as f64, took });
     }
 
@@ -244,12 +265,14 @@ impl Costs {
 
     /// The nearest smaller batches that are known.
     fn below(&self, place: Place, class: usize) -> Option<Batch> {
-        self.classes[place as usize][..class].iter().rev().find_map(Class::known)
+        let below = self.sizes[place as usize] & ((1 << class) - 1);
+        Some(self.classes[place as usize][below.checked_ilog2()? as usize].middle)
     }
 
     /// The nearest larger batches that are known.
     fn above(&self, place: Place, class: usize) -> Option<Batch> {
-        self.classes[place as usize][class + 1..].iter().find_map(Class::known)
+        let above = self.sizes[place as usize].checked_shr(class as u32 + 1).filter(|above| *above > 0)?;
+        Some(self.classes[place as usize][class + 1 + above.trailing_zeros() as usize].middle)
     }
 
     /// Nanoseconds that so many packets take at least, by what batches of other sizes took: more packets do not take less time, and fewer not
@@ -461,6 +484,27 @@ mod tests {
         let costs = placement.costs();
         assert_eq!(costs.expected(Place::Device, 530), Some(micros(60)));
         assert_eq!((costs.better(530), costs.better(670)), (Place::Processor, Place::Device));
+    }
+
+    #[test]
+    fn a_device_that_is_faster_only_with_the_next_batch_at_hand_is_found() {
+        let mut placement = model();
+        let (mut spent, mut least, mut in_a_row) = (0.0, 0.0, 0);
+        for _ in 0..20_000 {
+            let Decision::Run(place, packets) = placement.decide(waiting(2048, 0)) else {
+                panic!("it waits")
+            };
+            // Two batches are under way once a few have followed each other.
+            in_a_row = if place == Place::Device { in_a_row + 1 } else { 0 };
+            let took = match in_a_row {
+                0 => 200_000,
+                1 | 2 => 260_000,
+                _ => 130_000,
+            };
+            placement.learn(place, packets, Duration::from_nanos(took));
+            (spent, least) = (spent + took as f64, least + 130_000.0);
+        }
+        within(spent, least, "with batches one behind the other");
     }
 
     #[test]
