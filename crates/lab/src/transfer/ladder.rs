@@ -57,8 +57,12 @@ impl Thing {
                 all.into_iter().map(|(over, name)| (name.to_owned(), Setting { over, ..base })).collect()
             }
             Thing::Back => {
-                let all = [(Back::Word, "4 bytes"), (Back::Half, "2 bytes"), (Back::Bit, "1 bit")];
-                all.into_iter().map(|(back, name)| (name.to_owned(), Setting { back, ..base })).collect()
+                let all = [(Back::Word, "4 bytes"), (Back::Half, "2 bytes"), (Back::Bit, "1 bit, packed")];
+                // Only of packed bytes is it known that a packet has no third outcome: to be too short for them.
+                let over = |back| if back == Back::Bit { Over::Packed } else { base.over };
+                all.into_iter()
+                    .map(|(back, name)| (name.to_owned(), Setting { back, over: over(back), ..base }))
+                    .collect()
             }
             Thing::Memory => Memory::ALL
                 .into_iter()

@@ -196,8 +196,11 @@ fn ladders(html: &mut String, rows: &[Row]) {
     for pivot in &all {
         for (column, batch) in pivot.batches.iter().enumerate() {
             let mut groups: Vec<(String, Vec<Step>)> = Vec::new();
-            for (way, rows) in &pivot.ways {
-                let Some(row) = rows[column] else { continue };
+            let mut steps: Vec<(&str, &Row)> =
+                pivot.ways.iter().filter_map(|(way, rows)| Some((*way, rows[column]?))).collect();
+            // The setting that was best has other names at other batches; rows are in the order of the ladder.
+            steps.sort_by_key(|(_, row)| std::ptr::from_ref::<Row>(row).addr());
+            for (way, row) in steps {
                 let told = way.strip_prefix(LADDER).unwrap_or(way);
                 let (heading, label) = told.split_once(" = ").unwrap_or(("", told));
                 let is_base = label.ends_with(" *");
