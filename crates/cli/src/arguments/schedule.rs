@@ -15,7 +15,7 @@ const TIMEOUT: Duration = Duration::from_micros(100);
 /// When packets are handed over.
 #[derive(Clone, Debug, Default, Args)]
 pub(crate) struct ScheduleArguments {
-    /// When packets go to a device, and whether: batch:N, timeout:TIME[:N], deadline:TIME[:N] or cost[:N]
+    /// When packets go to a device, and whether: batch:N, timeout:TIME, deadline:TIME or cost
     #[arg(
         long,
         value_name = "POLICY",
