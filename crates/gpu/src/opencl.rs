@@ -125,6 +125,16 @@ impl OpenCl {
             let most = slot.kernel.get_work_group_size(device.id as cl_device_id);
             made.group = made.group.min(most.map_err(failure(&made.name, "find the kernel"))?).max(1);
         }
+        if geometry.verdict_bits == 1 {
+            // Threads of a group put words of 32 verdicts together.
+            made.group -= made.group % 32;
+            if made.group == 0 {
+                return Err(DeviceError::Missing {
+                    what: format!("{} runs no 32 threads together, so no single bits come back", made.name),
+                    how: "let whole words come back".to_owned(),
+                });
+            }
+        }
         // Some drivers give memory, and finish a kernel, when they are first used; better now, over nothing, than with the first packets.
         for slot in 0..geometry.slots {
             if let Err(error) = made.submit(slot, 0).and_then(|()| made.poll(slot, true)) {
