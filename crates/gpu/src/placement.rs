@@ -9,8 +9,10 @@
 
 use std::time::Duration;
 
-/// A trial is so many batches in a row, as a device that has the next batch before it is done with one is faster than one that gets it then.
+/// A trial of the device is so many batches in a row, as one that has the next batch before it is done with one is faster than one that gets it then.
 const IN_A_ROW: u32 = REMEMBERED as u32;
+/// So many batches of a row have fewer before them than go at a time.
+const OVERLAPPING: u32 = 2;
 /// A trial ends with its first batch where that took so many times what the other place takes: no order of batches makes up for it.
 const HOPELESS: f64 = 3.0;
 /// Sizes are told apart in powers of two; from 2^31 packets on they are not.
@@ -101,6 +103,8 @@ pub struct Costs {
     credit: [f64; CLASSES],
     /// Where batches of a size are tried, and how many more in a row.
     trials: [(Place, u32); CLASSES],
+    /// Where the last batch was, and how many were there right before it.
+    last: (Place, u32),
     /// Which sizes are known on the processor and on the device, a bit each.
     sizes: [u32; 2],
 }
@@ -138,6 +142,7 @@ impl Placement {
                 classes: [[Class::default(); CLASSES]; 2],
                 credit: [0.0; CLASSES],
                 trials: [(Place::Processor, 0); CLASSES],
+                last: (Place::Processor, 0),
                 sizes: [0; 2],
             },
         }
@@ -227,11 +232,21 @@ impl Costs {
         // What a trial cost more than the other place would have. Bad luck at the place that is thought better is none.
         let beside = self.known(other(place), packets);
         let is_trial = beside.is_some_and(|least| self.known(place, packets).is_none_or(|own| own > least));
-        let lost = beside.filter(|_| is_trial).map_or(0.0, |least| (took - least).max(0.0));
+        let follows = match self.last {
+            (last, before) if last == place => before + 1,
+            _ => 0,
+        };
+        self.last = (place, follows);
+        // Those who come back from a trial elsewhere pay for it, too: they wait for more than those that follow each other.
+        let usual = self.known(place, packets).filter(|_| follows < OVERLAPPING);
+        let least = if is_trial { beside } else { usual };
+        let lost = least.map_or(0.0, |least| (took - least).max(0.0));
         let trial = &mut self.trials[class(packets)];
         if *trial == (place, trial.1) && trial.1 > 0 {
-            trial.1 -= 1;
-        } else if is_trial && beside.is_some_and(|least| took < HOPELESS * least) {
+            // The third has followed two as every one would: if it was slower, so are those behind it.
+            let is_in_vain = trial.1 + 2 <= IN_A_ROW && beside.is_some_and(|least| took > least);
+            trial.1 = if is_in_vain { 0 } else { trial.1 - 1 };
+        } else if is_trial && place == Place::Device && beside.is_some_and(|least| took < HOPELESS * least) {
             *trial = (place, IN_A_ROW - 1);
         }
         // What is saved up is no more than one trial and a hundred batches of this size would need, or a long quiet time would be followed by

@@ -177,7 +177,7 @@ fn plan() -> Plan {
         kinds: Vec::new(),
         captures: Vec::new(),
         runs: 1,
-        length: Length::Seconds(0.005),
+        length: Length::Seconds(0.02),
         quick: true,
         tables: TablesPlan::default(),
         gateways: Vec::new(),
