@@ -105,15 +105,7 @@ impl Offload {
     /// # Errors
     /// Its image would be too large; the table is as stale as before.
     pub fn table_words(&mut self, place: usize) -> Result<Vec<u32>, ImageError> {
-        let plan = &self.kernel.plan;
-        let (table, search) = (plan.tables[place], plan.searches[place]);
-        let state = &mut self.native.state;
-        let now = Sent::of(state, table);
-        let Image { words, rows, .. } = image(&mut state.tables, (table, search), &mut self.mirrors[place])?;
-        let all = whole(header(state, table, words.len()), &words, &rows);
-        self.sent[place] = Some(now);
-        self.since = 0;
-        Ok(all)
+        self.send(place, |_, header, Image { words, rows, .. }| whole(header, &words, &rows))
     }
 
     /// What is to go over of a table of the kernel, whose words lie as `kernel::searches` says. From now on it is not stale until it changes.
@@ -121,24 +113,34 @@ impl Offload {
     /// # Errors
     /// Its image would be too large; the table is as stale as before.
     pub fn table_update(&mut self, place: usize) -> Result<Update, ImageError> {
+        self.send(place, |same_default, header, Image { words, rows, changes }| {
+            match parts(&words, changes) {
+                Some(parts) => {
+                    let header = (!same_default).then(|| (0, header.to_vec()));
+                    Update::Parts(header.into_iter().chain(parts).collect())
+                }
+                None => Update::Whole(whole(header, &words, &rows)),
+            }
+        })
+    }
+
+    /// What `of` makes of a table to be sent: whether its default is what was sent last, its header, and its image.
+    fn send<T>(
+        &mut self,
+        place: usize,
+        of: impl FnOnce(bool, [u32; HEADER_WORDS], Image<'_>) -> T,
+    ) -> Result<T, ImageError> {
         let plan = &self.kernel.plan;
         let (table, search) = (plan.tables[place], plan.searches[place]);
         let state = &mut self.native.state;
         let now = Sent::of(state, table);
-        let Image { words, rows, changes } =
-            image(&mut state.tables, (table, search), &mut self.mirrors[place])?;
-        let header = header(state, table, words.len());
-        let update = match parts(&words, changes) {
-            Some(parts) => {
-                let others = self.sent[place].is_none_or(|sent| sent.default != now.default);
-                let header = others.then(|| (0, header.to_vec()));
-                Update::Parts(header.into_iter().chain(parts).collect())
-            }
-            None => Update::Whole(whole(header, &words, &rows)),
-        };
+        let image = image(&mut state.tables, (table, search), &mut self.mirrors[place])?;
+        let header = header(state, table, image.words.len());
+        let same_default = self.sent[place].is_some_and(|sent| sent.default == now.default);
+        let sent = of(same_default, header, image);
         self.sent[place] = Some(now);
         self.since = 0;
-        Ok(update)
+        Ok(sent)
     }
 }
 
