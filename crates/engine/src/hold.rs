@@ -1,15 +1,14 @@
 //! Packets that are held until many of them can be run together: copies of their frames, in order of arrival, from when they came until they are run.
 //!
 //! ```text
-//!               take                   ready                        ready, again
-//!   packets ──────────► open convoy ───────────► waiting convoys ───────────────► run, batch by batch ──► done
-//!                        (fills up)   a policy     with the device, or               by the loop
-//!                                     says when    for the processor
-//!                                     and where
+//!               take                        run                            run, again
+//!   packets ──────────► open convoy ──────────────► waiting convoys ──────────────► batch by batch, to whoever runs them
+//!                        (fills up)   a policy says   with the device, or
+//!                                     when and where  for the processor
 //! ```
 //!
 //! A convoy is as many batches as go over together. Convoys are run in the order in which their packets came, so what packets mean does not
-//! depend on where they are run. Nothing here asks a clock.
+//! depend on where they are run.
 
 use exec::{Beginning, Processor, Room};
 use gpu::placement::{Decision, Place, Placement, Policy, Waiting};
@@ -32,8 +31,23 @@ pub enum Supply {
     Ended,
 }
 
+/// Whoever runs packets that are held.
+pub trait Run {
+    /// What may go wrong.
+    type Error;
+
+    /// What runs them.
+    fn processor(&mut self) -> &mut dyn Processor;
+
+    /// Runs a batch, to the end.
+    ///
+    /// # Errors
+    /// What went wrong; no further batch is run then.
+    fn batch(&mut self, memory: &mut [u8], batch: &mut Batch) -> Result<(), Self::Error>;
+}
+
 /// Packets that are run together.
-pub struct Convoy {
+struct Convoy {
     arena: Arena,
     batches: Vec<Batch>,
     /// So many batches hold packets.
@@ -88,7 +102,7 @@ impl Convoy {
     }
 
     /// The frames of its packets, and its batches, to be run one after the other.
-    pub fn parts(&mut self) -> (&mut [u8], &mut [Batch]) {
+    fn parts(&mut self) -> (&mut [u8], &mut [Batch]) {
         let filled = self.batches[..self.filled].iter().take_while(|batch| !batch.is_empty()).count();
         (self.arena.memory_mut(), &mut self.batches[..filled])
     }
@@ -138,9 +152,39 @@ impl Hold {
             && (self.waiting.len() < self.room.convoys || self.open.packets + BATCH <= self.room.packets)
     }
 
-    /// Takes copies of the packets of a batch from `from` on. Says how far it came: where that is not the end of the batch, there is no room until
-    /// [`ready`](Hold::ready) has given a convoy.
-    pub fn take(&mut self, memory: &[u8], batch: &Batch, from: usize, now: Instant) -> usize {
+    /// Takes copies of the packets of a batch, and where there is no room left has packets run until there is.
+    ///
+    /// # Errors
+    /// What went wrong when they were run.
+    pub fn take<R: Run>(&mut self, run: &mut R, memory: &[u8], batch: &Batch) -> Result<(), R::Error> {
+        let mut taken = 0;
+        loop {
+            taken = self.copy(memory, batch, taken, Instant::now());
+            if taken == batch.len {
+                return Ok(());
+            }
+            self.run(run, Supply::Plenty)?;
+        }
+    }
+
+    /// Begins with what the policy says is to be begun with, and has the packets run that are ready; says whether there were any. With [`Supply::Plenty`]
+    /// and no room left, and with [`Supply::Ended`], it waits for those that a device has yet to finish.
+    ///
+    /// # Errors
+    /// What went wrong when they were run.
+    pub fn run<R: Run>(&mut self, run: &mut R, supply: Supply) -> Result<bool, R::Error> {
+        let mut any = false;
+        while let Some(mut convoy) = self.ready(run.processor(), supply, Instant::now()) {
+            any = true;
+            let (memory, batches) = convoy.parts();
+            batches.iter_mut().try_for_each(|batch| run.batch(memory, batch))?;
+            self.done(convoy, Instant::now());
+        }
+        Ok(any)
+    }
+
+    /// Copies the packets of a batch from `from` on. Says how far it came: where that is not the end of the batch, there is no room.
+    fn copy(&mut self, memory: &[u8], batch: &Batch, from: usize, now: Instant) -> usize {
         for index in from..batch.len {
             if self.open.packets >= self.room.packets || !self.open.push(memory, batch, index, now) {
                 self.full = true;
@@ -151,9 +195,8 @@ impl Hold {
         batch.len
     }
 
-    /// Begins with what the policy says is to be begun with, and gives a convoy that is to be run now, if there is one. With [`Supply::Plenty`] and no room
-    /// left, and with [`Supply::Ended`], it gives the first there is even if the device has yet to finish it.
-    pub fn ready(&mut self, processor: &mut dyn Processor, supply: Supply, now: Instant) -> Option<Convoy> {
+    /// A convoy that is to be run now, if there is one.
+    fn ready(&mut self, processor: &mut dyn Processor, supply: Supply, now: Instant) -> Option<Convoy> {
         self.place(processor, supply, now);
         let front = self.waiting.front()?;
         let wanted = match supply {
@@ -169,7 +212,7 @@ impl Hold {
     }
 
     /// A convoy has been run.
-    pub fn done(&mut self, mut convoy: Convoy, now: Instant) {
+    fn done(&mut self, mut convoy: Convoy, now: Instant) {
         // While one was under way the next has waited for it.
         let begun = self.last_done.map_or(convoy.placed, |done| done.max(convoy.placed));
         self.placement.learn(convoy.place, convoy.packets, now.saturating_duration_since(begun));

@@ -60,7 +60,7 @@ pub struct Generation {
     /// The last packets that it dropped or punted.
     pub recent: Recent,
     /// Where packets wait until many can be run together, if the processor can begin with them ahead of time.
-    hold: Option<Hold>,
+    hold: Option<Box<Hold>>,
     /// The names of its reasons.
     reasons: Vec<Arc<str>>,
     /// What had been lost when it took over.
@@ -84,7 +84,7 @@ impl Generation {
         let lost_before = vec![PortLosses::default(); usize::from(ports)];
         let since = Instant::now();
         let room = policy.and_then(|policy| Some((processor.ahead().map(|ahead| ahead.room())?, policy)));
-        let hold = room.map(|(room, policy)| Hold::new(room, policy, since));
+        let hold = room.map(|(room, policy)| Box::new(Hold::new(room, policy, since)));
         Generation {
             program,
             sources,

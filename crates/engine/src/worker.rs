@@ -2,11 +2,12 @@
 
 use crate::commit::Ledger;
 use crate::filter::selection::Selection;
-use crate::hold::{Hold, Supply};
+use crate::hold::{Hold, Run, Supply};
 use crate::transmit::Transmitter;
 use exec::{Outputs, Processor};
 use packet::Batch;
 use ports::{Receive, ReceiveError};
+use std::convert::Infallible;
 use std::io;
 use std::time::{Duration, Instant};
 
@@ -57,9 +58,10 @@ impl Worker<'_> {
     /// Runs every packet of the source, until it ends or something goes wrong.
     pub fn run(&mut self, source: &mut dyn Receive, clock: Clock) -> Finished {
         let mut batch = Batch::new();
-        let mut outputs = Outputs::default();
         let mut inside = Duration::ZERO;
         let begin = Instant::now();
+        let mut hold = self.hold.take();
+        let mut pass = Pass { worker: self, outputs: Outputs::default(), failed: None };
         let error = loop {
             let (memory, end) = match source.receive(&mut batch) {
                 Ok(_) if batch.is_empty() => (None, None),
@@ -67,76 +69,63 @@ impl Worker<'_> {
                 Err(error) => (None, Some(error.into())),
             };
             let received = Instant::now();
-            let mut failed = None;
-            match (memory, &self.hold) {
-                (Some(memory), None) => self.batch(memory, &mut batch, &mut outputs, &mut failed),
-                (Some(memory), Some(_)) => self.take(memory, &batch, &mut outputs, &mut failed),
-                (None, _) => self.convoys(Supply::Ended, &mut outputs, &mut failed),
-            }
-            if failed.is_some() {
-                self.convoys(Supply::Ended, &mut outputs, &mut None);
+            let Ok(()) = match (memory, &mut hold) {
+                (Some(memory), None) => pass.batch(memory, &mut batch),
+                (Some(memory), Some(hold)) => hold.take(&mut pass, memory, &batch),
+                (None, _) => Ok(()),
+            };
+            let failed = pass.failed.take();
+            let is_over = failed.is_some() || end.is_some() || batch.is_empty();
+            if let (true, Some(hold)) = (is_over, &mut hold) {
+                let Ok(_) = hold.run(&mut pass, Supply::Ended);
             }
             inside += received.elapsed();
-            if failed.is_some() || end.is_some() || batch.is_empty() {
-                break failed.or(end);
+            if is_over {
+                break failed.or(pass.failed.take()).or(end);
             }
         };
+        self.hold = hold;
         let packets = match clock {
             Clock::Whole => begin.elapsed(),
             Clock::WithoutReceive => inside,
         };
         Finished { packets, error }
     }
+}
 
-    /// Runs a batch, to the end. Where it cannot be sent, that is told by `failed`, and from then on packets are only counted.
-    fn batch(
-        &mut self,
-        memory: &mut [u8],
-        batch: &mut Batch,
-        outputs: &mut Outputs,
-        failed: &mut Option<RunError>,
-    ) {
+/// A worker in its loop.
+struct Pass<'a, 'b> {
+    worker: &'a mut Worker<'b>,
+    outputs: Outputs,
+    /// Why a packet could not be sent. From then on packets are only counted.
+    failed: Option<RunError>,
+}
+
+impl Run for Pass<'_, '_> {
+    type Error = Infallible;
+
+    fn processor(&mut self) -> &mut dyn Processor {
+        self.worker.processor
+    }
+
+    fn batch(&mut self, memory: &mut [u8], batch: &mut Batch) -> Result<(), Infallible> {
+        let Pass { worker: Worker { processor, ledger, transmitter, selection, .. }, outputs, failed } = self;
         outputs.clear();
-        if let Some(selection) = &mut self.selection {
+        if let Some(selection) = selection {
             selection.before(memory, batch);
         }
-        self.processor.run(memory, batch, outputs);
-        self.ledger.commit(memory, batch, outputs);
-        if let Some(selection) = &mut self.selection {
+        processor.run(memory, batch, outputs);
+        ledger.commit(memory, batch, outputs);
+        if let Some(selection) = selection {
             selection.keep(memory, batch, outputs);
         }
-        if let Some(transmitter) = &mut self.transmitter
-            && let Err(error) = transmitter.transmit(self.ledger, memory, batch, outputs)
+        if let Some(sending) = transmitter
+            && let Err(error) = sending.transmit(ledger, memory, batch, outputs)
         {
             *failed = Some(error.into());
-            self.transmitter = None;
+            *transmitter = None;
         }
-    }
-
-    /// Holds the packets of a batch, and runs what is ready.
-    fn take(&mut self, memory: &[u8], batch: &Batch, outputs: &mut Outputs, failed: &mut Option<RunError>) {
-        let mut taken = 0;
-        while taken < batch.len {
-            if let Some(hold) = &mut self.hold {
-                taken = hold.take(memory, batch, taken, Instant::now());
-            }
-            self.convoys(Supply::Plenty, outputs, failed);
-        }
-    }
-
-    /// Runs the packets that were held and are ready.
-    fn convoys(&mut self, supply: Supply, outputs: &mut Outputs, failed: &mut Option<RunError>) {
-        while let Some(hold) = &mut self.hold
-            && let Some(mut convoy) = hold.ready(self.processor, supply, Instant::now())
-        {
-            let (memory, batches) = convoy.parts();
-            for batch in batches {
-                self.batch(memory, batch, outputs, failed);
-            }
-            if let Some(hold) = &mut self.hold {
-                hold.done(convoy, Instant::now());
-            }
-        }
+        Ok(())
     }
 }
 
@@ -144,7 +133,8 @@ impl Worker<'_> {
 mod tests {
     use super::*;
     use crate::report::{Imbalance, Report, Setting, Times};
-    use exec::{BackEnd, Output, TableReport};
+    use exec::{BackEnd, Output, Room, TableReport};
+    use gpu::placement::Policy;
     use lang::ir::{Program, Reason};
     use packet::{PortNumber, Verdict};
     use ports::{Departure, Transmit};
@@ -293,6 +283,38 @@ mod tests {
         let (report, _, finished) = run(&[0, 1, 4, 4], true);
         assert_eq!(report.expect("balanced").received.packets, 4);
         assert!(matches!(finished.error, Some(RunError::Receive(_))));
+    }
+
+    /// Takes so many packets and no more.
+    struct Narrow(usize);
+
+    impl Transmit for Narrow {
+        fn transmit(&mut self, _packet: &Departure<'_>) -> io::Result<()> {
+            self.0 = self.0.checked_sub(1).ok_or_else(|| io::Error::other("no space left"))?;
+            Ok(())
+        }
+    }
+
+    #[test]
+    fn packets_that_are_held_when_sending_fails_are_in_the_account() {
+        let program = program();
+        let mut ledger = Ledger::new(&program, 3);
+        let mut sink = Narrow(2);
+        let mut transmitter = Transmitter::new(&program, &mut sink as &mut dyn Transmit);
+        let policy = Policy::FixedBatch { packets: 4 };
+        let mut hold = Hold::new(Room { packets: 4, convoys: 2 }, policy, Instant::now());
+        let mut worker = Worker {
+            processor: &mut ByFirstByte,
+            ledger: &mut ledger,
+            transmitter: Some(&mut transmitter),
+            selection: None,
+            hold: Some(&mut hold),
+        };
+        let finished = worker.run(&mut Packets::new(&[1; 30], false), Clock::Whole);
+        assert!(matches!(finished.error, Some(RunError::Transmit(_))), "{:?}", finished.error);
+        assert!(hold.is_empty());
+        // Three come at a time, and four are run together: the sixth was there when the fourth could not be sent.
+        assert_eq!(ledger.received().packets, 6);
     }
 
     #[test]

@@ -1,11 +1,12 @@
 //! Everything that can be seen of a run: verdicts, bytes, outputs, events, tables, counters.
 
 use crate::packet_generator::Arrivals;
-use engine::hold::{Hold, Supply};
+use engine::hold::{Hold, Run, Supply};
 use exec::{BackEnd, LoadError, Output, Outputs, Processor, Room, TableReport, load};
 use gpu::placement::Policy;
 use lang::ir::Program;
 use packet::{BATCH, Batch, Verdict};
+use std::convert::Infallible;
 use std::time::Instant;
 
 /// Seed of the tables' hash functions.
@@ -129,25 +130,15 @@ pub fn see_on(
     size: usize,
 ) -> Sighting {
     let mut frames = arrivals.frames.clone();
-    let mut seen = Sighting::default();
-    let (mut batch, mut outputs) = (Batch::new(), Outputs::default());
+    let mut watch = Watch::new(program, processor);
+    let mut batch = Batch::new();
     let size = size.clamp(1, BATCH);
     for first in (0..frames.len()).step_by(size) {
         let count = frames.fill(&mut batch, first..first + size);
         batch.port[..count].copy_from_slice(&arrivals.ports[first..first + count]);
-        outputs.clear();
-        processor.run(frames.memory_mut(), &mut batch, &mut outputs);
-        seen.verdicts.extend_from_slice(batch.verdicts());
-        let bytes = |i| batch.bytes(frames.memory(), i).unwrap_or_default().to_vec();
-        seen.bytes.extend((0..count).map(|i| (bytes(i), batch.wire[i])));
-        add(program, &outputs, first as u32, &mut seen);
+        let Ok(()) = watch.batch(frames.memory_mut(), &mut batch);
     }
-    let last = arrivals.frames.iter().map(|frame| frame.time).max().unwrap_or(0);
-    outputs.clear();
-    processor.advance(last + 15_000_000, &mut outputs);
-    add(program, &outputs, 0, &mut seen);
-    finish(program, processor, &mut seen);
-    seen
+    watch.end(arrivals)
 }
 
 /// As [`see_on`], with packets held until as many can be run together as a policy wants. `supply` says of every batch but the last what comes behind it.
@@ -159,41 +150,63 @@ pub fn see_held(
     supply: Supply,
 ) -> Sighting {
     let mut frames = arrivals.frames.clone();
-    let mut seen = Sighting::default();
-    let (mut batch, mut outputs) = (Batch::new(), Outputs::default());
     let room = processor.ahead().map_or(Room::BATCH, |ahead| ahead.room());
     let mut hold = Hold::new(room, policy, Instant::now());
-    let mut run = |hold: &mut Hold, processor: &mut dyn Processor, supply| {
-        while let Some(mut convoy) = hold.ready(processor, supply, Instant::now()) {
-            let (memory, batches) = convoy.parts();
-            for batch in batches {
-                let first = seen.verdicts.len() as u32;
-                outputs.clear();
-                processor.run(memory, batch, &mut outputs);
-                seen.verdicts.extend_from_slice(batch.verdicts());
-                let bytes = |i| batch.bytes(memory, i).unwrap_or_default().to_vec();
-                seen.bytes.extend((0..batch.len).map(|i| (bytes(i), batch.wire[i])));
-                add(program, &outputs, first, &mut seen);
-            }
-            hold.done(convoy, Instant::now());
-        }
-    };
+    let mut watch = Watch::new(program, processor);
+    let mut batch = Batch::new();
     for first in (0..frames.len()).step_by(BATCH) {
         let count = frames.fill(&mut batch, first..first + BATCH);
         batch.port[..count].copy_from_slice(&arrivals.ports[first..first + count]);
-        let mut taken = 0;
-        while taken < count {
-            taken = hold.take(frames.memory_mut(), &batch, taken, Instant::now());
-            run(&mut hold, processor, if taken < count { Supply::Plenty } else { supply });
-        }
+        let Ok(()) = hold.take(&mut watch, frames.memory_mut(), &batch);
+        let Ok(_) = hold.run(&mut watch, supply);
     }
-    run(&mut hold, processor, Supply::Ended);
-    let last = arrivals.frames.iter().map(|frame| frame.time).max().unwrap_or(0);
-    outputs.clear();
-    processor.advance(last + 15_000_000, &mut outputs);
-    add(program, &outputs, 0, &mut seen);
-    finish(program, processor, &mut seen);
-    seen
+    let Ok(_) = hold.run(&mut watch, Supply::Ended);
+    watch.end(arrivals)
+}
+
+/// What has been seen of a run so far.
+struct Watch<'a> {
+    program: &'a Program,
+    processor: &'a mut dyn Processor,
+    outputs: Outputs,
+    seen: Sighting,
+}
+
+impl<'a> Watch<'a> {
+    fn new(program: &'a Program, processor: &'a mut dyn Processor) -> Watch<'a> {
+        Watch { program, processor, outputs: Outputs::default(), seen: Sighting::default() }
+    }
+
+    /// Lets a while pass behind the last packet, and looks at what is left.
+    fn end(self, arrivals: &Arrivals) -> Sighting {
+        let Watch { program, processor, mut outputs, mut seen } = self;
+        let last = arrivals.frames.iter().map(|frame| frame.time).max().unwrap_or(0);
+        outputs.clear();
+        processor.advance(last + 15_000_000, &mut outputs);
+        add(program, &outputs, 0, &mut seen);
+        finish(program, processor, &mut seen);
+        seen
+    }
+}
+
+impl Run for Watch<'_> {
+    type Error = Infallible;
+
+    fn processor(&mut self) -> &mut dyn Processor {
+        self.processor
+    }
+
+    fn batch(&mut self, memory: &mut [u8], batch: &mut Batch) -> Result<(), Infallible> {
+        let Watch { program, processor, outputs, seen } = self;
+        let first = seen.verdicts.len() as u32;
+        outputs.clear();
+        processor.run(memory, batch, outputs);
+        seen.verdicts.extend_from_slice(batch.verdicts());
+        let bytes = |i| batch.bytes(memory, i).unwrap_or_default().to_vec();
+        seen.bytes.extend((0..batch.len).map(|i| (bytes(i), batch.wire[i])));
+        add(program, outputs, first, seen);
+        Ok(())
+    }
 }
 
 fn add(program: &Program, outputs: &Outputs, first: u32, seen: &mut Sighting) {

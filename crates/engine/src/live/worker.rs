@@ -6,9 +6,9 @@
 use super::measure::{Stop, Stopwatch};
 use super::watch::Watches;
 use super::{Generation, Injected, Line, PortLosses, PuntQueue, Request, now};
-use crate::hold::{Hold, Supply};
+use crate::hold::{Run, Supply};
 use crate::{Ledger, Transmitter, pieces};
-use exec::Outputs;
+use exec::{Outputs, Processor};
 use packet::{Batch, Offload};
 use ports::live::{Lane, LiveOut, Receiver, Waiter};
 use ports::{Departure, Transmit};
@@ -74,14 +74,16 @@ impl LiveWorker {
     /// The loop. Runs one program until something is asked that ends it; `None` where nobody can ask any more.
     fn rounds(&mut self, generation: &mut Generation) -> io::Result<Option<Request>> {
         let LiveWorker { receivers, out, waiter, requests, batch, outputs, punts, watches, stopwatch } = self;
-        let mut transmitter = Transmitter::new(&generation.program, out);
+        let transmitter = Transmitter::new(&generation.program.clone(), out);
+        let mut hold = generation.hold.take();
+        let mut way = Way { generation, outputs, punts, watches, stopwatch, transmitter };
         // The port whose turn it was when there was no room to hold more.
         let mut first = 0;
-        loop {
+        let asked = loop {
             let mut idle = true;
             for turn in 0..receivers.len() {
                 let index = (first + turn) % receivers.len();
-                if generation.hold.as_ref().is_some_and(|hold| !hold.has_room()) {
+                if hold.as_ref().is_some_and(|hold| !hold.has_room()) {
                     first = index;
                     break;
                 }
@@ -91,78 +93,96 @@ impl LiveWorker {
                     continue;
                 }
                 idle = false;
-                stopwatch.lap(Stop::Receive);
-                let mut way = Way { outputs, punts, watches, stopwatch, transmitter: &mut transmitter };
-                match &generation.hold {
-                    None => way.batch(generation, memory, batch)?,
-                    Some(_) => way.take(generation, memory, batch)?,
+                way.stopwatch.lap(Stop::Receive);
+                match &mut hold {
+                    None => way.batch(memory, batch)?,
+                    Some(hold) => {
+                        hold.take(&mut way, memory, batch)?;
+                        way.stopwatch.lap(Stop::Run);
+                    }
                 }
             }
-            if generation.hold.is_some() {
-                let mut way = Way { outputs, punts, watches, stopwatch, transmitter: &mut transmitter };
-                idle &= !way.convoys(generation, Supply::Unknown)?;
+            if let Some(hold) = &mut hold {
+                idle &= !hold.run(&mut way, Supply::Unknown)?;
+                way.stopwatch.lap(Stop::Run);
             }
             match requests.try_recv() {
                 Err(TryRecvError::Empty) if idle => {
-                    stopwatch.lap(Stop::Receive);
-                    if generation.hold.as_ref().is_some_and(Hold::is_under_way) {
+                    way.stopwatch.lap(Stop::Receive);
+                    match &hold {
                         // A device has packets: it is asked again soon.
-                        std::thread::yield_now();
-                        stopwatch.lap(Stop::Idle);
-                        continue;
+                        Some(hold) if hold.is_under_way() => std::thread::yield_now(),
+                        _ => {
+                            let sink = way.transmitter.sink();
+                            let due = receivers.iter().filter_map(|port| port.due()).chain(sink.due());
+                            let held = hold.as_ref().and_then(|hold| hold.due(Instant::now()));
+                            let held = held.map_or(u64::MAX, |due| due.as_nanos() as u64);
+                            waiter.wait(patience(due.min()).min(held))?;
+                        }
                     }
-                    let due = receivers.iter().filter_map(|port| port.due()).chain(transmitter.sink().due());
-                    let held = generation.hold.as_ref().and_then(|hold| hold.due(Instant::now()));
-                    let held = held.map_or(u64::MAX, |due| due.as_nanos() as u64);
-                    waiter.wait(patience(due.min()).min(held))?;
                     // For packets that are held it is still the time when they came.
-                    if generation.hold.as_ref().is_none_or(Hold::is_empty) {
-                        outputs.clear();
-                        generation.processor.advance(now(), outputs);
-                        generation.ledger.commit_outputs(outputs);
-                        transmitter.transmit_made(&generation.ledger, outputs)?;
+                    if hold.as_ref().is_none_or(|hold| hold.is_empty()) {
+                        way.pass_time()?;
                     }
-                    stopwatch.lap(Stop::Idle);
+                    way.stopwatch.lap(Stop::Idle);
                 }
-                Err(TryRecvError::Empty) => stopwatch.lap(Stop::Control),
-                Err(TryRecvError::Disconnected) => {
-                    let mut way = Way { outputs, punts, watches, stopwatch, transmitter: &mut transmitter };
-                    way.convoys(generation, Supply::Ended)?;
-                    return Ok(None);
-                }
-                Ok(request @ (Request::Replace(_) | Request::Stop)) => {
-                    let mut way = Way { outputs, punts, watches, stopwatch, transmitter: &mut transmitter };
-                    way.convoys(generation, Supply::Ended)?;
-                    return Ok(Some(request));
-                }
+                Err(TryRecvError::Empty) => way.stopwatch.lap(Stop::Control),
+                Err(TryRecvError::Disconnected) => break None,
+                Ok(request @ (Request::Replace(_) | Request::Stop)) => break Some(request),
                 Ok(Request::Ask(question)) => {
-                    let now = losses(receivers, transmitter.sink());
-                    let since = now.into_iter().zip(&generation.lost_before).map(|(now, &then)| now - then);
-                    question(generation, &since.collect::<Vec<_>>());
+                    let now = losses(receivers, way.transmitter.sink());
+                    let before = &way.generation.lost_before;
+                    let since =
+                        now.into_iter().zip(before).map(|(now, &then)| now - then).collect::<Vec<_>>();
+                    question(way.generation, &since);
                 }
-                Ok(Request::Send(frames)) => inject(frames, &mut generation.ledger, transmitter.sink())?,
-                Ok(Request::Punts(queue)) => *punts = Some(queue),
-                Ok(Request::Watch(watcher)) => watches.add(*watcher),
-                Ok(Request::Measure(measuring)) => stopwatch.start(*measuring, generation),
+                Ok(Request::Send(frames)) => {
+                    inject(frames, &mut way.generation.ledger, way.transmitter.sink())?;
+                }
+                Ok(Request::Punts(queue)) => *way.punts = Some(queue),
+                Ok(Request::Watch(watcher)) => way.watches.add(*watcher),
+                Ok(Request::Measure(measuring)) => way.stopwatch.start(*measuring, way.generation),
             }
+        };
+        if let Some(hold) = &mut hold {
+            hold.run(&mut way, Supply::Ended)?;
         }
+        way.generation.hold = hold;
+        Ok(asked)
     }
 }
 
 /// What a batch passes after it was received.
 struct Way<'a, 'b> {
+    generation: &'a mut Generation,
     outputs: &'a mut Outputs,
     punts: &'a mut Option<PuntQueue>,
     watches: &'a mut Watches,
     stopwatch: &'a mut Stopwatch,
-    transmitter: &'a mut Transmitter<'b, LiveOut>,
+    transmitter: Transmitter<'b, LiveOut>,
 }
 
 impl Way<'_, '_> {
-    /// Runs a batch, to the end.
+    /// Lets the program's time go on without packets.
+    fn pass_time(&mut self) -> io::Result<()> {
+        let Way { generation, outputs, transmitter, .. } = self;
+        outputs.clear();
+        generation.processor.advance(now(), outputs);
+        generation.ledger.commit_outputs(outputs);
+        transmitter.transmit_made(&generation.ledger, outputs)
+    }
+}
+
+impl Run for Way<'_, '_> {
+    type Error = io::Error;
+
+    fn processor(&mut self) -> &mut dyn Processor {
+        self.generation.processor.as_mut()
+    }
+
     #[inline]
-    fn batch(&mut self, generation: &mut Generation, memory: &mut [u8], batch: &mut Batch) -> io::Result<()> {
-        let Way { outputs, punts, watches, stopwatch, transmitter } = self;
+    fn batch(&mut self, memory: &mut [u8], batch: &mut Batch) -> io::Result<()> {
+        let Way { generation, outputs, punts, watches, stopwatch, transmitter } = self;
         outputs.clear();
         watches.run(stopwatch, generation, memory, batch, outputs);
         stopwatch.lap(Stop::Run);
@@ -177,39 +197,6 @@ impl Way<'_, '_> {
         transmitter.transmit(&generation.ledger, memory, batch, outputs)?;
         stopwatch.sent(batch);
         Ok(())
-    }
-
-    /// Holds the packets of a batch.
-    fn take(&mut self, generation: &mut Generation, memory: &[u8], batch: &Batch) -> io::Result<()> {
-        let mut taken = 0;
-        while let Some(hold) = &mut generation.hold {
-            taken = hold.take(memory, batch, taken, Instant::now());
-            if taken == batch.len {
-                break;
-            }
-            self.convoys(generation, Supply::Plenty)?;
-        }
-        self.stopwatch.lap(Stop::Run);
-        Ok(())
-    }
-
-    /// Runs the packets that were held and are ready; says whether there were any.
-    fn convoys(&mut self, generation: &mut Generation, supply: Supply) -> io::Result<bool> {
-        let mut any = false;
-        while let Some(hold) = &mut generation.hold
-            && let Some(mut convoy) = hold.ready(generation.processor.as_mut(), supply, Instant::now())
-        {
-            any = true;
-            let (memory, batches) = convoy.parts();
-            for batch in batches {
-                self.batch(generation, memory, batch)?;
-            }
-            if let Some(hold) = &mut generation.hold {
-                hold.done(convoy, Instant::now());
-            }
-        }
-        self.stopwatch.lap(Stop::Run);
-        Ok(any)
     }
 }
 
