@@ -145,7 +145,8 @@ fn number(value: f64) -> String {
     if value.abs() >= 100.0 { format!("{value:.1}") } else { format!("{value:.2}") }
 }
 
-fn escaped(text: &str) -> String {
+/// A text as it is written between tags and in attributes.
+pub(crate) fn escaped(text: &str) -> String {
     text.replace('&', "&amp;").replace('<', "&lt;").replace('>', "&gt;").replace('"', "&quot;")
 }
 

@@ -5,7 +5,7 @@ use crate::experiment::Row;
 use crate::plot::{Curve, curves};
 
 /// The plots of an experiment's rows, each with what it shows. One that cannot be drawn is left out; its numbers are in the table.
-pub fn plots(rows: &[Row]) -> Vec<(String, String)> {
+pub(crate) fn plots(rows: &[Row]) -> Vec<(String, String)> {
     let mut names: Vec<&str> = Vec::new();
     for name in rows.iter().filter_map(|row| row.case.split(", ").next()) {
         if !names.contains(&name) {

@@ -12,8 +12,7 @@ mod place;
 mod rows;
 mod site;
 
-pub use curves::plots;
-pub use fit::{Fit, Form, crossing, crossing_of};
+pub(crate) use curves::plots;
 pub use site::{Clock, Site, Wall, find};
 
 use crate::experiment::Row;
@@ -27,7 +26,7 @@ use ground::{CASES, Contents, Ground};
 use load::{Carried, Chooser, carry};
 use place::{Places, Usage};
 use rows::{Batches, Loads, Named};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 /// Batches that are measured.
 const BATCHES: [usize; 8] = [8, 32, 128, 512, 2048, 8192, 16_384, 65_536];
@@ -67,7 +66,9 @@ impl Bench<'_> {
 pub(crate) fn rows(plan: &Plan, progress: &mut dyn FnMut(&str)) -> Result<(Vec<Row>, String), LabError> {
     let site = find(plan.device)?;
     let clock = Wall::new();
-    let bench = Bench { site: site.as_ref(), clock: &clock, only: &[], until: Some(LONGEST) };
+    let given = plan.until.map(|end| end.saturating_duration_since(Instant::now()));
+    let until = Some(given.map_or(LONGEST, |given| given.min(LONGEST)));
+    let bench = Bench { site: site.as_ref(), clock: &clock, only: &[], until };
     let (mut rows, mode, left_out) = measure(&bench, plan, progress)?;
     rows.extend(left_out.iter().map(|what| Row::absent(what, rows::TIME, OVER)));
     Ok((rows, mode))

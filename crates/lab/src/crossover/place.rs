@@ -4,10 +4,10 @@
 use super::ground::{Ground, PORTS};
 use super::site::{Clock, Site};
 use crate::measure::SEED;
-use engine::offload::geometry;
+use engine::offload::{geometry, renew};
 use exec::Outputs;
 use exec::kernel::{Options, Over};
-use exec::offload::{Changes, Offload, Returned, Update, Whole};
+use exec::offload::{Changes, Offload, Returned, Whole};
 use gpu::placement::Place;
 use gpu::{Device, DeviceError, Setup};
 use packet::{BATCH, Batch};
@@ -212,17 +212,8 @@ impl<'a> Places<'a> {
     fn hand_over(&mut self, packets: usize) -> Result<(), DeviceError> {
         let Some(device) = &mut self.device else { return Ok(()) };
         let begun = self.clock.now();
-        if self.under_way.is_empty() && self.offload.changes() != Changes::None {
-            let stale: Vec<usize> = self.offload.stale().collect();
-            for table in stale {
-                let update = self.offload.table_update(table);
-                match update.map_err(|error| DeviceError::Table(error.to_string()))? {
-                    Update::Whole(words) => device.upload(table, &words)?,
-                    Update::Parts(parts) => {
-                        parts.iter().try_for_each(|(first, words)| device.patch(table, *first, words))?;
-                    }
-                }
-            }
+        if self.under_way.is_empty() {
+            renew(&mut self.offload, device.as_mut())?;
         }
         let input = device.input(self.slot)?;
         let mut parts = Vec::with_capacity(packets.div_ceil(BATCH) + 1);

@@ -1,5 +1,6 @@
 //! Pictures of the experiment as SVG, in the colour of the text around them: lines over batches, bars that are cut into parts, and ladders.
 
+use crate::page::escaped;
 use std::fmt::Write;
 
 /// Lines over batches, both axes logarithmic.
@@ -262,10 +263,6 @@ fn trimmed(number: String) -> String {
         true => number.trim_end_matches('0').trim_end_matches('.').to_owned(),
         false => number,
     }
-}
-
-pub(super) fn escaped(text: &str) -> String {
-    text.replace('&', "&amp;").replace('<', "&lt;").replace('>', "&gt;").replace('"', "&quot;")
 }
 
 #[cfg(test)]

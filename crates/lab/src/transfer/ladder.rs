@@ -54,7 +54,14 @@ impl Thing {
                     (Over::Packed, "packed"),
                     (Over::InPlace, "frames in place"),
                 ];
-                all.into_iter().map(|(over, name)| (name.to_owned(), Setting { over, ..base })).collect()
+                // A bit comes back of packed bytes alone.
+                let back = |over| match base.back {
+                    Back::Bit if over != Over::Packed => Back::Half,
+                    back => back,
+                };
+                all.into_iter()
+                    .map(|(over, name)| (name.to_owned(), Setting { over, back: back(over), ..base }))
+                    .collect()
             }
             Thing::Back => {
                 let all = [(Back::Word, "4 bytes"), (Back::Half, "2 bytes"), (Back::Bit, "1 bit, packed")];

@@ -71,9 +71,9 @@ impl Algorithm {
     }
 
     /// Its kernel and tables.
-    fn loaded(self, ground: &Ground) -> Result<Loaded, String> {
+    fn loaded(self, ground: &Ground, naive: &Arc<Naive>) -> Result<Loaded, String> {
         match self {
-            Algorithm::Original => Ok(Loaded::naive(&Arc::new(Naive::new(ground)))),
+            Algorithm::Original => Ok(Loaded::naive(naive)),
             _ => Loaded::program(&ground.whole, false, &self.options()),
         }
     }
@@ -83,11 +83,10 @@ impl Algorithm {
     }
 
     /// Its ways on the processor. Rules one by one are the original's there.
-    fn processors(self, ground: &Ground) -> Vec<Contender> {
-        let naive = Arc::new(Naive::new(ground));
+    fn processors(self, ground: &Ground, naive: &Arc<Naive>) -> Vec<Contender> {
         let on = |cores| match self {
             Algorithm::Best => Cores::native(ground, cores),
-            _ => Ok(Cores::naive(ground, &naive, cores)),
+            _ => Ok(Cores::naive(ground, naive, cores)),
         };
         match (self, cores()) {
             (Algorithm::Linear, _) => Vec::new(),
@@ -182,12 +181,13 @@ pub(crate) fn rows(plan: &Plan, progress: &mut dyn FnMut(&str)) -> Result<(Vec<R
         }
         progress(&format!("transfer: {}", function.name()));
         let ground = Ground::new(function, routes(plan)).map_err(LabError::Program)?;
+        let naive = Arc::new(Naive::new(&ground));
         for algorithm in Algorithm::of(function) {
             let case = format!("{}, {}", function.name(), algorithm.name());
             // The original's figures are those of rules, one by one.
             let compared = function == Function::Firewall && *algorithm == Algorithm::Original;
-            let loaded = algorithm.loaded(&ground).map_err(LabError::Program)?;
-            let mut processors = algorithm.processors(&ground);
+            let loaded = algorithm.loaded(&ground, &naive).map_err(LabError::Program)?;
+            let mut processors = algorithm.processors(&ground, &naive);
             for &batch in batches(plan) {
                 if plan.is_over() {
                     rows.push(Row::absent(&format!("{case}, every way, batch {batch}"), rows::RATE, OVER));

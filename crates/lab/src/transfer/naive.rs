@@ -25,7 +25,7 @@ impl Naive {
     /// Puts the ground's routes and rules into words.
     pub(super) fn new(ground: &Ground) -> Naive {
         let mut trie = vec![0; 3];
-        for route in &ground.routes {
+        for route in ground.routes.iter().filter(|_| ground.function != Function::Firewall) {
             let mut node = 0;
             for bit in 0..u32::from(route.length) {
                 let way = node * 3 + (route.bits as u32 >> (31 - bit) & 1) as usize;

@@ -1,10 +1,11 @@
 //! The experiment as a part of the page: what a batch brings, beside the original's figures; delays; where the time goes; the ladder.
 
-use super::charts::{Line, Lines, Stack, Step, escaped, ladder, lines, short, stacks};
+use super::charts::{Line, Lines, Stack, Step, ladder, lines, short, stacks};
 use super::original::{self, Of};
 use super::rows::{DELAYS, LEGACY, PARTS, PROCESSING, RATE};
 use super::view::{LADDER, Pivot, Placed, WANTED, pivots};
 use crate::experiment::Row;
+use crate::page::escaped;
 use std::fmt::Write;
 
 /// Colours of ways, by how their names begin.
