@@ -241,11 +241,13 @@ impl Hold {
         if self.open.packets == 0 || stopped || self.waiting.len() >= self.room.convoys {
             return;
         }
+        // Nobody waits for a device that is gone.
+        let is_gone = processor.ahead().is_none();
         let place = match (self.decide(now), supply) {
             (_, Supply::Plenty) if !self.full => return,
             (Decision::Run(place, _), _) => place,
             (Decision::Wait(_), Supply::Ended) => Place::Device,
-            (Decision::Wait(_), _) if self.full => Place::Device,
+            (Decision::Wait(_), _) if self.full || is_gone => Place::Device,
             (Decision::Wait(_), _) => return,
         };
         let (memory, batches) = self.open.parts();

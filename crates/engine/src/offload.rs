@@ -53,7 +53,7 @@ struct Begun {
 
 /// The most often that packets stay on the processor where tables keep changing.
 const LONGEST_PAUSE: u32 = 64;
-/// A device that takes longer over packets has stalled, whatever its driver says: at live ports nobody waits as long as a driver might.
+/// A device that takes longer over packets has stalled, whatever its driver says: nobody waits as long as a driver might.
 const PATIENCE: Duration = Duration::from_secs(2);
 /// For so long the processor does nothing else while it waits, then it naps.
 const AWAKE: Duration = Duration::from_micros(200);
@@ -72,6 +72,22 @@ pub fn geometry(kernel: &Kernel, packets: usize, slots: usize) -> Geometry {
         slots,
         tables: plan.tables.len(),
     }
+}
+
+/// Lets what has changed of tables go over. No packets are under way.
+///
+/// # Errors
+/// A table is too large, or the device fails.
+pub fn renew(offload: &mut Offload, device: &mut dyn Device) -> Result<(), DeviceError> {
+    let stale: Vec<usize> = offload.stale().collect();
+    stale.into_iter().try_for_each(|table| {
+        match offload.table_update(table).map_err(|error| DeviceError::Table(error.to_string()))? {
+            Update::Whole(words) => device.upload(table, &words),
+            Update::Parts(parts) => {
+                parts.iter().try_for_each(|(first, words)| device.patch(table, *first, words))
+            }
+        }
+    })
 }
 
 /// A kernel's twin on threads of this machine.
@@ -185,15 +201,8 @@ impl Offloaded {
         if update && !self.begun.is_empty() {
             return Ok(Beginning::Later);
         }
-        let stale: Vec<usize> = if update { self.offload.stale().collect() } else { Vec::new() };
-        for table in stale {
-            let update = self.offload.table_update(table);
-            match update.map_err(|error| DeviceError::Table(error.to_string()))? {
-                Update::Whole(words) => device.upload(table, &words)?,
-                Update::Parts(parts) => {
-                    parts.iter().try_for_each(|(first, words)| device.patch(table, *first, words))?
-                }
-            }
+        if update {
+            renew(&mut self.offload, device.as_mut())?;
         }
         let input = device.input(slot)?;
         let mut before = 0;
@@ -239,11 +248,14 @@ impl Offloaded {
             // Until now it may have waited for the ones before.
             next.since = Instant::now();
         }
-        if self.offload.changes() == Changes::Others {
-            self.pause = self.next_pause;
-            self.next_pause = (2 * self.next_pause).min(LONGEST_PAUSE);
-        } else {
-            self.next_pause = 1;
+        match self.offload.changes() {
+            // It is one change to all that are under way, which went over before it.
+            Changes::Others if !self.begun.is_empty() => {}
+            Changes::Others => {
+                self.pause = self.next_pause;
+                self.next_pause = (2 * self.next_pause).min(LONGEST_PAUSE);
+            }
+            Changes::None | Changes::Entries => self.next_pause = 1,
         }
     }
 
@@ -328,6 +340,9 @@ impl Processor for Offloaded {
         outputs: &mut Outputs,
     ) -> bool {
         let ran = self.offload.processor().run_observed(program, observer, memory, batch, outputs);
+        if ran {
+            self.offload.ran_here(batch.len);
+        }
         if ran && !self.begun.is_empty() {
             // What the device says of them is not wanted; but it has to have finished before its slot is filled again.
             self.wait();

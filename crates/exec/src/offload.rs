@@ -81,6 +81,11 @@ impl Offload {
         self.tally
     }
 
+    /// Counts packets that the processor ran, step by step.
+    pub fn ran_here(&mut self, packets: usize) {
+        self.tally.processor += packets as u64;
+    }
+
     /// Counts that packets were handed to the device.
     pub fn handed(&mut self) {
         self.tally.handed += 1;

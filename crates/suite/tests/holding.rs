@@ -201,7 +201,10 @@ fn what_runs_step_by_step_in_between_keeps_the_order() {
         assert_eq!(batch.verdicts(), verdicts, "batch {place}");
     }
     let tally = processor.on_device().expect("it is on a device").tally;
-    assert_eq!((tally.device + tally.again, tally.handed), (2 * BATCH as u64, 2));
+    assert_eq!(
+        (tally.device + tally.again, tally.processor, tally.handed),
+        (2 * BATCH as u64, 2 * BATCH as u64, 2)
+    );
 }
 
 #[test]
@@ -232,4 +235,46 @@ fn a_device_that_falls_silent_is_given_up() {
     assert_eq!(on.tally.processor, BATCH as u64);
     assert!(on.failure.is_some_and(|failure| failure.contains("has not answered")));
     assert!(processor.ahead().is_none());
+}
+
+#[test]
+fn what_changes_meanwhile_goes_over_when_nothing_is_under_way() {
+    let program = program("router.rav");
+    let arrivals = traffic(Profile::sample1(), 3 * BATCH as u64, PORTS, 37);
+    let offload = Offload::new(&program, PORTS, SEED, &Options::default()).expect("it has a kernel");
+    let room = Room { packets: BATCH, convoys: 2 };
+    let mut processor = Offloaded::on_host(offload, &program, PORTS, room).expect("there are threads");
+    let mut judge = exec::load(&program, BackEnd::Interpreter, PORTS, SEED).expect("it loads");
+    let routes =
+        program.tables.iter().position(|table| table.name == "routes").expect("it has routes") as u32;
+    let mut memories = [arrivals.frames.clone(), arrivals.frames.clone()];
+    let (mut batch, mut judged) = (Batch::new(), Batch::new());
+    let mut outputs = Outputs::default();
+    // The first is under way when the routes change; the second waits until it is done, and then stays on the processor, as once after a change; the
+    // third finds the new routes on the device.
+    let begins = [Beginning::Begun, Beginning::Never, Beginning::Begun];
+    for (place, expected) in begins.into_iter().enumerate() {
+        let all = place * BATCH..(place + 1) * BATCH;
+        for (frames, batch) in memories.iter_mut().zip([&mut batch, &mut judged]) {
+            frames.fill(batch, all.clone());
+            batch.port.copy_from_slice(&arrivals.ports[all.clone()]);
+        }
+        let frames = &mut memories[0];
+        let ahead = processor.ahead().expect("there is a device");
+        assert_eq!(ahead.begin(frames.memory(), std::slice::from_ref(&batch)), expected, "batch {place}");
+        if place == 0 {
+            for changed in [&mut processor as &mut dyn Processor, judge.as_mut()] {
+                let last = changed.entries(routes).pop().expect("there are routes").0;
+                assert!(changed.remove(routes, &last.key, last.priority));
+            }
+            let ahead = processor.ahead().expect("there is a device");
+            let more = ahead.begin(frames.memory(), std::slice::from_ref(&batch));
+            assert_eq!(more, Beginning::Later);
+        }
+        outputs.clear();
+        processor.run(frames.memory_mut(), &mut batch, &mut outputs);
+        judge.run(memories[1].memory_mut(), &mut judged, &mut outputs);
+        assert_eq!(batch.verdicts(), judged.verdicts(), "batch {place}");
+    }
+    assert_eq!(processor.on_device().expect("it is on a device").tally.handed, 2);
 }

@@ -100,7 +100,7 @@ impl Offload {
 
     /// Runs a batch on the processor alone.
     pub fn run_here(&mut self, memory: &mut [u8], batch: &mut Batch, outputs: &mut Outputs) {
-        self.tally.processor += batch.len as u64;
+        self.ran_here(batch.len);
         crate::Processor::run(&mut self.native, memory, batch, outputs);
     }
 }

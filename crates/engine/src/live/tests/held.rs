@@ -167,3 +167,20 @@ fn a_device_that_falls_silent_is_given_up_while_programs_take_over() {
     assert_eq!(account(&parts), (u64::from(FLOWS) * 200, u64::from(FLOWS) * 200));
     assert!(sequences(&left).values().all(|numbers| numbers.len() == 200));
 }
+
+#[test]
+fn nobody_waits_for_a_device_that_is_gone() {
+    let policy = Policy::FixedBatch { packets: 1000 };
+    let bench = Bench::running(1, loaded_held(KNOWN, 1, policy, Some((Trouble::Lost, 0))));
+    bench.play(FLOWS, 0..100);
+    bench.settle();
+    while bench.left[0].lock().unwrap().len() < 1000 {
+        thread::yield_now();
+    }
+    // Not as many as are run together.
+    bench.play(FLOWS, 100..101);
+    while bench.left[0].lock().unwrap().len() < 1010 {
+        thread::yield_now();
+    }
+    assert_eq!(account(&bench.stop()), (1010, 1010));
+}
