@@ -96,7 +96,7 @@ impl Policy {
 
 /// What batches took so far.
 #[derive(Clone, Debug)]
-pub struct Costs {
+struct Costs {
     /// By size of the batch, on the processor and on the device.
     classes: [[Class; CLASSES]; 2],
     /// Nanoseconds that may still go into trying, by size: sizes whose trials are cheap would leave nothing to the others.
@@ -188,21 +188,16 @@ impl Placement {
     pub fn learn(&mut self, place: Place, packets: usize, took: Duration) {
         self.costs.learn(place, packets, took);
     }
-
-    /// What is known of costs.
-    pub fn costs(&self) -> &Costs {
-        &self.costs
-    }
 }
 
 impl Costs {
     /// How long so many packets are expected to take; none where no batch of about that size has been there.
-    pub fn expected(&self, place: Place, packets: usize) -> Option<Duration> {
+    fn expected(&self, place: Place, packets: usize) -> Option<Duration> {
         self.known(place, packets).map(|nanoseconds| Duration::from_nanos(nanoseconds as u64))
     }
 
     /// Where so many packets are expected to take less time. Where nothing is known, the processor.
-    pub fn better(&self, packets: usize) -> Place {
+    fn better(&self, packets: usize) -> Place {
         let of = |place: Place| self.known(place, packets).unwrap_or_else(|| self.least(place, packets));
         if of(Place::Device) < of(Place::Processor) { Place::Device } else { Place::Processor }
     }
@@ -496,7 +491,7 @@ mod tests {
             placement.learn(Place::Device, packets, micros(60));
             placement.learn(Place::Processor, packets, Duration::from_nanos(100 * packets as u64));
         }
-        let costs = placement.costs();
+        let costs = &placement.costs;
         assert_eq!(costs.expected(Place::Device, 530), Some(micros(60)));
         assert_eq!((costs.better(530), costs.better(670)), (Place::Processor, Place::Device));
     }
@@ -527,13 +522,13 @@ mod tests {
         let device = |fixed| [PROCESSOR, Curve::sum(fixed, 10.0)];
         let mut placement = model();
         spend(&mut placement, device(30_000.0), 1000, || 256, || 1.0);
-        assert_eq!(placement.costs().better(256), Place::Processor);
+        assert_eq!(placement.costs.better(256), Place::Processor);
         for (fixed, place) in
             [(1000.0, Place::Device), (300_000.0, Place::Processor), (1000.0, Place::Device)]
         {
             // What it takes to find out is in it.
             let (spent, least) = spend(&mut placement, device(fixed), 40_000, || 256, || 1.0);
-            assert_eq!(placement.costs().better(256), place);
+            assert_eq!(placement.costs.better(256), place);
             within(spent, least, &format!("after the device has come to take {fixed} ns a batch"));
         }
     }
@@ -563,7 +558,7 @@ mod tests {
         let (spent, least) = spend(&mut placement, places, 200_000, || 16, || 1.0);
         // Beyond what was saved up, one trial at most.
         assert!(spent <= least * (1.0 + 1.0 / TRYING as f64) + 1e6, "{spent} and not {least}");
-        let of = |place| placement.costs().expected(place, 16);
-        assert!(of(Place::Processor) < of(Place::Device), "{:?}", placement.costs().better(16));
+        let of = |place| placement.costs.expected(place, 16);
+        assert!(of(Place::Processor) < of(Place::Device), "{:?}", placement.costs.better(16));
     }
 }
