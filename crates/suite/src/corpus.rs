@@ -1,5 +1,6 @@
 //! The programs and cases of the repository, found from where this crate lies.
 
+use lang::ir::Program;
 use lang::pipeline::{Compiled, Decode, Options, compile};
 use std::io;
 use std::path::{Path, PathBuf};
@@ -23,6 +24,15 @@ pub fn files(folder: &Path, ending: &str) -> io::Result<Vec<PathBuf>> {
     }
     found.sort();
     Ok(found)
+}
+
+/// A program that ships with the project, by its file's name in `programs/`.
+///
+/// # Panics
+/// It cannot be read, or is not right.
+pub fn shipped(name: &str) -> Program {
+    let compiled = compile_file(&root().join("programs").join(name), Decode::Lazy);
+    compiled.expect("it can be read").program.expect("it compiles")
 }
 
 /// Compiles a file; modules are looked for beside it.

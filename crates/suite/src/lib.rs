@@ -6,6 +6,7 @@ pub mod agree;
 pub mod cores;
 pub mod corpus;
 pub mod coverage;
+pub mod device;
 pub mod packet_generator;
 pub mod program_generator;
 pub mod ptx;

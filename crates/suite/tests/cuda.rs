@@ -7,11 +7,10 @@ use exec::kernel::{Dialect, Options};
 use exec::offload::Offload;
 use exec::{BackEnd, Processor, Room};
 use gpu::{Cuda, CudaFound, DeviceError, Memory, Setup, Submission, check};
-use lang::pipeline::Decode;
 use packet::BATCH;
 use packet::generate::Profile;
 use std::process::Command;
-use suite::corpus::{compile_file, root};
+use suite::corpus::{root, shipped};
 use suite::sighting::{SEED, see, see_on};
 use suite::traffic::traffic;
 
@@ -108,8 +107,7 @@ fn ladder(device: &CudaFound) {
 }
 
 fn one(name: &str, device: &CudaFound, memory: Memory, lost: bool) {
-    let path = root().join(format!("programs/{name}.rav"));
-    let program = compile_file(&path, Decode::Lazy).expect("it can be read").program.expect("it compiles");
+    let program = shipped(&format!("{name}.rav"));
     let arrivals = traffic(Profile::sample1(), 4_000, PORTS, 3);
     let offload = Offload::new(&program, PORTS, SEED, &Options::default()).expect("it has a kernel");
     let mut offloaded = Offloaded::on_cuda(offload, device, memory, Room::BATCH)

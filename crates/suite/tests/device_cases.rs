@@ -5,19 +5,14 @@ use engine::{Bench, case, stf};
 use exec::Room;
 use exec::kernel::Options;
 use exec::offload::{Offload, OffloadError};
-use gpu::{Found, Memory};
+use gpu::Memory;
 use lang::ir::Program;
 use lang::pipeline::Decode;
 use std::fs;
 use std::sync::Mutex;
 use suite::cores::each;
 use suite::corpus::{compile_file, files, root};
-
-/// The OpenCL device that tests run on: the processor's. A machine without one says so; the gate installs it.
-fn device() -> Found {
-    let devices = gpu::opencl_devices().unwrap_or_else(|error| panic!("{error}"));
-    devices.into_iter().find(|device| !device.accelerator).expect("there is an OpenCL driver for processors")
-}
+use suite::device::pocl;
 
 /// A program on the device, as its tests want it; none where it has no kernel.
 fn bench<'a>(program: &'a Program, ports: u16, options: &Options) -> Result<Option<Bench<'a>>, String> {
@@ -26,7 +21,7 @@ fn bench<'a>(program: &'a Program, ports: u16, options: &Options) -> Result<Opti
         Err(OffloadError::NoKernel(_)) => return Ok(None),
         Err(error) => return Err(error.to_string()),
     };
-    let offloaded = Offloaded::on_opencl(offload, &device(), Memory::Mapped, Room::BATCH);
+    let offloaded = Offloaded::on_opencl(offload, &pocl(), Memory::Mapped, Room::BATCH);
     let offloaded = offloaded.map_err(|error| error.to_string())?;
     Ok(Some(Bench::with(program, Box::new(offloaded), ports)))
 }

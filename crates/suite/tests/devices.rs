@@ -6,7 +6,7 @@ use exec::kernel::{AGAIN, Dialect, Options};
 use exec::offload::{Offload, OffloadError};
 use exec::{BackEnd, OnDevice, Processor, Room};
 use gpu::placement::Policy;
-use gpu::{Device, DeviceError, Fault, Found, Geometry, Host, Input, Memory, OpenCl, Output, Trouble};
+use gpu::{Device, DeviceError, Fault, Geometry, Host, Input, Memory, OpenCl, Output, Trouble};
 use lang::ir::{Entry, Match, Program};
 use lang::pipeline::Decode;
 use packet::BATCH;
@@ -15,19 +15,14 @@ use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use std::sync::{Arc, Mutex};
 use suite::agree::compile_as;
 use suite::cores::each;
-use suite::corpus::{compile_file, files, root};
+use suite::corpus::{compile_file, files, root, shipped};
+use suite::device::pocl;
 use suite::packet_generator::{self, Arrivals};
 use suite::program_generator;
 use suite::sighting::{SEED, see, see_held, see_on};
 use suite::traffic::{settled, traffic};
 
 const PORTS: u16 = 5;
-
-/// The OpenCL device that tests run on: the processor's. A machine without one says so; the gate installs it.
-fn device() -> Found {
-    let devices = gpu::opencl_devices().unwrap_or_else(|error| panic!("{error}"));
-    devices.into_iter().find(|device| !device.accelerator).expect("there is an OpenCL driver for processors")
-}
 
 /// What a run on a device came to.
 #[derive(Debug, Default)]
@@ -73,7 +68,7 @@ fn agree(name: &str, program: &Program, arrivals: &Arrivals, options: &Options, 
     let judge = see(program, BackEnd::Interpreter, arrivals, PORTS, BATCH).expect("it loads");
     for memory in [Memory::Mapped, Memory::Pageable] {
         let offload = Offload::new(program, PORTS, SEED, options).unwrap_or_else(|_| unreachable!("{name}"));
-        let offloaded = Offloaded::on_opencl(offload, &device(), memory, Room::BATCH);
+        let offloaded = Offloaded::on_opencl(offload, &pocl(), memory, Room::BATCH);
         let mut offloaded = offloaded.unwrap_or_else(|error| panic!("{name}: {error}"));
         let seen = see_on(program, &mut offloaded, arrivals, BATCH);
         assert_eq!(seen.difference(&judge), None, "{name}, {memory:?}");
@@ -131,8 +126,7 @@ fn random_programs_mean_the_same_on_a_device() {
 
 #[test]
 fn what_a_failing_device_had_under_way_is_run_by_the_processor() {
-    let path = root().join("programs/mac_switch.rav");
-    let program = compile_file(&path, Decode::Lazy).expect("it can be read").program.expect("it compiles");
+    let program = shipped("mac_switch.rav");
     let arrivals = traffic(Profile::sample1(), 5_000, PORTS, 3);
     let judge = see(&program, BackEnd::Interpreter, &arrivals, PORTS, BATCH).expect("it loads");
     for trouble in [Trouble::NoMemory, Trouble::Refused, Trouble::Lost, Trouble::Stalled] {
@@ -140,7 +134,7 @@ fn what_a_failing_device_had_under_way_is_run_by_the_processor() {
             let offload = Offload::new(&program, PORTS, SEED, &Options::default()).expect("it has a kernel");
             let mut offloaded = Offloaded::new(offload, Room::BATCH, |kernel, geometry| {
                 let text = kernel.text(Dialect::OpenCl);
-                let inner = OpenCl::new(&device(), &text, geometry, Memory::Mapped)?;
+                let inner = OpenCl::new(&pocl(), &text, geometry, Memory::Mapped)?;
                 Ok(Box::new(Fault::after(inner, trouble, left)))
             })
             .expect("it opens");
@@ -162,9 +156,7 @@ fn rules_one_by_one_and_filters_answer_alike() {
     let arrivals = traffic(Profile::sample2(), 2_000, PORTS, 5);
     let mut sum = Sum::default();
     for name in ["firewall_rules", "both", "router", "dpi", "ids"] {
-        let path = root().join(format!("programs/{name}.rav"));
-        let program =
-            compile_file(&path, Decode::Lazy).expect("it can be read").program.expect("it compiles");
+        let program = shipped(&format!("{name}.rav"));
         agree(name, &program, &arrivals, &options, &mut sum);
     }
     assert!(sum.programs == 5 && sum.finished > 5_000, "{sum:?}");
@@ -192,12 +184,11 @@ start stage all() { flood }
 
 #[test]
 fn what_control_changes_between_batches_holds_for_the_next_one() {
-    let path = root().join("programs/static_ipv4.rav");
-    let program = compile_file(&path, Decode::Lazy).expect("it can be read").program.expect("it compiles");
+    let program = shipped("static_ipv4.rav");
     let arrivals = traffic(Profile::sample1(), 1_000, PORTS, 4);
     let offload = Offload::new(&program, PORTS, SEED, &Options::default()).expect("it has a kernel");
     let mut offloaded =
-        Offloaded::on_opencl(offload, &device(), Memory::Mapped, Room::BATCH).expect("it opens");
+        Offloaded::on_opencl(offload, &pocl(), Memory::Mapped, Room::BATCH).expect("it opens");
     let mut judge = exec::load(&program, BackEnd::Interpreter, PORTS, SEED).expect("it loads");
     let (first, _) = offloaded.entries(0)[0].clone();
     for round in 0..4 {
@@ -262,8 +253,7 @@ impl Device for Counted {
 
 #[test]
 fn what_is_learned_concerns_only_who_asks_for_it() {
-    let path = root().join("programs/firewall.rav");
-    let program = compile_file(&path, Decode::Lazy).expect("it can be read").program.expect("it compiles");
+    let program = shipped("firewall.rav");
     let arrivals = traffic(Profile::sample1(), 20_000, PORTS, 12);
     let offload = Offload::new(&program, PORTS, SEED, &Options::default()).expect("it has a kernel");
     let room = Room { packets: 2_000, convoys: 2 };
@@ -298,7 +288,7 @@ decoder packet(ip: ipv4) { match hosts[ip.dst] { some p => send p, none => drop 
     let offload = Offload::new(&program, PORTS, SEED, &Options::default()).expect("it has a kernel");
     let (whole, words) = (Arc::new(AtomicU64::new(0)), Arc::new(AtomicU64::new(0)));
     let opened = Offloaded::new(offload, Room::BATCH, |kernel, geometry| {
-        let inner = OpenCl::new(&device(), &kernel.text(Dialect::OpenCl), geometry, Memory::Mapped)?;
+        let inner = OpenCl::new(&pocl(), &kernel.text(Dialect::OpenCl), geometry, Memory::Mapped)?;
         Ok(Box::new(Counted { inner, whole: Arc::clone(&whole), words: Arc::clone(&words) }))
     });
     let mut offloaded = opened.expect("it opens");
@@ -464,7 +454,7 @@ fn text_and_twin(
     let offload = Offload::new(program, PORTS, SEED, options).ok()?;
     let again = Arc::new(AtomicU64::new(0));
     let opened = Offloaded::new(offload, Room::BATCH, |kernel, geometry| {
-        let text = OpenCl::new(&device(), &kernel.text(Dialect::OpenCl), geometry, Memory::Mapped)?;
+        let text = OpenCl::new(&pocl(), &kernel.text(Dialect::OpenCl), geometry, Memory::Mapped)?;
         let twin = host(kernel, program, PORTS, geometry)?;
         Ok(Box::new(Both { text, twin, packets: 0, again: Arc::clone(&again) }))
     });

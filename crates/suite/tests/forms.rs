@@ -4,14 +4,15 @@ use engine::offload::Offloaded;
 use exec::kernel::{Back, Kernel, NoForm, NoKernel, Options, Over};
 use exec::offload::{Offload, OffloadError, Whole};
 use exec::{BackEnd, Processor, Room};
-use gpu::{Found, Memory};
+use gpu::Memory;
 use lang::ir::Program;
 use lang::pipeline::Decode;
 use packet::batch::{BATCH, Batch};
 use packet::generate::Profile;
 use std::collections::BTreeMap;
 use suite::agree::compile_as;
-use suite::corpus::{compile_file, files, root};
+use suite::corpus::{compile_file, files, root, shipped};
+use suite::device::pocl;
 use suite::packet_generator::Arrivals;
 use suite::sighting::{SEED, Sighting, see, see_on};
 use suite::traffic::traffic;
@@ -134,12 +135,6 @@ fn every_form_means_the_same_on_threads() {
     }
 }
 
-/// The OpenCL device that tests run on: the processor's.
-fn device() -> Found {
-    let devices = gpu::opencl_devices().unwrap_or_else(|error| panic!("{error}"));
-    devices.into_iter().find(|device| !device.accelerator).expect("there is an OpenCL driver for processors")
-}
-
 #[test]
 fn forms_mean_the_same_as_opencl_text() {
     const FORMS: [(Over, Back); 8] = [
@@ -152,7 +147,7 @@ fn forms_mean_the_same_as_opencl_text() {
         (Over::Header, Back::Half),
         (Over::Packed, Back::Bit),
     ];
-    let device = device();
+    let device = pocl();
     let arrivals = arrivals(1_500, 9);
     let mut finished = Finished::new();
     let memory = |number: usize| if number.is_multiple_of(2) { Memory::Mapped } else { Memory::Pageable };
@@ -199,17 +194,13 @@ fn what_a_program_does_not_read_does_not_go_over() {
     assert_eq!(moved(&destination, Over::InPlace, Back::Word), (32 * 8, 32 * 4));
     assert_eq!(moved(&own(TWO_ENDS), Over::Packed, Back::Bit), (32 * 4, 4));
     // Without options of IPv4 behind the header, the length is a word of its own.
-    let lpm = compile_file(&root().join("programs/lpm.rav"), Decode::Lazy).expect("it can be read");
-    let lpm = lpm.program.expect("it compiles");
+    let lpm = shipped("lpm.rav");
     assert_eq!(moved(&lpm, Over::Packed, Back::Word), (32 * (24 + 4), 32 * 4));
 }
 
 #[test]
 fn a_form_without_a_meaning_is_refused_with_a_reason() {
-    let program = |name: &str| {
-        let path = root().join(format!("programs/{name}.rav"));
-        compile_file(&path, Decode::Lazy).expect("it can be read").program.expect("it compiles")
-    };
+    let program = |name: &str| shipped(&format!("{name}.rav"));
     let refused = |name: &str, over, back| match kernel(&program(name), over, back) {
         Err(NoKernel::Form(reason)) => reason,
         other => panic!("{name}: {other:?}"),

@@ -13,7 +13,8 @@ use packet::generate::Profile;
 use packet::{BATCH, Batch};
 use std::collections::BTreeSet;
 use std::time::Duration;
-use suite::corpus::{compile_file, files, root};
+use suite::corpus::{compile_file, files, root, shipped};
+use suite::device::pocl;
 use suite::packet_generator::Arrivals;
 use suite::sighting::{SEED, Sighting, see, see_held};
 use suite::traffic::traffic;
@@ -33,11 +34,6 @@ fn policies() -> [(Policy, Supply); 5] {
     ]
 }
 
-fn program(name: &str) -> Program {
-    let path = root().join("programs").join(name);
-    compile_file(&path, Decode::Lazy).expect("it can be read").program.expect("it compiles")
-}
-
 fn judge(program: &Program, arrivals: &Arrivals) -> Sighting {
     see(program, BackEnd::Interpreter, arrivals, PORTS, BATCH).expect("it loads")
 }
@@ -50,9 +46,9 @@ fn held(
     supply: Supply,
 ) -> Option<(Sighting, OnDevice)> {
     let offload = Offload::new(program, PORTS, SEED, &Options::default()).ok()?;
-    let found = gpu::opencl_devices().expect("PoCL is installed");
+    let found = pocl();
     let room = Room { packets: policy.packets(), convoys: 3 };
-    let mut processor = Offloaded::on_opencl(offload, &found[0], Memory::Mapped, room).expect("it opens");
+    let mut processor = Offloaded::on_opencl(offload, &found, Memory::Mapped, room).expect("it opens");
     let seen = see_held(program, &mut processor, arrivals, policy, supply);
     Some((seen, processor.on_device().expect("it is on a device")))
 }
@@ -89,7 +85,7 @@ fn packets_that_are_held_mean_the_same() {
 
 #[test]
 fn a_policy_gets_the_convoys_it_wants() {
-    let program = program("router.rav");
+    let program = shipped("router.rav");
     let arrivals = traffic(Profile::sample1(), 4_000, PORTS, 18);
     let fixed = Policy::FixedBatch { packets: 1_000 };
     let (_, on) = held(&program, &arrivals, fixed, Supply::Unknown).expect("it has a kernel");
@@ -108,10 +104,10 @@ fn a_policy_gets_the_convoys_it_wants() {
 
 #[test]
 fn a_device_that_fails_with_several_convoys_under_way_loses_nothing() {
-    let found = gpu::opencl_devices().expect("PoCL is installed");
+    let found = pocl();
     let arrivals = traffic(Profile::sample1(), 5_000, PORTS, 3);
     for name in ["mac_switch.rav", "router.rav", "firewall.rav"] {
-        let program = program(name);
+        let program = shipped(name);
         let judge = judge(&program, &arrivals);
         for trouble in [Trouble::NoMemory, Trouble::Refused, Trouble::Lost, Trouble::Stalled] {
             for left in if trouble == Trouble::NoMemory { [0, 1] } else { [1, 4] } {
@@ -120,7 +116,7 @@ fn a_device_that_fails_with_several_convoys_under_way_loses_nothing() {
                 let room = Room { packets: 300, convoys: 3 };
                 let mut processor = Offloaded::new(offload, room, |kernel, geometry| {
                     let text = kernel.text(Dialect::OpenCl);
-                    let inner = OpenCl::new(&found[0], &text, geometry, Memory::Mapped)?;
+                    let inner = OpenCl::new(&found, &text, geometry, Memory::Mapped)?;
                     Ok(Box::new(Fault::after(inner, trouble, left)))
                 })
                 .expect("it opens");
@@ -142,7 +138,7 @@ fn a_device_that_is_reset_at_any_call_loses_nothing() {
     let arrivals = traffic(Profile::sample1(), 1_200, PORTS, 3);
     let mut doing = BTreeSet::new();
     for name in ["mac_switch.rav", "lpm.rav"] {
-        let program = program(name);
+        let program = shipped(name);
         let judge = judge(&program, &arrivals);
         for left in 0..18 {
             let offload = Offload::new(&program, PORTS, SEED, &Options::default()).expect("it has a kernel");
@@ -170,7 +166,7 @@ impl Observer for Nobody {}
 
 #[test]
 fn what_runs_step_by_step_in_between_keeps_the_order() {
-    let program = program("router.rav");
+    let program = shipped("router.rav");
     let arrivals = traffic(Profile::sample1(), 4 * BATCH as u64, PORTS, 29);
     let judge = judge(&program, &arrivals);
     let offload = Offload::new(&program, PORTS, SEED, &Options::default()).expect("it has a kernel");
@@ -209,14 +205,14 @@ fn what_runs_step_by_step_in_between_keeps_the_order() {
 
 #[test]
 fn a_device_that_falls_silent_is_given_up() {
-    let found = gpu::opencl_devices().expect("PoCL is installed");
-    let program = program("router.rav");
+    let found = pocl();
+    let program = shipped("router.rav");
     let arrivals = traffic(Profile::sample1(), BATCH as u64, PORTS, 31);
     let judge = judge(&program, &arrivals);
     let offload = Offload::new(&program, PORTS, SEED, &Options::default()).expect("it has a kernel");
     let mut processor = Offloaded::new(offload, Room::BATCH, |kernel, geometry| {
         let text = kernel.text(Dialect::OpenCl);
-        let inner = OpenCl::new(&found[0], &text, geometry, Memory::Mapped)?;
+        let inner = OpenCl::new(&found, &text, geometry, Memory::Mapped)?;
         Ok(Box::new(Fault::after(inner, Trouble::Silent, 0)))
     })
     .expect("it opens");
@@ -239,7 +235,7 @@ fn a_device_that_falls_silent_is_given_up() {
 
 #[test]
 fn what_changes_meanwhile_goes_over_when_nothing_is_under_way() {
-    let program = program("router.rav");
+    let program = shipped("router.rav");
     let arrivals = traffic(Profile::sample1(), 3 * BATCH as u64, PORTS, 37);
     let offload = Offload::new(&program, PORTS, SEED, &Options::default()).expect("it has a kernel");
     let room = Room { packets: BATCH, convoys: 2 };

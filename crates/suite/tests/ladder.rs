@@ -4,13 +4,8 @@ mod flights;
 
 use engine::offload::geometry;
 use exec::kernel::{Back, Dialect, Options, Over};
-use gpu::{Device, DeviceError, Found, Geometry, Memory, OpenCl, Setup, Submission, check};
-
-/// The OpenCL device that tests run on: the processor's. A machine without one says so; the gate installs it.
-fn device() -> Found {
-    let devices = gpu::opencl_devices().unwrap_or_else(|error| panic!("{error}"));
-    devices.into_iter().find(|device| !device.accelerator).expect("there is an OpenCL driver for processors")
-}
+use gpu::{Device, DeviceError, Geometry, Memory, OpenCl, Setup, Submission, check};
+use suite::device::pocl;
 
 #[test]
 fn slots_out_of_step_leave_the_twins_words_however_a_device_is_set_up() {
@@ -24,7 +19,7 @@ fn slots_out_of_step_leave_the_twins_words_however_a_device_is_set_up() {
             for timed in [false, true] {
                 let what = format!("{name}, {memory}, {submission}");
                 let setup = Setup { memory, submission, timed };
-                let mut made = OpenCl::new(&device(), &text, geometry, setup)
+                let mut made = OpenCl::new(&pocl(), &text, geometry, setup)
                     .unwrap_or_else(|error| panic!("{what}: {error}"));
                 let without = flights.agree(&what, &mut made);
                 assert_eq!(without == 0, timed, "{what}: {without} batches told no times");
@@ -47,7 +42,7 @@ fn every_form_goes_every_way() {
                 let submission = submissions[went % 3];
                 let setup = Setup { memory, submission, timed: false };
                 let what = format!("{name}, {over}, {back}, {memory}, {submission}");
-                let mut made = OpenCl::new(&device(), &text, geometry, setup)
+                let mut made = OpenCl::new(&pocl(), &text, geometry, setup)
                     .unwrap_or_else(|error| panic!("{what}: {error}"));
                 flights.agree(&what, &mut made);
                 went += 1;
@@ -63,7 +58,7 @@ fn a_table_changes_behind_what_is_under_way() {
     for (memory, streams) in Memory::ALL.into_iter().zip([1, 2, 3, 2]) {
         let setup = Setup { memory, submission: Submission::Streams(streams), timed: false };
         let geometry = Geometry { packets: 20_000, slots: 3, ..check::geometry() };
-        let mut made = OpenCl::new(&device(), &check::opencl_text(), geometry, setup).expect("it opens");
+        let mut made = OpenCl::new(&pocl(), &check::opencl_text(), geometry, setup).expect("it opens");
         flights::patches(&memory.to_string(), &mut made);
     }
 }
@@ -72,11 +67,11 @@ fn a_table_changes_behind_what_is_under_way() {
 fn what_opencl_cannot_do_is_a_sentence() {
     let text = check::opencl_text();
     let graph = Setup { submission: Submission::Graph, ..Setup::default() };
-    let refused = OpenCl::new(&device(), &text, check::geometry(), graph).map(|_| ()).unwrap_err();
+    let refused = OpenCl::new(&pocl(), &text, check::geometry(), graph).map(|_| ()).unwrap_err();
     assert_eq!(refused.to_string(), "OpenCL 1.2 has no graphs: submit to streams");
     for memory in Memory::ALL {
         let large = Geometry { packets: 1 << 24, stride: 1 << 16, slots: 8, ..check::geometry() };
-        let refused = OpenCl::new(&device(), &text, large, memory).map(|_| ()).unwrap_err();
+        let refused = OpenCl::new(&pocl(), &text, large, memory).map(|_| ()).unwrap_err();
         assert!(matches!(refused, DeviceError::Memory { bytes, .. } if bytes > 1 << 43), "{refused}");
     }
 }
@@ -88,7 +83,7 @@ fn eight_slots_of_65_536_packets_are_right_to_the_last_one() {
     let geometry = Geometry { packets: PACKETS, slots: 8, ..check::geometry() };
     let table: Vec<u32> = (0..64).map(|entry| entry * 7 + 3).collect();
     for memory in Memory::ALL {
-        let mut made = OpenCl::new(&device(), &text, geometry, memory).expect("it opens");
+        let mut made = OpenCl::new(&pocl(), &text, geometry, memory).expect("it opens");
         made.upload(0, &table).expect("there is memory");
         for slot in 0..8 {
             let input = made.input(slot).expect("it is at rest");

@@ -6,11 +6,10 @@ use exec::kernel::{Kernel, Options};
 use exec::offload::{Offload, Whole};
 use gpu::{Device, Geometry};
 use lang::ir::Program;
-use lang::pipeline::Decode;
 use packet::BATCH;
 use packet::batch::Batch;
 use packet::generate::Profile;
-use suite::corpus::{compile_file, root};
+use suite::corpus::shipped;
 use suite::packet_generator::Arrivals;
 use suite::sighting::SEED;
 use suite::traffic::traffic;
@@ -28,9 +27,7 @@ pub(crate) struct Flights {
 impl Flights {
     /// None where the program has no kernel with these options.
     pub(crate) fn new(name: &str, options: &Options) -> Option<Flights> {
-        let path = root().join(format!("programs/{name}.rav"));
-        let compiled = compile_file(&path, Decode::Lazy).expect("it can be read");
-        let program = compiled.program.expect("it compiles");
+        let program = shipped(&format!("{name}.rav"));
         let arrivals = traffic(Profile::sample1(), 3_000, PORTS, 11);
         let mut offload = Offload::new(&program, PORTS, SEED, options).ok()?;
         let count = offload.kernel().plan.tables.len();
