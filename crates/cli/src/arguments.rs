@@ -155,6 +155,9 @@ pub(crate) struct CompileArguments {
     /// How much of each header is decoded
     #[arg(long, value_enum, default_value_t)]
     pub(crate) decode: DecodeChoice,
+    /// How many ports the gateway has, for forms that depend on it: kernels and what they move
+    #[arg(long, default_value_t = 5, value_parser = clap::value_parser!(u16).range(1..))]
+    pub(crate) ports: u16,
     /// What of a packet goes over to a device
     #[arg(long, value_enum, default_value_t)]
     pub(crate) over: OverChoice,

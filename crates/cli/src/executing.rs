@@ -68,6 +68,16 @@ impl Executing {
             BackEndChoice::Native => return here(BackEnd::Native, String::new()),
             BackEndChoice::Opencl | BackEndChoice::Cuda | BackEndChoice::Host | BackEndChoice::Auto => {}
         }
+        let (cuda, opencl) = match self.back_end {
+            BackEndChoice::Auto => {
+                (gpu::cuda_devices().unwrap_or_default(), gpu::opencl_devices().unwrap_or_default())
+            }
+            _ => Default::default(),
+        };
+        let card = opencl.iter().find(|device| device.accelerator);
+        if self.back_end == BackEndChoice::Auto && cuda.is_empty() && card.is_none() {
+            return here(BackEnd::Native, String::new());
+        }
         let alone =
             |why: &dyn std::fmt::Display| format!("note: {} runs on the processor: {why}\n", program.name);
         let options = Options::default();
@@ -94,16 +104,13 @@ impl Executing {
                 .map_err(anyhow::Error::from)
                 .and_then(|offload| Ok(Offloaded::on_host(offload, program, ports, room)?)),
             BackEndChoice::Auto => {
-                let cuda = gpu::cuda_devices().unwrap_or_default();
-                let opencl = gpu::opencl_devices().unwrap_or_default();
-                let by_opencl = || opencl.iter().find(|device| device.accelerator).map(on_opencl);
                 let mut said = String::new();
                 let mut tried = cuda.first().map(on_cuda);
                 if let Some(Err(error)) = &tried {
                     said = format!("note: {} does not run by CUDA: {error}\n", program.name);
                     tried = None;
                 }
-                match tried.or_else(by_opencl) {
+                match tried.or_else(|| card.map(on_opencl)) {
                     Some(Ok(offloaded)) => {
                         return Ok(Loaded { processor: Box::new(offloaded), notes: said + &notes });
                     }

@@ -81,6 +81,12 @@ fn what_a_device_leaves_to_the_processor_is_said_and_done_there() {
         assert_eq!(here["drops"], there["drops"]);
         assert_eq!(there["device"].is_null(), note == "register", "{there}");
     }
+    let doctor = ravelin().args(["doctor", "gpu", "--json"]).output().expect("it runs").stdout;
+    let found: Value = serde_json::from_slice(&doctor).expect("it is JSON");
+    let has_card =
+        found["devices"].as_array().is_some_and(|all| all.iter().any(|one| one["accelerator"] == true));
+    let (_, said) = run(&program, "auto");
+    assert_eq!(said.is_empty(), !has_card, "where there is no device nobody has asked for one: {said}");
 }
 
 #[test]

@@ -30,12 +30,12 @@ pub(crate) fn run(arguments: &CompileArguments, json: bool) -> Result<(), Failur
                         back: arguments.back.form(),
                         ..kernel::Options::default()
                     };
-                    let kernel = Kernel::new(&ready.program, u16::MAX, &options)
+                    let kernel = Kernel::new(&ready.program, arguments.ports, &options)
                         .map_err(|error| Failure::Finding(format!("{}: {error}", ready.name)))?;
                     match form {
                         Show::HeaderBytes => {
                             let plan = render::kernel::plan(&kernel, &ready.program, &ready.sources);
-                            plan + &render::kernel::forms(&ready.program, u16::MAX)
+                            plan + &render::kernel::forms(&ready.program, arguments.ports)
                         }
                         Show::Cuda => kernel.text(Dialect::Cuda),
                         _ => kernel.text(Dialect::OpenCl),

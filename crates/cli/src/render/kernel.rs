@@ -1,7 +1,7 @@
 //! What a program is to a device: what goes over, what comes back, and which steps stay on the processor.
 
 use super::quantity::of;
-use exec::kernel::{Back, Bytes, Effect, Kernel, Options, Over, Plan, Search};
+use exec::kernel::{Back, Bytes, Effect, Kernel, NoKernel, Options, Over, Plan, Search};
 use lang::ir::Program;
 use lang::source::Sources;
 use std::fmt::Write;
@@ -51,12 +51,14 @@ pub(crate) fn forms(program: &Program, ports: u16) -> String {
                 let moved = of(kernel.plan.bytes_over(1), "byte");
                 writeln!(text, "form  over {:<8}  {moved}{frame}", over.name())
             }
+            Err(NoKernel::Form(why)) => writeln!(text, "form  {why}"),
             Err(error) => writeln!(text, "form  {error}"),
         };
     }
     for back in Back::ALL {
         let _ = match kernel(Over::Header, back) {
             Ok(kernel) => writeln!(text, "form  back {:<8}  {}", back.name(), results(&kernel.plan)),
+            Err(NoKernel::Form(why)) => writeln!(text, "form  {why}"),
             Err(error) => writeln!(text, "form  {error}"),
         };
     }

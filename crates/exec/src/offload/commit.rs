@@ -37,7 +37,7 @@ impl Offload {
             let time = batch.time[i].max(self.native.state.now);
             if time >= self.native.state.next_wake {
                 self.native.state.settle(time, &mut self.native.engine, outputs);
-                changes = self.changes();
+                changes = self.changes_beside(changes);
             }
             let plan = &self.kernel.plan;
             let result = plan.results.read(returned.verdicts, before + i);
@@ -56,18 +56,16 @@ impl Offload {
                     None => self.tally.again += 1,
                 }
                 self.native.engine.run_one(&mut self.native.state, memory, batch, i, outputs);
-                changes = self.changes();
+                changes = self.changes_beside(changes);
                 continue;
             };
             self.tally.device += 1;
             let state = &mut self.native.state;
             (state.now, state.cause) = (time, i as u32);
             batch.verdict[i] = verdict;
-            if !plan.effects.is_empty() {
-                for (effect, done) in plan.effects.iter().zip(&plan.done) {
-                    if record.read(*done) != 0 {
-                        record.apply(state, effect);
-                    }
+            for (effect, done) in plan.effects.iter().zip(&plan.done) {
+                if record.read(*done) != 0 {
+                    record.apply(state, effect);
                 }
             }
             if plan.writes {
@@ -79,7 +77,7 @@ impl Offload {
             // Timers may have left more to do than is done before one packet.
             if self.native.state.has_queued() {
                 self.native.state.handle_queued(&mut self.native.engine, outputs);
-                changes = self.changes();
+                changes = self.changes_beside(changes);
             }
         }
         self.native.state.cause = Output::BETWEEN;

@@ -73,11 +73,16 @@ impl Offload {
         changes
     }
 
+    /// The same, where so much is known to have changed.
+    pub(super) fn changes_beside(&self, known: Changes) -> Changes {
+        if known == Changes::Others { known } else { self.changes() }
+    }
+
     /// Whether it is worth it to let entries that have changed go over: looking for them takes time with every entry that there is.
     pub fn is_due(&self) -> bool {
-        let entries = |place: usize| Sent::of(&self.native.state, self.kernel.plan.tables[place]).entries[1];
-        let entries: u64 = self.stale().map(entries).sum();
-        self.since >= LEAST.max(entries / 4)
+        let entries: usize =
+            self.stale().filter_map(|place| self.mirrors[place].as_ref()).map(DeviceExact::len).sum();
+        self.since >= LEAST.max(entries as u64 / 4)
     }
 
     /// Whether the device has the same entry of an exact table for a key as there is now, or has none as there is none.

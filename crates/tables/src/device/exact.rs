@@ -253,7 +253,7 @@ impl DeviceExact {
 
     fn write(&mut self, slot: usize, key: &[u64], value: &[u64]) {
         let at = self.at(slot);
-        self.words[at] = self.tag(key);
+        self.words[at] = tag(self.hash.of(key));
         let words = key.iter().chain(value).flat_map(halves);
         self.words[at + 1..].iter_mut().zip(words).for_each(|(place, word)| *place = word);
         self.note(slot);
@@ -263,10 +263,6 @@ impl DeviceExact {
         HEADER + slot * self.size
     }
 
-    fn tag(&self, key: &[u64]) -> u32 {
-        (self.hash.of(key) >> 32) as u32 | 1
-    }
-
     fn key(&self, slot: usize) -> Vec<u64> {
         let halves = &self.words[self.at(slot) + 1..][..2 * self.key_words];
         halves.as_chunks().0.iter().map(|[low, high]| u64::from(*low) | u64::from(*high) << 32).collect()
@@ -274,12 +270,14 @@ impl DeviceExact {
 
     /// The slot that holds `key`, or else the free one that it belongs in.
     fn search(&self, key: &[u64]) -> Result<usize, usize> {
-        let mut slot = self.hash.of(key) as usize & (self.slots - 1);
-        let tag = self.tag(key);
+        let hash = self.hash.of(key);
+        let mut slot = hash as usize & (self.slots - 1);
         loop {
-            match self.words[self.at(slot)] {
+            let at = self.at(slot);
+            let held = || self.words[at + 1..][..2 * self.key_words].iter().copied();
+            match self.words[at] {
                 0 => return Err(slot),
-                found if found == tag && self.key(slot) == key => return Ok(slot),
+                found if found == tag(hash) && key.iter().flat_map(halves).eq(held()) => return Ok(slot),
                 _ => slot = (slot + 1) & (self.slots - 1),
             }
         }
@@ -309,6 +307,10 @@ impl DeviceExact {
         *self = grown;
         Ok(())
     }
+}
+
+fn tag(hash: u64) -> u32 {
+    (hash >> 32) as u32 | 1
 }
 
 fn halves(word: &u64) -> [u32; 2] {
