@@ -12,6 +12,9 @@ pub(crate) enum Failure {
     /// Something was found that is to be told: exit code 1.
     #[error("{0}")]
     Finding(String),
+    /// Something was found that is in the document on standard output too: exit code 1.
+    #[error("{0}")]
+    Documented(String),
     /// Something was found, and the command has already told it: exit code 1.
     #[error("already told")]
     Told,
@@ -25,17 +28,17 @@ impl Failure {
     pub(crate) fn exit_code(&self) -> u8 {
         match self {
             Failure::Usage(_) => 2,
-            Failure::Finding(_) | Failure::Told => 1,
+            Failure::Finding(_) | Failure::Documented(_) | Failure::Told => 1,
             Failure::Closed => 0,
         }
     }
 
-    /// Tells it on standard error, and on standard output too where a JSON document is expected there.
+    /// Tells it on standard error, and on standard output too where a JSON document is expected there and none is yet.
     pub(crate) fn report(&self, json: bool) {
         if matches!(self, Failure::Told | Failure::Closed) {
             return;
         }
-        if json {
+        if json && !matches!(self, Failure::Documented(_)) {
             // Nobody is left to tell if this cannot be written.
             let _ = crate::render::json(&json!({ "error": { "message": self.to_string() } }));
         }

@@ -123,6 +123,16 @@ fn tests_of_the_text_run_on_both_back_ends() {
 }
 
 #[test]
+fn what_is_found_behind_a_document_makes_no_second_one() {
+    let (_directory, path) = file("wire.rav", GOOD);
+    let arguments = ["test", &path, "--filter", "no such test"];
+    let found = json(&arguments, 1);
+    assert_eq!(found["passed"], 0);
+    let errors = ravelin(&arguments, 1).1;
+    assert!(errors.contains("no test has `no such test` in its name"), "{errors}");
+}
+
+#[test]
 fn a_failed_test_says_where_what_was_expected_and_what_came() {
     let (_directory, path) = file("wire.rav", &GOOD.replace("expect send 2", "expect flood"));
     let (told, _) = ravelin(&["test", &path], 1);

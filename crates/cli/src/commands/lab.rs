@@ -83,7 +83,7 @@ pub(crate) fn run(arguments: &LabArguments, json: bool) -> Result<(), Failure> {
         experiments.iter().flat_map(|experiment| &experiment.rows).filter(|row| is_missing(row)).count();
     if missing > 0 {
         let what = of(missing as u64, "row");
-        return Err(Failure::Finding(format!("{what} without a figure; each says why")));
+        return Err(Failure::Documented(format!("{what} without a figure; each says why")));
     }
     Ok(())
 }

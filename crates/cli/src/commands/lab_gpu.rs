@@ -53,7 +53,9 @@ pub(crate) fn run(arguments: &LabArguments, json: bool) -> Result<(), Failure> {
         0 => Ok(()),
         wrong => {
             let what = of(wrong as u64, "program");
-            Err(Failure::Finding(format!("{what} with another answer on the device than the interpreter's")))
+            Err(Failure::Documented(format!(
+                "{what} with another answer on the device than the interpreter's"
+            )))
         }
     }
 }

@@ -56,7 +56,7 @@ pub(crate) fn run(arguments: &TestArguments, json: bool) -> Result<(), Failure> 
         render::text(&format!("\n{passed} passed, {failed} failed on {}\n", names.join(" and ")))?;
     }
     if results.is_empty() {
-        return Err(Failure::Finding(match &arguments.filter {
+        return Err(Failure::Documented(match &arguments.filter {
             Some(filter) => format!("no test has `{filter}` in its name"),
             None => "there are no tests in these files".into(),
         }));
