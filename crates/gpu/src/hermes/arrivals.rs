@@ -17,9 +17,10 @@ pub enum Rate {
         /// How many; at least 1.
         packets: u32,
     },
-    /// A mean in which a packet counts for 2^-`shift`, the one before it for as much of the rest, and so on.
+    /// A mean in which a packet counts for 2^-`shift`, the one before it for as much of the rest, and so on; those more than 8 × 2^`shift`
+    /// packets ago, which would count for less than a thousandth together, for nothing.
     Average {
-        /// From 0 to 16.
+        /// From 0 to 8.
         shift: u32,
     },
 }
@@ -107,8 +108,8 @@ impl Arrivals {
                 let passed = (now - self.latest).saturating_mul(1000);
                 let sample = (passed / u64::from(packets)).min(longest);
                 let mut gap = self.gap.unwrap_or(sample);
-                // Behind so many like samples the mean is the sample.
-                for _ in 0..packets.min(1 << shift.min(6)) {
+                // Of a crowd each packet counts, up to as many as leave nothing of what was before.
+                for _ in 0..packets.min(8 << shift) {
                     gap = if sample < gap {
                         gap - ((gap - sample) >> shift)
                     } else {
@@ -205,10 +206,19 @@ mod tests {
 
     #[test]
     fn a_crowd_counts_as_its_packets() {
-        let mut some = arrivals(Rate::Average { shift: 3 });
-        for crowd in 1..100 {
-            some.arrive(crowd * 1280, 64);
+        for shift in [0, 3, 6, 8] {
+            let mut crowds = arrivals(Rate::Average { shift });
+            let mut packets = arrivals(Rate::Average { shift });
+            let mut now = 0;
+            for (crowd, gap) in [(1, 50), (64, 20), (1000, 9), (7, 300), (5000, 40)] {
+                for _ in 0..crowd {
+                    now += gap;
+                    packets.arrive(now, 1);
+                }
+                crowds.arrive(now, crowd);
+                let (one, other) = (crowds.interval(), packets.interval());
+                assert!(one.abs_diff(other) * 200 <= other, "{shift}, {crowd}: {one} and not {other}");
+            }
         }
-        assert_eq!(some.interval(), 1280, "20 ns a packet");
     }
 }

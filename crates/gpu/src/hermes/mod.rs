@@ -120,8 +120,6 @@ pub struct Scheduler {
     commits: CommitQueue,
     /// Number of the first packet of the next task that leaves the FIFO.
     next: u64,
-    /// Number of the next packet that is committed.
-    committed: u64,
     given_up: bool,
     statistics: Statistics,
 }
@@ -139,7 +137,6 @@ impl Scheduler {
             cores: Cores::new(settings.cores, settings.warps),
             commits: CommitQueue::new(settings.commits, settings.cores, settings.warps),
             next: 0,
-            committed: 0,
             given_up: false,
             statistics: Statistics::default(),
         })
@@ -256,7 +253,6 @@ impl Scheduler {
             }
             None if self.given_up && self.commits.is_empty() => {
                 let packets = self.fifo.pop().map_or_else(|| self.arrivals.take_rest(), u64::from);
-                self.next += packets;
                 if packets == 0 {
                     return None;
                 }
@@ -264,8 +260,7 @@ impl Scheduler {
             }
             None => return None,
         };
-        let first = self.committed;
-        self.committed += packets;
+        let first = self.statistics.committed;
         self.statistics.committed += packets;
         if outcome == Outcome::Again {
             self.statistics.again += packets;

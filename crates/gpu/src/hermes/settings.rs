@@ -7,6 +7,8 @@ use super::arrivals::{Flush, Rate};
 const MOST_ENTRIES: u16 = 1 << 15;
 /// The most slots of a core: a bit each of a word.
 const MOST_WARPS: u8 = 64;
+/// The most that the shift of a mean can be: then 2,048 packets are what it looks back on.
+const MOST_SHIFT: u32 = 8;
 /// The most cores.
 const MOST_CORES: u16 = 1024;
 
@@ -41,6 +43,18 @@ pub enum SettingsError {
         least: u64,
         /// The most.
         most: u64,
+    },
+    /// Something needs more than there is, so that there is not room for one.
+    #[error("{what}: {needed} are needed for {one}, and there are {there}: not even one has room")]
+    Room {
+        /// What there is too little of.
+        what: &'static str,
+        /// For what it is needed.
+        one: &'static str,
+        /// How much is needed.
+        needed: u64,
+        /// How much there is.
+        there: u64,
     },
     /// A number of entries that cannot be counted in bits.
     #[error("{what}: {value} is not a power of two; {below} is the nearest one below")]
@@ -77,7 +91,7 @@ impl Settings {
         match self.flush.rate {
             Rate::Fixed { gap } => limit("picoseconds between packets", gap, 1, u64::MAX),
             Rate::Window { packets } => limit("packets of a window", packets, 1, u32::MAX),
-            Rate::Average { shift } => limit("the shift of a mean", shift, 0, 16_u64),
+            Rate::Average { shift } => limit("the shift of a mean", shift, 0, MOST_SHIFT),
         }
     }
 }
@@ -123,7 +137,10 @@ mod tests {
             (Settings { cores: 0, ..usual }, "cores: 0 is not possible; from 1 to 1024"),
             (Settings { warp: 33, ..usual }, "packets of a warp: 33 is not possible; from 1 to 32"),
             (Settings { flush: flush(Rate::Fixed { gap: 0 }), ..usual }, "picoseconds between packets: 0"),
-            (Settings { flush: flush(Rate::Average { shift: 17 }), ..usual }, "the shift of a mean: 17"),
+            (
+                Settings { flush: flush(Rate::Average { shift: 9 }), ..usual },
+                "the shift of a mean: 9 is not possible; from 0 to 8",
+            ),
             (
                 Settings { flush: Flush { least: 9, most: 8, ..usual.flush }, ..usual },
                 "nanoseconds: 8 is not",
