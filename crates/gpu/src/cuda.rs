@@ -250,6 +250,9 @@ fn can(device: &CudaFound, setup: &Setup) -> Result<(), DeviceError> {
         Submission::Graph if setup.memory == Memory::Pageable => {
             Err(missing("a graph does not copy from pageable memory", "use pinned memory"))
         }
+        Submission::Persistent => {
+            Err(missing("kernels that keep running are not made by this back end", "submit to streams"))
+        }
         _ if setup.timed && device.driver < TIMES => {
             Err(missing(&format!("the driver of {name} is too old to tell times"), newer))
         }

@@ -92,13 +92,16 @@ pub enum Submission {
     /// A queue a slot, and a full batch is one command, recorded when it is first handed over. CUDA alone has this, without
     /// [`Memory::Pageable`]; a batch that is not full goes as with [`Streams`](Submission::Streams).
     Graph,
+    /// A kernel keeps running and takes slots of at most 32 packets as they are handed over, any number of them in any order, out of
+    /// [`Memory::Mapped`]; [`hermes::ring`](crate::hermes::ring) says how. It ends by itself after a while and is started again where there is work.
+    Persistent,
 }
 
 impl Submission {
     /// How many queues there are for so many slots.
     pub(crate) fn queues(self, slots: usize) -> usize {
         match self {
-            Submission::Serial | Submission::Queued => 1,
+            Submission::Serial | Submission::Queued | Submission::Persistent => 1,
             Submission::Streams(wanted) => wanted.clamp(1, slots.max(1)),
             Submission::Graph => slots.max(1),
         }
@@ -112,6 +115,7 @@ impl fmt::Display for Submission {
             Submission::Queued => f.write_str("queued"),
             Submission::Streams(queues) => write!(f, "{queues} streams"),
             Submission::Graph => f.write_str("graph"),
+            Submission::Persistent => f.write_str("persistent"),
         }
     }
 }
@@ -246,6 +250,11 @@ pub trait Device: Send {
 
     /// What it was made for.
     fn geometry(&self) -> &Geometry;
+
+    /// How many slots it works on side by side, at least 1; further ones wait their turn.
+    fn workers(&self) -> usize {
+        1
+    }
 
     /// Gives a table's words in full; batches submitted from now on see them. What is under way is waited for.
     ///

@@ -68,6 +68,10 @@ impl<D: Device> Device for Fault<D> {
         self.inner.geometry()
     }
 
+    fn workers(&self) -> usize {
+        self.inner.workers()
+    }
+
     fn upload(&mut self, table: usize, words: &[u32]) -> Result<(), DeviceError> {
         self.is_whole("copy a table")?;
         if self.trouble == Trouble::NoMemory && self.is_time() {

@@ -233,6 +233,10 @@ impl Device for Host {
         &self.geometry
     }
 
+    fn workers(&self) -> usize {
+        self.threads.len()
+    }
+
     fn upload(&mut self, table: usize, words: &[u32]) -> Result<(), DeviceError> {
         self.tables[table] = Arc::new(words.to_vec());
         Ok(())
@@ -270,7 +274,10 @@ impl Device for Host {
         let mut state = self.shared.state();
         state.slots[slot] = Done { left: packets.div_ceil(WARP), ..Done::default() };
         state.open.push_back((Arc::new(batch), 0));
-        self.shared.work.notify_all();
+        match packets {
+            ..=WARP => self.shared.work.notify_one(),
+            _ => self.shared.work.notify_all(),
+        }
         Ok(())
     }
 
@@ -364,6 +371,7 @@ mod tests {
     fn slots_in_flight_keep_the_tables_that_they_went_over_with() {
         for threads in [1, 3] {
             let mut host = host(threads);
+            assert_eq!(host.workers(), threads);
             host.upload(0, &[5, 6]).unwrap();
             for round in 0..50 {
                 host.patch(0, 0, &[5]).unwrap();

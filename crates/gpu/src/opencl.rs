@@ -80,11 +80,14 @@ impl OpenCl {
         setup: impl Into<Setup>,
     ) -> Result<OpenCl, DeviceError> {
         let setup = setup.into();
-        if setup.submission == Submission::Graph {
-            return Err(DeviceError::Missing {
-                what: "OpenCL 1.2 has no graphs".to_owned(),
-                how: "submit to streams".to_owned(),
-            });
+        let missing = match setup.submission {
+            Submission::Graph => Some("OpenCL 1.2 has no graphs"),
+            Submission::Persistent => Some("kernels that keep running are not made by this back end"),
+            _ => None,
+        };
+        if let Some(what) = missing {
+            let how = "submit to streams".to_owned();
+            return Err(DeviceError::Missing { what: what.to_owned(), how });
         }
         let name = device.name.clone();
         let failed = |doing| failure(&name, doing);

@@ -24,14 +24,13 @@ mod arrivals;
 mod commits;
 mod cores;
 mod fifo;
-mod laps;
+pub mod ring;
 mod settings;
 mod storage;
 #[cfg(test)]
 mod tests;
 
 pub use arrivals::{Flush, Rate};
-pub use laps::{Laps, Ticket};
 pub use settings::{Settings, SettingsError};
 pub use storage::{Storage, storage};
 
