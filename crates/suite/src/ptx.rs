@@ -21,6 +21,14 @@ static __device__ __forceinline__ unsigned __ballot_sync(unsigned lanes, int hol
                  : \"=r\"(word) : \"r\"(holds), \"r\"(lanes));
     return word;
 }
+static __device__ __forceinline__ unsigned __shfl_sync(unsigned lanes, unsigned number, int lane)
+{
+    unsigned said;
+    asm volatile(\"shfl.sync.idx.b32 %0, %1, %2, 31, %3;\" : \"=r\"(said) : \"r\"(number), \"r\"(lane), \"r\"(lanes));
+    return said;
+}
+static __device__ __forceinline__ void __syncwarp() { asm volatile(\"bar.warp.sync 0xffffffff;\" ::: \"memory\"); }
+static __device__ __forceinline__ void __nanosleep(unsigned time) { asm volatile(\"nanosleep.u32 %0;\" :: \"r\"(time)); }
 ";
 
 /// The first line of what clang says of its version; none where there is no clang.

@@ -66,6 +66,18 @@ const WRONG: [(&str, &str); 2] = [
     ("data race", "verdicts[0] = (uint)get_global_id(0) + 1;"),
 ];
 
+/// What the PTX of a persistent kernel has of the words that order memory, and how often.
+const PERSISTENT: [(&str, usize); 8] = [
+    (".visible .entry serve_packets(", 1),
+    ("ld.acquire.sys", 2),
+    ("st.release.sys", 1),
+    ("ld.acquire.gpu", 2),
+    ("st.release.gpu", 2),
+    ("atom.relaxed.gpu.cas", 1),
+    ("nanosleep", 2),
+    ("bar.warp.sync", 2),
+];
+
 /// The program that a test needs, or a line that says what it leaves out.
 fn found(program: &str, package: &str) -> bool {
     let there = Command::new(program).arg("--version").stdout(Stdio::null()).stderr(Stdio::null()).status();
@@ -145,6 +157,17 @@ fn cuda_text_compiles_to_ptx() {
             if !ptx.contains(".visible .entry run_packets(") {
                 return Err(format!("{name}: the PTX has no entry point `run_packets`"));
             }
+            let file = folder.0.join(format!("{name}-{number}-persistent.cu"));
+            let ptx = ptx::of(&kernel.persistent_text(Dialect::Cuda), &file);
+            let ptx = ptx.map_err(|log| format!("{name}, persistent: {log}"))?;
+            // How often each stands there: what the host writes is read twice by the dispatcher, who tells workers of both, and so on.
+            for (words, times) in PERSISTENT {
+                if ptx.matches(words).count() != times {
+                    return Err(format!(
+                        "{name}: `{words}` is not {times} times in the persistent kernel's PTX"
+                    ));
+                }
+            }
         }
         Ok(())
     });
@@ -164,6 +187,11 @@ fn cuda_text_becomes_machine_code_where_its_compiler_is_installed() {
             let code = code.map_err(|error| format!("{name}: {error}"))?;
             if !code.image().windows(11).any(|bytes| bytes == b"run_packets") {
                 return Err(format!("{name}: the code has no entry point `run_packets`"));
+            }
+            let code = gpu::compile_cuda(&kernel.persistent_text(Dialect::Cuda), 90);
+            let code = code.map_err(|error| format!("{name}, persistent: {error}"))?;
+            if !code.image().windows(13).any(|bytes| bytes == b"serve_packets") {
+                return Err(format!("{name}: the code has no entry point `serve_packets`"));
             }
         }
         Ok(())

@@ -100,27 +100,61 @@ impl Kernel {
     /// threads run in groups of a multiple of 32, of at most 1,024.
     pub fn text(&self, dialect: Dialect) -> String {
         let bit = self.plan.results.back == Back::Bit;
-        let (words, end) = match (dialect, bit) {
-            (Dialect::OpenCl, false) => (include_str!("text/opencl.h"), include_str!("text/opencl_end.h")),
-            (Dialect::OpenCl, true) => (include_str!("text/opencl.h"), include_str!("text/opencl_bits.h")),
-            (Dialect::Cuda, false) => (include_str!("text/cuda.h"), include_str!("text/cuda_end.h")),
-            (Dialect::Cuda, true) => (include_str!("text/cuda.h"), include_str!("text/cuda_bits.h")),
-            (Dialect::Plain, false) => (include_str!("text/plain.h"), include_str!("text/plain_end.h")),
-            (Dialect::Plain, true) => (include_str!("text/plain.h"), include_str!("text/plain_bits.h")),
+        let end = match (dialect, bit) {
+            (Dialect::OpenCl, false) => include_str!("text/opencl_end.h"),
+            (Dialect::OpenCl, true) => include_str!("text/opencl_bits.h"),
+            (Dialect::Cuda, false) => include_str!("text/cuda_end.h"),
+            (Dialect::Cuda, true) => include_str!("text/cuda_bits.h"),
+            (Dialect::Plain, false) => include_str!("text/plain_end.h"),
+            (Dialect::Plain, true) => include_str!("text/plain_bits.h"),
+        };
+        self.packet_text(dialect) + end
+    }
+
+    /// The text of a kernel that keeps running and takes slots from a ring of tickets (`gpu::hermes::ring`). Its one entry point is
+    /// `serve_packets(bytes, columns, verdicts, records, ring, own, entries, room, launch, quantum, idle, table…)`: all slots, each of `room`
+    /// packets and at most 32, behind each other; the ring's shared words and the device's own; how many entries it has; the number of the
+    /// launch, never 0; and when it ends by itself, which each dialect says in its own units.
+    pub fn persistent_text(&self, dialect: Dialect) -> String {
+        let (words, end) = match dialect {
+            Dialect::OpenCl => (include_str!("text/opencl_ring.h"), include_str!("text/opencl_persistent.h")),
+            Dialect::Cuda => (include_str!("text/cuda_ring.h"), include_str!("text/cuda_persistent.h")),
+            Dialect::Plain => (include_str!("text/plain_ring.h"), include_str!("text/plain_persistent.h")),
+        };
+        let Plan { stride, columns, record_words, results, .. } = &self.plan;
+        let sizes = format!(
+            "\n#define STRIDE {stride}u\n#define COLUMNS {}u\n#define RECORD_WORDS {record_words}u\n#define BITS {}\n\
+             #define SERVED GLOBAL u8 *all_bytes, GLOBAL const u32 *all_columns, GLOBAL RESULT *all_verdicts, GLOBAL u32 *all_records, \
+             GLOBAL WORD *ring, GLOBAL WORD *own, const u32 entries, const u32 room, const u32 launch, const u32 quantum, const u32 idle{}\n",
+            columns.len(),
+            results.back.bits(),
+            self.tables("GLOBAL const u32 *"),
+        );
+        self.packet_text(dialect) + words + include_str!("text/ring.h") + &sizes + end
+    }
+
+    /// The text of one packet, in front of an entry point.
+    fn packet_text(&self, dialect: Dialect) -> String {
+        let words = match dialect {
+            Dialect::OpenCl => include_str!("text/opencl.h"),
+            Dialect::Cuda => include_str!("text/cuda.h"),
+            Dialect::Plain => include_str!("text/plain.h"),
         };
         let mut text = format!("{words}{}", include_str!("text/arithmetic.h"));
         text.push_str(&self.searches);
-        let tables = |what: &str| -> String {
-            (0..self.plan.tables.len()).map(|place| format!(", {what}t{place}")).collect()
-        };
         let _ = writeln!(
             text,
             "\n#define RESULT {}\n#define PARAMETERS GLOBAL u8 *bytes, GLOBAL const u32 *columns, GLOBAL RESULT *verdicts, \
              GLOBAL u32 *records, const u32 packets{}\n#define ARGUMENTS bytes, columns, verdicts, records, packets{}\n",
             if self.plan.results.back == Back::Half { "u16" } else { "u32" },
-            tables("GLOBAL const u32 *"),
-            tables(""),
+            self.tables("GLOBAL const u32 *"),
+            self.tables(""),
         );
-        text + &self.body + end
+        text + &self.body
+    }
+
+    /// The tables among arguments.
+    fn tables(&self, what: &str) -> String {
+        (0..self.plan.tables.len()).map(|place| format!(", {what}t{place}")).collect()
     }
 }
