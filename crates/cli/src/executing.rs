@@ -4,22 +4,19 @@ use crate::arguments::BackEndChoice;
 use crate::arguments::schedule::ScheduleArguments;
 use crate::failure::Failure;
 use crate::render;
+use engine::hold::Schedule;
 use engine::offload::Offloaded;
 use exec::kernel::{Kernel, Options};
 use exec::offload::Offload;
-use exec::{BackEnd, LoadError, Processor, Room};
-use gpu::placement::Policy;
+use exec::{BackEnd, LoadError, Processor};
 use lang::ir::Program;
 use lang::source::Sources;
-
-/// So often a device is handed packets before the first of them are back.
-const CONVOYS: usize = 2;
 
 /// What is to run programs.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Executing {
     back_end: BackEndChoice,
-    policy: Policy,
+    schedule: Schedule,
 }
 
 /// A program that is ready to run.
@@ -40,12 +37,12 @@ impl Default for Executing {
 impl Executing {
     /// What the command line says.
     pub(crate) fn new(back_end: BackEndChoice, schedule: &ScheduleArguments) -> Executing {
-        Executing { back_end, policy: schedule.policy(back_end == BackEndChoice::Auto) }
+        Executing { back_end, schedule: schedule.schedule(back_end == BackEndChoice::Auto) }
     }
 
     /// When packets are handed to a device, and whether they are.
-    pub(crate) fn policy(self) -> Policy {
-        self.policy
+    pub(crate) fn schedule(self) -> Schedule {
+        self.schedule
     }
 
     /// Makes a program ready to run on `ports` ports. `here` loads it for the processor alone.
@@ -85,7 +82,7 @@ impl Executing {
             Ok(kernel) => render::kernel::refusals(&kernel.plan, program, sources),
             Err(error) => return here(BackEnd::Native, alone(&error)),
         };
-        let room = Room { packets: self.policy.packets(), convoys: CONVOYS };
+        let room = self.schedule.room();
         let offload = || Offload::new(program, ports, seed, &options);
         let on_opencl = |device: &gpu::Found| -> anyhow::Result<Offloaded> {
             Ok(Offloaded::on_opencl(offload()?, device, gpu::Memory::Mapped, room)?)

@@ -2,23 +2,61 @@
 //!
 //! ```text
 //!               take                        run                            run, again
-//!   packets ──────────► open convoy ──────────────► waiting convoys ──────────────► batch by batch, to whoever runs them
-//!                        (fills up)   a policy says   with the device, or
-//!                                     when and where  for the processor
+//!   packets ──────────► open convoy ──────────────► closed convoys ──────────────► batch by batch, to whoever runs them
+//!                        (fills up)   a schedule    with the device, or
+//!                                     says when     for the processor
 //! ```
 //!
-//! A convoy is as many batches as go over together. Convoys are run in the order in which their packets came, so what packets mean does not
-//! depend on where they are run.
+//! A convoy is as many batches as go over together, or a warp. Convoys are run in the order in which their packets came, so what packets mean does
+//! not depend on where they are run.
 
-use exec::{Beginning, Processor, Room};
-use gpu::placement::{Decision, Place, Placement, Policy, Waiting};
+mod line;
+mod placed;
+#[cfg(test)]
+mod tests;
+mod warps;
+
+use self::line::{Convoy, Line};
+use self::placed::Placed;
+use self::warps::Warps;
+use exec::{Processor, Room};
+use gpu::hermes::WARP;
+use gpu::placement::Policy;
 use packet::{BATCH, Batch};
-use ports::arena::Arena;
-use std::collections::VecDeque;
 use std::time::{Duration, Instant};
 
-/// Bytes of memory for each packet of a convoy. Where packets are longer, a convoy has fewer.
-const PACKET_BYTES: usize = 2048;
+/// So often a device is handed convoys before the first of them are back.
+const CONVOYS: usize = 2;
+/// Warps that a device can have before the first of them is committed.
+const WARPS: usize = 256;
+
+/// When packets are handed over, and how many together.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Schedule {
+    /// As many as a policy says.
+    Placed(Policy),
+    /// Warps of 32 packets, in a FIFO, to as many workers as the device has ([`gpu::hermes`]).
+    Hermes {
+        /// Fewer packets than a warp wait for so many quarters of the time in which a warp comes.
+        quarters: u32,
+    },
+}
+
+impl Schedule {
+    /// What a device has best room for.
+    pub fn room(self) -> Room {
+        match self {
+            Schedule::Placed(policy) => Room { packets: policy.packets(), convoys: CONVOYS },
+            Schedule::Hermes { .. } => Room { packets: WARP.into(), convoys: WARPS },
+        }
+    }
+}
+
+impl From<Policy> for Schedule {
+    fn from(policy: Policy) -> Schedule {
+        Schedule::Placed(policy)
+    }
+}
 
 /// Whether further packets will come.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -29,6 +67,17 @@ pub enum Supply {
     Unknown,
     /// None.
     Ended,
+}
+
+impl Supply {
+    /// Whether the first convoy is wanted even if it has to be waited for.
+    fn is_wanted(self, line: &Line) -> bool {
+        match self {
+            Supply::Plenty => line.full,
+            Supply::Unknown => false,
+            Supply::Ended => true,
+        }
+    }
 }
 
 /// Whoever runs packets that are held.
@@ -46,110 +95,55 @@ pub trait Run {
     fn batch(&mut self, memory: &mut [u8], batch: &mut Batch) -> Result<(), Self::Error>;
 }
 
-/// Packets that are run together.
-struct Convoy {
-    arena: Arena,
-    batches: Vec<Batch>,
-    /// So many batches hold packets.
-    filled: usize,
-    packets: usize,
-    /// Since when the first packet waits.
-    oldest: Instant,
-    place: Place,
-    /// When it was placed.
-    placed: Instant,
-}
-
-impl Convoy {
-    fn new(room: Room, now: Instant) -> Convoy {
-        Convoy {
-            arena: Arena::sized(room.packets * PACKET_BYTES),
-            batches: Vec::new(),
-            filled: 0,
-            packets: 0,
-            oldest: now,
-            place: Place::Processor,
-            placed: now,
-        }
-    }
-
-    fn clear(&mut self) {
-        self.arena.clear();
-        (self.filled, self.packets) = (0, 0);
-    }
-
-    /// Takes a copy of a packet of a batch that came at `now`; says whether there was room.
-    fn push(&mut self, memory: &[u8], batch: &Batch, index: usize, now: Instant) -> bool {
-        if self.filled == 0 || self.batches[self.filled - 1].is_full() {
-            if self.filled == self.batches.len() {
-                self.batches.push(Batch::new());
-            }
-            self.batches[self.filled].clear();
-            self.filled += 1;
-        }
-        let last = &mut self.batches[self.filled - 1];
-        let bytes = batch.bytes(memory, index).unwrap_or_default();
-        if !self.arena.push(last, bytes, batch.wire[index], batch.time[index]) {
-            return false;
-        }
-        last.port[last.len - 1] = batch.port[index];
-        last.leave_unfinished(batch.offload(index));
-        if self.packets == 0 {
-            self.oldest = now;
-        }
-        self.packets += 1;
-        true
-    }
-
-    /// The frames of its packets, and its batches, to be run one after the other.
-    fn parts(&mut self) -> (&mut [u8], &mut [Batch]) {
-        let filled = self.batches[..self.filled].iter().take_while(|batch| !batch.is_empty()).count();
-        (self.arena.memory_mut(), &mut self.batches[..filled])
-    }
-}
-
-/// Packets that are held, and the policy by which they are.
+/// Packets that are held, and the schedule by which they are.
 pub struct Hold {
-    room: Room,
-    placement: Placement,
-    open: Convoy,
-    /// Whether a packet found no room in the open convoy.
-    full: bool,
-    waiting: VecDeque<Convoy>,
-    spare: Vec<Convoy>,
-    /// When packets were last done.
-    last_done: Option<Instant>,
+    line: Line,
+    order: Order,
+}
+
+/// Who says when a convoy is closed, begun with and run.
+enum Order {
+    Placed(Box<Placed>),
+    Warps(Box<Warps>),
 }
 
 impl Hold {
-    /// Nothing is held. `room` is the processor's; of it the policy may want less.
-    pub fn new(room: Room, policy: Policy, now: Instant) -> Hold {
-        let room = Room { packets: room.packets.min(policy.packets()), ..room };
-        Hold {
-            room,
-            placement: Placement::new(policy),
-            open: Convoy::new(room, now),
-            full: false,
-            waiting: VecDeque::with_capacity(room.convoys),
-            spare: Vec::new(),
-            last_done: None,
-        }
+    /// Nothing is held for a processor that begins with packets ahead of time; none where it does not.
+    pub fn new(processor: &mut dyn Processor, schedule: impl Into<Schedule>, now: Instant) -> Option<Hold> {
+        let ahead = processor.ahead()?;
+        Some(Hold::over(ahead.room(), ahead.workers(), schedule.into(), now))
+    }
+
+    /// As [`new`](Hold::new), for so much room and so many workers.
+    pub(crate) fn over(room: Room, workers: usize, schedule: Schedule, now: Instant) -> Hold {
+        let (most, order) = match schedule {
+            Schedule::Placed(policy) => (policy.packets(), Order::Placed(Box::new(Placed::new(policy)))),
+            Schedule::Hermes { quarters } => {
+                (WARP.into(), Order::Warps(Box::new(Warps::new(room, workers, quarters, now))))
+            }
+        };
+        let room = Room { packets: room.packets.min(most), ..room };
+        Hold { line: Line::new(room, now), order }
     }
 
     /// Whether no packet is held.
     pub fn is_empty(&self) -> bool {
-        self.open.packets == 0 && self.waiting.is_empty()
+        self.line.open.packets == 0 && self.line.closed.is_empty()
     }
 
     /// Whether convoys wait for the device, or to be run.
     pub fn is_under_way(&self) -> bool {
-        !self.waiting.is_empty()
+        !self.line.closed.is_empty()
     }
 
-    /// Whether packets can be taken before a convoy has been run: a whole batch, if convoys are no smaller than that.
+    /// Whether packets can be taken before a convoy has been run: a whole batch, if convoys are no smaller than that or there is room for several.
     pub fn has_room(&self) -> bool {
-        !self.full
-            && (self.waiting.len() < self.room.convoys || self.open.packets + BATCH <= self.room.packets)
+        let Line { room, open, closed, full, .. } = &self.line;
+        !full
+            && match &self.order {
+                Order::Placed(_) => closed.len() < room.convoys || open.packets + BATCH <= room.packets,
+                Order::Warps(warps) => warps.has_room(&self.line),
+            }
     }
 
     /// Takes copies of the packets of a batch, and where there is no room left has packets run until there is.
@@ -167,7 +161,7 @@ impl Hold {
         }
     }
 
-    /// Begins with what the policy says is to be begun with, and has the packets run that are ready; says whether there were any. With [`Supply::Plenty`]
+    /// Begins with what the schedule says is to be begun with, and has the packets run that are ready; says whether there were any. With [`Supply::Plenty`]
     /// and no room left, and with [`Supply::Ended`], it waits for those that a device has yet to finish.
     ///
     /// # Errors
@@ -178,90 +172,52 @@ impl Hold {
             any = true;
             let (memory, batches) = convoy.parts();
             batches.iter_mut().try_for_each(|batch| run.batch(memory, batch))?;
-            self.done(convoy, Instant::now());
+            if let Order::Placed(placed) = &mut self.order {
+                placed.learn(&convoy, Instant::now());
+            }
+            self.line.give_back(convoy);
         }
         Ok(any)
     }
 
+    /// When the schedule wants to be asked again though no packet comes; none while it waits for packets alone.
+    pub fn due(&self, now: Instant) -> Option<Duration> {
+        match &self.order {
+            Order::Placed(placed) => placed.due(&self.line, now),
+            Order::Warps(warps) => warps.due(now),
+        }
+    }
+
     /// Copies the packets of a batch from `from` on. Says how far it came: where that is not the end of the batch, there is no room.
     fn copy(&mut self, memory: &[u8], batch: &Batch, from: usize, now: Instant) -> usize {
-        for index in from..batch.len {
-            if self.open.packets >= self.room.packets || !self.open.push(memory, batch, index, now) {
-                self.full = true;
-                return index;
+        let Hold { line, order } = self;
+        let mut next = from;
+        while next < batch.len {
+            if line.push(memory, batch, next, now) {
+                next += 1;
+                continue;
+            }
+            let Order::Warps(warps) = &*order else { break };
+            if !warps.make_room(line, now) {
+                break;
             }
         }
-        self.full = self.open.packets >= self.room.packets;
-        batch.len
+        match order {
+            Order::Placed(_) => line.full = next < batch.len || line.is_complete(),
+            Order::Warps(warps) => {
+                line.full = next < batch.len;
+                warps.arrive(next - from, now);
+            }
+        }
+        next
     }
 
     /// A convoy that is to be run now, if there is one.
     fn ready(&mut self, processor: &mut dyn Processor, supply: Supply, now: Instant) -> Option<Convoy> {
-        self.place(processor, supply, now);
-        let front = self.waiting.front()?;
-        let wanted = match supply {
-            Supply::Plenty => self.full,
-            Supply::Unknown => false,
-            Supply::Ended => true,
-        };
-        if front.place == Place::Processor || wanted || processor.ahead().is_none_or(|ahead| ahead.is_ready())
-        {
-            return self.waiting.pop_front();
+        let Hold { line, order } = self;
+        match order {
+            Order::Placed(placed) => placed.ready(line, processor, supply, now),
+            Order::Warps(warps) => warps.ready(line, processor, supply, now),
         }
-        None
-    }
-
-    /// A convoy has been run.
-    fn done(&mut self, mut convoy: Convoy, now: Instant) {
-        // While one was under way the next has waited for it.
-        let begun = self.last_done.map_or(convoy.placed, |done| done.max(convoy.placed));
-        self.placement.learn(convoy.place, convoy.packets, now.saturating_duration_since(begun));
-        self.last_done = Some(now);
-        convoy.clear();
-        self.spare.push(convoy);
-    }
-
-    /// When the policy wants to be asked again though no packet comes; none while it waits for packets alone.
-    pub fn due(&self, now: Instant) -> Option<Duration> {
-        match self.decide(now) {
-            Decision::Wait(time) => time,
-            Decision::Run(..) => Some(Duration::ZERO),
-        }
-    }
-
-    fn decide(&self, now: Instant) -> Decision {
-        let oldest = now.saturating_duration_since(self.open.oldest);
-        self.placement.decide(Waiting { packets: self.open.packets, oldest })
-    }
-
-    /// Ends the open convoy if the policy says so, and lets the device begin with it if it is to.
-    fn place(&mut self, processor: &mut dyn Processor, supply: Supply, now: Instant) {
-        // What the processor is to run waits for those before; nothing is begun behind it until then.
-        let stopped = self.waiting.back().is_some_and(|last| last.place == Place::Processor);
-        if self.open.packets == 0 || stopped || self.waiting.len() >= self.room.convoys {
-            return;
-        }
-        // Nobody waits for a device that is gone.
-        let is_gone = processor.ahead().is_none();
-        let place = match (self.decide(now), supply) {
-            (_, Supply::Plenty) if !self.full => return,
-            (Decision::Run(place, _), _) => place,
-            (Decision::Wait(_), Supply::Ended) => Place::Device,
-            (Decision::Wait(_), _) if self.full || is_gone => Place::Device,
-            (Decision::Wait(_), _) => return,
-        };
-        let (memory, batches) = self.open.parts();
-        self.open.place = match processor.ahead().filter(|_| place == Place::Device) {
-            None => Place::Processor,
-            Some(ahead) => match ahead.begin(memory, batches) {
-                Beginning::Begun => Place::Device,
-                Beginning::Later => return,
-                Beginning::Never => Place::Processor,
-            },
-        };
-        self.open.placed = now;
-        let next = self.spare.pop().unwrap_or_else(|| Convoy::new(self.room, now));
-        self.waiting.push_back(std::mem::replace(&mut self.open, next));
-        self.full = false;
     }
 }

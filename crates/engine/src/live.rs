@@ -24,11 +24,10 @@ pub use worker::LiveWorker;
 
 use crate::Ledger;
 use crate::filter::Filter;
-use crate::hold::Hold;
+use crate::hold::{Hold, Schedule};
 use ballot::Ballot;
 use exec::replace::{Carried, ReplaceError, take_over};
 use exec::{Draft, Processor};
-use gpu::placement::Policy;
 use lang::ir::Program;
 use lang::source::Sources;
 use measure::Measuring;
@@ -73,7 +72,7 @@ impl Generation {
         program: Arc<Program>,
         sources: Arc<Sources>,
         mut processor: Box<dyn Processor>,
-        policy: Option<Policy>,
+        schedule: Option<Schedule>,
         ports: u16,
         number: u64,
     ) -> Generation {
@@ -83,8 +82,7 @@ impl Generation {
         let reasons = program.reasons.iter().map(|reason| Arc::from(reason.name.as_str())).collect();
         let lost_before = vec![PortLosses::default(); usize::from(ports)];
         let since = Instant::now();
-        let room = policy.and_then(|policy| Some((processor.ahead().map(|ahead| ahead.room())?, policy)));
-        let hold = room.map(|(room, policy)| Box::new(Hold::new(room, policy, since)));
+        let hold = schedule.and_then(|schedule| Hold::new(processor.as_mut(), schedule, since)).map(Box::new);
         Generation {
             program,
             sources,
@@ -115,15 +113,15 @@ pub struct Loaded {
     /// One for each worker.
     pub processors: Vec<Box<dyn Processor>>,
     /// When packets are run, and where, if the processors can begin with them ahead of time; batch by batch without it.
-    pub policy: Option<Policy>,
+    pub schedule: Option<Schedule>,
 }
 
 impl Loaded {
     /// What takes over from generation `number - 1`, worker by worker.
     pub fn generations(self, ports: u16, number: u64) -> Vec<Generation> {
-        let Loaded { program, sources, processors, policy } = self;
+        let Loaded { program, sources, processors, schedule } = self;
         let new =
-            |processor| Generation::new(program.clone(), sources.clone(), processor, policy, ports, number);
+            |processor| Generation::new(program.clone(), sources.clone(), processor, schedule, ports, number);
         processors.into_iter().map(new).collect()
     }
 }

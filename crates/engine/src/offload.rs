@@ -14,7 +14,7 @@ use exec::{
 };
 use gpu::{CudaFound, Device, DeviceError, Found, Geometry, Host, Lane, Setup, Warp};
 use lang::ir::{Entry, Match, Program};
-use packet::batch::{BATCH, Batch};
+use packet::batch::Batch;
 use std::any::Any;
 use std::collections::VecDeque;
 use std::sync::Arc;
@@ -118,7 +118,7 @@ impl Offloaded {
         room: Room,
         open: impl FnOnce(&Kernel, Geometry) -> Result<Box<dyn Device>, DeviceError>,
     ) -> Result<Offloaded, DeviceError> {
-        let room = Room { packets: room.packets.max(BATCH), convoys: room.convoys.max(1) };
+        let room = Room { packets: room.packets.max(1), convoys: room.convoys.max(1) };
         let device = open(offload.kernel(), geometry(offload.kernel(), room.packets, room.convoys))?;
         Ok(Offloaded {
             offload,
@@ -262,7 +262,7 @@ impl Offloaded {
     /// Waits for what was begun with first.
     fn wait(&mut self) {
         let begin = Instant::now();
-        while !self.is_ready() {
+        while !self.is_done(0) {
             // Most are done before a sleep would end.
             match begin.elapsed() > AWAKE {
                 true => thread::sleep(NAP),
@@ -292,11 +292,12 @@ impl Ahead for Offloaded {
         })
     }
 
-    fn is_ready(&mut self) -> bool {
-        let (Some(device), Some(front)) = (&mut self.device, self.begun.front()) else { return true };
-        let waited = front.since.elapsed();
-        let done = match device.poll(front.slot, false) {
-            Ok(false) if waited > PATIENCE => {
+    fn is_done(&mut self, nth: usize) -> bool {
+        let (Some(device), Some(begun)) = (&mut self.device, self.begun.get(nth)) else { return true };
+        let waited = begun.since.elapsed();
+        let done = match device.poll(begun.slot, false) {
+            // Those behind the first may have had to wait for it.
+            Ok(false) if nth == 0 && waited > PATIENCE => {
                 let milliseconds = waited.as_millis() as u64;
                 Err(DeviceError::Stalled { device: self.name.clone(), milliseconds })
             }
@@ -306,6 +307,10 @@ impl Ahead for Offloaded {
             self.give_up(error);
             true
         })
+    }
+
+    fn workers(&self) -> usize {
+        self.device.as_ref().map_or(1, |device| device.workers())
     }
 }
 

@@ -302,7 +302,7 @@ mod tests {
         let mut sink = Narrow(2);
         let mut transmitter = Transmitter::new(&program, &mut sink as &mut dyn Transmit);
         let policy = Policy::FixedBatch { packets: 4 };
-        let mut hold = Hold::new(Room { packets: 4, convoys: 2 }, policy, Instant::now());
+        let mut hold = Hold::over(Room { packets: 4, convoys: 2 }, 1, policy.into(), Instant::now());
         let mut worker = Worker {
             processor: &mut ByFirstByte,
             ledger: &mut ledger,

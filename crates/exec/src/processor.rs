@@ -125,8 +125,12 @@ pub trait Ahead {
     /// without it is not to begin before those have been run.
     fn begin(&mut self, memory: &[u8], batches: &[Batch]) -> Beginning;
 
-    /// Whether what it began with first can be run without waiting. Also where it has begun with nothing.
-    fn is_ready(&mut self) -> bool;
+    /// Whether packets that it began with can be run without waiting, once those before them have been: the `nth` of what has not been run yet, from 0.
+    /// Also where it has begun with nothing.
+    fn is_done(&mut self, nth: usize) -> bool;
+
+    /// How many parts of what it has begun with it works on side by side; at least 1.
+    fn workers(&self) -> usize;
 }
 
 /// A program with its tables, counters and timers.

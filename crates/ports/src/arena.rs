@@ -3,7 +3,7 @@
 use packet::region::{HEADROOM, SLACK, frame_with_headroom};
 use packet::{BATCH, Batch, MAXIMUM_CAPTURED, Region};
 
-/// How many bytes an arena has at least: a full batch of jumbo frames, or some of the longest frames there are.
+/// How many bytes an arena has where nobody says it: a full batch of jumbo frames, or some of the longest frames there are.
 const SIZE: usize = 4 << 20;
 
 /// Memory for frames, each with [`HEADROOM`] before it.
@@ -18,9 +18,10 @@ impl Arena {
         Arena::sized(SIZE)
     }
 
-    /// Empty memory of so many bytes, for frames of several batches.
+    /// Empty memory of so many bytes, or of more where the longest frame that there is would not fit. What nobody writes to takes no memory of the system's.
     pub fn sized(bytes: usize) -> Arena {
-        Arena { region: Region::zeroed(bytes.max(SIZE)), next: HEADROOM }
+        let longest = HEADROOM + MAXIMUM_CAPTURED as usize + SLACK;
+        Arena { region: Region::zeroed(bytes.max(longest)), next: HEADROOM }
     }
 
     /// Starts a new batch: its frames take the place of those before.

@@ -1,9 +1,8 @@
 //! Everything that can be seen of a run: verdicts, bytes, outputs, events, tables, counters.
 
 use crate::packet_generator::Arrivals;
-use engine::hold::{Hold, Run, Supply};
-use exec::{BackEnd, LoadError, Output, Outputs, Processor, Room, TableReport, load};
-use gpu::placement::Policy;
+use engine::hold::{Hold, Run, Schedule, Supply};
+use exec::{BackEnd, LoadError, Output, Outputs, Processor, TableReport, load};
 use lang::ir::Program;
 use packet::{BATCH, Batch, Verdict};
 use std::convert::Infallible;
@@ -141,17 +140,16 @@ pub fn see_on(
     watch.end(arrivals)
 }
 
-/// As [`see_on`], with packets held until as many can be run together as a policy wants. `supply` says of every batch but the last what comes behind it.
+/// As [`see_on`], with packets held until as many can be run together as a schedule wants. `supply` says of every batch but the last what comes behind it.
 pub fn see_held(
     program: &Program,
     processor: &mut dyn Processor,
     arrivals: &Arrivals,
-    policy: Policy,
+    schedule: Schedule,
     supply: Supply,
 ) -> Sighting {
     let mut frames = arrivals.frames.clone();
-    let room = processor.ahead().map_or(Room::BATCH, |ahead| ahead.room());
-    let mut hold = Hold::new(room, policy, Instant::now());
+    let mut hold = Hold::new(processor, schedule, Instant::now()).expect("it is on a device");
     let mut watch = Watch::new(program, processor);
     let mut batch = Batch::new();
     for first in (0..frames.len()).step_by(BATCH) {

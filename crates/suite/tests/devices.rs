@@ -259,7 +259,7 @@ fn what_is_learned_concerns_only_who_asks_for_it() {
     let room = Room { packets: 2_000, convoys: 2 };
     let mut offloaded = Offloaded::on_host(offload, &program, PORTS, room).expect("there are threads");
     let policy = Policy::FixedBatch { packets: 2_000 };
-    let seen = see_held(&program, &mut offloaded, &arrivals, policy, Supply::Plenty);
+    let seen = see_held(&program, &mut offloaded, &arrivals, policy.into(), Supply::Plenty);
     let judge = see(&program, BackEnd::Interpreter, &arrivals, PORTS, BATCH).expect("it loads");
     assert_eq!(seen.difference(&judge), None);
     let tally = offloaded.on_device().expect("it is on a device").tally;

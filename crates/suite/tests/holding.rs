@@ -1,6 +1,6 @@
 //! Packets that are held, so that a device runs many together and several times at once: whatever the policy, they mean what the interpreter says.
 
-use engine::hold::Supply;
+use engine::hold::{Schedule, Supply};
 use engine::offload::{Offloaded, host};
 use exec::kernel::{Dialect, Options};
 use exec::offload::Offload;
@@ -22,15 +22,20 @@ use suite::traffic::traffic;
 /// Ports of the gateway.
 const PORTS: u16 = 5;
 
-/// Policies, and what each is told of what comes behind a batch.
-fn policies() -> [(Policy, Supply); 5] {
+/// Two warp arrival times.
+const HERMES: Schedule = Schedule::Hermes { quarters: 8 };
+
+/// Schedules, and what each is told of what comes behind a batch.
+fn schedules() -> [(Schedule, Supply); 7] {
     let short = Duration::from_micros(30);
     [
-        (Policy::FixedBatch { packets: 1000 }, Supply::Unknown),
-        (Policy::FixedBatch { packets: 77 }, Supply::Plenty),
-        (Policy::BatchOrTimeout { packets: 4096, timeout: short }, Supply::Unknown),
-        (Policy::Deadline { packets: 600, deadline: short }, Supply::Unknown),
-        (Policy::CostModel { packets: 2048 }, Supply::Plenty),
+        (Policy::FixedBatch { packets: 1000 }.into(), Supply::Unknown),
+        (Policy::FixedBatch { packets: 77 }.into(), Supply::Plenty),
+        (Policy::BatchOrTimeout { packets: 4096, timeout: short }.into(), Supply::Unknown),
+        (Policy::Deadline { packets: 600, deadline: short }.into(), Supply::Unknown),
+        (Policy::CostModel { packets: 2048 }.into(), Supply::Plenty),
+        (HERMES, Supply::Unknown),
+        (Schedule::Hermes { quarters: 0 }, Supply::Plenty),
     ]
 }
 
@@ -42,14 +47,15 @@ fn judge(program: &Program, arrivals: &Arrivals) -> Sighting {
 fn held(
     program: &Program,
     arrivals: &Arrivals,
-    policy: Policy,
+    schedule: impl Into<Schedule>,
     supply: Supply,
 ) -> Option<(Sighting, OnDevice)> {
+    let schedule = schedule.into();
     let offload = Offload::new(program, PORTS, SEED, &Options::default()).ok()?;
     let found = pocl();
-    let room = Room { packets: policy.packets(), convoys: 3 };
+    let room = Room { convoys: schedule.room().convoys.min(40), ..schedule.room() };
     let mut processor = Offloaded::on_opencl(offload, &found, Memory::Mapped, room).expect("it opens");
-    let seen = see_held(program, &mut processor, arrivals, policy, supply);
+    let seen = see_held(program, &mut processor, arrivals, schedule, supply);
     Some((seen, processor.on_device().expect("it is on a device")))
 }
 
@@ -62,9 +68,9 @@ fn packets_that_are_held_mean_the_same() {
         let program = compiled.program.expect("it compiles");
         let judge = judge(&program, &arrivals);
         let mut ran = false;
-        for (policy, supply) in policies() {
-            let Some((seen, on)) = held(&program, &arrivals, policy, supply) else { continue };
-            let case = format!("{}, {policy:?}, {supply:?}", path.display());
+        for (schedule, supply) in schedules() {
+            let Some((seen, on)) = held(&program, &arrivals, schedule, supply) else { continue };
+            let case = format!("{}, {schedule:?}, {supply:?}", path.display());
             assert_eq!(seen.difference(&judge), None, "{case}");
             assert_eq!(on.failure, None, "{case}");
             let tally = on.tally;
@@ -121,7 +127,7 @@ fn a_device_that_fails_with_several_convoys_under_way_loses_nothing() {
                 })
                 .expect("it opens");
                 let policy = Policy::FixedBatch { packets: 300 };
-                let seen = see_held(&program, &mut processor, &arrivals, policy, Supply::Unknown);
+                let seen = see_held(&program, &mut processor, &arrivals, policy.into(), Supply::Unknown);
                 assert_eq!(seen.difference(&judge), None, "{name}: {trouble:?} after {left}");
                 let on = processor.on_device().expect("it was on a device");
                 assert!(on.tally.processor > 0, "{name}: {trouble:?} after {left}: {:?}", on.tally);
@@ -148,7 +154,7 @@ fn a_device_that_is_reset_at_any_call_loses_nothing() {
                 })
                 .expect("it opens");
             let policy = Policy::FixedBatch { packets: 300 };
-            let seen = see_held(&program, &mut processor, &arrivals, policy, Supply::Unknown);
+            let seen = see_held(&program, &mut processor, &arrivals, policy.into(), Supply::Unknown);
             assert_eq!(seen.difference(&judge), None, "{name}, after {left} calls");
             let failure = processor.on_device().expect("it was on a device").failure;
             assert!(left > 0 || failure.is_some(), "{name}: it was not reset");
@@ -221,8 +227,8 @@ fn a_device_that_falls_silent_is_given_up() {
     batch.port.copy_from_slice(&arrivals.ports);
     let ahead = processor.ahead().expect("there is a device");
     assert_eq!(ahead.begin(frames.memory(), std::slice::from_ref(&batch)), Beginning::Begun);
-    assert!(!ahead.is_ready());
-    while !ahead.is_ready() {
+    assert!(!ahead.is_done(0));
+    while !ahead.is_done(0) {
         std::thread::sleep(Duration::from_millis(10));
     }
     processor.run(frames.memory_mut(), &mut batch, &mut Outputs::default());

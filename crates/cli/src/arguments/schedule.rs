@@ -1,6 +1,7 @@
 //! `--schedule`: when packets are handed to a device, and whether they are.
 
 use clap::Args;
+use engine::hold::Schedule;
 use gpu::placement::Policy;
 use std::str::FromStr;
 use std::time::Duration;
@@ -11,11 +12,14 @@ const PACKETS: usize = 8192;
 const MOST: usize = 65_536;
 /// How long a packet waits for others at most, unless it is said.
 const TIMEOUT: Duration = Duration::from_micros(100);
+/// Warp arrival times that a packet waits for a warp to fill, unless it is said, and the most.
+const WARP_TIMES: u32 = 2;
+const MOST_WARP_TIMES: u32 = 64;
 
 /// When packets are handed over.
 #[derive(Clone, Debug, Default, Args)]
 pub(crate) struct ScheduleArguments {
-    /// When packets go to a device, and whether: batch:N, timeout:TIME, deadline:TIME or cost
+    /// When packets go to a device, and whether: batch:N, timeout:TIME, deadline:TIME, cost or hermes
     #[arg(
         long,
         value_name = "POLICY",
@@ -24,30 +28,31 @@ pub(crate) struct ScheduleArguments {
   timeout:TIME[:N]   N at a time, or fewer once the first has waited so long; the default is timeout:100us
   deadline:TIME[:N]  as many as come while the device can still be done in time, counted from when the first came
   cost[:N]           at once, to the device or to the processor, whichever took less time over as many so far; the default with --back-end auto
-N is at most 65536, and 8192 where it is not said."
+  hermes[:K]         warps of 32 packets as they come, or fewer after K times as long as a warp takes to come (docs/hermes.md); K is 2 where it is not said
+N is at most 65536, and 8192 where it is not said; K is a multiple of 0.25 up to 64."
     )]
-    schedule: Option<Schedule>,
+    schedule: Option<Said>,
 }
 
 impl ScheduleArguments {
-    /// The policy: what was said, or else what suits whoever chose a device, or left the choice.
-    pub(crate) fn policy(&self, auto: bool) -> Policy {
+    /// The schedule: what was said, or else what suits whoever chose a device, or left the choice.
+    pub(crate) fn schedule(&self, auto: bool) -> Schedule {
         match (&self.schedule, auto) {
-            (Some(schedule), _) => schedule.0,
-            (None, true) => Policy::CostModel { packets: PACKETS },
-            (None, false) => Policy::BatchOrTimeout { packets: PACKETS, timeout: TIMEOUT },
+            (Some(said), _) => said.0,
+            (None, true) => Policy::CostModel { packets: PACKETS }.into(),
+            (None, false) => Policy::BatchOrTimeout { packets: PACKETS, timeout: TIMEOUT }.into(),
         }
     }
 }
 
-/// A policy as it is written.
+/// A schedule as it is written.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-struct Schedule(Policy);
+struct Said(Schedule);
 
-impl FromStr for Schedule {
+impl FromStr for Said {
     type Err = String;
 
-    fn from_str(text: &str) -> Result<Schedule, String> {
+    fn from_str(text: &str) -> Result<Said, String> {
         let mut parts = text.split(':');
         let name = parts.next().unwrap_or_default();
         let mut part =
@@ -74,16 +79,36 @@ impl FromStr for Schedule {
                 Policy::Deadline { deadline, packets: packets(parts.next())? }
             }
             "cost" => Policy::CostModel { packets: packets(parts.next())? },
+            "hermes" => {
+                let quarters = parts.next().map_or(Ok(4 * WARP_TIMES), quarters)?;
+                return ended(parts.next(), Schedule::Hermes { quarters });
+            }
             other => {
                 return Err(format!(
-                    "there is no policy `{other}`: they are batch, timeout, deadline and cost"
+                    "there is no policy `{other}`: they are batch, timeout, deadline, cost and hermes"
                 ));
             }
         };
-        match parts.next() {
-            None => Ok(Schedule(policy)),
-            Some(more) => Err(format!("`{more}` is too much: nothing follows the number of packets")),
-        }
+        ended(parts.next(), policy.into())
+    }
+}
+
+/// A schedule with nothing behind it.
+fn ended(more: Option<&str>, schedule: Schedule) -> Result<Said, String> {
+    match more {
+        None => Ok(Said(schedule)),
+        Some(more) => Err(format!("`{more}` is too much: nothing follows the number before it")),
+    }
+}
+
+/// Quarters of warp arrival times.
+fn quarters(text: &str) -> Result<u32, String> {
+    let quarters = text.parse::<f64>().ok().map(|times| 4.0 * times);
+    match quarters.filter(|quarters| quarters.fract() == 0.0) {
+        Some(quarters) if (0.0..=f64::from(4 * MOST_WARP_TIMES)).contains(&quarters) => Ok(quarters as u32),
+        _ => Err(format!(
+            "`{text}` is not a number of warp arrival times: a multiple of 0.25 from 0 to {MOST_WARP_TIMES}"
+        )),
     }
 }
 
@@ -92,7 +117,10 @@ mod tests {
     use super::*;
 
     fn policy(text: &str) -> Result<Policy, String> {
-        text.parse().map(|Schedule(policy)| policy)
+        text.parse().map(|Said(schedule)| match schedule {
+            Schedule::Placed(policy) => policy,
+            other => panic!("{other:?}"),
+        })
     }
 
     #[test]
@@ -104,6 +132,8 @@ mod tests {
         let deadline = Duration::from_millis(2);
         assert_eq!(policy("deadline:2ms"), Ok(Policy::Deadline { packets: 8192, deadline }));
         assert_eq!(policy("cost"), Ok(Policy::CostModel { packets: 8192 }));
+        let hermes = |quarters| Ok(Said(Schedule::Hermes { quarters }));
+        assert_eq!(["hermes", "hermes:0.75", "hermes:0"].map(str::parse), [hermes(8), hermes(3), hermes(0)]);
         assert_eq!(policy("cost:65536"), Ok(Policy::CostModel { packets: 65_536 }));
         for (wrong, why) in [
             ("batch", "`batch` wants PACKETS"),
@@ -113,6 +143,10 @@ mod tests {
             ("deadline", "`deadline` wants TIME"),
             ("cost:9:9", "`9` is too much"),
             ("often", "there is no policy `often`"),
+            ("hermes:0.3", "`0.3` is not a number of warp arrival times"),
+            ("hermes:65", "from 0 to 64"),
+            ("hermes:NaN", "`NaN` is not"),
+            ("hermes:1:2", "`2` is too much"),
         ] {
             let error = policy(wrong).expect_err(wrong);
             assert!(error.contains(why), "{wrong}: {error}");

@@ -52,8 +52,7 @@ pub(crate) fn run(arguments: &RunArguments, json: bool) -> Result<(), Failure> {
     let finished = {
         let mut transmitter =
             out.as_mut().map(|out| Transmitter::new(&ready.program, out as &mut dyn ports::Transmit));
-        let room = processor.ahead().map(|ahead| ahead.room());
-        let mut hold = room.map(|room| Hold::new(room, executing.policy(), Instant::now()));
+        let mut hold = Hold::new(processor.as_mut(), executing.schedule(), Instant::now());
         let worker = Worker {
             processor: processor.as_mut(),
             ledger: &mut ledger,

@@ -120,8 +120,8 @@ fn loaded(file: &Path, config: &Config, executing: Executing) -> Result<Loaded, 
         Ok::<_, String>(loaded.processor)
     };
     let processors = (0..config.workers.count).map(load).collect::<Result<Vec<_>, _>>()?;
-    let policy = Some(executing.policy());
-    Ok(Loaded { program, sources: Arc::new(compiled.sources), processors, policy })
+    let schedule = Some(executing.schedule());
+    Ok(Loaded { program, sources: Arc::new(compiled.sources), processors, schedule })
 }
 
 /// Says what was obtained of an interface that is there again. Where nobody can read it, packets matter more.

@@ -175,7 +175,7 @@ mod tests {
             program: program.clone(),
             sources: Arc::new(compiled.sources),
             processors: vec![processor],
-            policy: None,
+            schedule: None,
         };
         let mut generation = loaded.generations(2, 4).remove(0);
         let measured = generation.processor.draft().map(|draft| draft.compile().expect("compiles"));

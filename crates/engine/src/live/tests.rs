@@ -172,7 +172,7 @@ fn loaded(text: &str, workers: usize) -> Loaded {
     let program = Arc::new(program);
     let processor = |_| load_measurable(&program, BackEnd::Native, PORTS, 0).unwrap();
     let processors = (0..workers).map(processor).collect();
-    Loaded { program, sources: Arc::new(compiled.sources), processors, policy: None }
+    Loaded { program, sources: Arc::new(compiled.sources), processors, schedule: None }
 }
 
 /// Received, forwarded, and otherwise accounted for, of these parts together; in each alone the books balance.

@@ -348,7 +348,7 @@ start decoder frame(eth: ethernet) {
         let program = compiled.program.expect("right");
         let processors = vec![exec::load(&program, exec::BackEnd::Native, 3, 0).expect("loads")];
         let (program, sources) = (Arc::new(program), Arc::new(compiled.sources));
-        let loaded = Loaded { program, sources, processors, policy: None };
+        let loaded = Loaded { program, sources, processors, schedule: None };
         loaded.generations(3, 1).remove(0)
     }
 

@@ -30,7 +30,7 @@ fn loaded(config: &Config) -> Result<Loaded, String> {
     let program = compiled.program.ok_or("does not compile")?;
     let processor = |_| load(&program, BackEnd::Native, 0, 0).map_err(|error| error.to_string());
     let processors = (0..config.workers.count).map(processor).collect::<Result<_, _>>()?;
-    Ok(Loaded { program: Arc::new(program), sources: Arc::new(compiled.sources), processors, policy: None })
+    Ok(Loaded { program: Arc::new(program), sources: Arc::new(compiled.sources), processors, schedule: None })
 }
 
 /// Runs a gateway, and what a visitor does meanwhile; both end.

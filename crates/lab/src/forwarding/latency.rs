@@ -166,7 +166,7 @@ fn between(
                         program: Arc::new(program),
                         sources: Arc::default(),
                         processors: vec![processor as Box<dyn Processor>],
-                        policy: None,
+                        schedule: None,
                     };
                     // Whoever waits for it is there until this ends.
                     let _ = started.send(Ok(remote.clone()));

@@ -1,9 +1,11 @@
 //! Workers whose program runs on a device: packets are held and come back later, programs replace each other meanwhile, and devices fail.
 
 use super::*;
+use crate::hold::Schedule;
 use crate::offload::{Offloaded, host};
 use exec::kernel;
 use exec::offload::Offload as Kernels;
+use gpu::placement::Policy;
 use gpu::{Fault, Trouble};
 
 /// What every packet asks for is there from the beginning, so a device can finish all of them.
@@ -23,9 +25,9 @@ decoder check(p: probe) {
 const FLOWS: u16 = 10;
 
 /// A program on threads that stand in for a device, one that fails after so many batches if there is a trouble.
-fn loaded_held(text: &str, workers: usize, policy: Policy, trouble: Option<(Trouble, u64)>) -> Loaded {
+fn loaded_held(text: &str, workers: usize, schedule: Schedule, trouble: Option<(Trouble, u64)>) -> Loaded {
     let Loaded { program, sources, .. } = loaded(text, 0);
-    let room = exec::Room { packets: policy.packets(), convoys: 2 };
+    let room = schedule.room();
     let processor = |_| {
         let kernels = Kernels::new(&program, PORTS, 0, &kernel::Options::default()).expect("it has a kernel");
         let offloaded = Offloaded::new(kernels, room, |kernel, geometry| {
@@ -39,16 +41,19 @@ fn loaded_held(text: &str, workers: usize, policy: Policy, trouble: Option<(Trou
         });
         Box::new(offloaded.expect("it opens")) as Box<dyn Processor>
     };
-    Loaded { processors: (0..workers).map(processor).collect(), policy: Some(policy), program, sources }
+    Loaded { processors: (0..workers).map(processor).collect(), schedule: Some(schedule), program, sources }
 }
 
-fn policies() -> [Policy; 4] {
+const HERMES: Schedule = Schedule::Hermes { quarters: 8 };
+
+fn schedules() -> [Schedule; 5] {
     let short = Duration::from_micros(200);
     [
-        Policy::FixedBatch { packets: 100 },
-        Policy::BatchOrTimeout { packets: 1000, timeout: short },
-        Policy::Deadline { packets: 500, deadline: short },
-        Policy::CostModel { packets: 2000 },
+        Policy::FixedBatch { packets: 100 }.into(),
+        Policy::BatchOrTimeout { packets: 1000, timeout: short }.into(),
+        Policy::Deadline { packets: 500, deadline: short }.into(),
+        Policy::CostModel { packets: 2000 }.into(),
+        HERMES,
     ]
 }
 
@@ -93,8 +98,8 @@ fn pass(numbers: u32, workers: usize, next: &dyn Fn() -> Loaded) -> Vec<Generati
 fn held_packets_are_run_in_order_while_programs_take_over() {
     for text in [KNOWN, IN_ORDER] {
         let mut finished = 0;
-        for policy in policies() {
-            let parts = pass(600, 2, &|| loaded_held(text, 2, policy, None));
+        for schedule in schedules() {
+            let parts = pass(600, 2, &|| loaded_held(text, 2, schedule, None));
             for part in &parts {
                 let on = part.processor.on_device().expect("it is on a device");
                 assert_eq!(on.failure, None);
@@ -109,12 +114,15 @@ fn held_packets_are_run_in_order_while_programs_take_over() {
 #[test]
 fn a_device_that_fails_between_live_ports_loses_nothing() {
     let policy = Policy::BatchOrTimeout { packets: 200, timeout: Duration::from_micros(200) };
-    for trouble in [Trouble::NoMemory, Trouble::Refused, Trouble::Lost, Trouble::Stalled] {
+    let troubles = [Trouble::NoMemory, Trouble::Refused, Trouble::Lost, Trouble::Stalled];
+    for (trouble, schedule) in
+        troubles.into_iter().flat_map(|trouble| [(trouble, policy.into()), (trouble, HERMES)])
+    {
         let after = if trouble == Trouble::NoMemory { 0 } else { 5 };
-        let parts = pass(400, 1, &|| loaded_held(KNOWN, 1, policy, Some((trouble, after))));
+        let parts = pass(400, 1, &|| loaded_held(KNOWN, 1, schedule, Some((trouble, after))));
         let failed = |part: &&Generation| part.processor.on_device().is_some_and(|on| on.failure.is_some());
         let failed = parts.iter().filter(failed).count();
-        assert!(failed > 0, "{trouble:?}: none of {} devices failed", parts.len());
+        assert!(failed > 0, "{trouble:?}, {schedule:?}: none of {} devices failed", parts.len());
     }
 }
 
@@ -140,7 +148,7 @@ decoder check(p: probe) {
 #[test]
 fn for_packets_that_are_held_it_is_the_time_when_they_came() {
     let policy = Policy::FixedBatch { packets: 2 };
-    let bench = Bench::running(1, loaded_held(IDLE, 1, policy, None));
+    let bench = Bench::running(1, loaded_held(IDLE, 1, policy.into(), None));
     bench.play(1, 0..3);
     bench.settle();
     // The third waits for a fourth. Meanwhile its flow would be forgotten.
@@ -152,10 +160,10 @@ fn for_packets_that_are_held_it_is_the_time_when_they_came() {
 #[test]
 fn a_device_that_falls_silent_is_given_up_while_programs_take_over() {
     let policy = Policy::BatchOrTimeout { packets: 64, timeout: Duration::from_micros(200) };
-    let bench = Bench::running(1, loaded_held(KNOWN, 1, policy, Some((Trouble::Silent, 2))));
+    let bench = Bench::running(1, loaded_held(KNOWN, 1, policy.into(), Some((Trouble::Silent, 2))));
     let left = bench.left.clone();
     bench.play(FLOWS, 0..200);
-    let next = loaded_held(KNOWN, 1, policy, None).generations(PORTS, 2);
+    let next = loaded_held(KNOWN, 1, policy.into(), None).generations(PORTS, 2);
     let replaced = bench.remote.replace(next, Vec::new()).expect("the worker runs");
     assert!(replaced.outcome.is_ok());
     let on = replaced.retired[0].processor.on_device().expect("it was on a device");
@@ -171,7 +179,7 @@ fn a_device_that_falls_silent_is_given_up_while_programs_take_over() {
 #[test]
 fn nobody_waits_for_a_device_that_is_gone() {
     let policy = Policy::FixedBatch { packets: 1000 };
-    let bench = Bench::running(1, loaded_held(KNOWN, 1, policy, Some((Trouble::Lost, 0))));
+    let bench = Bench::running(1, loaded_held(KNOWN, 1, policy.into(), Some((Trouble::Lost, 0))));
     bench.play(FLOWS, 0..100);
     bench.settle();
     while bench.left[0].lock().unwrap().len() < 1000 {
