@@ -8,16 +8,18 @@ mod compile;
 mod found;
 mod handles;
 mod memory;
+mod persistent;
 
 use self::found::missing;
-use self::handles::{Context, Event, Graph, Stream};
+use self::handles::{Context, Event, Function, Graph, Stream};
 use self::memory::{Region, Table};
 use crate::device::{Device, DeviceError, Geometry, Input, Memory, Output, Parts, Setup, Submission, wait};
 use crate::pages::Number;
 pub use compile::{Code, compile, compiler_version, needs};
-use cudarc::driver::result::{self, DriverError};
+use cudarc::driver::result::DriverError;
 use cudarc::driver::sys;
 pub use found::{CudaFound, devices};
+pub use persistent::{CudaPersistent, Spans};
 use std::ffi::c_void;
 use std::sync::Arc;
 
@@ -44,8 +46,7 @@ pub struct Cuda {
     slots: Vec<Slot>,
     tables: Vec<Table>,
     streams: Vec<Stream>,
-    module: sys::CUmodule,
-    kernel: sys::CUfunction,
+    kernel: Function,
     context: Arc<Context>,
 }
 
@@ -91,10 +92,8 @@ impl Cuda {
             return Err(DeviceError::Memory { device: name, what: "batches", bytes: all });
         }
         let context = Arc::new(Context::new(device.ordinal).map_err(failed("open it"))?);
-        context.enter().map_err(failed("open it"))?;
-        // SAFETY: the image is what the compiler made, which says itself how long it is, or a text with a zero behind it.
-        let module = unsafe { result::module::load_data(code.image().as_ptr().cast()) };
-        let module = module.map_err(|error| not_loaded(device, error))?;
+        let kernel = Function::load(&context, code.image(), "run_packets");
+        let kernel = kernel.map_err(|error| not_loaded(device, error))?;
         let mut made = Cuda {
             name: name.clone(),
             geometry,
@@ -102,13 +101,9 @@ impl Cuda {
             slots: Vec::new(),
             tables: Vec::new(),
             streams: Vec::new(),
-            module,
-            kernel: std::ptr::null_mut(),
+            kernel,
             context,
         };
-        // SAFETY: the module has just been loaded, and is unloaded when `made` is dropped.
-        let kernel = unsafe { result::module::get_function(module, c"run_packets".to_owned()) };
-        made.kernel = kernel.map_err(failed("find the kernel"))?;
         for _ in 0..setup.submission.queues(geometry.slots) {
             made.streams.push(Stream::new(&made.context).map_err(failed("make a stream"))?);
         }
@@ -117,7 +112,8 @@ impl Cuda {
             made.slots.push(slot);
         }
         for _ in 0..geometry.tables {
-            let table = Table::new(&made.context, 1).map_err(|error| made.no_memory(error, "a table", 4))?;
+            let table =
+                Table::new(&made.context, 1).map_err(|error| no_memory(&name, error, "a table", 4))?;
             made.tables.push(table);
         }
         // The driver loads a kernel when it is first run; better now, over nothing, than with the first packets.
@@ -157,15 +153,7 @@ impl Cuda {
     ) -> Result<Region<T>, DeviceError> {
         let bytes = length * size_of::<T>();
         Region::new(&self.context, &self.streams[stream], length, self.setup.memory)
-            .map_err(|error| self.no_memory(error, what, bytes))
-    }
-
-    fn no_memory(&self, error: DriverError, what: &'static str, bytes: usize) -> DeviceError {
-        let device = self.name.clone();
-        match error.0 {
-            sys::CUresult::CUDA_ERROR_OUT_OF_MEMORY => DeviceError::Memory { device, what, bytes },
-            _ => DeviceError::Failed { device, doing: "give memory", cause: cause(error) },
-        }
+            .map_err(|error| no_memory(&self.name, error, what, bytes))
     }
 
     fn launch(&mut self, slot: usize, packets: usize) -> Result<(), DriverError> {
@@ -210,11 +198,10 @@ impl Cuda {
         let mut arguments: Vec<*mut c_void> =
             places.iter_mut().map(|place| (&raw mut *place).cast()).collect();
         arguments.insert(4, (&raw mut number).cast());
-        let blocks = number.div_ceil(BLOCK).max(1);
-        let (grid, block) = ((blocks, 1, 1), (BLOCK, 1, 1));
+        let size = (number.div_ceil(BLOCK).max(1), BLOCK);
         // SAFETY: the arguments are those of `run_packets`, in order and type, and are copied by the call; the buffers hold what
         // `packets` packets need, which the kernel does not go beyond, and none of them goes before its stream is done.
-        unsafe { result::launch_kernel(self.kernel, grid, block, 0, stream.handle(), &mut arguments) }?;
+        unsafe { self.kernel.launch(size, false, stream, &mut arguments) }?;
         time(2)?;
         slot.verdicts.take(stream, self.geometry.verdict_words(packets))?;
         slot.records.take(stream, packets * record_words)?;
@@ -251,7 +238,7 @@ fn can(device: &CudaFound, setup: &Setup) -> Result<(), DeviceError> {
             Err(missing("a graph does not copy from pageable memory", "use pinned memory"))
         }
         Submission::Persistent => {
-            Err(missing("kernels that keep running are not made by this back end", "submit to streams"))
+            Err(missing("a kernel that keeps running has an entry point of its own", "use `CudaPersistent`"))
         }
         _ if setup.timed && device.driver < TIMES => {
             Err(missing(&format!("the driver of {name} is too old to tell times"), newer))
@@ -269,6 +256,16 @@ fn not_loaded(device: &CudaFound, error: DriverError) -> DeviceError {
             "install NVIDIA's newest driver for it, or a compiler library that is not newer than it",
         ),
         _ => failure(&device.full_name(), "load the kernel")(error),
+    }
+}
+
+/// Why there is no memory.
+fn no_memory(device: &str, error: DriverError, what: &'static str, bytes: usize) -> DeviceError {
+    match error.0 {
+        sys::CUresult::CUDA_ERROR_OUT_OF_MEMORY => {
+            DeviceError::Memory { device: device.to_owned(), what, bytes }
+        }
+        _ => failure(device, "give memory")(error),
     }
 }
 
@@ -292,7 +289,7 @@ impl Device for Cuda {
         if self.tables[table].words() != words.len().max(1) {
             let made = Table::new(&self.context, words.len());
             self.tables[table] =
-                made.map_err(|error| self.no_memory(error, "a table", size_of_val(words)))?;
+                made.map_err(|error| no_memory(&self.name, error, "a table", size_of_val(words)))?;
             // They know where the old one was.
             self.slots.iter_mut().for_each(|slot| slot.graph = None);
         }
@@ -372,10 +369,6 @@ impl Drop for Cuda {
         for stream in &self.streams {
             let _ = stream.finish();
         }
-        self.slots.clear();
-        let _ = self.context.enter();
-        // SAFETY: it was loaded once for this device, and nothing uses it any more.
-        let _ = unsafe { result::module::unload(self.module) };
     }
 }
 

@@ -224,12 +224,24 @@ pub enum DeviceError {
 /// What asking says, or it has taken longer than [`PATIENCE`].
 pub(crate) fn wait(
     device: &str,
+    is_done: impl FnMut() -> Result<bool, DeviceError>,
+) -> Result<(), DeviceError> {
+    wait_for(device, PATIENCE, is_done)
+}
+
+/// Asks until something is done.
+///
+/// # Errors
+/// What asking says, or it has taken longer than `patience`.
+pub(crate) fn wait_for(
+    device: &str,
+    patience: Duration,
     mut is_done: impl FnMut() -> Result<bool, DeviceError>,
 ) -> Result<(), DeviceError> {
     let begin = Instant::now();
     while !is_done()? {
         let waited = begin.elapsed();
-        if waited > PATIENCE {
+        if waited > patience {
             let milliseconds = waited.as_millis() as u64;
             return Err(DeviceError::Stalled { device: device.to_owned(), milliseconds });
         }

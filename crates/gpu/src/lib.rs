@@ -16,8 +16,8 @@ mod pages;
 pub mod placement;
 
 pub use cuda::{
-    Code, Cuda, CudaFound, compile as compile_cuda, compiler_version, devices as cuda_devices,
-    needs as cuda_needs,
+    Code, Cuda, CudaFound, CudaPersistent, Spans, compile as compile_cuda, compiler_version,
+    devices as cuda_devices, needs as cuda_needs,
 };
 pub use device::{Device, DeviceError, Geometry, Input, Memory, Output, Parts, Setup, Submission};
 pub use fault::{Fault, Trouble};

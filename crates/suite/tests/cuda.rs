@@ -3,13 +3,15 @@
 mod flights;
 
 use engine::offload::{Offloaded, geometry};
-use exec::kernel::{Dialect, Options};
+use exec::kernel::{Dialect, Kernel, Options};
 use exec::offload::Offload;
 use exec::{BackEnd, Processor, Room};
-use gpu::{Cuda, CudaFound, DeviceError, Memory, Setup, Submission, check};
+use gpu::{Cuda, CudaFound, CudaPersistent, Device, DeviceError, Memory, Setup, Spans, Submission, check};
 use packet::BATCH;
 use packet::generate::Profile;
-use std::process::Command;
+use std::ops::RangeInclusive;
+use std::process::{Command, Stdio};
+use std::time::{Duration, Instant};
 use suite::corpus::{root, shipped};
 use suite::sighting::{SEED, see, see_on};
 use suite::traffic::traffic;
@@ -19,6 +21,8 @@ const PORTS: u16 = 5;
 const FOLDER: &str = "RAVELIN_CUDA_FOLDER";
 /// After how many kernels the device is lost.
 const LAUNCHES: &str = "RAVELIN_CUDA_LAUNCHES";
+/// What goes wrong with a kernel that keeps running, and after how many of its rests: `lost:N`, `stuck:N`.
+const TROUBLE: &str = "RAVELIN_CUDA_TROUBLE";
 
 #[test]
 fn programs_mean_the_same_on_an_imitated_device() {
@@ -28,9 +32,11 @@ fn programs_mean_the_same_on_an_imitated_device() {
     let folder = std::env::temp_dir().join(format!("ravelin-imitation-{}", std::process::id()));
     std::fs::create_dir_all(&folder).expect("a folder can be made");
     let source = root().join("crates/suite/tests/cuda/driver.c");
+    let words = format!("-DWORDS=\"{}\"", source.with_file_name("words.h").display());
     for library in ["libcuda.so", "libnvrtc.so"] {
         let mut cc = Command::new("cc");
-        cc.args(["-w", "-O1", "-fPIC", "-shared", "-o"]).arg(folder.join(library)).arg(&source);
+        cc.args(["-w", "-O1", "-fPIC", "-shared", "-pthread", "-U_FORTIFY_SOURCE", &words, "-o"]);
+        cc.arg(folder.join(library)).arg(&source);
         let Ok(built) = cc.status() else {
             println!("skipped: there is no `cc` (on Debian: apt-get install gcc g++)");
             return;
@@ -38,25 +44,31 @@ fn programs_mean_the_same_on_an_imitated_device() {
         assert!(built.success(), "{library} does not build");
     }
     let own = std::env::current_exe().expect("a test has a file");
-    let run = |lost: Option<&str>| {
+    let runs: [&[(&str, &str)]; 4] =
+        [&[], &[(LAUNCHES, "3")], &[(TROUBLE, "lost:2000")], &[(TROUBLE, "stuck:2000")]];
+    let begun = runs.into_iter().zip(0..).map(|(trouble, number)| {
+        let kernels = folder.join(number.to_string());
+        std::fs::create_dir_all(&kernels).expect("a folder can be made");
         let mut command = Command::new(&own);
         command.args(["--exact", "programs_mean_the_same_on_an_imitated_device", "--nocapture"]);
-        command.env(FOLDER, &folder).env("LD_LIBRARY_PATH", &folder);
-        if let Some(after) = lost {
-            command.env(LAUNCHES, after);
-        }
-        let run = command.output().expect("it starts");
+        command.env(FOLDER, &kernels).env("LD_LIBRARY_PATH", &folder).envs(trouble.iter().copied());
+        command.stdout(Stdio::piped()).stderr(Stdio::piped());
+        (trouble, command.spawn().expect("it starts"))
+    });
+    for (trouble, run) in begun.collect::<Vec<_>>() {
+        let run = run.wait_with_output().expect("it runs");
         let said = [run.stdout, run.stderr].map(|said| String::from_utf8_lossy(&said).into_owned());
-        assert!(run.status.success(), "{}\n{}", said[0], said[1]);
-    };
-    run(None);
-    run(Some("3"));
+        assert!(run.status.success(), "{trouble:?}: {}\n{}", said[0], said[1]);
+    }
     let _ = std::fs::remove_dir_all(&folder);
 }
 
 fn on_the_imitation() {
     let device = gpu::cuda_devices().unwrap_or_else(|error| panic!("{error}")).remove(0);
     assert_eq!((device.full_name().as_str(), device.capability), ("Imitation (CUDA 13.0)", 90));
+    if let Ok(trouble) = std::env::var(TROUBLE) {
+        return in_trouble(&device, &trouble);
+    }
     let lost = std::env::var_os(LAUNCHES).is_some();
     for memory in [Memory::Mapped, Memory::Pageable] {
         if !lost {
@@ -68,9 +80,68 @@ fn on_the_imitation() {
             one(name, &device, memory, lost);
         }
     }
-    if !lost {
-        ladder(&device);
+    if lost {
+        return begins_too_often(&device);
     }
+    ladder(&device);
+    persistent(&device);
+}
+
+/// Kernels end in the middle of work and by themselves.
+const SHORT: Spans = Spans { quantum: Duration::from_millis(2), idle: Duration::from_micros(500) };
+/// They do not.
+const LONG: Spans = Spans { quantum: Duration::from_secs(4), idle: Duration::from_secs(4) };
+
+fn opened(device: &CudaFound, kernel: &Kernel, slots: usize, spans: Spans) -> CudaPersistent {
+    let text = kernel.persistent_text(Dialect::Cuda);
+    let geometry = geometry(kernel, 32, slots);
+    CudaPersistent::new(device, &text, geometry, Memory::Mapped, spans)
+        .unwrap_or_else(|error| panic!("{error}"))
+}
+
+/// Slots that a kernel that keeps running takes, against the twin: tables change, more slots than workers are under way, launches end.
+fn persistent(device: &CudaFound) {
+    for name in ["firewall_rules", "lpm", "nat44", "router", "vxlan_gateway"] {
+        let options = Options::default();
+        let mut flights = flights::Flights::new(name, &options).expect("it has a kernel");
+        for (slots, spans) in [(1, LONG), (5, SHORT), (40, SHORT)] {
+            let mut made = opened(device, flights.kernel(), slots, spans);
+            assert_eq!(made.workers(), slots.min(7));
+            flights.agree(&format!("{name}, {slots} slots, {spans:?}"), &mut made);
+        }
+    }
+    let flights = flights::Flights::new("lpm", &Options::default()).expect("it has a kernel");
+    keeps_up(opened(device, flights.kernel(), 8, LONG), 1..=2);
+    keeps_up(opened(device, flights.kernel(), 8, SHORT), 5..=u32::MAX);
+    // Work that nobody waits for is done before its memory goes.
+    let mut left = opened(device, flights.kernel(), 64, LONG);
+    (0..64).for_each(|slot| left.submit(slot, 32).expect("it is taken"));
+    drop(left);
+
+    let refused = |packets, slots, memory| {
+        let (text, geometry) =
+            (flights.kernel().persistent_text(Dialect::Cuda), geometry(flights.kernel(), packets, slots));
+        CudaPersistent::new(device, &text, geometry, memory, LONG).map(|_| ()).unwrap_err().to_string()
+    };
+    let sentence = refused(33, 8, Memory::Mapped);
+    assert!(sentence.contains("takes 32 packets at a time, and not 33"), "{sentence}");
+    let sentence = refused(32, 65_537, Memory::Mapped);
+    assert!(sentence.contains("takes 1 to 65536 slots, and not 65537"), "{sentence}");
+    let sentence = refused(32, 8, Memory::Pinned);
+    assert!(sentence.contains("does not copy from pinned memory: use mapped memory"), "{sentence}");
+}
+
+/// Slots one behind the other for a while, with so many launches.
+fn keeps_up(mut made: CudaPersistent, launches: RangeInclusive<u32>) {
+    let begin = Instant::now();
+    for round in 0.. {
+        if begin.elapsed() > Duration::from_millis(100) {
+            break;
+        }
+        made.submit(round % 8, 32).expect("it is taken");
+    }
+    (0..8).for_each(|slot| assert!(made.poll(slot, true).expect("it runs")));
+    assert!(launches.contains(&made.launches()), "{} launches", made.launches());
 }
 
 /// Every step of the ladder, with slots under way out of step.
@@ -121,4 +192,50 @@ fn one(name: &str, device: &CudaFound, memory: Memory, lost: bool) {
     assert_eq!(on.failure.as_deref(), lost.then_some(cause), "{name}, {memory:?}");
     let by_kernel = on.tally.device + on.tally.again + on.tally.changed;
     assert!(lost || by_kernel > 1_000, "{name}, {memory:?}: {:?}", on.tally);
+}
+
+/// The device is gone in the middle of the work, or does nothing any more.
+fn in_trouble(device: &CudaFound, trouble: &str) {
+    let flights = flights::Flights::new("firewall_rules", &Options::default()).expect("it has a kernel");
+    let mut made = opened(device, flights.kernel(), 8, LONG);
+    let begin = Instant::now();
+    let failed = loop {
+        let slots = 0..8;
+        let done = slots.clone().try_for_each(|slot| made.submit(slot, 32));
+        let done = done.and_then(|()| slots.clone().try_for_each(|slot| made.poll(slot, true).map(|_| ())));
+        if let Err(error) = done {
+            break error;
+        }
+        assert!(begin.elapsed() < Duration::from_secs(60), "nothing fails");
+    };
+    match (trouble.starts_with("lost"), &failed) {
+        (true, DeviceError::Failed { doing, cause, .. }) => {
+            assert_eq!((*doing, cause.as_str()), ("run a batch", "CUDA_ERROR_ILLEGAL_ADDRESS: on purpose"));
+        }
+        (false, DeviceError::Stalled { milliseconds, .. }) => assert!(*milliseconds >= 10_000, "{failed}"),
+        _ => panic!("{trouble}: {failed}"),
+    }
+    let dropped = Instant::now();
+    drop(made);
+    assert!(dropped.elapsed() < Duration::from_secs(9), "it waits for a kernel that does not end");
+    if trouble.starts_with("lost") {
+        // The same process can open the device again.
+        opened(device, flights.kernel(), 8, SHORT);
+    }
+}
+
+/// A device that takes no further kernel.
+fn begins_too_often(device: &CudaFound) {
+    let flights = flights::Flights::new("firewall_rules", &Options::default()).expect("it has a kernel");
+    let mut made = opened(device, flights.kernel(), 8, SHORT);
+    let begin = Instant::now();
+    let failed = loop {
+        if let Err(error) = made.submit(3, 32).and_then(|()| made.poll(3, true)) {
+            break error;
+        }
+        assert!(begin.elapsed() < Duration::from_secs(60), "nothing fails");
+    };
+    let cause =
+        "Imitation (CUDA 13.0) failed while it was to start a kernel: CUDA_ERROR_ILLEGAL_ADDRESS: on purpose";
+    assert_eq!(failed.to_string(), cause);
 }

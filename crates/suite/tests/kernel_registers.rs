@@ -14,7 +14,7 @@ use suite::ptx;
 
 const PORTS: u16 = 5;
 
-/// The kernels of the programs in `programs/` by name, with each way of searching in rules and patterns, as CUDA text.
+/// The kernels of the programs in `programs/` by name, with each way of searching in rules and patterns and as they keep running, as CUDA text.
 fn kernels() -> Vec<(String, String)> {
     let plain = Options::default();
     let other = Options { linear_rules: true, bloom: true, ..plain };
@@ -28,9 +28,10 @@ fn kernels() -> Vec<(String, String)> {
         if simple != kernel {
             kernels.push((format!("{name}, one by one"), simple.text(Dialect::Cuda)));
         }
+        kernels.push((format!("{name}, persistent"), kernel.persistent_text(Dialect::Cuda)));
         kernels.push((name, kernel.text(Dialect::Cuda)));
     }
-    assert!(kernels.len() > 19, "{} kernels", kernels.len());
+    assert!(kernels.len() > 36, "{} kernels", kernels.len());
     kernels
 }
 

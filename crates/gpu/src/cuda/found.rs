@@ -23,6 +23,10 @@ pub struct CudaFound {
     pub(super) maps: bool,
     /// Whether that can be memory of ours.
     pub(super) registers: bool,
+    /// Its processors, each of which runs blocks of threads.
+    pub(super) processors: u32,
+    /// Whether a kernel can ask for all its blocks to run at once.
+    pub(super) together: bool,
 }
 
 impl CudaFound {
@@ -35,7 +39,18 @@ impl CudaFound {
     #[cfg(test)]
     pub(super) fn imagined(driver: u32, registers: bool) -> CudaFound {
         let name = "imagined".to_owned();
-        CudaFound { name, driver, memory: 1 << 30, capability: 90, ordinal: 0, maps: true, registers }
+        let (maps, together) = (true, true);
+        CudaFound {
+            name,
+            driver,
+            memory: 1 << 30,
+            capability: 90,
+            ordinal: 0,
+            maps,
+            registers,
+            processors: 2,
+            together,
+        }
     }
 }
 
@@ -74,7 +89,9 @@ fn found(ordinal: i32, driver: u32) -> Result<CudaFound, DriverError> {
         CU_DEVICE_ATTRIBUTE_CAN_MAP_HOST_MEMORY as MAPS,
         CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MAJOR as MAJOR,
         CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MINOR as MINOR,
+        CU_DEVICE_ATTRIBUTE_COOPERATIVE_LAUNCH as TOGETHER,
         CU_DEVICE_ATTRIBUTE_HOST_REGISTER_SUPPORTED as REGISTERS,
+        CU_DEVICE_ATTRIBUTE_MULTIPROCESSOR_COUNT as PROCESSORS,
     };
     let device = result::device::get(ordinal)?;
     // SAFETY: the device is one that the driver has just named.
@@ -90,6 +107,8 @@ fn found(ordinal: i32, driver: u32) -> Result<CudaFound, DriverError> {
         maps: attribute(MAPS)? != 0,
         // Drivers older than the attribute do not know it.
         registers: attribute(REGISTERS).unwrap_or(0) != 0,
+        processors: attribute(PROCESSORS)?.max(1) as u32,
+        together: attribute(TOGETHER).unwrap_or(0) != 0,
     })
 }
 

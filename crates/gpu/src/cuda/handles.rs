@@ -1,9 +1,10 @@
-//! What the driver keeps for us and gets back when it is dropped: the context, streams, events and graphs.
+//! What the driver keeps for us and gets back when it is dropped: the context, code, streams, events and graphs.
 
 #![allow(unsafe_code)]
 
 use cudarc::driver::result::{self, DriverError};
 use cudarc::driver::sys;
+use std::ffi::{CString, c_void};
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -37,6 +38,66 @@ impl Drop for Context {
     fn drop(&mut self) {
         // SAFETY: it was retained once, and is released once.
         let _ = unsafe { result::primary_ctx::release(self.device) };
+    }
+}
+
+/// A kernel, with the code that it is part of. Who drops it has waited for what runs.
+pub(super) struct Function {
+    module: sys::CUmodule,
+    handle: sys::CUfunction,
+    context: Arc<Context>,
+}
+
+impl Function {
+    /// The kernel of this name out of an image: code that the compiler made, or PTX with a zero behind it.
+    pub(super) fn load(context: &Arc<Context>, image: &[u8], name: &str) -> Result<Function, DriverError> {
+        let name = CString::new(name).map_err(|_| DriverError(sys::CUresult::CUDA_ERROR_INVALID_VALUE))?;
+        context.enter()?;
+        // SAFETY: code says itself how long it is, and PTX ends with a zero.
+        let module = unsafe { result::module::load_data(image.as_ptr().cast()) }?;
+        let mut made = Function { module, handle: std::ptr::null_mut(), context: Arc::clone(context) };
+        // SAFETY: the module has just been loaded, and is unloaded when `made` is dropped.
+        made.handle = unsafe { result::module::get_function(module, name) }?;
+        Ok(made)
+    }
+
+    /// How many blocks of so many threads one of the device's processors runs at once.
+    pub(super) fn blocks_at_once(&self, threads: u32) -> Result<u32, DriverError> {
+        self.context.enter()?;
+        // SAFETY: the kernel is loaded as long as this lives.
+        let blocks =
+            unsafe { result::occupancy::max_active_block_per_multiprocessor(self.handle, threads as i32, 0) };
+        Ok(blocks?.max(0) as u32)
+    }
+
+    /// Puts so many blocks of threads on a stream; with `together` they are refused unless all can run at once.
+    ///
+    /// # Safety
+    /// The arguments are the kernel's, in order and type, and where they say is what it works on as long as it runs.
+    pub(super) unsafe fn launch(
+        &self,
+        (blocks, threads): (u32, u32),
+        together: bool,
+        stream: &Stream,
+        arguments: &mut [*mut c_void],
+    ) -> Result<(), DriverError> {
+        let (grid, block, stream) = ((blocks, 1, 1), (threads, 1, 1), stream.handle);
+        self.context.enter()?;
+        // SAFETY: as the caller says.
+        unsafe {
+            match together {
+                true => result::launch_cooperative_kernel(self.handle, grid, block, 0, stream, arguments),
+                false => result::launch_kernel(self.handle, grid, block, 0, stream, arguments),
+            }
+        }
+    }
+}
+
+impl Drop for Function {
+    fn drop(&mut self) {
+        let _ = self.context.enter();
+        // SAFETY: it was loaded once, and nothing uses it any more.
+        let _ = unsafe { result::module::unload(self.module) };
     }
 }
 

@@ -7,6 +7,7 @@ use cudarc::driver::result::{self, DriverError};
 use cudarc::driver::sys;
 use std::ffi::c_void;
 use std::sync::Arc;
+use std::sync::atomic::AtomicU32;
 
 /// Memory on the device.
 struct Owned {
@@ -162,15 +163,29 @@ impl<T: Number> Region<T> {
         }
     }
 
-    /// Where the processor finds the first `length` values, and where they are on the device, if they are copied.
-    fn ends(&self, length: usize) -> Option<(*mut c_void, sys::CUdeviceptr, usize)> {
-        let owned = self.copy.as_ref().filter(|_| length > 0)?;
-        let host = match &self.home {
+    /// Where the processor finds the values.
+    fn host(&self) -> *mut c_void {
+        match &self.home {
             Home::Ours(pages) => pages.place(),
             Home::Drivers(pinned) => pinned.host,
             Home::Told(told) => told.pages.place(),
-        };
-        Some((host, owned.place, length.min(self.length) * size_of::<T>()))
+        }
+    }
+
+    /// `length` values from `first` on, with which nothing is under way; others may be.
+    ///
+    /// # Panics
+    /// There are not so many.
+    pub(super) fn part(&mut self, first: usize, length: usize) -> &mut [T] {
+        assert!(first.checked_add(length).is_some_and(|end| end <= self.length), "{first} and {length} more");
+        // SAFETY: so many values were allocated and written there, the region is borrowed, and of these the device works on none.
+        unsafe { std::slice::from_raw_parts_mut(self.host().cast::<T>().add(first), length) }
+    }
+
+    /// Where the processor finds the first `length` values, and where they are on the device, if they are copied.
+    fn ends(&self, length: usize) -> Option<(*mut c_void, sys::CUdeviceptr, usize)> {
+        let owned = self.copy.as_ref().filter(|_| length > 0)?;
+        Some((self.host(), owned.place, length.min(self.length) * size_of::<T>()))
     }
 
     /// Lets the first `length` values go over.
@@ -185,6 +200,14 @@ impl<T: Number> Region<T> {
         let Some((host, place, bytes)) = self.ends(length) else { return Ok(()) };
         // SAFETY: both have so much room, and nobody reads the values before the stream is done.
         unsafe { sys::cuMemcpyDtoHAsync_v2(host, place, bytes, stream.handle()) }.result()
+    }
+}
+
+impl Region<u32> {
+    /// The values where the processor and the device read and write them at any time. They are not copied, and nobody asks for a part.
+    pub(super) fn shared(&self) -> &[AtomicU32] {
+        // SAFETY: so many words were allocated and written there, at a page's beginning, and nobody reaches them otherwise.
+        unsafe { std::slice::from_raw_parts(self.host().cast(), self.length) }
     }
 }
 

@@ -1,14 +1,19 @@
 // An imitation of CUDA's driver and compiler for one device that is the processor: what is put on a stream is done when somebody asks for an
 // event or waits, stream by stream and no further than asked for; addresses of the device are other numbers than those of the processor, and
 // memory that the driver does not know is no device's. What is left when the device is closed ends the process.
+//
+// `serve_packets` runs beside the processor (`warps.c`), from the moment on at which what is before it on its stream is done. While it does,
+// asking for what a real driver may do only behind it ends the process.
 #include <dlfcn.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include "ptx.c"
+#include "warps.c"
 
 typedef unsigned long long place;
-enum { DONE = 0, INVALID = 1, NOT_READY = 600, LOST = 700, CAPTURE_UNSUPPORTED = 900 };
-enum { PAGE = 4096, STEPS = 512, KNOWN = 256 };
+enum { DONE = 0, INVALID = 1, NOT_READY = 600, LOST = 700, TOO_LARGE = 720, CAPTURE_UNSUPPORTED = 900 };
+enum { PAGE = 4096, STEPS = 512, KNOWN = 256, PROCESSORS = 2, BLOCKS_AT_ONCE = 4 };
 
 static place hidden(const void *memory) { return (place)memory ^ 0x5a5a000000000000ull; }
 static void *shown(place at) { return (void *)(at ^ 0x5a5a000000000000ull); }
@@ -17,9 +22,11 @@ struct step {
     void *to;
     const void *from;
     size_t bytes;
+    unsigned char value;
+    struct function *function;
     unsigned blocks, threads;
-    void *arguments[32];
-    unsigned packets;
+    char arguments[ARGUMENTS];
+    struct beside *beside;
 };
 // Steps since the beginning, of which those from `done` on wait; while it records, `recorded` takes them.
 struct graph { struct step steps[STEPS]; int count; };
@@ -28,6 +35,11 @@ struct event { struct stream *stream; unsigned long behind; int timed; };
 
 // What has been made and not been given back.
 static int contexts, objects, launches, lost;
+// Asks for something that may wait until nothing runs any more.
+static void alone(const char *what)
+{
+    if (running && !lost) wrong("a kernel runs, and may be waited for for ever by ", what);
+}
 
 // Memory of the processor that the driver keeps in its place.
 static struct { char *memory; size_t bytes; int mapped, ours; } known[KNOWN];
@@ -54,27 +66,39 @@ static int give_up(void *memory, int ours)
     return DONE;
 }
 
-static void (*kernel)(void *, void *, void *, void *, unsigned, void *, void *, void *, void *, void *, void *, void *, void *);
-static void (*be)(unsigned, unsigned, unsigned);
-static int tables;
-
-static void run(struct step *step)
+// Does a step; of one that runs beside the processor, begins it, or says whether it is over.
+static int run(struct step *step, int waits)
 {
-    void **a = step->arguments;
-    if (step->blocks == 0) {
+    if (!step->function) {
         if (step->from) memcpy(step->to, step->from, step->bytes);
-        else memset(step->to, step->packets, step->bytes);
-        return;
+        else memset(step->to, step->value, step->bytes);
+        return 1;
+    }
+    if (step->function->beside) {
+        if (lost) return 1;
+        if (!step->beside) {
+            step->beside = calloc(1, sizeof *step->beside);
+            step->beside->function = step->function, step->beside->blocks = step->blocks, step->beside->threads = step->threads;
+            memcpy(step->beside->arguments, step->arguments, ARGUMENTS);
+            beside_begins(step->beside);
+        }
+        if (!beside_is_over(step->beside, waits)) return 0;
+        if (step->beside->lost) lost = LOST;
+        free(step->beside);
+        return 1;
     }
     for (unsigned block = 0; block < step->blocks; block++)
         for (unsigned thread = 0; thread < step->threads; thread++) {
-            be(block, thread, step->threads);
-            kernel(a[0], a[1], a[2], a[3], step->packets, a[4], a[5], a[6], a[7], a[8], a[9], a[10], a[11]);
+            step->function->be(block, thread, step->threads, step->blocks);
+            step->function->call(step->arguments);
         }
+    return 1;
 }
-static void run_until(struct stream *stream, unsigned long end)
+// Whether it has come so far.
+static int run_until(struct stream *stream, unsigned long end, int waits)
 {
-    while (stream->done < end) run(&stream->steps[stream->done++ % STEPS]);
+    while (stream->done < end && run(&stream->steps[stream->done % STEPS], waits)) stream->done++;
+    return stream->done >= end;
 }
 static int later(struct stream *stream, struct step step)
 {
@@ -99,13 +123,14 @@ int cuDriverGetVersion(int *version) { *version = 13000; return DONE; }
 int cuDeviceGetCount(int *count) { *count = 1; return DONE; }
 int cuDeviceGet(int *device, int ordinal) { *device = ordinal; return ordinal == 0 ? DONE : INVALID; }
 int cuDeviceTotalMem_v2(size_t *bytes, int device) { *bytes = 1ul << 30; return DONE; }
-int cuDeviceGetAttribute(int *value, int which, int device) { *value = which == 75 ? 9 : which == 19 || which == 99; return DONE; }
+int cuDeviceGetAttribute(int *value, int which, int device) { *value = which == 75 ? 9 : which == 16 ? PROCESSORS : which == 19 || which == 95 || which == 99; return DONE; }
 int cuDeviceGetName(char *name, int room, int device) { snprintf(name, room, "Imitation"); return DONE; }
 int cuGetErrorName(int error, const char **name) { *name = error == LOST ? "CUDA_ERROR_ILLEGAL_ADDRESS" : "CUDA_ERROR_OF_SOME_KIND"; return DONE; }
 int cuGetErrorString(int error, const char **text) { *text = "on purpose"; return DONE; }
 int cuDevicePrimaryCtxRetain(void **context, int device) { contexts++; *context = &launches; return DONE; }
 int cuDevicePrimaryCtxRelease_v2(int device)
 {
+    alone("cuDevicePrimaryCtxRelease");
     int left = objects;
     for (int i = 0; i < KNOWN; i++) left += known[i].memory != 0;
     if (--contexts == 0 && left && !lost) {
@@ -118,11 +143,12 @@ int cuCtxSetCurrent(void *context) { return context == &launches ? DONE : INVALI
 
 int cuStreamCreate(void **stream, unsigned flags)
 {
+    alone("cuStreamCreate");
     *stream = calloc(1, sizeof(struct stream)), objects++;
     return flags == 1 ? DONE : INVALID;
 }
-int cuStreamSynchronize(struct stream *stream) { run_until(stream, stream->put); return DONE; }
-int cuStreamDestroy_v2(struct stream *stream) { free(stream), objects--; return DONE; }
+int cuStreamSynchronize(struct stream *stream) { run_until(stream, stream->put, 1); return lost; }
+int cuStreamDestroy_v2(struct stream *stream) { alone("cuStreamDestroy"), free(stream), objects--; return DONE; }
 
 int cuEventCreate(struct event **event, unsigned flags)
 {
@@ -138,9 +164,10 @@ int cuEventRecord(struct event *event, struct stream *stream)
 }
 int cuEventQuery(struct event *event)
 {
+    if (lost) return LOST;
     if (!event->stream || event->stream->done >= event->behind) return DONE;
-    run_until(event->stream, event->behind);
-    return NOT_READY;
+    run_until(event->stream, event->behind, 0);
+    return lost ? lost : NOT_READY;
 }
 int cuEventElapsedTime_v2(float *milliseconds, struct event *from, struct event *to)
 {
@@ -182,25 +209,28 @@ int cuGraphLaunch(struct graph *graph, struct stream *stream)
     return DONE;
 }
 
-int cuMemAlloc_v2(place *at, size_t bytes) { *at = hidden(malloc(bytes)), objects++; return DONE; }
-int cuMemFree_v2(place at) { free(shown(at)), objects--; return DONE; }
+int cuMemAlloc_v2(place *at, size_t bytes) { alone("cuMemAlloc"), *at = hidden(malloc(bytes)), objects++; return DONE; }
+int cuMemFree_v2(place at) { alone("cuMemFree"), free(shown(at)), objects--; return DONE; }
 int cuMemHostAlloc(void **memory, size_t bytes, unsigned flags)
 {
+    alone("cuMemHostAlloc");
     *memory = malloc(bytes);
     return keep(*memory, bytes, flags & 2, 0);
 }
 int cuMemFreeHost(void *memory)
 {
+    alone("cuMemFreeHost");
     if (give_up(memory, 0) != DONE) return INVALID;
     free(memory);
     return DONE;
 }
 int cuMemHostRegister_v2(void *memory, size_t bytes, unsigned flags)
 {
+    alone("cuMemHostRegister");
     if ((place)memory % PAGE || bytes % PAGE || !bytes || kept(memory, 1) >= 0) return INVALID;
     return keep(memory, bytes, flags & 2, 1);
 }
-int cuMemHostUnregister(void *memory) { return give_up(memory, 1); }
+int cuMemHostUnregister(void *memory) { alone("cuMemHostUnregister"); return give_up(memory, 1); }
 int cuMemHostGetDevicePointer_v2(place *at, void *memory, unsigned flags)
 {
     int i = kept(memory, 1);
@@ -209,56 +239,120 @@ int cuMemHostGetDevicePointer_v2(place *at, void *memory, unsigned flags)
 }
 int cuMemsetD8Async(place at, unsigned char value, size_t bytes, struct stream *stream)
 {
-    struct step step = { .to = shown(at), .bytes = bytes, .packets = value };
+    struct step step = { .to = shown(at), .bytes = bytes, .value = value };
     return later(stream, step);
 }
 int cuMemcpyHtoDAsync_v2(place to, const void *from, size_t bytes, struct stream *stream) { return copy(stream, shown(to), from, bytes, from); }
 int cuMemcpyDtoHAsync_v2(void *to, place from, size_t bytes, struct stream *stream) { return copy(stream, to, shown(from), bytes, to); }
 
-// The image of a kernel is its text: it is built when it is loaded.
-int cuModuleLoadData(void **module, const char *text)
+// The image of a kernel is its text: it is built when it is loaded, with an entry for each kernel in it.
+static const char *const KERNELS[] = { "run_packets", "serve_packets", "answer" };
+enum { ENTRIES = sizeof KERNELS / sizeof *KERNELS };
+struct module { void *library; struct function functions[ENTRIES]; };
+static int has_kernel(const char *text, int which)
+{
+    char head[64];
+    snprintf(head, sizeof head, "__global__ void %s(", KERNELS[which]);
+    return strstr(text, head) != 0;
+}
+static int write_to(const char *path, const char *end, const char *text, int in_words)
+{
+    char name[600];
+    snprintf(name, sizeof name, "%s%s", path, end);
+    FILE *file = fopen(name, "w");
+    if (!file) return INVALID;
+    if (in_words) put_in_words(text, file);
+    else fputs(text, file);
+    for (int i = 0; in_words && i < ENTRIES; i++)
+        if (has_kernel(text, i)) fprintf(file, "\nENTRY(%s)\n", KERNELS[i]);
+    fclose(file);
+    return DONE;
+}
+// What a device's compiler would make of a text, without its macros, is written in words that the processor's knows, and built.
+static int build(const char *text, const char *path)
+{
+    char command[4096];
+    if (write_to(path, ".cu", text, 0) != DONE) return INVALID;
+    snprintf(command, sizeof command, "c++ -x c++ -E -P -D__CUDA_ARCH__=900 %s.cu -o %s.i", path, path);
+    if (system(command) != 0) return INVALID;
+    snprintf(command, sizeof command, "%s.i", path);
+    FILE *file = fopen(command, "r");
+    if (!file) return INVALID;
+    fseek(file, 0, SEEK_END);
+    long length = ftell(file);
+    char *plain = calloc(1, length + 1);
+    rewind(file);
+    int put = fread(plain, 1, length, file) == length ? write_to(path, ".cc", plain, 1) : INVALID;
+    fclose(file);
+    free(plain);
+    snprintf(command, sizeof command, "c++ -w -O1 -fPIC -shared -include %s -o %s.so %s.cc", WORDS, path, path);
+    return put == DONE && system(command) == 0 ? DONE : INVALID;
+}
+static void *part(void *library, const char *what, const char *of)
+{
+    char name[64];
+    snprintf(name, sizeof name, "%s%s", what, of);
+    return dlsym(library, name);
+}
+int cuModuleLoadData(struct module **made, const char *text)
 {
     unsigned long long number = 14695981039346656037ull;
     for (const char *c = text; *c; c++) number = (number ^ (unsigned char)*c) * 1099511628211ull;
-    char source[512], built[512], command[2048];
-    const char *folder = getenv("RAVELIN_CUDA_FOLDER"), *at = strstr(text, "PARAMETERS");
-    const char *end = at ? strchr(at, '\n') : 0;
-    tables = launches = 0;
-    for (; at && (at = strstr(at, "const u32 *t")) && at < end; at++) tables++;
-    if (!end) tables = 1;
-    snprintf(source, sizeof source, "%s/kernel-%llx.cc", folder, number);
-    snprintf(built, sizeof built, "%s/kernel-%llx.so", folder, number);
+    char path[512], built[520];
+    const char *folder = getenv("RAVELIN_CUDA_FOLDER");
+    alone("cuModuleLoadData");
+    // Another device of this process may have been lost.
+    launches = lost = running = rests = 0;
+    snprintf(path, sizeof path, "%s/kernel-%llx", folder, number);
+    snprintf(built, sizeof built, "%s.so", path);
     // A text that has been built before is not built again.
-    if ((*module = dlopen(built, RTLD_NOW | RTLD_LOCAL))) return DONE;
-    FILE *file = fopen(source, "w");
-    if (!file) return INVALID;
-    fputs("#define __global__\n#define __device__\n#define __forceinline__ inline\n"
-          "static struct { unsigned x; } blockIdx, threadIdx, blockDim;\n"
-          "extern \"C\" void be(unsigned b, unsigned t, unsigned d) { blockIdx.x = b, threadIdx.x = t, blockDim.x = d; }\n"
-          "static inline unsigned long __umul64hi(unsigned long a, unsigned long b) { return (unsigned __int128)a * b >> 64; }\n",
-          file);
-    fputs(text, file);
-    fclose(file);
-    snprintf(command, sizeof command, "c++ -w -O1 -fPIC -shared -o %s %s", built, source);
-    *module = system(command) == 0 ? dlopen(built, RTLD_NOW | RTLD_LOCAL) : 0;
-    return *module ? DONE : INVALID;
+    void *library = dlopen(built, RTLD_NOW | RTLD_LOCAL);
+    if (!library) library = build(text, path) == DONE ? dlopen(built, RTLD_NOW | RTLD_LOCAL) : 0;
+    if (!library) return INVALID;
+    *made = calloc(1, sizeof **made), (*made)->library = library;
+    ((void (*)(const void *))dlsym(library, "live"))(&around);
+    return DONE;
 }
-int cuModuleGetFunction(void **function, void *module, const char *name)
+int cuModuleGetFunction(struct function **function, struct module *module, const char *name)
 {
-    kernel = *function = dlsym(module, name);
-    be = dlsym(module, "be");
-    return kernel && be ? DONE : INVALID;
+    for (int i = 0; i < ENTRIES; i++) {
+        if (strcmp(name, KERNELS[i]) != 0) continue;
+        struct function *own = *function = &module->functions[i];
+        own->be = dlsym(module->library, "be"), own->beside = i > 0;
+        own->keep = part(module->library, "keep_", name), own->call = part(module->library, "call_", name);
+        return own->keep && own->call ? DONE : INVALID;
+    }
+    return INVALID;
 }
-int cuModuleUnload(void *module) { return dlclose(module) == 0 ? DONE : INVALID; }
-int cuLaunchKernel(void *function, unsigned x, unsigned y, unsigned z, unsigned threads, unsigned b, unsigned c, unsigned shared,
+int cuModuleUnload(struct module *module)
+{
+    alone("cuModuleUnload");
+    int left = dlclose(module->library);
+    free(module);
+    return left == 0 ? DONE : INVALID;
+}
+int cuOccupancyMaxActiveBlocksPerMultiprocessor(int *blocks, struct function *function, int threads, size_t shared)
+{
+    *blocks = threads <= 128 && shared == 0 ? BLOCKS_AT_ONCE : 0;
+    return DONE;
+}
+int cuLaunchKernel(struct function *function, unsigned x, unsigned y, unsigned z, unsigned threads, unsigned b, unsigned c, unsigned shared,
                    struct stream *stream, void **arguments, void **extra)
 {
-    struct step step = { .blocks = x, .threads = threads, .packets = *(unsigned *)arguments[4] };
+    struct step step = { .function = function, .blocks = x, .threads = threads };
     if (!stream->recorded && fails()) return LOST;
-    if (function != (void *)kernel || y != 1 || z != 1 || b != 1 || c != 1 || tables > 8) return INVALID;
-    for (int i = 0; i < 4; i++) step.arguments[i] = shown(*(place *)arguments[i]);
-    for (int i = 0; i < tables; i++) step.arguments[4 + i] = shown(*(place *)arguments[5 + i]);
-    return later(stream, step);
+    if (y != 1 || z != 1 || b != 1 || c != 1 || threads % WARP) return INVALID;
+    function->keep(arguments, step.arguments, ARGUMENTS);
+    int put = later(stream, step);
+    // Nobody has to ask for it.
+    if (put == DONE && function->beside) run_until(stream, stream->put, 0);
+    return put;
+}
+int cuLaunchCooperativeKernel(struct function *function, unsigned x, unsigned y, unsigned z, unsigned threads, unsigned b, unsigned c, unsigned shared,
+                              struct stream *stream, void **arguments)
+{
+    if (x * y * z > PROCESSORS * BLOCKS_AT_ONCE) return TOO_LARGE;
+    return cuLaunchKernel(function, x, y, z, threads, b, c, shared, stream, arguments, 0);
 }
 
 int nvrtcVersion(int *major, int *minor) { *major = 13, *minor = 0; return DONE; }

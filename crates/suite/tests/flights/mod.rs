@@ -68,7 +68,7 @@ impl Flights {
             }
             let slot = below(slots);
             let Some(count) = under_way[slot].take() else {
-                let count = [1, 63, 64, 65, most, most, most, 1 + below(most)][below(8)];
+                let count = [1, 63, 64, 65, most, most, most, 1 + below(most)][below(8)].min(most);
                 at = self.fill(slot, at, count, device);
                 let (from, to) = (device.input(slot).expect(what), twin.input(slot).expect(what));
                 to.bytes.copy_from_slice(from.bytes);
@@ -98,7 +98,7 @@ impl Flights {
             let bytes = if returns_bytes { count * stride } else { 0 };
             assert!(seen.bytes[..bytes] == right.bytes[..bytes], "{what}: {count} in round {round}");
         }
-        assert_eq!(together, slots, "{what}: not all slots were under way at once");
+        assert!(together >= slots.min(3), "{what}: only {together} slots were under way at once");
         without
     }
 

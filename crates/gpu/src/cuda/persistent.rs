@@ -1,0 +1,405 @@
+//! A kernel on a CUDA device that keeps running and takes slots from a ring in the processor's memory as they are handed over: nothing is
+//! launched for them, and a warp runs each.
+//!
+//! ```text
+//!            launch                                 it ends by itself, or is asked to
+//!  rests ──────────────► runs: the dispatcher reads ──────────────────────► rests     and is launched again by the next slot, or by whoever
+//!                        the ring, workers run slots                                  waits for one that was published too late
+//! ```
+//!
+//! Everything that a driver might do only when no kernel runs — code, memory, streams — is done before the kernel runs, and undone after: there
+//! is no call of the driver between but asking whether it has ended. Tables change while it rests. As many blocks run as the device has room
+//! for at once, so no warp ever waits for one that has not begun. A kernel that does not end when it is asked to is left to itself, with all
+//! that it may still write to.
+
+use super::found::{CudaFound, missing};
+use super::handles::{Context, Event, Function, Stream};
+use super::memory::{Region, Table};
+use super::{compile, failure, no_memory, not_loaded};
+use crate::device::{Device, DeviceError, Geometry, Input, Memory, Output, Setup, wait, wait_for};
+use crate::hermes::ring::{FIRST, OWN_WORDS, Publisher, Ring, Shape, Workers};
+use crate::pages::Number;
+use std::ffi::c_void;
+use std::mem::ManuallyDrop;
+use std::sync::Arc;
+use std::sync::atomic::AtomicU32;
+use std::time::{Duration, Instant};
+
+/// Threads of a warp, which run a packet each.
+const WARP: usize = 32;
+/// The first devices whose threads go on each by itself, and whose loads and stores have an order.
+const ORDERED: u32 = 70;
+/// A kernel that was asked to end has at most its last packets to run.
+const STOPPING: Duration = Duration::from_secs(2);
+/// Who asks for a slot looks so often whether the kernel still runs; in between it only looks at the slot's word.
+const LOOK: Duration = Duration::from_micros(20);
+
+/// How long a kernel runs before it ends by itself; at most 4 seconds.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Spans {
+    /// Whatever it does.
+    pub quantum: Duration,
+    /// Without anything to do.
+    pub idle: Duration,
+}
+
+impl Default for Spans {
+    /// A launch takes microseconds, so it is paid for in both; and whoever else wants the device gets it soon.
+    fn default() -> Spans {
+        Spans { quantum: Duration::from_millis(50), idle: Duration::from_millis(5) }
+    }
+}
+
+/// A kernel on a CUDA device that keeps running.
+pub struct CudaPersistent {
+    name: String,
+    geometry: Geometry,
+    shape: Shape,
+    publisher: Publisher,
+    spans: Spans,
+    /// Blocks of a warp each; the first dispatches.
+    blocks: u32,
+    together: bool,
+    /// The last one's number, from 1 on.
+    launch: u32,
+    /// Whether it has not been seen to end.
+    runs: bool,
+    looked: Instant,
+    held: ManuallyDrop<Held>,
+}
+
+/// What the kernel works on, given back in this order.
+struct Held {
+    bytes: Region<u8>,
+    columns: Region<u32>,
+    verdicts: Region<u32>,
+    records: Region<u32>,
+    ring: Region<u32>,
+    own: Table,
+    tables: Vec<Table>,
+    /// Behind the last launch.
+    ended: Event,
+    stream: Stream,
+    kernel: Function,
+    context: Arc<Context>,
+}
+
+// SAFETY: handles of the driver may be used by any thread whose current context is theirs, and every method enters it.
+unsafe impl Send for CudaPersistent {}
+
+impl CudaPersistent {
+    /// Builds a kernel from its text, which has the entry point `serve_packets`, on a device.
+    ///
+    /// # Errors
+    /// There is no compiler, the text does not build, there is no memory, or the device or its driver cannot what it is set up for.
+    pub fn new(
+        device: &CudaFound,
+        text: &str,
+        geometry: Geometry,
+        setup: impl Into<Setup>,
+        spans: Spans,
+    ) -> Result<CudaPersistent, DeviceError> {
+        let memory = setup.into().memory;
+        let shape = can(device, memory, &geometry)?;
+        let code = compile(text, device.capability)?;
+        let name = device.full_name();
+        let failed = |doing| failure(&name, doing);
+        let context = Arc::new(Context::new(device.ordinal).map_err(failed("open it"))?);
+        let kernel = Function::load(&context, code.image(), "serve_packets");
+        let kernel = kernel.map_err(|error| not_loaded(device, error))?;
+        let at_once = kernel.blocks_at_once(WARP as u32).map_err(failed("ask how many warps run at once"))?;
+        // One warp dispatches, and more workers than slots would find nothing to do.
+        let blocks =
+            (u64::from(at_once) * u64::from(device.processors)).min(geometry.slots as u64 + 1) as u32;
+        if blocks < 2 {
+            let what = format!(
+                "{name} does not run two warps of this program at once, which a kernel that keeps running takes"
+            );
+            return Err(missing(&what, "submit to streams"));
+        }
+        let stream = Stream::new(&context).map_err(failed("make a stream"))?;
+        let ended = Event::new(&context, false).map_err(failed("make an event"))?;
+        let at = Place { name: &name, context: &context, stream: &stream, memory };
+        let Geometry { packets, stride, columns, record_words, slots, .. } = geometry;
+        let mut held = Held {
+            bytes: at.region(slots * packets * stride, "packets")?,
+            columns: at.region(slots * packets * columns, "columns")?,
+            verdicts: at.region(slots * geometry.verdict_words(packets), "verdicts")?,
+            records: at.region(slots * packets * record_words, "records")?,
+            ring: at.region(shape.words(), "a ring")?,
+            own: at.table(OWN_WORDS, "a ring")?,
+            tables: (0..geometry.tables).map(|_| at.table(1, "a table")).collect::<Result<_, _>>()?,
+            ended,
+            stream,
+            kernel,
+            context,
+        };
+        let ring = Ring::new(shape, held.ring.shared());
+        ring.clear(FIRST);
+        let own: Vec<AtomicU32> = (0..OWN_WORDS).map(|_| AtomicU32::new(0)).collect();
+        Workers::new(ring, &own).clear(FIRST);
+        let own: Vec<u32> = own.into_iter().map(AtomicU32::into_inner).collect();
+        held.own.write(0, &own, &held.stream).map_err(failed("clear a ring"))?;
+        let mut made = CudaPersistent {
+            name: name.clone(),
+            geometry,
+            shape,
+            publisher: Publisher::new(shape, FIRST),
+            spans,
+            blocks,
+            together: device.together,
+            launch: 0,
+            runs: false,
+            looked: Instant::now(),
+            held: ManuallyDrop::new(held),
+        };
+        // The driver loads a kernel when it is first run; better now, over nothing, than with the first packets.
+        made.begin()?;
+        made.end()?;
+        Ok(made)
+    }
+
+    /// How often the kernel was started, the first time over nothing.
+    pub fn launches(&self) -> u32 {
+        self.launch
+    }
+
+    fn ring(&self) -> Ring<'_> {
+        Ring::new(self.shape, self.held.ring.shared())
+    }
+
+    /// Starts the kernel, which rests.
+    fn begin(&mut self) -> Result<(), DeviceError> {
+        self.launch = self.launch.wrapping_add(1).max(1);
+        self.ring().stop(false);
+        let held = &*self.held;
+        let nanoseconds = |span: Duration| u32::try_from(span.as_nanos()).unwrap_or(u32::MAX);
+        let mut numbers = [
+            self.shape.entries() as u32,
+            self.geometry.packets as u32,
+            self.launch,
+            nanoseconds(self.spans.quantum),
+            nanoseconds(self.spans.idle),
+        ];
+        let mut places = vec![
+            held.bytes.place(),
+            held.columns.place(),
+            held.verdicts.place(),
+            held.records.place(),
+            held.ring.place(),
+            held.own.place(),
+        ];
+        places.extend(held.tables.iter().map(Table::place));
+        let mut arguments: Vec<*mut c_void> =
+            places.iter_mut().map(|place| (&raw mut *place).cast()).collect();
+        arguments.splice(6..6, numbers.iter_mut().map(|number| (&raw mut *number).cast()));
+        // SAFETY: the arguments are those of `serve_packets`, in order and type, and are copied by the call; the regions hold every slot that
+        // an entry of the ring can name, and none of them goes before the kernel has been seen to end.
+        let begun = unsafe {
+            held.kernel.launch((self.blocks, WARP as u32), self.together, &held.stream, &mut arguments)
+        };
+        begun
+            .and_then(|()| held.ended.record(&held.stream))
+            .map_err(failure(&self.name, "start a kernel"))?;
+        self.runs = true;
+        self.looked = Instant::now();
+        Ok(())
+    }
+
+    /// Whether everything that was started has ended.
+    fn is_over(&self) -> Result<bool, DeviceError> {
+        // Whoever looks often makes no sentence that nobody reads.
+        self.held.ended.is_over().map_err(|error| failure(&self.name, "run a batch")(error))
+    }
+
+    /// Whether a slot is done; if it is not, the kernel runs afterwards.
+    fn is_done(&mut self, slot: usize) -> Result<bool, DeviceError> {
+        let ring = Ring::new(self.shape, self.held.ring.shared());
+        if self.publisher.is_done(&ring, slot) {
+            return Ok(true);
+        }
+        if self.looked.elapsed() >= LOOK {
+            self.look()?;
+        }
+        Ok(false)
+    }
+
+    /// Looks whether the kernel has ended, and starts it again if something is under way all the same.
+    fn look(&mut self) -> Result<(), DeviceError> {
+        self.looked = Instant::now();
+        if self.runs {
+            self.runs = !self.is_over()?;
+        }
+        if !self.runs && self.publisher.under_way() > 0 {
+            self.begin()?;
+        }
+        Ok(())
+    }
+
+    /// Lets the kernel end, and waits until it has.
+    fn end(&mut self) -> Result<(), DeviceError> {
+        if self.runs {
+            self.ring().stop(true);
+            wait_for(&self.name, STOPPING, || self.is_over())?;
+            self.runs = false;
+        }
+        Ok(())
+    }
+
+    /// Waits until nothing is under way and the kernel rests.
+    fn settle(&mut self) -> Result<(), DeviceError> {
+        for slot in 0..self.geometry.slots {
+            self.poll(slot, true)?;
+        }
+        self.end()
+    }
+
+    /// A slot that is at rest.
+    fn slot(&mut self, slot: usize) -> (Input<'_>, &mut [u32], &mut [u32]) {
+        let Geometry { packets, stride, columns, record_words, .. } = self.geometry;
+        let words = self.geometry.verdict_words(packets);
+        let held = &mut *self.held;
+        let input = Input {
+            bytes: held.bytes.part(slot * packets * stride, packets * stride),
+            columns: held.columns.part(slot * packets * columns, packets * columns),
+        };
+        let records = held.records.part(slot * packets * record_words, packets * record_words);
+        (input, held.verdicts.part(slot * words, words), records)
+    }
+}
+
+/// Where memory is asked for.
+struct Place<'a> {
+    name: &'a str,
+    context: &'a Arc<Context>,
+    stream: &'a Stream,
+    memory: Memory,
+}
+
+impl Place<'_> {
+    fn region<T: Number>(&self, length: usize, what: &'static str) -> Result<Region<T>, DeviceError> {
+        Region::new(self.context, self.stream, length, self.memory)
+            .map_err(|error| no_memory(self.name, error, what, length * size_of::<T>()))
+    }
+
+    fn table(&self, words: usize, what: &'static str) -> Result<Table, DeviceError> {
+        let made = Table::new(self.context, words);
+        made.map_err(|error| no_memory(self.name, error, what, size_of::<u32>() * words))
+    }
+}
+
+/// Whether a device can keep a kernel running over such slots.
+fn can(device: &CudaFound, memory: Memory, geometry: &Geometry) -> Result<Shape, DeviceError> {
+    let name = device.full_name();
+    let reaches = match memory {
+        Memory::Pageable | Memory::Pinned => {
+            let what = format!("a kernel that keeps running does not copy from {memory} memory");
+            return Err(missing(&what, "use mapped memory"));
+        }
+        Memory::Mapped => device.maps,
+        Memory::Registered => device.maps && device.registers,
+    };
+    if !reaches {
+        let what =
+            format!("{name} does not reach {memory} memory, which a kernel that keeps running works on");
+        return Err(missing(&what, "submit to streams, from pinned memory"));
+    }
+    if device.capability < ORDERED {
+        let what =
+            format!("{name} has no order of loads and stores that a kernel that keeps running could rely on");
+        return Err(missing(&what, "submit to streams"));
+    }
+    if geometry.packets > WARP {
+        let what = format!(
+            "a kernel that keeps running takes {WARP} packets at a time, and not {}",
+            geometry.packets
+        );
+        return Err(missing(&what, "make batches of so many, or submit to streams"));
+    }
+    let Some(shape) = Shape::new(geometry.slots) else {
+        let what = format!("a kernel that keeps running takes 1 to 65536 slots, and not {}", geometry.slots);
+        return Err(missing(&what, "ask for as many"));
+    };
+    let all = geometry.slots.saturating_mul(geometry.slot_bytes());
+    match all > device.memory {
+        true => Err(DeviceError::Memory { device: name, what: "batches", bytes: all }),
+        false => Ok(shape),
+    }
+}
+
+impl Device for CudaPersistent {
+    fn name(&self) -> String {
+        self.name.clone()
+    }
+
+    fn geometry(&self) -> &Geometry {
+        &self.geometry
+    }
+
+    fn workers(&self) -> usize {
+        self.blocks as usize - 1
+    }
+
+    fn upload(&mut self, table: usize, words: &[u32]) -> Result<(), DeviceError> {
+        self.settle()?;
+        if self.held.tables[table].words() != words.len().max(1) {
+            let made = Table::new(&self.held.context, words.len());
+            let made = made.map_err(|error| no_memory(&self.name, error, "a table", size_of_val(words)))?;
+            self.held.tables[table] = made;
+        }
+        self.patch(table, 0, words)
+    }
+
+    fn patch(&mut self, table: usize, first: usize, words: &[u32]) -> Result<(), DeviceError> {
+        self.settle()?;
+        let failed = failure(&self.name, "copy a table");
+        let held = &mut *self.held;
+        held.context.enter().map_err(&failed)?;
+        held.tables[table].write(first, words, &held.stream).map_err(failed)
+    }
+
+    fn input(&mut self, slot: usize) -> Result<Input<'_>, DeviceError> {
+        // What the device still writes is nobody's to see.
+        self.poll(slot, true)?;
+        Ok(self.slot(slot).0)
+    }
+
+    fn submit(&mut self, slot: usize, packets: usize) -> Result<(), DeviceError> {
+        self.poll(slot, true)?;
+        // Whoever comes first after a rest would find out late that the kernel has ended meanwhile.
+        if self.runs && self.publisher.under_way() == 0 {
+            self.look()?;
+        }
+        if !self.runs {
+            self.begin()?;
+        }
+        let packets = packets.min(self.geometry.packets) as u16;
+        let ring = Ring::new(self.shape, self.held.ring.shared());
+        self.publisher.publish(&ring, slot, packets);
+        Ok(())
+    }
+
+    fn poll(&mut self, slot: usize, waits: bool) -> Result<bool, DeviceError> {
+        let is_done = self.is_done(slot)?;
+        if is_done || !waits {
+            return Ok(is_done);
+        }
+        let name = self.name.clone();
+        wait(&name, || self.is_done(slot)).map(|()| true)
+    }
+
+    fn output(&mut self, slot: usize) -> Result<Output<'_>, DeviceError> {
+        self.poll(slot, true)?;
+        let (input, verdicts, records) = self.slot(slot);
+        Ok(Output { bytes: input.bytes, verdicts, records })
+    }
+}
+
+impl Drop for CudaPersistent {
+    fn drop(&mut self) {
+        if self.end().is_ok() {
+            // SAFETY: it is dropped once, here, and the kernel that works on it has ended.
+            unsafe { ManuallyDrop::drop(&mut self.held) };
+        }
+    }
+}

@@ -1,0 +1,135 @@
+// Kernels that run beside the processor: a thread of the machine for each warp, which lets its 32 lanes go on by turns. A lane goes on until it
+// meets the others; in every second meeting the last lane comes first, so neither the first nor the last may rely on the others by chance.
+#include <pthread.h>
+#include <sched.h>
+#include <setjmp.h>
+#include <ucontext.h>
+#include <unistd.h>
+
+enum { WARP = 32, STACK = 128 * 1024, ARGUMENTS = 256 };
+struct function {
+    void (*be)(unsigned, unsigned, unsigned, unsigned);
+    void (*keep)(void **, void *, unsigned long);
+    void (*call)(const void *);
+    int beside;
+};
+// What lanes meet for; `words.h` numbers them so.
+enum meeting { SYNC, SHUFFLE, BALLOT };
+static const char *const MEETINGS[] = { "__syncwarp", "__shfl_sync", "__ballot_sync" };
+struct beside;
+struct lane { jmp_buf here; ucontext_t first; char *stack; int begun, ended; unsigned met; enum meeting what; };
+struct warp { struct beside *of; pthread_t thread; ucontext_t out; struct lane lanes[WARP]; unsigned number, met, arrived, values[2][WARP]; int now; };
+struct beside {
+    struct function *function;
+    char arguments[ARGUMENTS];
+    unsigned blocks, threads, warps;
+    int left, lost, joined;
+    struct warp *all;
+};
+static __thread struct warp *own;
+// Rests of lanes before what RAVELIN_CUDA_TROUBLE says happens: `lost:N` the device is lost, `stuck:N` nothing goes on any more.
+static long rests, running;
+enum trouble { NONE, IS_LOST, IS_STUCK };
+static enum trouble trouble(void)
+{
+    const char *wanted = getenv("RAVELIN_CUDA_TROUBLE"), *after = wanted ? strchr(wanted, ':') : 0;
+    if (!after || __atomic_load_n(&rests, __ATOMIC_RELAXED) < atol(after + 1)) return NONE;
+    return *wanted == 'l' ? IS_LOST : IS_STUCK;
+}
+static void wrong(const char *what, const char *other)
+{
+    fprintf(stderr, "a warp: %s%s\n", what, other);
+    abort();
+}
+
+static void lane_next(void);
+static void lane_begins(void)
+{
+    own->of->function->call(own->of->arguments);
+    own->lanes[own->now].ended = 1;
+    lane_next();
+}
+// Lets the lane whose turn it is go on; where it has ended, all have to have, in the same place.
+static void lane_next(void)
+{
+    if (own->arrived == WARP) own->met++, own->arrived = 0;
+    int place = own->arrived++, next = own->met % 2 ? WARP - 1 - place : place;
+    struct lane *lane = &own->lanes[next];
+    if (lane->ended) {
+        for (int i = 0; i < WARP; i++)
+            if (!own->lanes[i].ended || own->lanes[i].met != lane->met) wrong("lanes wait in vain for one that has ended, in ", MEETINGS[own->lanes[i].what]);
+        setcontext(&own->out);
+    }
+    unsigned number = own->number * WARP + next, threads = own->of->threads;
+    own->now = next;
+    own->of->function->be(number / threads, number % threads, threads, own->of->blocks);
+    if (lane->begun++) _longjmp(lane->here, 1);
+    setcontext(&lane->first);
+}
+static unsigned meet(int what, unsigned mask, unsigned value, unsigned from)
+{
+    if (!own) wrong("only kernels that run beside the processor have it: ", MEETINGS[what]);
+    struct lane *lane = &own->lanes[own->now];
+    if (mask != 0xffffffffu) wrong("only whole warps meet, not in ", MEETINGS[what]);
+    lane->what = what, lane->met++;
+    // Who is here for the next time finds the other half of the values: the ones of this time may not have been read by all.
+    unsigned *values = own->values[lane->met % 2], word = 0;
+    values[own->now] = value;
+    if (!_setjmp(lane->here)) lane_next();
+    // The first that goes on sees where the others have come.
+    for (int i = 0; i < WARP && own->arrived == 1; i++)
+        if (own->lanes[i].ended || own->lanes[i].met != lane->met || own->lanes[i].what != what)
+            wrong("lanes meet in different places, one of them in ", MEETINGS[what]);
+    for (int i = 0; i < WARP && what == BALLOT; i++) word |= (values[i] & 1) << i;
+    return what == SHUFFLE ? values[from % WARP] : word;
+}
+static void rest(void)
+{
+    __atomic_add_fetch(&rests, 1, __ATOMIC_RELAXED);
+    while (own && trouble() == IS_STUCK) pause();
+    if (own && trouble() == IS_LOST) {
+        own->of->lost = 1;
+        setcontext(&own->out);
+    }
+    sched_yield();
+}
+static const struct { unsigned (*meet)(int, unsigned, unsigned, unsigned); void (*rest)(void); } around = { meet, rest };
+
+static void *warp_runs(void *given)
+{
+    struct warp *warp = own = given;
+    volatile int is_over = 0;
+    for (int i = 0; i < WARP; i++) {
+        struct lane *lane = &warp->lanes[i];
+        getcontext(&lane->first);
+        lane->first.uc_stack.ss_sp = lane->stack = malloc(STACK), lane->first.uc_stack.ss_size = STACK;
+        makecontext(&lane->first, lane_begins, 0);
+    }
+    getcontext(&warp->out);
+    if (!is_over) {
+        is_over = 1;
+        lane_next();
+    }
+    for (int i = 0; i < WARP; i++) free(warp->lanes[i].stack);
+    __atomic_sub_fetch(&warp->of->left, 1, __ATOMIC_RELEASE);
+    return 0;
+}
+static void beside_begins(struct beside *kernel)
+{
+    kernel->warps = kernel->left = kernel->blocks * kernel->threads / WARP;
+    kernel->all = calloc(kernel->warps, sizeof *kernel->all);
+    running++;
+    for (unsigned i = 0; i < kernel->warps; i++) {
+        kernel->all[i].of = kernel, kernel->all[i].number = i;
+        if (pthread_create(&kernel->all[i].thread, 0, warp_runs, &kernel->all[i])) wrong("the machine gives no thread", "");
+    }
+}
+// Whether it has ended; with `waits` not before it has.
+static int beside_is_over(struct beside *kernel, int waits)
+{
+    if (!kernel->joined && (waits || __atomic_load_n(&kernel->left, __ATOMIC_ACQUIRE) == 0)) {
+        for (unsigned i = 0; i < kernel->warps; i++) pthread_join(kernel->all[i].thread, 0);
+        free(kernel->all), kernel->joined = 1, running--;
+    }
+    return kernel->joined;
+}
