@@ -167,6 +167,11 @@ impl Device for Simulated {
         &self.geometry
     }
 
+    fn workers(&self) -> usize {
+        // Further warps of a core compute while these wait for memory.
+        self.cores.min(self.geometry.slots)
+    }
+
     fn upload(&mut self, table: usize, words: &[u32]) -> Result<(), DeviceError> {
         // What is under way has been run over the words that it went over with.
         self.tables[table] = words.to_vec();

@@ -4,10 +4,13 @@ use super::*;
 use crate::hermes::simulate::simulate;
 use crate::programs::{PROGRAMS, compiled};
 use crate::traffic::{Capture, first};
+use engine::hold::{Hold, Run as Held, Schedule, Supply};
 use engine::offload::Offloaded;
-use exec::Room;
 use exec::offload::OffloadError;
+use gpu::placement::Policy;
 use lang::pipeline::Decode;
+use std::convert::Infallible;
+use std::time::Instant;
 use tables::generate::Random;
 
 /// Costs so different that warps overtake each other all the time.
@@ -84,32 +87,71 @@ fn what_the_interpreter_does_not_say_is_told() {
     assert!(matches!(run(&other), Err(WholeError::Verdict { .. })));
 }
 
+/// Whoever runs batches that are held, and keeps what became of them.
+struct Watch<'a> {
+    processor: &'a mut dyn Processor,
+    outputs: Outputs,
+    seen: Vec<(Verdict, Vec<u8>)>,
+}
+
+impl Held for Watch<'_> {
+    type Error = Infallible;
+
+    fn processor(&mut self) -> &mut dyn Processor {
+        self.processor
+    }
+
+    fn batch(&mut self, memory: &mut [u8], batch: &mut Batch) -> Result<(), Infallible> {
+        self.outputs.clear();
+        self.processor.run(memory, batch, &mut self.outputs);
+        let bytes = |place| batch.bytes(memory, place).unwrap_or_default().to_vec();
+        self.seen.extend((0..batch.len).map(|place| (batch.verdict[place], bytes(place))));
+        Ok(())
+    }
+}
+
 #[test]
 fn the_engine_runs_a_program_over_it_as_over_any_device() {
+    let schedules = [
+        Schedule::Hermes { quarters: 8 },
+        Schedule::Placed(Policy::FixedBatch { packets: 100 }),
+        Schedule::Placed(Policy::FixedBatch { packets: 512 }),
+    ];
     for name in ["mac_switch", "router", "firewall_rules"] {
         let program = compiled(name, Decode::Lazy).expect("it ships");
-        let offload = Offload::new(&program, PORTS, SEED, &Options::default()).expect("it has a kernel");
-        let hardware = Hardware::published();
-        let room = Room { packets: BATCH, convoys: 2 };
-        let offloaded = Offloaded::new(offload, room, |kernel, geometry| {
-            let twin = Twin::new(kernel, &program, PORTS);
-            Ok(Box::new(Simulated::new(twin, geometry, (&hardware, 8), works())?))
-        });
-        let mut offloaded = offloaded.expect("it is made");
+        let mut frames = frames(3000);
         let mut judge = exec::load(&program, BackEnd::Interpreter, PORTS, SEED).expect("it loads");
-        let (mut mine, mut others) = (frames(3000), frames(3000));
-        let (mut batch, mut outputs) = (Batch::new(), Outputs::default());
-        for first in (0..mine.len()).step_by(BATCH) {
-            fill(&mine, &mut batch, first, BATCH);
-            offloaded.run(mine.memory_mut(), &mut batch, &mut outputs);
-            let found = batch.verdicts().to_vec();
-            fill(&others, &mut batch, first, BATCH);
-            judge.run(others.memory_mut(), &mut batch, &mut outputs);
-            assert_eq!(found, batch.verdicts(), "{name}, from {first} on");
+        let mut right = Watch { processor: judge.as_mut(), outputs: Outputs::default(), seen: Vec::new() };
+        let mut batch = Batch::new();
+        let whole = frames.clone();
+        for first in (0..frames.len()).step_by(BATCH) {
+            fill(&whole, &mut batch, first, BATCH);
+            let Ok(()) = Held::batch(&mut right, frames.memory_mut(), &mut batch);
         }
-        assert!(mine.memory() == others.memory(), "{name}");
-        assert_eq!(offloaded.tables(), judge.tables(), "{name}");
-        let on = exec::Processor::on_device(&offloaded).expect("it is on a device");
-        assert!(on.failure.is_none() && on.tally.device > 0, "{name}: {on:?}");
+        let right = right.seen;
+        for schedule in schedules {
+            let hardware = Hardware::published();
+            let offload = Offload::new(&program, PORTS, SEED, &Options::default()).expect("it has a kernel");
+            let offloaded = Offloaded::new(offload, schedule.room(), |kernel, geometry| {
+                let twin = Twin::new(kernel, &program, PORTS);
+                Ok(Box::new(Simulated::new(twin, geometry, (&hardware, 32), works())?))
+            });
+            let mut offloaded = offloaded.expect("it is made");
+            let mut hold = Hold::new(&mut offloaded, schedule, Instant::now()).expect("it is on a device");
+            let mut watch =
+                Watch { processor: &mut offloaded, outputs: Outputs::default(), seen: Vec::new() };
+            for first in (0..whole.len()).step_by(BATCH) {
+                fill(&whole, &mut batch, first, BATCH);
+                let Ok(()) = hold.take(&mut watch, whole.memory(), &batch);
+                // Now and then everything comes to rest, so that what was learned goes over.
+                let supply = if first % (3 * BATCH) == 0 { Supply::Ended } else { Supply::Plenty };
+                let Ok(_) = hold.run(&mut watch, supply);
+            }
+            let Ok(_) = hold.run(&mut watch, Supply::Ended);
+            assert!(hold.is_empty() && watch.seen == right, "{name}, {schedule:?}");
+            assert_eq!(offloaded.tables(), judge.tables(), "{name}, {schedule:?}");
+            let on = offloaded.on_device().expect("it is on a device");
+            assert!(on.failure.is_none() && on.tally.device > 0, "{name}, {schedule:?}: {on:?}");
+        }
     }
 }
