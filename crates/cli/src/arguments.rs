@@ -546,7 +546,7 @@ pub(crate) struct LabArguments {
     /// A capture whose TCP and UDP payload `tables` searches instead of made payload
     #[arg(long, value_name = "CAPTURE")]
     pub(crate) payload: Option<PathBuf>,
-    /// The device of `transfer`, `crossover` and `gpu`; without it an NVIDIA device by CUDA, else the best one by OpenCL, else threads of this machine
+    /// The device of `transfer`, `crossover`, `schedule` (all that there are, without it) and `gpu`; without it an NVIDIA device by CUDA, else the best one by OpenCL, else threads of this machine
     #[arg(long, value_enum, value_name = "KIND")]
     pub(crate) device: Option<DeviceArgument>,
     /// The folder that `gpu` writes its files to
@@ -621,6 +621,8 @@ pub(crate) enum ExperimentChoice {
     Transfer,
     /// From which batch and from which load on a device is faster than one core, program by program, and whether the cost model finds out
     Crossover,
+    /// Policies by which packets are held for a device: throughput and delays by load, measured and simulated; and bursts
+    Schedule,
     /// All about one device in eight minutes (--budget): programs beside the interpreter, the transfer ladder, the crossover; writes files into --out
     Gpu,
     /// Hermes (DAC 2011): warps issued as packets come and committed in order, beside batches over a bus, on a simulated device

@@ -20,7 +20,7 @@ use self::line::{Convoy, Line};
 use self::placed::Placed;
 use self::warps::Warps;
 use exec::{Processor, Room};
-use gpu::hermes::WARP;
+use gpu::hermes::{Settings, WARP};
 use gpu::placement::Policy;
 use packet::{BATCH, Batch};
 use std::time::{Duration, Instant};
@@ -50,6 +50,12 @@ impl Schedule {
             Schedule::Hermes { .. } => Room { packets: WARP.into(), convoys: WARPS },
         }
     }
+}
+
+/// What the scheduler of Hermes is made for where a device has so much room, and works on so many warps side by side; fewer packets than a warp wait for
+/// `quarters` quarters of the time in which a warp comes.
+pub fn settings(room: Room, workers: usize, quarters: u32) -> Settings {
+    Warps::settings(room, workers, quarters)
 }
 
 impl From<Policy> for Schedule {

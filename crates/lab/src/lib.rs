@@ -19,6 +19,7 @@ mod plan;
 mod plot;
 mod programs;
 mod router;
+pub mod schedule;
 #[cfg(target_os = "linux")]
 mod soak;
 mod survey;

@@ -51,6 +51,10 @@ fn section(html: &mut String, experiment: &Experiment) {
         }
         return table(html, &experiment.rows);
     }
+    if experiment.experiment == Kind::Schedule.name() {
+        html.push_str(&crate::schedule::section(&experiment.rows));
+        return table(html, &experiment.rows);
+    }
     for (title, rows) in groups(&experiment.rows) {
         let Some(first) = rows.first() else { continue };
         let label = |row: &Row| shortened(row, &rows);

@@ -5,7 +5,9 @@ use crate::machine::Machine;
 use crate::tables::TablesPlan;
 use crate::traffic::{Capture, LabError};
 use crate::transfer::DeviceChoice;
-use crate::{compile, crossover, decode, hermes, learn, operations, router, switch_apps, tables, transfer};
+use crate::{
+    compile, crossover, decode, hermes, learn, operations, router, schedule, switch_apps, tables, transfer,
+};
 use std::time::Instant;
 
 /// An experiment.
@@ -36,6 +38,8 @@ pub enum Kind {
     Transfer,
     /// From which batch and load on a device is faster than one core; as [`Transfer`](Kind::Transfer), not among all.
     Crossover,
+    /// Policies by which packets are held for a device, measured and simulated, by load; as [`Transfer`](Kind::Transfer), not among all.
+    Schedule,
     /// Hermes (DAC 2011) on a simulated device. What it tells does not depend on the machine, so it is not among [`ALL`](Kind::ALL).
     Hermes,
 }
@@ -59,7 +63,7 @@ impl Kind {
 
     /// Whether it measures a device, in many short runs.
     pub fn on_device(self) -> bool {
-        matches!(self, Kind::Transfer | Kind::Crossover)
+        matches!(self, Kind::Transfer | Kind::Crossover | Kind::Schedule)
     }
 
     /// Its name on the command line.
@@ -77,6 +81,7 @@ impl Kind {
             Kind::Soak => "soak",
             Kind::Transfer => "transfer",
             Kind::Crossover => "crossover",
+            Kind::Schedule => "schedule",
             Kind::Hermes => "hermes",
         }
     }
@@ -177,6 +182,11 @@ pub fn run(
             }
             Kind::Crossover => {
                 let (rows, told) = crossover::rows(plan, progress)?;
+                mode = told;
+                rows
+            }
+            Kind::Schedule => {
+                let (rows, told) = schedule::rows(plan, progress)?;
                 mode = told;
                 rows
             }

@@ -1,6 +1,7 @@
 //! Bars with ranges, and curves, as SVG, in the colour of the text around them, so that they can be read on light and on dark.
 
 use crate::experiment::Row;
+use plotters::element::DashedPathElement;
 use plotters::prelude::*;
 use plotters::style::text_anchor::{HPos, Pos, VPos};
 
@@ -10,6 +11,9 @@ const INK_WRITTEN: &str = "#010203";
 const OURS: RGBColor = RGBColor(47, 129, 214);
 const OTHER: RGBColor = RGBColor(217, 132, 38);
 const PAPER: RGBColor = RGBColor(214, 73, 90);
+/// The colours of curves, in turn.
+const COLOURS: [RGBColor; 6] =
+    [OURS, OTHER, PAPER, RGBColor(58, 158, 99), RGBColor(148, 97, 201), RGBColor(125, 133, 140)];
 
 const WIDTH: u32 = 1000;
 const LABELS: i32 = 430;
@@ -58,9 +62,18 @@ pub(crate) struct Curve {
     pub(crate) name: String,
     /// From left to right.
     pub(crate) points: Vec<(f64, f64)>,
+    /// Whether it is dashed, with hollow points, in the colour of the curve before it that has its name.
+    pub(crate) dashed: bool,
 }
 
-/// Some curves on logarithmic axes, their names above them in their colours.
+impl Curve {
+    /// One that is drawn through.
+    pub(crate) fn new(name: &str, points: Vec<(f64, f64)>) -> Curve {
+        Curve { name: name.to_owned(), points, dashed: false }
+    }
+}
+
+/// Some curves on logarithmic axes, their names above them in their colours, each once.
 pub(crate) fn curves(curves: &[Curve], below: &str, beside: &str) -> Result<String, Failed> {
     const HEIGHT: i32 = 340;
     const FRAME: [i32; 4] = [90, 40, WIDTH as i32 - 30, HEIGHT - 60];
@@ -92,14 +105,28 @@ pub(crate) fn curves(curves: &[Curve], below: &str, beside: &str) -> Result<Stri
         }
         area.draw(&Text::new(below.to_owned(), ((left + right) / 2, bottom + 30), words(13).pos(centre)))?;
         area.draw(&Text::new(beside.to_owned(), (8, 8), words(13)))?;
-        for ((number, curve), colour) in (0..).zip(curves).zip([OURS, OTHER, PAPER].into_iter().cycle()) {
+        let mut named: Vec<&str> = Vec::new();
+        let names = curves.iter().filter(|curve| !curve.dashed).count().max(1) as i32;
+        let apart = 160.min((right - left - 160) / names);
+        for curve in curves {
+            let known = named.iter().position(|name| *name == curve.name);
+            let number = known.unwrap_or(named.len());
+            let colour = COLOURS[number % COLOURS.len()];
             let drawn: Vec<_> = curve.points.iter().map(|point| place(*point)).collect();
+            let filled = if curve.dashed { colour.stroke_width(1) } else { colour.filled() };
             for (x, y) in &drawn {
-                area.draw(&Circle::new((*x, *y), 4, colour.filled()))?;
+                area.draw(&Circle::new((*x, *y), 4, filled))?;
             }
-            area.draw(&PathElement::new(drawn, colour.stroke_width(2)))?;
-            let name = words(13).color(&colour);
-            area.draw(&Text::new(curve.name.clone(), (left + 160 + 160 * number, 8), name))?;
+            if curve.dashed {
+                area.draw(&DashedPathElement::new(drawn, 6, 5, colour.stroke_width(1)))?;
+            } else {
+                area.draw(&PathElement::new(drawn, colour.stroke_width(2)))?;
+            }
+            if known.is_none() {
+                named.push(&curve.name);
+                let name = words(13).color(&colour);
+                area.draw(&Text::new(curve.name.clone(), (left + 160 + apart * number as i32, 8), name))?;
+            }
         }
         area.present()?;
     }
@@ -222,10 +249,8 @@ mod tests {
 
     #[test]
     fn curves_are_drawn_on_logarithmic_axes() {
-        let curve = |name: &str, factor: f64| Curve {
-            name: name.to_owned(),
-            points: [1.0, 10.0, 100.0].map(|x| (x, x * factor)).into(),
-        };
+        let curve =
+            |name: &str, factor: f64| Curve::new(name, [1.0, 10.0, 100.0].map(|x| (x, x * factor)).into());
         let svg = curves(&[curve("one", 1.0), curve("other", 10.0)], "packets", "Mpps").expect("curves");
         assert!(svg.contains("currentColor") && svg.contains("other") && svg.contains("packets"), "{svg}");
         assert_eq!((svg.matches("<polyline").count() >= 2, svg.matches("<circle").count()), (true, 6));

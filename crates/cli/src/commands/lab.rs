@@ -113,6 +113,7 @@ fn plan(arguments: &LabArguments) -> Plan {
             ExperimentChoice::Soak => vec![Kind::Soak],
             ExperimentChoice::Transfer => vec![Kind::Transfer],
             ExperimentChoice::Crossover => vec![Kind::Crossover],
+            ExperimentChoice::Schedule => vec![Kind::Schedule],
             // It is run by itself.
             ExperimentChoice::Gpu => Vec::new(),
             ExperimentChoice::Hermes => vec![Kind::Hermes],

@@ -60,7 +60,7 @@ impl Running {
 
 impl Warps {
     /// What the scheduler is made for where a device has so much room, and works on so many warps side by side.
-    fn settings(room: Room, workers: usize, quarters: u32) -> Settings {
+    pub(super) fn settings(room: Room, workers: usize, quarters: u32) -> Settings {
         let usual = Settings::default();
         let cores = workers.clamp(1, room.convoys.max(1)).min(1024) as u16;
         let places = room.convoys.clamp(1, 1 << 15);

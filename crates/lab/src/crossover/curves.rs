@@ -38,10 +38,7 @@ fn by_batch(rows: &[&Row]) -> Vec<Curve> {
         device.extend(row.ours.map(|figure| (batch, figure.median)));
         core.extend(row.other.as_ref().map(|figure| (batch, figure.median)));
     }
-    vec![
-        Curve { name: "device".to_owned(), points: device },
-        Curve { name: "one core".to_owned(), points: core },
-    ]
+    vec![Curve::new("device", device), Curve::new("one core", core)]
 }
 
 /// What every policy comes to.
@@ -51,7 +48,7 @@ fn by_load(rows: &[&Row], what: &str) -> Vec<Curve> {
     let of = |named: Named| {
         let own = rows.iter().filter(|row| row.what.starts_with(what) && row.case.ends_with(named.name()));
         let points = own.filter_map(|row| Some((number(&row.case, ", load ")?, row.ours?.median)));
-        Curve { name: named.name().to_owned(), points: points.collect() }
+        Curve::new(named.name(), points.collect())
     };
     policies.map(of).into()
 }

@@ -5,7 +5,7 @@
 
 /// How the two parts go together.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Form {
+pub(crate) enum Form {
     /// T0 + B · slope.
     Sum,
     /// max(T0, B · slope).
@@ -14,20 +14,20 @@ pub(super) enum Form {
 
 /// A formula for times of batches.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub(super) struct Fit {
+pub(crate) struct Fit {
     /// Its form.
-    pub(super) form: Form,
+    pub(crate) form: Form,
     /// Its fixed part, in the unit of the times.
-    pub(super) fixed: f64,
+    pub(crate) fixed: f64,
     /// What a packet adds.
-    pub(super) slope: f64,
+    pub(crate) slope: f64,
     /// The root of the mean square of its relative errors.
-    pub(super) error: f64,
+    pub(crate) error: f64,
 }
 
 impl Fit {
     /// Fits a form to batches and their times, all of them above 0; none where there are fewer than two.
-    pub(super) fn of(form: Form, points: &[(f64, f64)]) -> Option<Fit> {
+    pub(crate) fn of(form: Form, points: &[(f64, f64)]) -> Option<Fit> {
         if points.len() < 2 {
             return None;
         }
@@ -41,13 +41,13 @@ impl Fit {
     }
 
     /// The form that fits better.
-    pub(super) fn better(points: &[(f64, f64)]) -> Option<Fit> {
+    pub(crate) fn better(points: &[(f64, f64)]) -> Option<Fit> {
         let (sum, max) = (Fit::of(Form::Sum, points)?, Fit::of(Form::Max, points)?);
         Some(if max.error < sum.error { max } else { sum })
     }
 
     /// The time of a batch.
-    pub(super) fn time(&self, packets: f64) -> f64 {
+    pub(crate) fn time(&self, packets: f64) -> f64 {
         match self.form {
             Form::Sum => self.fixed + self.slope * packets,
             Form::Max => self.fixed.max(self.slope * packets),
@@ -94,7 +94,7 @@ fn max(points: &[(f64, f64)], cut: usize) -> Fit {
 
 /// From which batch on the second time is the smaller one: between the largest batch for which it is not and the next one, on straight lines
 /// of logarithms. The points are batches with both times, in order of size; none where the second time is larger for the largest.
-pub(super) fn crossing(points: &[(f64, f64, f64)]) -> Option<f64> {
+pub(crate) fn crossing(points: &[(f64, f64, f64)]) -> Option<f64> {
     let gain = |(_, one, other): &(f64, f64, f64)| (one / other).ln();
     let slower = points.iter().rposition(|point| gain(point) < 0.0);
     let Some(slower) = slower else { return points.first().map(|point| point.0) };
@@ -104,7 +104,7 @@ pub(super) fn crossing(points: &[(f64, f64, f64)]) -> Option<f64> {
 }
 
 /// The same for two formulas, up to so many packets, to a hundredth.
-pub(super) fn crossing_of(one: &Fit, other: &Fit, most: f64) -> Option<f64> {
+pub(crate) fn crossing_of(one: &Fit, other: &Fit, most: f64) -> Option<f64> {
     let mut packets = most;
     if other.time(packets) > one.time(packets) {
         return None;

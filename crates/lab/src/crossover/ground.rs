@@ -168,6 +168,16 @@ impl Ground {
         self.frames.memory_mut()
     }
 
+    /// The same, to be read.
+    pub(crate) fn bytes(&self) -> &[u8] {
+        self.frames.memory()
+    }
+
+    /// When packet `number` comes, by the time that it carries.
+    pub(crate) fn time(number: u64) -> u64 {
+        EPOCH + number * APART
+    }
+
     /// Puts packets from `number` on into a batch, at most `most`, as they are received.
     #[inline]
     pub(crate) fn fill(&mut self, batch: &mut Batch, number: u64, most: usize) {
@@ -176,7 +186,7 @@ impl Ground {
         let count = self.frames.fill(batch, first..first.saturating_add(most));
         batch.port[..count].copy_from_slice(&self.ports[first..first + count]);
         for (time, number) in batch.time[..count].iter_mut().zip(number..) {
-            *time = EPOCH + number * APART;
+            *time = Ground::time(number);
         }
         if let Some(pristine) = &self.pristine {
             let last = count - 1;

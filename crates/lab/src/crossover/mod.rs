@@ -5,8 +5,8 @@
 //! where it was found.
 
 mod curves;
-mod fit;
-mod ground;
+pub(crate) mod fit;
+pub(crate) mod ground;
 mod load;
 mod place;
 mod rows;

@@ -3,7 +3,7 @@
 use crate::traffic::LabError;
 use crate::transfer::{Chosen, DeviceChoice};
 use exec::kernel::{Dialect, Kernel};
-use gpu::{Cuda, CudaFound, Device, DeviceError, Found, Geometry, Memory, OpenCl, Setup, Submission};
+use gpu::{Cuda, Device, DeviceError, Geometry, Memory, OpenCl, Setup, Submission};
 use lang::ir::Program;
 use std::time::{Duration, Instant};
 
@@ -16,14 +16,10 @@ pub trait Site {
     fn model(&self) -> String;
 
     /// The ways in which its slots may lie in memory; what it refuses is left out.
-    fn memories(&self) -> &'static [Memory] {
-        &Memory::ALL
-    }
+    fn memories(&self) -> &'static [Memory];
 
     /// The ways in which two batches may follow each other.
-    fn submissions(&self) -> &'static [Submission] {
-        &[Submission::Queued, Submission::Streams(2), Submission::Graph]
-    }
+    fn submissions(&self) -> &'static [Submission];
 
     /// Makes a device for a program's kernel; `ports` is what the program was loaded with.
     ///
@@ -57,31 +53,36 @@ pub trait Clock {
 /// # Errors
 /// It is not there; the sentence says what is missing and how to get it.
 pub fn find(choice: DeviceChoice) -> Result<Box<dyn Site>, LabError> {
-    Ok(match Chosen::find(choice)? {
-        Chosen::OpenCl(found) => Box::new(found),
-        Chosen::Cuda(found) => Box::new(found),
-        Chosen::Host => Box::new(Threads),
-    })
+    Ok(Box::new(Chosen::find(choice)?))
 }
 
-/// Threads of this machine.
-struct Threads;
-
-impl Site for Threads {
+impl Site for Chosen {
     fn name(&self) -> String {
-        "threads of this machine".to_owned()
+        Chosen::name(self)
     }
 
     fn model(&self) -> String {
-        "threads".to_owned()
+        match self {
+            Chosen::OpenCl(found) => found.name.split(" (").next().unwrap_or_default().to_owned(),
+            Chosen::Cuda(found) => found.name.clone(),
+            Chosen::Host => "threads".to_owned(),
+        }
     }
 
     fn memories(&self) -> &'static [Memory] {
-        &[Memory::Pageable]
+        match self {
+            Chosen::Host => &[Memory::Pageable],
+            Chosen::OpenCl(_) | Chosen::Cuda(_) => &Memory::ALL,
+        }
     }
 
     fn submissions(&self) -> &'static [Submission] {
-        &[Submission::Queued]
+        match self {
+            Chosen::Host => &[Submission::Queued],
+            Chosen::OpenCl(_) | Chosen::Cuda(_) => {
+                &[Submission::Queued, Submission::Streams(2), Submission::Graph]
+            }
+        }
     }
 
     fn open(
@@ -89,49 +90,17 @@ impl Site for Threads {
         kernel: &Kernel,
         (program, ports): (&Program, u16),
         geometry: Geometry,
-        _: Setup,
-    ) -> Result<Box<dyn Device>, DeviceError> {
-        Ok(Box::new(engine::offload::host(kernel, program, ports, geometry)?))
-    }
-}
-
-impl Site for Found {
-    fn name(&self) -> String {
-        self.name.clone()
-    }
-
-    fn model(&self) -> String {
-        self.name.split(" (").next().unwrap_or_default().to_owned()
-    }
-
-    fn open(
-        &self,
-        kernel: &Kernel,
-        _: (&Program, u16),
-        geometry: Geometry,
         setup: Setup,
     ) -> Result<Box<dyn Device>, DeviceError> {
-        Ok(Box::new(OpenCl::new(self, &kernel.text(Dialect::OpenCl), geometry, setup)?))
-    }
-}
-
-impl Site for CudaFound {
-    fn name(&self) -> String {
-        self.full_name()
-    }
-
-    fn model(&self) -> String {
-        self.name.clone()
-    }
-
-    fn open(
-        &self,
-        kernel: &Kernel,
-        _: (&Program, u16),
-        geometry: Geometry,
-        setup: Setup,
-    ) -> Result<Box<dyn Device>, DeviceError> {
-        Ok(Box::new(Cuda::new(self, &kernel.text(Dialect::Cuda), geometry, setup)?))
+        let text = |dialect: Dialect| match setup.submission {
+            Submission::Persistent => kernel.persistent_text(dialect),
+            _ => kernel.text(dialect),
+        };
+        Ok(match self {
+            Chosen::OpenCl(found) => Box::new(OpenCl::new(found, &text(Dialect::OpenCl), geometry, setup)?),
+            Chosen::Cuda(found) => Box::new(Cuda::new(found, &text(Dialect::Cuda), geometry, setup)?),
+            Chosen::Host => Box::new(engine::offload::host(kernel, program, ports, geometry)?),
+        })
     }
 }
 

@@ -17,6 +17,18 @@ pub enum DeviceChoice {
     Host,
 }
 
+impl DeviceChoice {
+    /// Its name on the command line; the best one has none.
+    pub(crate) fn name(self) -> &'static str {
+        match self {
+            DeviceChoice::Best => "best",
+            DeviceChoice::OpenCl => "opencl",
+            DeviceChoice::Cuda => "cuda",
+            DeviceChoice::Host => "host",
+        }
+    }
+}
+
 /// A device that is there.
 #[derive(Clone, Debug)]
 pub(crate) enum Chosen {

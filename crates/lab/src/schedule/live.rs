@@ -1,0 +1,301 @@
+//! Packets in memory fall due by the clock, and the engine's own hold and its own program on a device carry them.
+//!
+//! The loop is that of a worker between live interfaces (`engine::live`): it takes what has come, has the hold run what is ready, and waits while there is
+//! nothing to do. A packet's delay is from when it was due until it is in the account, whoever ran it and whatever held the loop up. Every packet is
+//! known by the time that it carries, so that one that is lost, or out of turn, is found; every verdict is held against the interpreter's.
+
+use super::Used;
+use super::came::Came;
+use super::due::Due;
+use crate::crossover::ground::{Ground, PORTS};
+use crate::measure::SEED;
+use cpu_time::ThreadTime;
+use engine::Ledger;
+use engine::hold::{Hold, Run, Schedule, Supply};
+use engine::offload::Offloaded;
+use exec::offload::Offload;
+use exec::{Outputs, Processor, Room};
+use gpu::DeviceError;
+use packet::{BATCH, Batch};
+use std::time::{Duration, Instant};
+
+/// A sleep may take so much longer than it was to; who has to be on time gives way to others instead.
+const OVERSLEPT: Duration = Duration::from_micros(200);
+
+/// Why a device is not measured.
+pub(crate) enum Refusal {
+    /// It does not have what it is asked for.
+    Absent(String),
+    /// It fails, or does something wrong.
+    Failed(String),
+}
+
+impl From<DeviceError> for Refusal {
+    fn from(error: DeviceError) -> Refusal {
+        match error {
+            DeviceError::Missing { .. } => Refusal::Absent(error.to_string()),
+            _ => Refusal::Failed(error.to_string()),
+        }
+    }
+}
+
+/// Nanoseconds of a batch alone: taking it, handing it over, what passed on the device and on the way there and back, and committing it.
+pub(crate) type Single = [f64; 4];
+
+/// A program on a device, with its accounting.
+pub(crate) struct Station {
+    processor: Offloaded,
+    /// What the device works on side by side.
+    pub(crate) workers: usize,
+    ledger: Ledger,
+    outputs: Outputs,
+    /// The number of the next packet.
+    next: u64,
+}
+
+impl Station {
+    /// Loads the program with so much room on a device, and lets the processor run every packet once.
+    pub(crate) fn open(used: &Used<'_>, ground: &mut Ground, room: Room) -> Result<Station, Refusal> {
+        let offload = Offload::new(&ground.program, PORTS, SEED, &ground.options);
+        let offload = offload.map_err(|error| Refusal::Failed(error.to_string()))?;
+        let mut workers = 1;
+        let processor = Offloaded::new(offload, room, |kernel, geometry| {
+            let device = used.site.open(kernel, (&ground.program, PORTS), geometry, used.setup)?;
+            workers = device.workers();
+            Ok(device)
+        })?;
+        let ledger = Ledger::new(&ground.program, PORTS);
+        let mut station = Station { processor, workers, ledger, outputs: Outputs::default(), next: 0 };
+        while station.next < ground.packets() as u64 {
+            station.here(ground, BATCH).map_err(Refusal::Failed)?;
+        }
+        Ok(station)
+    }
+
+    /// A hold for a schedule over it.
+    pub(crate) fn hold(&mut self, schedule: Schedule) -> Result<Hold, String> {
+        let hold = Hold::new(&mut self.processor, schedule, Instant::now());
+        hold.ok_or_else(|| self.failure().unwrap_or_else(|| "the device takes no packets".to_owned()))
+    }
+
+    /// Lets the processor run the next packets, at most a batch; how many, and how long that took.
+    pub(crate) fn here(&mut self, ground: &mut Ground, packets: usize) -> Result<(usize, Duration), String> {
+        // With nothing begun on the device, the processor runs them.
+        self.processor.ahead();
+        let mut batch = Batch::new();
+        ground.fill(&mut batch, self.next, packets);
+        let begin = Instant::now();
+        self.outputs.clear();
+        self.processor.run(ground.memory(), &mut batch, &mut self.outputs);
+        let took = begin.elapsed();
+        check(ground, self.next, &batch)?;
+        self.next += batch.len as u64;
+        Ok((batch.len, took))
+    }
+
+    /// Carries packets that fall due, until all are done.
+    pub(crate) fn carry(
+        &mut self,
+        ground: &mut Ground,
+        hold: &mut Hold,
+        due: Due<'_>,
+    ) -> Result<Came, String> {
+        let before = self.on_device();
+        let mut came = Came::new()?;
+        let first = self.next;
+        let (mut batch, mut done) = (Batch::new(), 0);
+        let start = Instant::now();
+        let mut taken = 0;
+        loop {
+            let now = nanoseconds(start);
+            let waiting = if hold.has_room() { due.waiting(taken, now, BATCH) } else { 0 };
+            if waiting > 0 {
+                ground.fill(&mut batch, self.next, waiting);
+                taken += batch.len;
+                self.next += batch.len as u64;
+            }
+            let mut way = Way { station: self, ground, due, first, start, done: &mut done, came: &mut came };
+            if waiting > 0 {
+                hold.take(&mut way, ground.bytes(), &batch)?;
+            }
+            let ran = hold.run(&mut way, Supply::Unknown)?;
+            if due.is_over(taken, nanoseconds(start)) {
+                hold.run(&mut way, Supply::Ended)?;
+                break;
+            }
+            if waiting == 0 && !ran {
+                rest(hold, due.time(taken), start);
+            }
+        }
+        if let Some(failure) = self.failure() {
+            return Err(failure);
+        }
+        if !hold.is_empty() || done != taken as u64 {
+            return Err(format!("of {taken} packets {done} were done"));
+        }
+        came.end(done, self.on_device() - before, nanoseconds(start));
+        Ok(came)
+    }
+
+    /// One batch alone, of so many packets: nanoseconds of this thread to take it, to hand it over and to commit it, and all that passed besides until it
+    /// could be committed. What this thread did not run is no part of its own work.
+    pub(crate) fn single(
+        &mut self,
+        ground: &mut Ground,
+        hold: &mut Hold,
+        packets: usize,
+    ) -> Result<Single, String> {
+        let mut batch = Batch::new();
+        ground.fill(&mut batch, self.next, packets);
+        let (first, mut done, mut came) = (self.next, 0, Came::new()?);
+        self.next += batch.len as u64;
+        let way = Way {
+            station: self,
+            ground,
+            due: Due::Always(0),
+            first,
+            start: Instant::now(),
+            done: &mut done,
+            came: &mut came,
+        };
+        let mut alone = Alone { way, committing: None };
+        let start = Moment::now();
+        hold.take(&mut alone, ground.bytes(), &batch)?;
+        let taken = Moment::now();
+        let mut begun = None;
+        // A batch that comes behind the last different packet is shorter than was asked for; nobody waits for the rest.
+        let supply = if batch.len == packets { Supply::Unknown } else { Supply::Ended };
+        while !hold.is_empty() {
+            hold.run(&mut alone, supply)?;
+            begun.get_or_insert_with(Moment::now);
+            std::thread::yield_now();
+        }
+        let end = Moment::now();
+        let (Some(back), Some(begun)) = (alone.committing, begun) else {
+            return Err("a batch was not run".to_owned());
+        };
+        if let Some(failure) = self.failure() {
+            return Err(failure);
+        }
+        // What was ready at once was committed before the hold came back.
+        let begun = if back.clock < begun.clock { back } else { begun };
+        let [take, begin, commit] = [start.work_until(taken), taken.work_until(begun), back.work_until(end)];
+        let away = (back.clock - start.clock).saturating_sub(take + begin);
+        Ok([take, begin, away, commit].map(|part| part.as_nanos() as f64))
+    }
+
+    fn on_device(&self) -> u64 {
+        self.processor.on_device().map_or(0, |device| device.tally.device)
+    }
+
+    fn failure(&self) -> Option<String> {
+        self.processor.on_device()?.failure
+    }
+}
+
+/// What a packet passes after it was held.
+struct Way<'a> {
+    station: &'a mut Station,
+    ground: &'a Ground,
+    due: Due<'a>,
+    /// The number of the first packet of the run.
+    first: u64,
+    start: Instant,
+    done: &'a mut u64,
+    came: &'a mut Came,
+}
+
+impl Run for Way<'_> {
+    type Error = String;
+
+    fn processor(&mut self) -> &mut dyn Processor {
+        &mut self.station.processor
+    }
+
+    fn batch(&mut self, memory: &mut [u8], batch: &mut Batch) -> Result<(), String> {
+        let Station { processor, ledger, outputs, .. } = &mut *self.station;
+        outputs.clear();
+        processor.run(memory, batch, outputs);
+        ledger.commit(memory, batch, outputs);
+        let now = nanoseconds(self.start);
+        let number = *self.done as usize;
+        for time in (number..number + batch.len).map_while(|number| self.due.time(number)) {
+            self.came.delay(now.saturating_sub(time));
+        }
+        check(self.ground, self.first + *self.done, batch)?;
+        *self.done += batch.len as u64;
+        Ok(())
+    }
+}
+
+/// The way of one batch, with when it began to be committed.
+struct Alone<'a> {
+    way: Way<'a>,
+    committing: Option<Moment>,
+}
+
+/// A time by the clock, and by the work of this thread.
+#[derive(Clone, Copy)]
+struct Moment {
+    clock: Instant,
+    work: ThreadTime,
+}
+
+impl Moment {
+    fn now() -> Moment {
+        Moment { clock: Instant::now(), work: ThreadTime::now() }
+    }
+
+    /// How long this thread worked from then on.
+    fn work_until(self, then: Moment) -> Duration {
+        then.work.duration_since(self.work)
+    }
+}
+
+impl Run for Alone<'_> {
+    type Error = String;
+
+    fn processor(&mut self) -> &mut dyn Processor {
+        self.way.processor()
+    }
+
+    fn batch(&mut self, memory: &mut [u8], batch: &mut Batch) -> Result<(), String> {
+        self.committing.get_or_insert_with(Moment::now);
+        self.way.batch(memory, batch)
+    }
+}
+
+/// Whether these are the packets from `number` on, with the interpreter's verdicts.
+fn check(ground: &Ground, number: u64, batch: &Batch) -> Result<(), String> {
+    for (place, time) in batch.time[..batch.len].iter().enumerate() {
+        if *time != Ground::time(number + place as u64) {
+            return Err(format!("packet {} was not the next one to be done", number + place as u64));
+        }
+    }
+    let packets = ground.packets() as u64;
+    let round = (packets - number % packets) as usize;
+    let (these, next) = batch.verdicts().split_at(batch.len.min(round));
+    let wrong = ground.wrong(number, these).or_else(|| ground.wrong(number + these.len() as u64, next));
+    wrong.map_or(Ok(()), Err)
+}
+
+/// Waits while there is nothing to do, as a worker does: for packets, for the device, or until the schedule wants to be asked.
+fn rest(hold: &Hold, next: Option<u64>, start: Instant) {
+    if hold.is_under_way() {
+        return std::thread::yield_now();
+    }
+    let now = nanoseconds(start);
+    let held = hold.due(Instant::now()).map(|time| now + time.as_nanos() as u64);
+    let Some(until) = next.into_iter().chain(held).min() else { return };
+    let left = Duration::from_nanos(until.saturating_sub(now));
+    if left > OVERSLEPT {
+        std::thread::sleep(left - OVERSLEPT);
+    }
+    while nanoseconds(start) < until {
+        std::thread::yield_now();
+    }
+}
+
+fn nanoseconds(since: Instant) -> u64 {
+    since.elapsed().as_nanos() as u64
+}

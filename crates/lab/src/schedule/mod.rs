@@ -1,0 +1,345 @@
+//! `lab schedule`: the schedules by which packets are held for a device, on the devices that there are and in simulated time, at equal loads; and bursts
+//! on a kernel that keeps running beside launches.
+//!
+//! What is measured goes through the engine's own hold and its own program on a device; every verdict is held against the interpreter's, and a wrong one
+//! takes all figures of its schedule on that device away. What is simulated is decided by the same code, over costs that were measured just before.
+
+pub(crate) mod burst;
+mod calibrate;
+mod came;
+mod due;
+mod live;
+mod page;
+mod policies;
+mod rows;
+mod simulate;
+
+pub(crate) use page::section;
+
+use crate::crossover::ground::{CASES, Contents, Ground};
+use crate::crossover::{Site, find};
+use crate::experiment::Row;
+use crate::plan::{Length, Plan};
+use crate::traffic::LabError;
+use crate::transfer::{DeviceChoice, OVER};
+use due::{Due, Pattern};
+use engine::hold::Hold;
+use gpu::{Memory, Setup, Submission, WARP};
+use live::{Refusal, Station};
+use packet::BATCH;
+use policies::Named;
+use rows::{Cell, DONE, MPPS};
+use simulate::Simulated;
+use std::time::{Duration, Instant};
+
+/// The program that is run: a router's look-up, over a whole table.
+const PROGRAM: &str = "lpm";
+/// Loads, as parts of what the fixed batch carries at saturation.
+const LOADS: [f64; 6] = [0.1, 0.25, 0.5, 0.75, 0.9, 0.95];
+/// With `--quick`.
+const QUICK_LOADS: [f64; 2] = [0.25, 0.5];
+/// Loads at which packets come evenly spaced as well.
+const EVEN_LOADS: [f64; 2] = [0.5, 0.9];
+/// The load of what is wanted.
+const HALF: f64 = 0.5;
+/// A load lasts so many times as long as the plan says, and each size of a single batch such a part of it.
+const LOAD_TIME: f64 = 7.0;
+const SINGLE_TIME: f64 = 0.5;
+/// The least and the most packets of a load.
+const PACKETS: (usize, usize) = (512, 4_000_000);
+/// After this time the experiment begins nothing further.
+const LONGEST: Duration = Duration::from_secs(235);
+
+/// A device, and how it is used.
+pub struct Used<'a> {
+    /// What rows call it; without a comma.
+    pub name: String,
+    /// The device.
+    pub site: &'a dyn Site,
+    /// Memory and submission.
+    pub setup: Setup,
+    /// The most packets that go over together.
+    pub most: usize,
+}
+
+/// What is measured.
+pub struct Bench<'a> {
+    /// Devices.
+    pub used: &'a [Used<'a>],
+    /// After this nothing further is begun, if it is said.
+    pub until: Option<Instant>,
+}
+
+impl Bench<'_> {
+    fn is_over(&self) -> bool {
+        self.until.is_some_and(|until| Instant::now() >= until)
+    }
+}
+
+/// Runs it on all devices that there are, or on the one that is asked for; the text is how everything is run.
+pub(crate) fn rows(plan: &Plan, progress: &mut dyn FnMut(&str)) -> Result<(Vec<Row>, String), LabError> {
+    let choices = match plan.device {
+        DeviceChoice::Best => vec![DeviceChoice::Host, DeviceChoice::OpenCl, DeviceChoice::Cuda],
+        one => vec![one],
+    };
+    let (mut sites, mut rows) = (Vec::new(), Vec::new());
+    for choice in choices {
+        match find(choice) {
+            Ok(site) => sites.push((choice, site)),
+            Err(error) if plan.device == DeviceChoice::Best => {
+                rows.push(Row::absent(choice.name(), DONE, &error.to_string()));
+            }
+            Err(error) => return Err(error),
+        }
+    }
+    let mut used = Vec::new();
+    for (choice, site) in &sites {
+        let site = site.as_ref();
+        let one = |name: String, submission: Submission, most: usize| Used {
+            name,
+            site,
+            setup: Setup { memory: Memory::Mapped, submission, timed: false },
+            most,
+        };
+        used.push(one(choice.name().to_owned(), launched(*choice), BATCH));
+        if *choice != DeviceChoice::Host {
+            used.push(one(format!("{} persistent", choice.name()), Submission::Persistent, WARP));
+        }
+    }
+    let longest = Instant::now() + LONGEST;
+    let until = Some(plan.until.map_or(longest, |until| until.min(longest)));
+    let bench = Bench { used: &used, until };
+    let (more, mode, left_out) = measure(&bench, plan, progress)?;
+    rows.extend(more);
+    rows.extend(left_out.iter().map(|what| Row::absent(what, DONE, OVER)));
+    Ok((rows, mode))
+}
+
+/// How launches follow each other where a gateway runs them.
+fn launched(choice: DeviceChoice) -> Submission {
+    match choice {
+        DeviceChoice::Cuda => Submission::Streams(2),
+        _ => Submission::Queued,
+    }
+}
+
+/// Runs it: the rows, how everything is run, and what was left out since the time was over.
+///
+/// # Errors
+/// Data cannot be read. A device that fails or is wrong is a row without a figure.
+pub fn measure(
+    bench: &Bench<'_>,
+    plan: &Plan,
+    progress: &mut dyn FnMut(&str),
+) -> Result<(Vec<Row>, String, Vec<String>), LabError> {
+    progress("schedule: making tables");
+    let contents = Contents::new(plan)?;
+    let case = CASES.iter().find(|case| case.name == PROGRAM);
+    let case = case.ok_or_else(|| LabError::Program(format!("there is no {PROGRAM}")))?;
+    let mut ground = Ground::new(case, &contents).map_err(LabError::Program)?;
+    let (mut rows, mut left_out, mut lines) = (Vec::new(), Vec::new(), Vec::new());
+    for used in bench.used {
+        if bench.is_over() {
+            left_out.push(used.name.clone());
+            continue;
+        }
+        let mut told = Told { progress: &mut *progress, left_out: &mut left_out, lines: &mut lines };
+        match Measured::of(bench, plan, used, (&mut ground, &mut told)) {
+            Ok(measured) => rows.extend(measured.rows()),
+            Err(Refusal::Absent(why)) => rows.push(Row::absent(&used.name, DONE, &why)),
+            Err(Refusal::Failed(why)) => rows.push(Row::refused(&used.name, DONE, MPPS, &why)),
+        }
+    }
+    for used in bench.used.iter().filter(|used| used.setup.submission == Submission::Persistent) {
+        progress(&format!("schedule: {}, bursts", used.name));
+        let often = burst::Often { runs: plan.runs, length: plan.length, until: bench.until };
+        let name = used.name.split(' ').next().unwrap_or_default();
+        let (bursts, left) = burst::rows(used.site, name, &mut ground, often);
+        rows.extend(bursts);
+        left_out.extend(left);
+    }
+    let devices: Vec<String> =
+        bench.used.iter().map(|used| format!("{}: {}", used.name, used.site.name())).collect();
+    let mode = format!(
+        "{PROGRAM} over {}, 64 bytes (60 in memory); packets lie in memory and fall due by the clock; one thread takes, hands over and commits them, as \
+         a worker of a gateway does; delays are from when a packet was due until it is in the account; every verdict is held against the \
+         interpreter's; a load is a part of what the fixed batch carries at saturation on the same device; simulated: the same arrivals and the \
+         same code that decides, over costs measured before; {}; {}",
+        contents.line(),
+        devices.join("; "),
+        lines.join("; "),
+    );
+    Ok((rows, mode, left_out))
+}
+
+/// What hears of what is being done, of what is left out, and of what names mean.
+struct Told<'a> {
+    progress: &'a mut dyn FnMut(&str),
+    left_out: &'a mut Vec<String>,
+    lines: &'a mut Vec<String>,
+}
+
+/// A schedule on a device, and in simulated time.
+struct Lane {
+    named: Named,
+    /// Which of the stations it runs on.
+    station: usize,
+    hold: Hold,
+    simulated: Simulated,
+    /// Why it has no figures.
+    failed: Option<String>,
+}
+
+/// A load, with what came of it by schedule.
+struct Load {
+    /// What rows say between the device and the schedule.
+    case: String,
+    /// Its part of what the fixed batch carries; none at saturation.
+    part: Option<f64>,
+    pattern: Pattern,
+    cells: Vec<Cell>,
+}
+
+/// All about one device.
+struct Measured {
+    device: String,
+    calibrated: calibrate::Calibrated,
+    lanes: Vec<(Named, Option<String>)>,
+    loads: Vec<Load>,
+}
+
+impl Measured {
+    fn of(
+        bench: &Bench<'_>,
+        plan: &Plan,
+        used: &Used<'_>,
+        (ground, told): (&mut Ground, &mut Told<'_>),
+    ) -> Result<Measured, Refusal> {
+        let time = match plan.length {
+            Length::Seconds(seconds) => Duration::from_secs_f64(seconds),
+            Length::Repeat(repeat) => Duration::from_millis(repeat.max(1)),
+        };
+        let name = &used.name;
+        (told.progress)(&format!("schedule: {name}, single batches"));
+        let batch = policies::batch(used);
+        let mut stations = vec![Station::open(used, ground, policies::room(used, batch.schedule))?];
+        let calibrated = calibrate::calibrate(used, &mut stations[0], ground, time.mul_f64(SINGLE_TIME))
+            .map_err(Refusal::Failed)?;
+        if used.most > WARP {
+            let room = policies::room(used, policies::hermes().schedule);
+            stations.push(Station::open(used, ground, room)?);
+        }
+        let mut lanes = Vec::new();
+        for named in policies::all(used, calibrated.full) {
+            let room = policies::room(used, named.schedule);
+            let is_wide = room == policies::room(used, batch.schedule);
+            let station = if is_wide { 0 } else { stations.len() - 1 };
+            let hold = stations[station].hold(named.schedule).map_err(Refusal::Failed)?;
+            let simulated = Simulated::new(calibrated.model, room, named.schedule);
+            if !named.line.is_empty() {
+                told.lines.push(format!("{name}: {}", named.line));
+            }
+            lanes.push(Lane { named, station, hold, simulated, failed: None });
+        }
+        let mut loads = Vec::new();
+        let mut carrier =
+            Carrier { ground, stations, lanes, runs: plan.runs.max(1), time: time.mul_f64(LOAD_TIME) };
+        (told.progress)(&format!("schedule: {name}, saturation"));
+        let saturated = carrier.saturation();
+        let capacity = saturated.cells[0].figure(|came| came.rate()).map_or(0.0, |rate| rate.median);
+        loads.push(saturated);
+        let parts: &[f64] = if plan.quick { &QUICK_LOADS } else { &LOADS };
+        let even = parts.iter().filter(|part| EVEN_LOADS.contains(part) && !plan.quick);
+        let patterns = parts.iter().map(|part| (*part, Pattern::Poisson));
+        for (part, pattern) in patterns.chain(even.map(|part| (*part, Pattern::Even))) {
+            let case = format!("{}, load {part:.2} of {:.3} Mpps", pattern.name(), capacity / 1e6);
+            if bench.is_over() || carrier.lanes[0].failed.is_some() {
+                told.left_out.push(format!("{name}, {case}"));
+                continue;
+            }
+            (told.progress)(&format!("schedule: {name}, {case}"));
+            loads.push(carrier.load(case, (part, pattern), capacity));
+        }
+        let lanes = carrier.lanes.into_iter().map(|lane| (lane.named, lane.failed)).collect();
+        Ok(Measured { device: name.clone(), calibrated, lanes, loads })
+    }
+
+    fn rows(&self) -> Vec<Row> {
+        let device = &self.device;
+        let mut rows = rows::model(device, &self.calibrated);
+        for load in &self.loads {
+            for ((named, failed), cell) in self.lanes.iter().zip(&load.cells) {
+                let case = format!("{device}, {}, {}", load.case, named.name);
+                rows.extend(match (failed, load.part) {
+                    (Some(why), _) => vec![Row::refused(&case, DONE, MPPS, why)],
+                    (None, None) => cell.rates(&case),
+                    (None, Some(_)) => cell.rows(&case),
+                });
+            }
+        }
+        let half = |load: &&Load| load.part == Some(HALF) && load.pattern == Pattern::Poisson;
+        let half = self.loads.iter().find(half).and_then(|load| self.ends(load));
+        let saturated = self.loads.iter().find(|load| load.part.is_none()).and_then(|load| self.ends(load));
+        rows.extend(rows::goals(device, [half, saturated], &self.lanes[0].0.name));
+        rows
+    }
+
+    /// The last schedule, which is Hermes, and the first, which is the fixed batch; none where one has no figures.
+    fn ends<'a>(&'a self, load: &'a Load) -> Option<[&'a Cell; 2]> {
+        let all = self.lanes.iter().all(|(_, failed)| failed.is_none());
+        if all { Some([load.cells.last()?, load.cells.first()?]) } else { None }
+    }
+}
+
+/// The schedules of a device, which take turns.
+struct Carrier<'a> {
+    ground: &'a mut Ground,
+    stations: Vec<Station>,
+    lanes: Vec<Lane>,
+    runs: usize,
+    time: Duration,
+}
+
+impl Carrier<'_> {
+    /// As much as is carried. The first round warms up.
+    fn saturation(&mut self) -> Load {
+        let due = Due::Always(self.time.as_nanos() as u64);
+        let mut cells: Vec<Cell> = self.lanes.iter().map(|_| Cell::default()).collect();
+        for round in 0..=self.runs {
+            self.round(due, &mut cells, round > 0);
+        }
+        Load { case: "saturation".to_owned(), part: None, pattern: Pattern::Even, cells }
+    }
+
+    /// So many packets a second, a part of a rate.
+    fn load(&mut self, case: String, (part, pattern): (f64, Pattern), capacity: f64) -> Load {
+        let rate = (part * capacity).max(1.0);
+        let count = (rate * self.time.as_secs_f64()) as usize;
+        let mut cells: Vec<Cell> = self.lanes.iter().map(|_| Cell::default()).collect();
+        for round in 0..self.runs {
+            // Every round has other arrivals, the same for all.
+            let times = pattern.times(rate, count.clamp(PACKETS.0, PACKETS.1), 1 + round as u64);
+            self.round(Due::At(&times), &mut cells, true);
+        }
+        Load { case, part: Some(part), pattern, cells }
+    }
+
+    /// Every schedule once, and its simulation.
+    fn round(&mut self, due: Due<'_>, cells: &mut [Cell], counts: bool) {
+        for (lane, cell) in self.lanes.iter_mut().zip(cells) {
+            if lane.failed.is_some() {
+                continue;
+            }
+            let simulated = lane.simulated.run(due).came();
+            let measured = self.stations[lane.station].carry(self.ground, &mut lane.hold, due);
+            match (measured, simulated) {
+                (Ok(measured), Ok(simulated)) if counts => {
+                    cell.measured.push(measured);
+                    cell.simulated.push(simulated);
+                }
+                (Ok(_), Ok(_)) => {}
+                (Err(why), _) | (_, Err(why)) => lane.failed = Some(why),
+            }
+        }
+    }
+}

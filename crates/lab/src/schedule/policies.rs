@@ -1,0 +1,72 @@
+//! The schedules that are held against each other on a device.
+
+use super::Used;
+use engine::hold::Schedule;
+use exec::Room;
+use gpu::placement::Policy;
+use std::time::Duration;
+
+/// What Hermes waits for unless it is said: two warp arrival times, in quarters.
+const QUARTERS: u32 = 8;
+/// A packet's deadline, in times that the timeout is.
+const DEADLINE: u32 = 4;
+
+/// A schedule with its name.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Named {
+    pub(crate) name: String,
+    pub(crate) schedule: Schedule,
+    /// What its numbers are, in words; nothing where the name says all.
+    pub(crate) line: String,
+}
+
+/// The fixed batch with which others are compared, and which says what a device carries.
+pub(crate) fn batch(used: &Used<'_>) -> Named {
+    let packets = used.most;
+    let name = format!("batch:{packets}");
+    Named { name, schedule: Policy::FixedBatch { packets }.into(), line: String::new() }
+}
+
+/// Hermes.
+pub(crate) fn hermes() -> Named {
+    let (schedule, name) = (Schedule::Hermes { quarters: QUARTERS }, "hermes".to_owned());
+    Named { name, schedule, line: String::new() }
+}
+
+/// All of them; `full` is how long a full batch takes alone.
+pub(crate) fn all(used: &Used<'_>, full: Duration) -> Vec<Named> {
+    let packets = used.most;
+    // Whole microseconds, as one would write them.
+    let micros = (full.as_nanos() as u64).div_ceil(1000).max(1);
+    let (timeout, deadline) = (Duration::from_micros(micros), Duration::from_micros(micros) * DEADLINE);
+    let named = |name: &str, policy: Policy, line: String| Named {
+        name: name.to_owned(),
+        schedule: policy.into(),
+        line,
+    };
+    vec![
+        batch(used),
+        named(
+            "timeout",
+            Policy::BatchOrTimeout { packets, timeout },
+            format!("timeout is {}us:{packets}, what a batch takes alone", timeout.as_micros()),
+        ),
+        named(
+            "deadline",
+            Policy::Deadline { packets, deadline },
+            format!("deadline is {}us:{packets}", deadline.as_micros()),
+        ),
+        named("cost", Policy::CostModel { packets }, format!("cost is cost:{packets}")),
+        hermes(),
+    ]
+}
+
+/// The room of a device for a schedule.
+pub(crate) fn room(used: &Used<'_>, schedule: Schedule) -> Room {
+    let room = schedule.room();
+    match used.most {
+        // As many places as for warps: what goes over at once is no more.
+        most if most <= gpu::WARP => Room { packets: most, ..hermes().schedule.room() },
+        most => Room { packets: room.packets.min(most), ..room },
+    }
+}

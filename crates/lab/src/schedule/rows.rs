@@ -1,0 +1,106 @@
+//! From what was measured and simulated to rows: every schedule at every load, the model of the device, and what was wanted.
+
+use super::calibrate::Calibrated;
+use super::came::Came;
+use super::simulate::Line;
+use crate::experiment::{Better, Figure, Other, Row};
+
+pub(super) const MPPS: &str = "Mpps";
+pub(super) const MICROS: &str = "µs";
+/// What a rate is called.
+pub(super) const DONE: &str = "packets done";
+/// What the middle delay is called.
+pub(super) const MEDIAN: &str = "median delay";
+/// What delays of 90, 99 and 99.9 % are called.
+pub(super) const WITHIN: [(f64, &str); 3] =
+    [(0.9, "90 % of delays below"), (0.99, "99 % of delays below"), (0.999, "99.9 % of delays below")];
+/// What the spread is called.
+pub(super) const SPREAD: &str = "interquartile range of delays";
+/// What is simulated is called so where it stands beside what was measured.
+pub(super) const SIMULATED: &str = "simulated";
+
+/// What came of a schedule under a load, by run.
+#[derive(Default)]
+pub(super) struct Cell {
+    pub(super) measured: Vec<Came>,
+    pub(super) simulated: Vec<Came>,
+}
+
+impl Cell {
+    fn row(&self, case: &str, what: &str, unit: &str, better: Better, value: &dyn Fn(&Came) -> f64) -> Row {
+        let other = Figure::of(self.simulated.iter().map(value)).map(|other| Other::of(SIMULATED, other));
+        let ours = Figure::of(self.measured.iter().map(value));
+        Row::alone(case, what, unit, ours, None).against(other, better)
+    }
+
+    /// What was carried, and by whom.
+    pub(super) fn rates(&self, case: &str) -> Vec<Row> {
+        let share = |came: &Came| 100.0 * came.share();
+        let share = Row { ratio: None, ..self.row(case, "given to the device", "%", Better::More, &share) };
+        vec![self.row(case, DONE, MPPS, Better::More, &|came| came.rate() / 1e6), share]
+    }
+
+    /// The same with delays.
+    pub(super) fn rows(&self, case: &str) -> Vec<Row> {
+        let delay = |what: &str, value: &dyn Fn(&Came) -> f64| {
+            self.row(case, what, MICROS, Better::Less, &|came| value(came) * 1e6)
+        };
+        let mut rows = self.rates(case);
+        rows.push(delay(MEDIAN, &|came| came.within(0.5)));
+        rows.extend(WITHIN.map(|(share, what)| delay(what, &|came| came.within(share))));
+        rows.push(delay(SPREAD, &Came::spread));
+        rows
+    }
+
+    /// A figure of what was measured.
+    pub(super) fn figure(&self, value: impl Fn(&Came) -> f64) -> Option<Figure> {
+        Figure::of(self.measured.iter().map(value))
+    }
+}
+
+fn exact(case: &str, what: &str, unit: &str, value: f64) -> Row {
+    Row::alone(case, what, unit, Some(Figure { median: value, low: value, high: value }), None)
+}
+
+/// What the simulation takes a device and the loop for.
+pub(super) fn model(device: &str, calibrated: &Calibrated) -> Vec<Row> {
+    let case = format!("{device}, model");
+    let model = &calibrated.model;
+    let row = |what: &str, unit: &str, value: f64| exact(&case, what, unit, value);
+    let mut rows = vec![
+        row("workers", "workers", model.workers as f64),
+        row("the most packets that a worker runs in one go", "packets", model.piece as f64),
+        row("a batch's time on the device, off the line by", "%", 100.0 * calibrated.error),
+        row("there and back while no worker is busy with it", MICROS, model.way as f64 / 1e3),
+    ];
+    let parts: [(&str, Line); 5] = [
+        ("a worker", model.service),
+        ("taking packets", model.take),
+        ("handing over", model.begin),
+        ("committing", model.commit),
+        ("the processor itself", model.here),
+    ];
+    for (what, line) in parts {
+        rows.push(row(&format!("{what}: each time"), MICROS, line.fixed as f64 / 1e3));
+        rows.push(row(&format!("{what}: a packet"), "ns", line.slope as f64 / 1e3));
+    }
+    for (size, time) in &calibrated.away {
+        rows.push(row(&format!("{size} packets alone on the device"), MICROS, time / 1e3));
+    }
+    rows
+}
+
+/// Hermes beside the fixed batch: 99 % of the delays at half load, and the rate at saturation.
+pub(super) fn goals(device: &str, [half, saturated]: [Option<[&Cell; 2]>; 2], batch: &str) -> Vec<Row> {
+    let case = format!("{device}, hermes beside {batch}");
+    let row = |cells: Option<[&Cell; 2]>, what: &str, unit: &str, better, value: &dyn Fn(&Came) -> f64| {
+        let [hermes, fixed] = cells?;
+        let other = fixed.figure(value).map(|figure| Other::of(batch, figure));
+        Some(Row::alone(&case, what, unit, hermes.figure(value), None).against(other, better))
+    };
+    let late = "99 % of delays below at load 0.50; on threads of this machine a ratio of 2 is wanted";
+    let rate = "packets done at saturation; on threads of this machine a ratio of 0.9 is wanted";
+    let late = row(half, late, MICROS, Better::Less, &|came| came.within(0.99) * 1e6);
+    let rate = row(saturated, rate, MPPS, Better::More, &|came| came.rate() / 1e6);
+    late.into_iter().chain(rate).collect()
+}

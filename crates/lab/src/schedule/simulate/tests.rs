@@ -1,0 +1,111 @@
+//! Closed forms, conservation, order, Little's law, and the same again.
+
+use super::*;
+use crate::schedule::due::Pattern;
+use gpu::placement::Policy;
+use std::time::Duration;
+
+const NOTHING: Line = Line { fixed: 0, slope: 0 };
+const BARE: Model = Model {
+    workers: 1,
+    piece: 1,
+    service: Line { fixed: 1000, slope: 0 },
+    way: 0,
+    take: NOTHING,
+    begin: NOTHING,
+    commit: NOTHING,
+    here: NOTHING,
+};
+
+fn usual(workers: usize) -> Model {
+    let line = |fixed, slope| Line { fixed, slope };
+    Model {
+        workers,
+        piece: 32,
+        service: line(3000, 700_000),
+        way: 12_000,
+        take: line(50, 30_000),
+        begin: line(900, 40_000),
+        commit: line(200, 20_000),
+        here: line(100, 500_000),
+    }
+}
+
+fn schedules() -> [Schedule; 5] {
+    let time = Duration::from_micros(300);
+    [
+        Policy::FixedBatch { packets: 256 }.into(),
+        Policy::BatchOrTimeout { packets: 256, timeout: time }.into(),
+        Policy::Deadline { packets: 256, deadline: 3 * time }.into(),
+        Policy::CostModel { packets: 256 }.into(),
+        Schedule::Hermes { quarters: 8 },
+    ]
+}
+
+/// Room for a schedule, with few places for warps so that all are used.
+fn room(schedule: Schedule) -> Room {
+    match schedule {
+        Schedule::Placed(_) => Room { packets: 256, convoys: 2 },
+        Schedule::Hermes { .. } => Room { packets: 32, convoys: 16 },
+    }
+}
+
+#[test]
+fn a_worker_that_gets_packet_by_packet_has_the_waits_of_m_d_1() {
+    for load in [0.3, 0.6, 0.8] {
+        let times = Pattern::Poisson.times(load * 1e6, 800_000, 11);
+        let room = Room { packets: 1, convoys: 2 };
+        let outcome =
+            Simulated::new(BARE, room, Policy::FixedBatch { packets: 1 }.into()).run(Due::At(&times));
+        let mean = outcome.delays.iter().sum::<u64>() as f64 / outcome.delays.len() as f64;
+        let wait = load / (2.0 * (1.0 - load)) * 1000.0;
+        assert!(((mean - 1000.0) / wait - 1.0).abs() < 0.03, "{load}: {} and not {wait}", mean - 1000.0);
+    }
+}
+
+#[test]
+fn no_packet_is_lost_none_overtakes_and_little_s_law_holds_exactly() {
+    for (number, schedule) in schedules().into_iter().enumerate() {
+        for (workers, rate) in [(1, 300_000.0), (2, 900_000.0), (3, 4_000_000.0)] {
+            let mut simulated = Simulated::new(usual(workers), room(schedule), schedule);
+            let times = Pattern::Poisson.times(rate, 20_000, number as u64);
+            // The second run begins later, and where the first has left the policy.
+            for _ in 0..2 {
+                let outcome = simulated.run(Due::At(&times));
+                assert_eq!((outcome.delays.len(), outcome.packets), (times.len(), 20_000));
+                let done: Vec<u64> =
+                    times.iter().zip(&outcome.delays).map(|(due, delay)| due + delay).collect();
+                assert!(done.is_sorted() && done.last() == Some(&outcome.time));
+                let delays: u128 = outcome.delays.iter().map(|delay| u128::from(*delay)).sum();
+                assert_eq!(outcome.area, delays, "{schedule:?}");
+            }
+        }
+    }
+}
+
+#[test]
+fn the_same_run_gives_the_same_delays_again() {
+    for schedule in schedules() {
+        let times = Pattern::Poisson.times(700_000.0, 30_000, 5);
+        let run = || Simulated::new(usual(2), room(schedule), schedule).run(Due::At(&times));
+        assert_eq!(run(), run());
+    }
+}
+
+#[test]
+fn at_saturation_the_slowest_part_sets_the_rate() {
+    let rate = |model: Model, packets: usize| {
+        let room = Room { packets, convoys: 4 };
+        let mut simulated = Simulated::new(model, room, Policy::FixedBatch { packets }.into());
+        let outcome = simulated.run(Due::Always(100_000_000));
+        outcome.packets as f64 / outcome.time as f64
+    };
+    // One worker: 256 packets are eight pieces of 32; four workers: the loop.
+    let worker = 256.0 / (8.0 * (3000.0 + 32.0 * 700.0));
+    let found = rate(usual(1), 256);
+    assert!((found / worker - 1.0).abs() < 0.02, "{found} and not {worker}");
+    let through = Model { service: NOTHING, ..usual(4) };
+    let work = 256.0 / ((50.0 + 900.0 + 200.0) + 256.0 * 90.0);
+    let found = rate(through, 256);
+    assert!((found / work - 1.0).abs() < 0.02, "{found} and not {work}");
+}

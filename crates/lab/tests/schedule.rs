@@ -1,0 +1,273 @@
+//! Schedules on threads, on a driver for processors and on devices that lie: the shape of what is told, and that nothing wrong is.
+
+use exec::kernel::Kernel;
+use gpu::{Device, DeviceError, Geometry, Host, Input, Memory, Output, Setup, Submission};
+use lab::crossover::{Site, find};
+use lab::schedule::{Bench, Used, measure};
+use lab::{DeviceChoice, Experiment, Length, Machine, Plan, Row, TablesPlan};
+use lang::ir::Program;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
+use std::time::Instant;
+
+const SCHEDULES: [&str; 5] = ["batch:256", "timeout", "deadline", "cost", "hermes"];
+
+/// Threads that do something wrong.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Wrong {
+    Nothing,
+    /// One verdict of every batch from this one on, on devices for so many packets.
+    Verdict(u64, usize),
+    /// They fail with this batch.
+    Failure(u64),
+}
+
+/// Makes such devices, which take any submission but recorded ones.
+struct MadeUp(Wrong);
+
+struct Liar {
+    inner: Host,
+    wrong: Wrong,
+    batches: Arc<AtomicU64>,
+    changed: Vec<u32>,
+}
+
+impl Site for MadeUp {
+    fn name(&self) -> String {
+        "made up (driver 1)".to_owned()
+    }
+
+    fn model(&self) -> String {
+        "made up".to_owned()
+    }
+
+    fn memories(&self) -> &'static [Memory] {
+        &[Memory::Mapped]
+    }
+
+    fn submissions(&self) -> &'static [Submission] {
+        &[Submission::Queued, Submission::Graph]
+    }
+
+    fn open(
+        &self,
+        kernel: &Kernel,
+        (program, ports): (&Program, u16),
+        geometry: Geometry,
+        setup: Setup,
+    ) -> Result<Box<dyn Device>, DeviceError> {
+        if setup.submission == Submission::Graph {
+            return Err(DeviceError::Missing { what: "no graphs".into(), how: "launch".into() });
+        }
+        let inner = engine::offload::host(kernel, program, ports, geometry)?;
+        Ok(Box::new(Liar { inner, wrong: self.0, batches: Arc::default(), changed: Vec::new() }))
+    }
+}
+
+impl Device for Liar {
+    fn name(&self) -> String {
+        "made up".to_owned()
+    }
+
+    fn geometry(&self) -> &Geometry {
+        self.inner.geometry()
+    }
+
+    fn workers(&self) -> usize {
+        self.inner.workers()
+    }
+
+    fn upload(&mut self, table: usize, words: &[u32]) -> Result<(), DeviceError> {
+        self.inner.upload(table, words)
+    }
+
+    fn patch(&mut self, table: usize, first: usize, words: &[u32]) -> Result<(), DeviceError> {
+        self.inner.patch(table, first, words)
+    }
+
+    fn input(&mut self, slot: usize) -> Result<Input<'_>, DeviceError> {
+        self.inner.input(slot)
+    }
+
+    fn submit(&mut self, slot: usize, packets: usize) -> Result<(), DeviceError> {
+        let batches = 1 + self.batches.fetch_add(1, Relaxed);
+        if self.wrong == Wrong::Failure(batches) {
+            let (device, cause) = (self.name(), "on purpose".to_owned());
+            return Err(DeviceError::Failed { device, doing: "start a batch", cause });
+        }
+        self.inner.submit(slot, packets)
+    }
+
+    fn poll(&mut self, slot: usize, wait: bool) -> Result<bool, DeviceError> {
+        self.inner.poll(slot, wait)
+    }
+
+    fn output(&mut self, slot: usize) -> Result<Output<'_>, DeviceError> {
+        let packets = self.geometry().packets;
+        let output = self.inner.output(slot)?;
+        match self.wrong {
+            Wrong::Verdict(from, room) if room == packets && self.batches.load(Relaxed) >= from => {
+                self.changed = output.verdicts.to_vec();
+                self.changed[0] ^= 1;
+                Ok(Output { verdicts: &self.changed, ..output })
+            }
+            _ => Ok(output),
+        }
+    }
+}
+
+fn plan() -> Plan {
+    Plan {
+        kinds: Vec::new(),
+        captures: Vec::new(),
+        runs: 2,
+        length: Length::Repeat(1),
+        quick: true,
+        tables: TablesPlan::default(),
+        gateways: Vec::new(),
+        simulated: Vec::new(),
+        device: DeviceChoice::Best,
+        until: None,
+    }
+}
+
+fn used<'a>(name: &str, site: &'a dyn Site, submission: Submission) -> Used<'a> {
+    let setup = Setup { memory: Memory::Mapped, submission, timed: false };
+    let most = if submission == Submission::Persistent { 32 } else { 256 };
+    Used { name: name.to_owned(), site, setup, most }
+}
+
+fn run(used: &[Used<'_>]) -> Vec<Row> {
+    let bench = Bench { used, until: None };
+    let (rows, mode, left_out) = measure(&bench, &plan(), &mut |_| ()).expect("tables can be made");
+    assert!(mode.contains("lpm over") && mode.contains("timeout is"), "{mode}");
+    assert!(left_out.is_empty(), "{left_out:?}");
+    rows
+}
+
+fn page(rows: Vec<Row>) -> String {
+    let machine = Machine::describe("", "");
+    lab::page(&[Experiment { experiment: "schedule".to_owned(), machine, rows }])
+}
+
+#[test]
+fn every_schedule_has_its_figures_measured_and_simulated_at_every_load() {
+    let site = find(DeviceChoice::Host).expect("there are threads");
+    let rows = run(&[used("host", site.as_ref(), Submission::Queued)]);
+    for row in &rows {
+        let figure = row.ours.unwrap_or_else(|| panic!("{row:?}"));
+        assert!(figure.low <= figure.median && figure.median <= figure.high, "{row:?}");
+    }
+    let whats = [
+        "packets done",
+        "given to the device",
+        "median delay",
+        "90 % of delays below",
+        "99 % of delays below",
+        "99.9 % of delays below",
+        "interquartile range of delays",
+    ];
+    for schedule in SCHEDULES {
+        let of = |load: &str| -> Vec<&Row> {
+            let own = rows.iter().filter(|row| row.case.ends_with(&format!(", {schedule}")));
+            own.filter(|row| row.case.starts_with(&format!("host, {load}"))).collect()
+        };
+        for load in ["Poisson, load 0.25 of ", "Poisson, load 0.50 of "] {
+            let own = of(load);
+            assert_eq!(own.iter().map(|row| &row.what[..]).collect::<Vec<_>>(), whats, "{schedule}");
+            assert!(own.iter().all(|row| row.other.as_ref().is_some_and(|other| other.name == "simulated")));
+            let [half, most, all] = [2, 4, 5].map(|place| own[place].ours.expect("a figure").median);
+            assert!(half <= most && most <= all, "{own:?}");
+        }
+        assert_eq!(of("saturation").len(), 2, "{rows:#?}");
+    }
+    // A fixed batch goes to the device as a whole; Hermes gives it everything, too.
+    for schedule in ["batch:256", "hermes"] {
+        let share = rows
+            .iter()
+            .filter(|row| row.case.ends_with(&format!(", {schedule}")) && row.what == "given to the device");
+        assert!(share.clone().count() == 3 && share.clone().all(|row| row.ours.expect("one").low == 100.0));
+    }
+    let beside: Vec<&Row> = rows.iter().filter(|row| row.case == "host, hermes beside batch:256").collect();
+    assert_eq!(beside.len(), 2, "{rows:#?}");
+    for row in beside {
+        assert!(row.ratio.is_some() && row.what.contains("wanted"), "{row:?}");
+        assert_eq!(row.other.as_ref().map(|other| &other.name[..]), Some("batch:256"));
+    }
+    let html = page(rows);
+    // Three curves and the bars at saturation.
+    assert_eq!(html.matches("<svg").count(), 4, "{html}");
+    assert!(html.contains("Measured, and in brackets simulated"), "{html}");
+}
+
+#[test]
+fn a_wrong_verdict_takes_the_figures_of_its_schedule_away() {
+    // Hermes alone has slots of 32 packets.
+    let site = MadeUp(Wrong::Verdict(40, 32));
+    let rows = run(&[used("made up", &site, Submission::Queued)]);
+    let mut refused = 0;
+    for row in &rows {
+        let is_hermes = row.case.ends_with(", hermes");
+        assert_eq!(row.ours.is_none(), is_hermes, "{row:?}");
+        assert!(!row.case.contains("beside"), "{row:?}");
+        if is_hermes {
+            assert!(row.what.contains("no figure, since the verdict on packet"), "{row:?}");
+            refused += 1;
+        }
+    }
+    assert_eq!(refused, 3, "{rows:#?}");
+    // From the first batch on: nothing can be told of the device at all.
+    for wrong in [Wrong::Verdict(1, 256), Wrong::Failure(3)] {
+        let site = MadeUp(wrong);
+        let bench = Bench { used: &[used("made up", &site, Submission::Queued)], until: None };
+        let (rows, ..) = measure(&bench, &plan(), &mut |_| ()).expect("tables can be made");
+        assert!(rows.len() == 1 && rows[0].ours.is_none(), "{rows:#?}");
+        let why = if wrong == Wrong::Failure(3) { "on purpose" } else { "the verdict on packet" };
+        assert!(rows[0].what.contains(why), "{rows:#?}");
+        assert!(!page(rows).contains("<svg"));
+    }
+}
+
+#[test]
+fn bursts_stand_beside_each_way_to_launch_them_and_a_lie_is_found() {
+    let bursts = |wrong: Wrong| -> Vec<Row> {
+        let site = MadeUp(wrong);
+        let rows = run(&[used("made-up persistent", &site, Submission::Persistent)]);
+        rows.into_iter().filter(|row| row.case.starts_with("made-up, bursts")).collect()
+    };
+    let rows = bursts(Wrong::Nothing);
+    // Four sizes, three figures, and of the two ways to launch the one that there is.
+    assert_eq!(rows.len(), 12, "{rows:#?}");
+    for (row, size) in rows.iter().zip([16, 32, 64, 128].into_iter().flat_map(|size| [size; 3])) {
+        assert_eq!(row.case, format!("made-up, bursts, {size} packets, persistent"));
+        assert!(row.ours.is_some() && row.ratio.is_some(), "{row:?}");
+        assert_eq!(row.other.as_ref().map(|other| &other.name[..]), Some("queued"));
+    }
+    // Devices for launches have slots of 128 packets.
+    let rows = bursts(Wrong::Verdict(30, 128));
+    assert!(rows.len() == 4 && rows.iter().all(|row| row.ours.is_none()), "{rows:#?}");
+    assert!(rows[0].what.contains("queued: the verdict on packet"), "{rows:#?}");
+}
+
+#[test]
+fn a_driver_for_processors_is_measured_both_ways() {
+    let site = find(DeviceChoice::OpenCl).expect("there is an OpenCL driver");
+    let all = [Submission::Queued, Submission::Persistent];
+    let all = all.map(|submission| {
+        let kept = if submission == Submission::Persistent { " persistent" } else { "" };
+        used(&format!("opencl{kept}"), site.as_ref(), submission)
+    });
+    let rows = run(&all);
+    for name in ["opencl, ", "opencl persistent", "opencl, bursts, "] {
+        assert!(rows.iter().any(|row| row.case.starts_with(name)), "{name}: {rows:#?}");
+    }
+    for row in &rows {
+        // What this driver does not have is no row without a figure.
+        assert!(row.ours.is_some() || row.unit.is_empty(), "{row:?}");
+    }
+    // What is left when the time is over is said.
+    let bench = Bench { used: &all, until: Some(Instant::now()) };
+    let (rows, _, left_out) = measure(&bench, &plan(), &mut |_| ()).expect("tables can be made");
+    assert!(left_out.iter().any(|what| what == "opencl persistent"), "{left_out:?}");
+    assert!(rows.iter().all(|row| row.ours.is_none()), "{rows:#?}");
+}
