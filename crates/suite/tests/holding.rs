@@ -24,6 +24,10 @@ const PORTS: u16 = 5;
 
 /// Two warp arrival times.
 const HERMES: Schedule = Schedule::Hermes { quarters: 8 };
+/// Convoys of 300 packets, three of them; and warps, with two warp arrival times, in 16 places.
+const CONVOYS: (Schedule, Room) =
+    (Schedule::Placed(Policy::FixedBatch { packets: 300 }), Room { packets: 300, convoys: 3 });
+const WARPS: (Schedule, Room) = (HERMES, Room { packets: 32, convoys: 16 });
 
 /// Schedules, and what each is told of what comes behind a batch.
 fn schedules() -> [(Schedule, Supply); 7] {
@@ -115,20 +119,19 @@ fn a_device_that_fails_with_several_convoys_under_way_loses_nothing() {
     for name in ["mac_switch.rav", "router.rav", "firewall.rav"] {
         let program = shipped(name);
         let judge = judge(&program, &arrivals);
-        for trouble in [Trouble::NoMemory, Trouble::Refused, Trouble::Lost, Trouble::Stalled] {
+        let troubles = [Trouble::NoMemory, Trouble::Refused, Trouble::Lost, Trouble::Stalled];
+        for (trouble, (schedule, room)) in troubles.into_iter().flat_map(|t| [(t, CONVOYS), (t, WARPS)]) {
             for left in if trouble == Trouble::NoMemory { [0, 1] } else { [1, 4] } {
                 let offload =
                     Offload::new(&program, PORTS, SEED, &Options::default()).expect("it has a kernel");
-                let room = Room { packets: 300, convoys: 3 };
                 let mut processor = Offloaded::new(offload, room, |kernel, geometry| {
                     let text = kernel.text(Dialect::OpenCl);
                     let inner = OpenCl::new(&found, &text, geometry, Memory::Mapped)?;
                     Ok(Box::new(Fault::after(inner, trouble, left)))
                 })
                 .expect("it opens");
-                let policy = Policy::FixedBatch { packets: 300 };
-                let seen = see_held(&program, &mut processor, &arrivals, policy.into(), Supply::Unknown);
-                assert_eq!(seen.difference(&judge), None, "{name}: {trouble:?} after {left}");
+                let seen = see_held(&program, &mut processor, &arrivals, schedule, Supply::Unknown);
+                assert_eq!(seen.difference(&judge), None, "{name}: {schedule:?}, {trouble:?} after {left}");
                 let on = processor.on_device().expect("it was on a device");
                 assert!(on.tally.processor > 0, "{name}: {trouble:?} after {left}: {:?}", on.tally);
                 // A learning program may rest the device for so long that its trouble never shows.
@@ -146,16 +149,14 @@ fn a_device_that_is_reset_at_any_call_loses_nothing() {
     for name in ["mac_switch.rav", "lpm.rav"] {
         let program = shipped(name);
         let judge = judge(&program, &arrivals);
-        for left in 0..18 {
+        for (left, (schedule, room)) in (0..18).flat_map(|left| [(left, CONVOYS), (left, WARPS)]) {
             let offload = Offload::new(&program, PORTS, SEED, &Options::default()).expect("it has a kernel");
-            let mut processor =
-                Offloaded::new(offload, Room { packets: 300, convoys: 3 }, |kernel, geometry| {
-                    Ok(Box::new(Fault::after(host(kernel, &program, PORTS, geometry)?, Trouble::Reset, left)))
-                })
-                .expect("it opens");
-            let policy = Policy::FixedBatch { packets: 300 };
-            let seen = see_held(&program, &mut processor, &arrivals, policy.into(), Supply::Unknown);
-            assert_eq!(seen.difference(&judge), None, "{name}, after {left} calls");
+            let mut processor = Offloaded::new(offload, room, |kernel, geometry| {
+                Ok(Box::new(Fault::after(host(kernel, &program, PORTS, geometry)?, Trouble::Reset, left)))
+            })
+            .expect("it opens");
+            let seen = see_held(&program, &mut processor, &arrivals, schedule, Supply::Unknown);
+            assert_eq!(seen.difference(&judge), None, "{name}, {schedule:?}, after {left} calls");
             let failure = processor.on_device().expect("it was on a device").failure;
             assert!(left > 0 || failure.is_some(), "{name}: it was not reset");
             doing.extend(failure);
