@@ -88,8 +88,11 @@ impl Executing {
             Ok(Offloaded::on_opencl(offload()?, device, gpu::Memory::Mapped, room)?)
         };
         let on_cuda = |device: &gpu::CudaFound| -> anyhow::Result<Offloaded> {
-            // What goes over, runs and comes back of different convoys can overlap.
-            let submission = gpu::Submission::Streams(room.convoys);
+            let submission = match self.schedule {
+                Schedule::Hermes { .. } => gpu::Submission::Persistent,
+                // What goes over, runs and comes back of different convoys can overlap.
+                Schedule::Placed(_) => gpu::Submission::Streams(room.convoys),
+            };
             let setup = gpu::Setup { submission, ..gpu::Setup::default() };
             Ok(Offloaded::on_cuda(offload()?, device, setup, room)?)
         };

@@ -12,7 +12,7 @@ use exec::{
     Ahead, BackEnd, Beginning, EntryCount, EntryError, Observer, OnDevice, Outputs, Processor, Room,
     TableReport,
 };
-use gpu::{CudaFound, Device, DeviceError, Found, Geometry, Host, Lane, Setup, Warp};
+use gpu::{CudaFound, Device, DeviceError, Found, Geometry, Host, Lane, Setup, Submission, Warp};
 use lang::ir::{Entry, Match, Program};
 use packet::batch::Batch;
 use std::any::Any;
@@ -71,6 +71,14 @@ pub fn geometry(kernel: &Kernel, packets: usize, slots: usize) -> Geometry {
         returns_bytes: plan.writes,
         slots,
         tables: plan.tables.len(),
+    }
+}
+
+/// The text of a kernel for a device that is handed batches so.
+pub fn text(kernel: &Kernel, dialect: Dialect, submission: Submission) -> String {
+    match submission {
+        Submission::Persistent => kernel.persistent_text(dialect),
+        _ => kernel.text(dialect),
     }
 }
 
@@ -160,9 +168,9 @@ impl Offloaded {
         setup: impl Into<Setup>,
         room: Room,
     ) -> Result<Offloaded, DeviceError> {
+        let setup = setup.into();
         Offloaded::new(offload, room, |kernel, geometry| {
-            let text = kernel.text(Dialect::Cuda);
-            Ok(Box::new(gpu::Cuda::new(device, &text, geometry, setup)?))
+            gpu::open_cuda(device, &text(kernel, Dialect::Cuda, setup.submission), geometry, setup)
         })
     }
 

@@ -217,6 +217,26 @@ impl Cuda {
     }
 }
 
+/// A kernel on a device as `setup` says, with the text for it: its entry point is `serve_packets` for [`Submission::Persistent`], and
+/// `run_packets` for all others.
+///
+/// # Errors
+/// As for [`Cuda::new`] and [`CudaPersistent::new`].
+pub fn open(
+    device: &CudaFound,
+    text: &str,
+    geometry: Geometry,
+    setup: impl Into<Setup>,
+) -> Result<Box<dyn Device>, DeviceError> {
+    let setup = setup.into();
+    Ok(match setup.submission {
+        Submission::Persistent => {
+            Box::new(CudaPersistent::new(device, text, geometry, setup, Spans::default())?)
+        }
+        _ => Box::new(Cuda::new(device, text, geometry, setup)?),
+    })
+}
+
 /// Whether a device and its driver can do what is wanted.
 fn can(device: &CudaFound, setup: &Setup) -> Result<(), DeviceError> {
     let name = device.full_name();
@@ -238,7 +258,7 @@ fn can(device: &CudaFound, setup: &Setup) -> Result<(), DeviceError> {
             Err(missing("a graph does not copy from pageable memory", "use pinned memory"))
         }
         Submission::Persistent => {
-            Err(missing("a kernel that keeps running has an entry point of its own", "use `CudaPersistent`"))
+            Err(missing("a kernel that takes whole batches does not keep running", "submit to streams"))
         }
         _ if setup.timed && device.driver < TIMES => {
             Err(missing(&format!("the driver of {name} is too old to tell times"), newer))

@@ -2,18 +2,21 @@
 
 mod flights;
 
+use engine::hold::{Schedule, Supply};
 use engine::offload::{Offloaded, geometry};
 use exec::kernel::{Dialect, Kernel, Options};
 use exec::offload::Offload;
 use exec::{BackEnd, Processor, Room};
 use gpu::{Cuda, CudaFound, CudaPersistent, Device, DeviceError, Memory, Setup, Spans, Submission, check};
+use lang::pipeline::Decode;
 use packet::BATCH;
 use packet::generate::Profile;
 use std::ops::RangeInclusive;
+use std::path::Path;
 use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
-use suite::corpus::{root, shipped};
-use suite::sighting::{SEED, see, see_on};
+use suite::corpus::{compile_file, files, root, shipped};
+use suite::sighting::{SEED, see, see_held, see_on};
 use suite::traffic::traffic;
 
 const PORTS: u16 = 5;
@@ -110,6 +113,11 @@ fn persistent(device: &CudaFound) {
             flights.agree(&format!("{name}, {slots} slots, {spans:?}"), &mut made);
         }
     }
+    let mut finished = 0;
+    for path in files(&root().join("programs"), "rav").expect("the folder is there") {
+        finished += in_warps(&path, device);
+    }
+    assert!(finished > 10_000, "{finished} packets were finished by warps");
     let flights = flights::Flights::new("lpm", &Options::default()).expect("it has a kernel");
     keeps_up(opened(device, flights.kernel(), 8, LONG), 1..=2);
     keeps_up(opened(device, flights.kernel(), 8, SHORT), 5..=u32::MAX);
@@ -129,6 +137,23 @@ fn persistent(device: &CudaFound) {
     assert!(sentence.contains("takes 1 to 65536 slots, and not 65537"), "{sentence}");
     let sentence = refused(32, 8, Memory::Pinned);
     assert!(sentence.contains("does not copy from pinned memory: use mapped memory"), "{sentence}");
+}
+
+/// A program whose packets go to the device in warps, as they come, beside the interpreter. How many of them the device finished.
+fn in_warps(path: &Path, device: &CudaFound) -> u64 {
+    let program = compile_file(path, Decode::Lazy).expect("it can be read").program.expect("it compiles");
+    let arrivals = traffic(Profile::sample1(), 2_001, PORTS, 23);
+    let Ok(offload) = Offload::new(&program, PORTS, SEED, &Options::default()) else { return 0 };
+    let setup = Setup { submission: Submission::Persistent, ..Setup::default() };
+    let schedule = Schedule::Hermes { quarters: 8 };
+    let room = Room { convoys: 40, ..schedule.room() };
+    let mut offloaded = Offloaded::on_cuda(offload, device, setup, room).expect("it opens");
+    let seen = see_held(&program, &mut offloaded, &arrivals, schedule, Supply::Plenty);
+    let judge = see(&program, BackEnd::Interpreter, &arrivals, PORTS, BATCH).expect("it loads");
+    assert_eq!(seen.difference(&judge), None, "{}", path.display());
+    let on = offloaded.on_device().expect("it is on a device");
+    assert_eq!(on.failure, None, "{}", path.display());
+    on.tally.device
 }
 
 /// Slots one behind the other for a while, with so many launches.
