@@ -22,4 +22,6 @@ pub use cuda::{
 pub use device::{Device, DeviceError, Geometry, Input, Memory, Output, Parts, Setup, Submission};
 pub use fault::{Fault, Trouble};
 pub use host::{Host, Lane, WARP, Warp};
-pub use opencl::{Found, OpenCl, devices as opencl_devices};
+pub use opencl::{
+    Found, OpenCl, Persistent as OpenClPersistent, Serving, devices as opencl_devices, open as open_opencl,
+};

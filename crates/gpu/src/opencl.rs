@@ -6,6 +6,9 @@
 
 mod found;
 mod memory;
+mod persistent;
+mod serving;
+mod svm;
 
 use self::memory::{Region, Way};
 use crate::device::{Device, DeviceError, Geometry, Input, Output, Parts, Setup, Submission, wait};
@@ -22,6 +25,8 @@ use opencl3::kernel::Kernel;
 use opencl3::memory::{Buffer, CL_MEM_READ_WRITE, ClMem};
 use opencl3::program::Program;
 use opencl3::types::{CL_BLOCKING, cl_device_id};
+pub use persistent::Persistent;
+pub use serving::Serving;
 use std::time::Duration;
 
 /// Threads of a work group: a multiple of what today's devices run in step. On processors it hardly matters.
@@ -82,7 +87,7 @@ impl OpenCl {
         let setup = setup.into();
         let missing = match setup.submission {
             Submission::Graph => Some("OpenCL 1.2 has no graphs"),
-            Submission::Persistent => Some("kernels that keep running are not made by this back end"),
+            Submission::Persistent => Some("a kernel that takes whole batches does not keep running"),
             _ => None,
         };
         if let Some(what) = missing {
@@ -188,24 +193,13 @@ impl OpenCl {
         what: &'static str,
     ) -> Result<Region<T>, DeviceError> {
         let made = Region::new(&self.context, &self.queues[queue], length, way, self.setup.memory);
-        made.map_err(|error| self.no_memory(error, what, length * size_of::<T>()))
+        made.map_err(|error| no_memory(&self.name, error, what, length * size_of::<T>()))
     }
 
     fn table(&self, words: usize) -> Result<Buffer<u32>, DeviceError> {
         // SAFETY: no host memory is handed over.
         let made = unsafe { Buffer::create(&self.context, CL_MEM_READ_WRITE, words, std::ptr::null_mut()) };
-        made.map_err(|error| self.no_memory(error, "a table", 4 * words))
-    }
-
-    fn no_memory(&self, error: ClError, what: &'static str, bytes: usize) -> DeviceError {
-        let device = self.name.clone();
-        match error.0 {
-            CL_MEM_OBJECT_ALLOCATION_FAILURE
-            | CL_OUT_OF_RESOURCES
-            | CL_OUT_OF_HOST_MEMORY
-            | CL_INVALID_BUFFER_SIZE => DeviceError::Memory { device, what, bytes },
-            _ => DeviceError::Failed { device, doing: "give memory", cause: error.to_string() },
-        }
+        made.map_err(|error| no_memory(&self.name, error, "a table", 4 * words))
     }
 
     /// Refuses a slot that the device is using.
@@ -252,6 +246,38 @@ impl OpenCl {
         *under_way = Some(Flight { given: events(given), kernel, back: events(back) });
         *over = None;
         queue.flush()
+    }
+}
+
+/// A kernel on a device as `setup` says, with the text for it: its entry point is `serve_packets` for [`Submission::Persistent`], and
+/// `run_packets` for all others.
+///
+/// # Errors
+/// As for [`OpenCl::new`] and [`Persistent::new`].
+pub fn open(
+    device: &Found,
+    text: &str,
+    geometry: Geometry,
+    setup: impl Into<Setup>,
+) -> Result<Box<dyn Device>, DeviceError> {
+    let setup = setup.into();
+    Ok(match setup.submission {
+        Submission::Persistent => {
+            Box::new(Persistent::new(device, text, geometry, setup, Serving::on(device))?)
+        }
+        _ => Box::new(OpenCl::new(device, text, geometry, setup)?),
+    })
+}
+
+/// What it means that the driver gives no memory.
+fn no_memory(device: &str, error: ClError, what: &'static str, bytes: usize) -> DeviceError {
+    let device = device.to_owned();
+    match error.0 {
+        CL_MEM_OBJECT_ALLOCATION_FAILURE
+        | CL_OUT_OF_RESOURCES
+        | CL_OUT_OF_HOST_MEMORY
+        | CL_INVALID_BUFFER_SIZE => DeviceError::Memory { device, what, bytes },
+        _ => DeviceError::Failed { device, doing: "give memory", cause: error.to_string() },
     }
 }
 
@@ -320,7 +346,7 @@ impl Device for OpenCl {
         self.launch(slot, packets.min(self.geometry.packets)).map_err(|error| {
             // What had been handed over before is not under way when this returns.
             let _ = self.queues[self.slots[slot].queue].finish();
-            match self.no_memory(error, "a batch", self.geometry.slot_bytes()) {
+            match no_memory(&self.name, error, "a batch", self.geometry.slot_bytes()) {
                 DeviceError::Failed { device, cause, .. } => {
                     DeviceError::Failed { device, doing: "start a batch", cause }
                 }

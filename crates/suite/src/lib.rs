@@ -13,4 +13,5 @@ pub mod ptx;
 pub mod random;
 pub mod shrink;
 pub mod sighting;
+pub mod split;
 pub mod traffic;

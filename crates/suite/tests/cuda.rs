@@ -1,6 +1,8 @@
 //! The CUDA back end on an imitation of NVIDIA's libraries: memory, copies, kernels and waiting in their right order, and results as the interpreter's.
 
 mod flights;
+#[path = "flights/patches.rs"]
+mod patches;
 
 use engine::hold::{Schedule, Supply};
 use engine::offload::{Offloaded, geometry};
@@ -195,7 +197,7 @@ fn ladder(device: &CudaFound) {
         let setup = Setup { memory: Memory::Pinned, submission, timed: false };
         let geometry = gpu::Geometry { slots: 3, ..check::geometry() };
         let mut made = Cuda::new(device, &check::cuda_text(), geometry, setup).expect("it opens");
-        flights::patches(&submission.to_string(), &mut made);
+        patches::patches(&submission.to_string(), &mut made);
     }
     let large = gpu::Geometry { packets: 65_536, stride: 2048, slots: 64, ..check::geometry() };
     let refused = Cuda::new(device, &check::cuda_text(), large, Memory::Pinned).map(|_| ()).unwrap_err();

@@ -1,6 +1,8 @@
 //! The steps of the transfer ladder on the OpenCL driver for processors: whatever a device is set up as, it leaves what the twin leaves.
 
 mod flights;
+#[path = "flights/patches.rs"]
+mod patches;
 
 use engine::offload::geometry;
 use exec::kernel::{Back, Dialect, Options, Over};
@@ -59,7 +61,7 @@ fn a_table_changes_behind_what_is_under_way() {
         let setup = Setup { memory, submission: Submission::Streams(streams), timed: false };
         let geometry = Geometry { packets: 20_000, slots: 3, ..check::geometry() };
         let mut made = OpenCl::new(&pocl(), &check::opencl_text(), geometry, setup).expect("it opens");
-        flights::patches(&memory.to_string(), &mut made);
+        patches::patches(&memory.to_string(), &mut made);
     }
 }
 

@@ -1,0 +1,50 @@
+//! How a kernel keeps running on an OpenCL device, and what of it can be asked for.
+
+use super::Found;
+use crate::device::{DeviceError, Geometry, Memory, Setup, Submission};
+use crate::hermes::ring::Shape;
+
+/// The most packets of a slot, and threads of a group.
+pub(super) const MOST: usize = 32;
+
+/// How a kernel keeps running.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Serving {
+    /// Threads of its group, each of which runs a packet: 1 to 32.
+    pub threads: usize,
+    /// It ends after so many slots, and is started again when there is something to do.
+    pub slots: u32,
+    /// It ends after it has asked in vain so often in a row. While it asks, it keeps a processor busy.
+    pub asks: u32,
+}
+
+impl Serving {
+    /// What suits a device.
+    pub fn on(device: &Found) -> Serving {
+        // Some tens of milliseconds, and about one. A driver for processors runs threads of a group one after the other.
+        Serving { threads: if device.accelerator { MOST } else { 1 }, slots: 1 << 14, asks: 1 << 18 }
+    }
+}
+
+/// Whether OpenCL can what is wanted; the ring for it.
+pub(super) fn can(name: &str, geometry: &Geometry, setup: &Setup) -> Result<Shape, DeviceError> {
+    if setup.submission != Submission::Persistent {
+        return Err(instead(format!("a kernel that keeps running on {name} is not {}", setup.submission)));
+    }
+    if setup.memory != Memory::Mapped {
+        return Err(instead(format!("a kernel that keeps running has mapped memory, not {}", setup.memory)));
+    }
+    if !(1..=MOST).contains(&geometry.packets) {
+        let packets = geometry.packets;
+        return Err(instead(format!(
+            "a kernel that keeps running takes 1 to {MOST} packets at once, not {packets}"
+        )));
+    }
+    let slots = geometry.slots;
+    Shape::new(slots)
+        .ok_or_else(|| instead(format!("a kernel that keeps running has 1 to 65,536 slots, not {slots}")))
+}
+
+pub(super) fn instead(what: String) -> DeviceError {
+    DeviceError::Missing { what, how: "submit batches to streams".to_owned() }
+}

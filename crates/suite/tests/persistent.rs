@@ -1,0 +1,184 @@
+//! Kernels that keep running, on the OpenCL driver for processors: slots in any order, ends and new beginnings in the middle, tables that change.
+
+mod flights;
+
+use engine::offload::{Offloaded, geometry};
+use exec::kernel::{Back, Dialect, Kernel, Options, Over};
+use exec::offload::{Offload, OffloadError};
+use exec::{BackEnd, Processor, Room};
+use gpu::{Device, DeviceError, Geometry, Memory, OpenClPersistent, Serving, Setup, Submission};
+use lang::ir::Program;
+use lang::pipeline::Decode;
+use packet::BATCH;
+use packet::generate::Profile;
+use std::sync::Mutex;
+use suite::agree::compile_as;
+use suite::cores::each;
+use suite::corpus::{compile_file, files, root};
+use suite::device::pocl;
+use suite::packet_generator::Arrivals;
+use suite::sighting::{SEED, see, see_on};
+use suite::split::Split;
+use suite::traffic::{settled, traffic};
+
+const PORTS: u16 = 5;
+const SETUP: Setup = Setup { memory: Memory::Mapped, submission: Submission::Persistent, timed: false };
+/// A kernel that ends all the time.
+const SHORT: Serving = Serving { threads: 1, slots: 3, asks: 20 };
+/// One that runs as on a device that is not a processor.
+const TOGETHER: Serving = Serving { threads: 32, slots: 50, asks: 2000 };
+
+fn open(kernel: &Kernel, geometry: Geometry, serving: Serving) -> Result<Box<dyn Device>, DeviceError> {
+    let text = kernel.persistent_text(Dialect::OpenCl);
+    Ok(Box::new(OpenClPersistent::new(&pocl(), &text, geometry, SETUP, serving)?))
+}
+
+/// Runs packets on the device and in the interpreter; how many the device had, none where the program has no kernel.
+fn agree(program: &Program, arrivals: &Arrivals, serving: Serving) -> Result<Option<u64>, String> {
+    let offload = match Offload::new(program, PORTS, SEED, &Options::default()) {
+        Ok(offload) => offload,
+        Err(OffloadError::NoKernel(_)) => return Ok(None),
+        Err(error) => return Err(error.to_string()),
+    };
+    let mut offloaded = Offloaded::new(offload, Room::BATCH, |kernel, geometry| {
+        Ok(Box::new(Split::new(geometry, |geometry| open(kernel, geometry, serving))?))
+    })
+    .map_err(|error| error.to_string())?;
+    let seen = see_on(program, &mut offloaded, arrivals, BATCH);
+    let judge = see(program, BackEnd::Interpreter, arrivals, PORTS, BATCH).expect("it loads");
+    let on = offloaded.on_device().ok_or("it is on no device")?;
+    if let Some(wrong) = on.failure.or_else(|| seen.difference(&judge)) {
+        return Err(wrong);
+    }
+    Ok(Some(on.tally.device + on.tally.again + on.tally.changed))
+}
+
+#[test]
+fn a_million_packets_mean_the_same_to_kernels_that_keep_running() {
+    let mut all = Vec::new();
+    for (folder, packets) in [("programs", 30_000), ("suite/good", 9_000)] {
+        // What has come to rest, and then a fifth that is damaged and stations that move, so that tables change all the time.
+        let mut arrivals = settled(&traffic(Profile::sample1(), packets / 10, PORTS, 9), 7, PORTS);
+        arrivals.append(&traffic(Profile::sample1(), packets * 3 / 10, PORTS, 10));
+        let arrivals = std::sync::Arc::new(arrivals);
+        let files = files(&root().join(folder), "rav").expect("the folder is there");
+        all.extend(files.into_iter().map(|path| (path, arrivals.clone())));
+    }
+    let sum = Mutex::new((0, 0, 0));
+    each(all, |(path, arrivals)| {
+        let compiled = compile_file(path, Decode::Lazy).map_err(|error| error.to_string())?;
+        let program = compiled.program.ok_or_else(|| format!("{} does not compile", path.display()))?;
+        let serving = if path.components().any(|part| part.as_os_str() == "good") {
+            Serving { slots: 100, asks: 1000, threads: 1 }
+        } else {
+            Serving::on(&pocl())
+        };
+        let had =
+            agree(&program, arrivals, serving).map_err(|wrong| format!("{}: {wrong}", path.display()))?;
+        let mut sum = sum.lock().expect("nobody panics");
+        match had {
+            Some(packets) => *sum = (sum.0 + packets, sum.1 + 1, sum.2),
+            None => sum.2 += 1,
+        }
+        Ok(())
+    });
+    let (packets, programs, without) = sum.into_inner().expect("nobody panics");
+    println!("{packets} packets, {programs} programs, {without} without a kernel");
+    assert!(packets >= 1_000_000 && programs > 80 && without <= 3);
+}
+
+#[test]
+fn slots_out_of_step_leave_the_twins_words_wherever_a_launch_ends() {
+    let mut went = 0;
+    for name in ["firewall_rules", "router", "lpm", "static_ipv4"] {
+        for (over, back) in [
+            (Over::Header, Back::Word),
+            (Over::Packed, Back::Half),
+            (Over::Packed, Back::Bit),
+            (Over::InPlace, Back::Bit),
+            (Over::InPlace, Back::Word),
+        ] {
+            let options = Options { over, back, linear_rules: over == Over::Packed, ..Options::default() };
+            let Some(mut flights) = flights::Flights::new(name, &options) else { continue };
+            for (packets, slots) in [(32, 40), (7, 3)] {
+                for serving in [Serving::on(&pocl()), SHORT, TOGETHER] {
+                    let what = format!("{name}, {over}, {back}, {slots} slots of {packets}, {serving:?}");
+                    let geometry = geometry(flights.kernel(), packets, slots);
+                    let mut made = open(flights.kernel(), geometry, serving)
+                        .unwrap_or_else(|error| panic!("{what}: {error}"));
+                    flights.agree(&what, made.as_mut());
+                    went += 1;
+                }
+            }
+        }
+    }
+    assert!(went >= 50, "{went} ways");
+}
+
+/// What every packet of the programs of the next tests becomes.
+fn sent(port: u32) -> u32 {
+    packet::verdict::Verdict::new(packet::verdict::VerdictKind::Send, port as u16).bits()
+}
+
+#[test]
+fn a_device_that_goes_with_work_under_way_ends_its_kernel_first() {
+    let program = compile_as("start stage all() { send 3 }", Decode::Lazy).program.expect("it compiles");
+    let kernel = Kernel::new(&program, PORTS, &Options::default()).expect("it has a kernel");
+    for round in 0..40 {
+        let serving = if round % 2 == 0 { Serving::on(&pocl()) } else { SHORT };
+        let mut made = open(&kernel, geometry(&kernel, 32, 64), serving).expect("it opens");
+        assert_eq!(made.workers(), 1);
+        for slot in 0..64 {
+            made.submit(slot, 32).expect("it goes over");
+            let refused = made.submit(slot, 32).expect_err("it is under way").to_string();
+            assert!(refused.contains("it is under way"), "{refused}");
+        }
+        for slot in (0..round).rev() {
+            assert!(made.poll(slot, true).expect("it comes back"));
+            let output = made.output(slot).expect("it is back");
+            assert!(output.verdicts.iter().all(|verdict| *verdict == sent(3)), "{:?}", output.verdicts);
+        }
+    }
+}
+
+#[test]
+fn a_slot_without_packets_comes_back_and_one_is_reused_longer_than_tickets_last() {
+    let program = compile_as("start stage all() { send 3 }", Decode::Lazy).program.expect("it compiles");
+    let kernel = Kernel::new(&program, PORTS, &Options::default()).expect("it has a kernel");
+    let mut made = open(&kernel, geometry(&kernel, 32, 2), Serving::on(&pocl())).expect("it opens");
+    // Tickets begin 300 before their end.
+    for round in 0..1000_usize {
+        made.submit(1, round % 33).expect("it goes over");
+        assert!(
+            made.poll(1, true).expect("it comes back") && made.poll(0, round % 2 == 0).expect("it rests")
+        );
+        let verdicts = made.output(1).expect("it is back").verdicts;
+        assert!(verdicts[..round % 33].iter().all(|verdict| *verdict == sent(3)), "{round}");
+    }
+}
+
+#[test]
+fn what_a_kernel_that_keeps_running_cannot_do_is_a_sentence() {
+    let program = compile_as("start stage all() { flood }", Decode::Lazy).program.expect("it compiles");
+    let kernel = Kernel::new(&program, PORTS, &Options::default()).expect("it has a kernel");
+    let text = kernel.persistent_text(Dialect::OpenCl);
+    let said = |geometry, setup| {
+        let made = OpenClPersistent::new(&pocl(), &text, geometry, setup, Serving::on(&pocl()));
+        made.map(|_| ()).expect_err("it is refused").to_string()
+    };
+    let fits = geometry(&kernel, 32, 4);
+    for (geometry, setup, what) in [
+        (Geometry { packets: 33, ..fits }, SETUP, "takes 1 to 32 packets at once, not 33"),
+        (Geometry { packets: 0, ..fits }, SETUP, "takes 1 to 32 packets at once, not 0"),
+        (Geometry { slots: 65_537, ..fits }, SETUP, "has 1 to 65,536 slots, not 65537"),
+        (fits, Setup { memory: Memory::Pinned, ..SETUP }, "has mapped memory, not pinned"),
+        (fits, Setup { submission: Submission::Queued, ..SETUP }, "is not queued"),
+    ] {
+        let said = said(geometry, setup);
+        assert!(said.contains(what) && said.contains("submit batches to streams"), "{said}");
+    }
+    let large = Geometry { stride: 1 << 20, slots: 65_536, ..fits };
+    assert!(said(large, SETUP).contains("has no memory for"));
+    let mut made = open(&kernel, Geometry { tables: 1, ..fits }, SHORT).err();
+    assert!(made.take().is_some_and(|error| error.to_string().contains("arguments")), "a table too many");
+}
