@@ -3,7 +3,7 @@
 use crate::traffic::LabError;
 use crate::transfer::{Chosen, DeviceChoice};
 use exec::kernel::{Dialect, Kernel};
-use gpu::{Cuda, Device, DeviceError, Geometry, Memory, OpenCl, Setup, Submission};
+use gpu::{Cuda, Device, DeviceError, Geometry, Memory, Setup, Submission};
 use lang::ir::Program;
 use std::time::{Duration, Instant};
 
@@ -97,7 +97,7 @@ impl Site for Chosen {
             _ => kernel.text(dialect),
         };
         Ok(match self {
-            Chosen::OpenCl(found) => Box::new(OpenCl::new(found, &text(Dialect::OpenCl), geometry, setup)?),
+            Chosen::OpenCl(found) => gpu::open_opencl(found, &text(Dialect::OpenCl), geometry, setup)?,
             Chosen::Cuda(found) => Box::new(Cuda::new(found, &text(Dialect::Cuda), geometry, setup)?),
             Chosen::Host => Box::new(engine::offload::host(kernel, program, ports, geometry)?),
         })
