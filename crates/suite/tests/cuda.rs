@@ -37,10 +37,9 @@ fn programs_mean_the_same_on_an_imitated_device() {
     let folder = std::env::temp_dir().join(format!("ravelin-imitation-{}", std::process::id()));
     std::fs::create_dir_all(&folder).expect("a folder can be made");
     let source = root().join("crates/suite/tests/cuda/driver.c");
-    let words = format!("-DWORDS=\"{}\"", source.with_file_name("words.h").display());
     for library in ["libcuda.so", "libnvrtc.so"] {
         let mut cc = Command::new("cc");
-        cc.args(["-w", "-O1", "-fPIC", "-shared", "-pthread", "-U_FORTIFY_SOURCE", &words, "-o"]);
+        cc.args(["-w", "-O1", "-fPIC", "-shared", "-pthread", "-o"]);
         cc.arg(folder.join(library)).arg(&source);
         let Ok(built) = cc.status() else {
             println!("skipped: there is no `cc` (on Debian: apt-get install gcc g++)");

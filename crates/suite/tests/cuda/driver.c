@@ -4,6 +4,9 @@
 //
 // `serve_packets` runs beside the processor (`warps.c`), from the moment on at which what is before it on its stream is done. While it does,
 // asking for what a real driver may do only behind it ends the process.
+//
+// It stands beside what a kernel's text is built with, and is to be found there when it runs.
+#undef _FORTIFY_SOURCE
 #include <dlfcn.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -285,7 +288,8 @@ static int build(const char *text, const char *path)
     int put = fread(plain, 1, length, file) == length ? write_to(path, ".cc", plain, 1) : INVALID;
     fclose(file);
     free(plain);
-    snprintf(command, sizeof command, "c++ -w -O1 -fPIC -shared -include %s -o %s.so %s.cc", WORDS, path, path);
+    snprintf(command, sizeof command, "c++ -w -O1 -fPIC -shared -include %.*swords.h -o %s.so %s.cc",
+             (int)(strlen(__FILE__) - strlen("driver.c")), __FILE__, path, path);
     return put == DONE && system(command) == 0 ? DONE : INVALID;
 }
 static void *part(void *library, const char *what, const char *of)
