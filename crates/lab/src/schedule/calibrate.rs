@@ -1,7 +1,8 @@
 //! The numbers of a device's model, from the device itself: single batches of several sizes, and some that follow each other.
 //!
-//! The idea: a batch alone takes `fixed + slope · packets` of a worker's largest share of it, from when it has been handed over until it can be committed.
-//! Of the fixed part only as much keeps the worker busy as is seen when batches follow each other; the rest is on the way.
+//! The idea: a batch that one worker runs takes `fixed + slope · packets` when it is alone, from when it has been handed over until it can be committed.
+//! When such batches follow each other they may do so faster, and then a part of the fixed one is only on the way and keeps no worker busy; or slower, and
+//! then workers are in each other's way, as threads are that share processors.
 
 use super::Used;
 use super::due::Due;
@@ -16,6 +17,8 @@ use std::time::{Duration, Instant};
 
 /// Sizes of single batches.
 const SIZES: [usize; 9] = [1, 2, 4, 8, 16, 32, 64, 128, 256];
+/// A loop that is busy for such a part of the time from piece to piece is what sets their rate.
+const LOOP: f64 = 0.9;
 /// At least so many batches of each size, and at most.
 const REPEATS: (usize, usize) = (8, 400);
 
@@ -32,6 +35,15 @@ pub(crate) struct Calibrated {
     pub(crate) full: Duration,
 }
 
+/// Times by size, as packets and the middle nanoseconds, and what follows of them.
+#[derive(Clone, Debug, Default)]
+struct Times {
+    /// What a [`Single`](super::live::Single) consists of.
+    parts: [Vec<(f64, f64)>; 4],
+    /// The processor itself.
+    here: Vec<(f64, f64)>,
+}
+
 /// Finds them, in about so much time for each size.
 pub(crate) fn calibrate(
     used: &Used<'_>,
@@ -39,57 +51,71 @@ pub(crate) fn calibrate(
     ground: &mut Ground,
     time: Duration,
 ) -> Result<Calibrated, String> {
-    let sizes: Vec<usize> = SIZES.into_iter().filter(|size| *size <= used.most).collect();
-    let mut points: [Vec<(f64, f64)>; 4] = Default::default();
-    let mut here = Vec::new();
-    for size in &sizes {
-        let mut hold = station.hold(fixed(*size))?;
+    let mut times = Times::default();
+    for size in SIZES.into_iter().filter(|size| *size <= used.most) {
+        let mut hold = station.hold(fixed(size))?;
         let mut runs: [Vec<f64>; 4] = Default::default();
         let begin = Instant::now();
         while runs[0].len() < REPEATS.0 || runs[0].len() < REPEATS.1 && begin.elapsed() < time {
-            let parts = station.single(ground, &mut hold, *size)?;
+            let parts = station.single(ground, &mut hold, size)?;
             runs.iter_mut().zip(parts).for_each(|(runs, part)| runs.push(part));
         }
-        for (points, runs) in points.iter_mut().zip(runs) {
-            points.push((*size as f64, median(runs)));
+        for (points, runs) in times.parts.iter_mut().zip(runs) {
+            points.push((size as f64, median(runs)));
         }
         let mut runs = Vec::new();
         let begin = Instant::now();
         while runs.len() < REPEATS.0 || runs.len() < REPEATS.1 && begin.elapsed() < time {
-            let (packets, took) = station.here(ground, *size)?;
-            if packets == *size {
+            let (packets, took) = station.here(ground, size)?;
+            if packets == size {
                 runs.push(took.as_nanos() as f64);
             }
         }
-        here.push((*size as f64, median(runs)));
+        times.here.push((size as f64, median(runs)));
     }
-    let full = points.iter().filter_map(|points| points.last()).map(|(_, time)| *time).sum::<f64>();
-    let [take, begin, away, commit] = points;
-    let workers = station.workers.max(1);
-    // Where one worker has it all, a batch is not cut.
-    let piece = if workers > 1 { gpu::WARP.min(used.most) } else { used.most };
-    let share = |packets: f64| {
-        let pieces = (packets / piece as f64).ceil();
-        if pieces <= 1.0 { packets } else { (pieces / workers as f64).ceil() * piece as f64 }
-    };
-    let shares: Vec<(f64, f64)> = away.iter().map(|(size, time)| (share(*size), *time)).collect();
-    let fit = Fit::of(Form::Sum, &shares).ok_or("too few sizes to fit anything to")?;
+    let piece = piece(station.workers, used.most);
     let mut hold = station.hold(fixed(piece))?;
     let follow = station.carry(ground, &mut hold, Due::Always(4 * time.as_nanos() as u64))?;
-    let apart = workers as f64 * piece as f64 * 1e9 / follow.rate().max(1.0);
-    let busy = (apart - fit.slope * piece as f64).clamp(0.0, fit.fixed);
-    let model = Model {
-        workers,
-        piece,
-        service: Line { fixed: busy as u64, slope: (fit.slope * 1000.0) as u64 },
-        way: (fit.fixed - busy) as u64,
-        take: line(&take),
-        begin: line(&begin),
-        commit: line(&commit),
-        here: line(&here),
-    };
-    let away = sizes.into_iter().zip(away).map(|(size, (_, time))| (size, time)).collect();
-    Ok(Calibrated { model, error: fit.error, away, full: Duration::from_nanos(full as u64) })
+    let found = times.model(station.workers, piece, follow.rate());
+    found.ok_or_else(|| "too few sizes to fit anything to".to_owned())
+}
+
+/// The most packets that one of some workers runs in one go, of a device that gets so many together.
+fn piece(workers: usize, most: usize) -> usize {
+    // Where one worker has it all, a batch is not cut.
+    if workers > 1 { gpu::WARP.min(most) } else { most }
+}
+
+impl Times {
+    /// The model of so many workers that run so many packets in one go, and such a rate of pieces that follow each other.
+    fn model(&self, workers: usize, piece: usize, rate: f64) -> Option<Calibrated> {
+        let [take, begin, away, commit] = &self.parts;
+        let whole: Vec<(f64, f64)> = away.iter().copied().filter(|(size, _)| *size <= piece as f64).collect();
+        let fit = Fit::of(Form::Sum, &whole)?;
+        let [take, begin, commit, here] = [take, begin, commit, &self.here].map(|points| line(points));
+        // From piece to piece, on one worker.
+        let apart = workers as f64 * piece as f64 * 1e9 / rate.max(1.0);
+        let alone = fit.time(piece as f64);
+        let work = (take.of(piece) + begin.of(piece) + commit.of(piece)) as f64;
+        // Where the loop has no time for more, nothing is seen of workers that are in each other's way.
+        let is_loop = workers as f64 * work > LOOP * apart;
+        let crowded = if workers > 1 && !is_loop { (apart / alone).max(1.0) } else { 1.0 };
+        let busy = (apart - fit.slope * piece as f64).clamp(0.0, fit.fixed);
+        let model = Model {
+            workers,
+            piece,
+            service: Line { fixed: busy as u64, slope: (fit.slope * 1000.0) as u64 },
+            crowded: (crowded * 1000.0) as u64,
+            way: (fit.fixed - busy) as u64,
+            take,
+            begin,
+            commit,
+            here,
+        };
+        let full = self.parts.iter().filter_map(|points| points.last()).map(|(_, time)| *time).sum::<f64>();
+        let away = away.iter().map(|(size, time)| (*size as usize, *time)).collect();
+        Some(Calibrated { model, error: fit.error, away, full: Duration::from_nanos(full as u64) })
+    }
 }
 
 fn fixed(packets: usize) -> Schedule {
@@ -105,4 +131,59 @@ fn median(values: Vec<f64>) -> f64 {
 fn line(points: &[(f64, f64)]) -> Line {
     let fit = Fit::of(Form::Sum, points);
     fit.map_or(Line::default(), |fit| Line { fixed: fit.fixed as u64, slope: (fit.slope * 1000.0) as u64 })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// What batches take over which a formula rules.
+    fn times(away: impl Fn(f64) -> f64) -> Times {
+        let of = |time: &dyn Fn(f64) -> f64| SIZES.map(|size| (size as f64, time(size as f64))).to_vec();
+        Times {
+            parts: [
+                of(&|size| 100.0 + 20.0 * size),
+                of(&|size| 900.0 + 40.0 * size),
+                of(&away),
+                of(&|size| 300.0 + 30.0 * size),
+            ],
+            here: of(&|size| 50.0 + 100.0 * size),
+        }
+    }
+
+    fn near(found: u64, wanted: u64) {
+        assert!(found.abs_diff(wanted) <= 1 + wanted / 1000, "{found} and not {wanted}");
+    }
+
+    #[test]
+    fn lines_are_those_that_rule_and_what_is_only_on_the_way_keeps_no_worker_busy() {
+        let times = times(|size| 12_000.0 + 700.0 * size);
+        // A piece of 32 takes 34,400 ns alone; on each of two workers one follows the other after 26,400.
+        let found = times.model(2, piece(2, 256), 64.0 / 26_400e-9).expect("nine sizes");
+        let Model { service, way, crowded, take, begin, commit, here, .. } = found.model;
+        for (line, fixed, slope) in
+            [(take, 100, 20), (begin, 900, 40), (commit, 300, 30), (here, 50, 100), (service, 4000, 700)]
+        {
+            near(line.fixed, fixed);
+            near(line.slope, slope * 1000);
+        }
+        near(way, 8000);
+        assert_eq!((crowded, found.model.piece, found.model.workers), (1000, 32, 2));
+        assert!(found.error < 1e-6 && found.away.len() == SIZES.len());
+        near(found.full.as_nanos() as u64, 12_000 + 700 * 256 + 1300 + 90 * 256);
+    }
+
+    #[test]
+    fn workers_that_are_in_each_other_s_way_are_slower_side_by_side() {
+        let times = times(|size| 12_000.0 + 700.0 * size);
+        let found = times.model(2, 32, 64.0 / 51_600e-9).expect("nine sizes").model;
+        near(found.crowded, 1500);
+        assert_eq!(found.way, 0);
+        near(found.service.fixed, 12_000);
+        // One worker is in nobody's way, and a loop that does nothing else sets the rate itself.
+        assert_eq!(times.model(1, 256, 1e5).expect("nine sizes").model.crowded, 1000);
+        let slow = Times { parts: times.parts.clone().map(|_| vec![(1.0, 1e5), (256.0, 1e5)]), ..times };
+        let rate = 32.0 / 3e5 * 1e9;
+        assert_eq!(slow.model(2, 256, rate * 8.0).expect("two sizes").model.crowded, 1000);
+    }
 }

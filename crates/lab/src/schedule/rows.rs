@@ -71,6 +71,7 @@ pub(super) fn model(device: &str, calibrated: &Calibrated) -> Vec<Row> {
         row("workers", "workers", model.workers as f64),
         row("the most packets that a worker runs in one go", "packets", model.piece as f64),
         row("a batch's time on the device, off the line by", "%", 100.0 * calibrated.error),
+        row("a worker beside another one", "% longer", (model.crowded - 1000) as f64 / 10.0),
         row("there and back while no worker is busy with it", MICROS, model.way as f64 / 1e3),
     ];
     let parts: [(&str, Line); 5] = [

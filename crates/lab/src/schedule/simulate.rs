@@ -46,6 +46,8 @@ pub(crate) struct Model {
     pub(crate) piece: usize,
     /// How long a worker is busy with a piece.
     pub(crate) service: Line,
+    /// How long it is with one that it begins with while another worker is busy, in thousandths of that; at least 1000.
+    pub(crate) crowded: u64,
     /// Nanoseconds that a convoy is on its way there and back besides, while no worker is busy with it.
     pub(crate) way: u64,
     /// How long the loop takes packets that are due.
@@ -154,9 +156,12 @@ impl Simulated {
         while left > 0 {
             let piece = left.min(model.piece.max(1));
             left -= piece;
-            let Some(worker) = free.iter_mut().min() else { break };
-            *worker = (*worker).max(*now) + model.service.of(piece);
-            finish = finish.max(*worker);
+            let Some(first) = (0..free.len()).min_by_key(|worker| free[*worker]) else { break };
+            let start = free[first].max(*now);
+            let busy = free.iter().any(|until| *until > start);
+            let takes = model.service.of(piece) * if busy { model.crowded } else { 1000 } / 1000;
+            free[first] = start + takes;
+            finish = finish.max(free[first]);
         }
         finish + model.way
     }

@@ -10,6 +10,7 @@ const BARE: Model = Model {
     workers: 1,
     piece: 1,
     service: Line { fixed: 1000, slope: 0 },
+    crowded: 1000,
     way: 0,
     take: NOTHING,
     begin: NOTHING,
@@ -23,6 +24,7 @@ fn usual(workers: usize) -> Model {
         workers,
         piece: 32,
         service: line(3000, 700_000),
+        crowded: 1000,
         way: 12_000,
         take: line(50, 30_000),
         begin: line(900, 40_000),
@@ -108,4 +110,18 @@ fn at_saturation_the_slowest_part_sets_the_rate() {
     let work = 256.0 / ((50.0 + 900.0 + 200.0) + 256.0 * 90.0);
     let found = rate(through, 256);
     assert!((found / work - 1.0).abs() < 0.02, "{found} and not {work}");
+}
+
+#[test]
+fn workers_in_each_other_s_way_take_longer_and_one_alone_does_not() {
+    let crowded = Model { crowded: 1500, ..usual(2) };
+    let alone = 3000 + 32 * 700;
+    for (model, packets, takes) in [(crowded, 32, alone), (crowded, 64, alone * 3 / 2), (usual(2), 64, alone)]
+    {
+        let fixed = Policy::FixedBatch { packets }.into();
+        let mut simulated = Simulated::new(model, Room { packets, convoys: 1 }, fixed);
+        let outcome = simulated.run(Due::At(&vec![0; packets]));
+        let work = [model.take, model.begin, model.commit].map(|line| line.of(packets)).iter().sum::<u64>();
+        assert_eq!(outcome.time, work + takes + model.way);
+    }
 }
