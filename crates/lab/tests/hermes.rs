@@ -45,6 +45,25 @@ fn the_figures_of_the_publication_are_there_and_hang_together() {
     }
     let order = rows.iter().filter(|row| row.what.starts_with("d: ")).filter_map(|row| row.ours);
     assert!(order.map(|ours| ours.low).all(|low| low >= 1.0), "order costs time and gives none");
+    for source in ["evenly", "at random", "in bursts of 512", "seldom"] {
+        let rows = rows.iter().filter(|row| row.case.contains(&format!("by source at half load, {source}")));
+        assert_eq!(rows.count(), 4 * 2 * 3, "{source}");
+    }
+    for name in ["DPI", "classifier", "route lookup", "TTL"] {
+        let case = format!("answers, {name} over the simulated device");
+        assert_eq!(figure(&rows, &case, "packets whose"), 512.0);
+        assert!(figure(&rows, &case, "of them finished by the device") > 450.0, "{name}");
+    }
+    let divergence = |name: &str| figure(&rows, &format!("divergence, {name}"), "capacity with");
+    assert!(
+        divergence("DPI") > 1.5 && (divergence("TTL") - 1.0).abs() < 0.001,
+        "lengths cost, and equal ones nothing"
+    );
+    // How fast it is is not for a test to say; that a figure is there is.
+    let speed = rows.iter().filter(|row| row.what == "simulated packets a second").filter_map(|row| row.ours);
+    let speed: Vec<f64> = speed.map(|ours| ours.median).collect();
+    println!("millions of simulated packets a second: {speed:?}");
+    assert!(speed.len() == 3 && speed.iter().all(|speed| *speed > 0.0));
     // Nothing that has to be chosen decides whether Hermes is ahead of the serial baseline somewhere.
     for row in rows.iter().filter(|row| row.what.starts_with("throughput by")) {
         assert!(row.ours.is_some_and(|ours| ours.high > 1.5), "{row:?}");
@@ -54,16 +73,25 @@ fn the_figures_of_the_publication_are_there_and_hang_together() {
 #[test]
 fn what_cannot_be_is_refused_with_the_limit() {
     for (simulated, sentence) in [
-        (("fifo", 0), "entries of the task FIFO: 0 is not possible; from 1 to 32768"),
+        (("fifo", 0), "fifo=0 is not possible; from 1 to 32768 entries of the task FIFO"),
         (
             ("queue", 1000),
             "entries of the commit queue: 1000 is not a power of two; 512 is the nearest one below",
         ),
         (("registers", 2000), "concurrent warps whose registers a core has: 8 is not possible; from 1 to 3"),
-        (("cores", 2000), "cores: 2000 is not possible; from 1 to 1024"),
-        (("cores", 70_000), "cores: 70000 is not possible; at most 65535"),
-        (("bandwidth", 0), "bytes of memory a cycle: 0 is not possible; from 1 to 4096"),
-        (("fish", 1), "`fish` is nothing of the simulated device; there are cores, registers, shared"),
+        (("registers", 100), "registers of a core: 100 are not enough; a warp of the kernel needs 512"),
+        (
+            ("shared", 16_383),
+            "bytes of shared memory of a core: 16383 are not enough; the kernel needs 16384",
+        ),
+        (("cores", 0), "cores=0 is not possible; from 1 to 1024 cores"),
+        (("cores", 70_000), "cores=70000 is not possible; from 1 to 1024 cores"),
+        (("bandwidth", 0), "bandwidth=0 is not possible; from 1 to 4096 bytes of memory a ns"),
+        (("channels", 256), "channels=256 is not possible; from 1 to 64 channels of memory"),
+        (("batch", 0), "batch=0 is not possible; from 1 to 1048576 packets of a batch"),
+        (("bus", 0), "bus=0 is not possible; from 1 to 4096 bytes of the bus a ns"),
+        (("packets", 10_000_001), "packets=10000001 is not possible; from 1 to 10000000 packets of a run"),
+        (("fish", 1), "`fish` is nothing of the simulation; there are cores, registers, shared"),
     ] {
         let error = run(&[simulated]).expect_err(sentence).to_string();
         assert!(error.starts_with(sentence), "{error}");

@@ -44,12 +44,12 @@ pub enum SettingsError {
         /// The most.
         most: u64,
     },
-    /// Something needs more than there is, so that there is not room for one.
-    #[error("{what}: {needed} are needed for {one}, and there are {there}: not even one has room")]
+    /// There is too little of something.
+    #[error("{what}: {there} are not enough; {one} needs {needed}")]
     Room {
         /// What there is too little of.
         what: &'static str,
-        /// For what it is needed.
+        /// What needs it.
         one: &'static str,
         /// How much is needed.
         needed: u64,

@@ -54,8 +54,7 @@ impl Baseline {
         while first < count {
             let ready = if self.overlapped { back_before.max(in_free) } else { back_free };
             let full = load.arrivals.get(first + self.batch - 1).copied();
-            // Behind the last packet nothing is waited for.
-            let full = full.unwrap_or(load.arrivals[count - 1]);
+            let full = full.unwrap_or(if load.waits_at_end { u64::MAX } else { load.arrivals[count - 1] });
             let begin = ready.max(full.min(load.arrivals[first] + self.timeout));
             let there = load.arrivals[first..].partition_point(|arrival| *arrival <= begin);
             let packets = there.min(self.batch);

@@ -9,15 +9,19 @@
 //!  issue ─► compute: core, instructions / trips ─► memory: channels, sectors / trips, and the latency ─► finish
 //! ```
 //!
-//! Time is in cycles, and a cycle is a nanosecond. Channels count sixteenths, since a sector takes no whole number of cycles.
+//! Time is in cycles, and a cycle is a nanosecond. Channels count much smaller parts, since a sector takes no whole number of cycles.
 
 use super::work::{SECTOR, Work};
 use gpu::hermes::{SettingsError, Warp};
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
 
-/// Parts of a cycle that channels count in.
-const PARTS: u64 = 16;
+/// Parts of a cycle that channels count in: so many that a sector takes 512 of them or more, whatever the memory, and rounding next to nothing.
+const PARTS: u64 = 1 << 16;
+/// The most bytes that all channels together give in a cycle.
+pub(super) const MOST_BANDWIDTH: u32 = 4096;
+/// The most channels.
+pub(super) const MOST_CHANNELS: u8 = 64;
 
 /// What a device has. All of it can be varied; [`Hardware::published`] says what the publication says.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -28,11 +32,11 @@ pub(crate) struct Hardware {
     pub(crate) registers: u32,
     /// Bytes of a core's shared memory.
     pub(crate) shared: u32,
-    /// Channels of memory.
+    /// Channels of memory; from 1 to [`MOST_CHANNELS`].
     pub(crate) channels: u8,
     /// Cycles from asking for a sector to having it, where nobody else asks.
     pub(crate) latency: u64,
-    /// Bytes that all channels together give in a cycle; from 1 to 4,096.
+    /// Bytes that all channels together give in a cycle; from 1 to [`MOST_BANDWIDTH`].
     pub(crate) bandwidth: u32,
     /// Cycles of an instruction, in quarters: 4 is one.
     pub(crate) quarters: u32,
@@ -62,12 +66,17 @@ impl Hardware {
             let inside = (least..=most).contains(&value);
             if inside { Ok(()) } else { Err(SettingsError::Limit { what, value, least, most }) }
         };
-        limit("bytes of memory a cycle", self.bandwidth, 1, 4096)?;
-        limit("channels of memory", self.channels.into(), 1, 64)?;
+        limit("bytes of memory a cycle", self.bandwidth, 1, MOST_BANDWIDTH.into())?;
+        limit("channels of memory", self.channels.into(), 1, MOST_CHANNELS.into())?;
         limit("quarters of a cycle for an instruction", self.quarters, 1, 1024)?;
-        limit("bytes of shared memory of the kernel", shared, 0, self.shared.into())?;
-        let fit = self.registers / (registers.max(1) * u32::from(lanes));
-        limit("concurrent warps whose registers a core has", warps.into(), 1, fit.into())
+        let room = |what, one, needed: u32, there: u32| match needed > there {
+            true => Err(SettingsError::Room { what, one, needed: needed.into(), there: there.into() }),
+            false => Ok(()),
+        };
+        room("bytes of shared memory of a core", "the kernel", shared, self.shared)?;
+        let warp = registers.max(1) * u32::from(lanes);
+        room("registers of a core", "a warp of the kernel", warp, self.registers)?;
+        limit("concurrent warps whose registers a core has", warps.into(), 1, (self.registers / warp).into())
     }
 }
 

@@ -3,11 +3,15 @@
 //! What is simulated and what it does not say: `docs/hermes.md`.
 
 mod baseline;
+mod beyond;
+mod device;
 mod hardware;
 mod panels;
+mod sensitivity;
 mod setting;
 mod simulate;
 mod source;
+mod whole;
 mod work;
 
 pub(crate) use panels::{rows, runs};

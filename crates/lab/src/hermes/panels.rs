@@ -1,8 +1,8 @@
-//! What is reported: the six panels of the publication's Figure 3, its headlines, and what it leaves out.
+//! What is reported of the publication: the six panels of its Figure 3, its headlines, and its memory.
 
 use super::setting::{Measures, Setting, System, Traffic, WARPS, figure};
 use super::source::Source;
-use super::work::{Application, Work};
+use super::work::{Application, Job};
 use crate::experiment::{Better, Figure, Other, Row};
 use crate::plan::Plan;
 use crate::traffic::LabError;
@@ -14,20 +14,20 @@ const PACKETS: [usize; 2] = [65_536, 8192];
 const SEEDS: usize = 3;
 /// Cores: meshes of 16, 25 and 36 places, of which 8 are channels of memory.
 const CORES: [u16; 3] = [8, 17, 28];
-/// Shares of a capacity at which delays are taken.
-const LOADS: [f64; 7] = [0.1, 0.3, 0.5, 0.7, 0.8, 0.9, 0.95];
 
 const HEAD: &str = "headlines";
-const TIMES: &str = "times";
+pub(super) const TIMES: &str = "times";
 const RATE: &str = "Gb/s";
-const MICROS: &str = "µs";
+pub(super) const MICROS: &str = "µs";
 
 /// What all panels need.
-struct Bench<'a> {
-    setting: Setting,
-    traffic: Vec<Traffic>,
-    rows: Vec<Row>,
-    progress: &'a mut dyn FnMut(&str),
+pub(super) struct Bench<'a> {
+    pub(super) setting: Setting,
+    pub(super) traffic: Vec<Traffic>,
+    /// Whether few packets will do.
+    pub(super) quick: bool,
+    pub(super) rows: Vec<Row>,
+    pub(super) progress: &'a mut dyn FnMut(&str),
 }
 
 /// Runs it; the text is what was simulated.
@@ -41,13 +41,16 @@ pub(crate) fn rows(plan: &Plan, progress: &mut dyn FnMut(&str)) -> Result<(Vec<R
         setting.most_warps(application).map_err(|error| LabError::Tables(error.to_string()))?;
     }
     progress("hermes: tables and packets");
-    let traffic: Result<Vec<Traffic>, String> = Application::ALL.into_iter().map(Traffic::new).collect();
-    let traffic = traffic.map_err(LabError::Program)?;
+    let jobs: Result<Vec<Job>, String> = Application::ALL.into_iter().map(Application::job).collect();
+    let jobs = jobs.map_err(LabError::Program)?;
+    let traffic = Application::ALL.into_iter().zip(&jobs);
+    let traffic = traffic.map(|(application, job)| Traffic::new(application, job)).collect();
     let captures = plan.captures.iter().map(|capture| capture.load(plan.quick));
     let captures: Vec<crate::traffic::Traffic> = captures.collect::<Result<_, _>>()?;
-    let mut bench = Bench { setting, traffic, rows: Vec::new(), progress };
+    let mut bench = Bench { setting, traffic, quick: plan.quick, rows: Vec::new(), progress };
     let ran = bench.all().and_then(|()| captures.iter().try_for_each(|capture| bench.capture(capture)));
     ran.map_err(|error| LabError::Tables(error.to_string()))?;
+    bench.answers(&jobs)?;
     Ok((bench.rows, mode(&setting)))
 }
 
@@ -77,7 +80,7 @@ fn mode(setting: &Setting) -> String {
     )
 }
 
-type Done = Result<(), SettingsError>;
+pub(super) type Done = Result<(), SettingsError>;
 
 impl Bench<'_> {
     fn all(&mut self) -> Done {
@@ -92,23 +95,33 @@ impl Bench<'_> {
             self.sparse(place)?;
             self.cores(place)?;
             self.equal(place)?;
+            self.sources(place)?;
+            self.divergence(place)?;
         }
-        self.sensitivity()
+        self.sensitivity()?;
+        self.speed()
     }
 
-    fn tell(&mut self, place: usize, what: &str) {
+    pub(super) fn tell(&mut self, place: usize, what: &str) {
         let name = self.traffic[place].application.name();
         (self.progress)(&format!("hermes: {name}, {what}"));
     }
 
     /// The setting for an application with as many warps as can be.
-    fn best(&self, place: usize) -> Result<Setting, SettingsError> {
+    pub(super) fn best(&self, place: usize) -> Result<Setting, SettingsError> {
         let application = self.traffic[place].application;
         let warps = self.setting.most_warps(application)?;
         Ok(self.setting.with(warps, self.setting.hardware.cores))
     }
 
-    fn held(&mut self, case: &str, what: &str, unit: &str, ours: Option<Figure>, other: Option<Other>) {
+    pub(super) fn held(
+        &mut self,
+        case: &str,
+        what: &str,
+        unit: &str,
+        ours: Option<Figure>,
+        other: Option<Other>,
+    ) {
         let better = if unit == RATE { Better::More } else { Better::Less };
         self.rows.push(Row::alone(case, what, unit, ours, None).against(other, better));
     }
@@ -134,7 +147,7 @@ impl Bench<'_> {
         let best = self.best(place)?;
         let traffic = &self.traffic[place];
         let line = best.overload * best.capacity(System::Hermes, traffic)?;
-        let source = Source::Poisson(line);
+        let source = best.burst(line);
         let of = |system| best.measures(system, traffic, &source, SEEDS);
         let all = [of(System::Hermes)?, of(System::Serial)?, of(System::Overlapped)?];
         let name = traffic.application.name();
@@ -255,34 +268,6 @@ impl Bench<'_> {
         Ok(())
     }
 
-    /// The times and lengths of a capture, drawn together until they are half of what Hermes takes.
-    fn capture(&mut self, capture: &crate::traffic::Traffic) -> Done {
-        (self.progress)(&format!("hermes: {}", capture.name));
-        let mut times: Vec<u64> = capture.frames.iter().map(|frame| frame.time).collect();
-        // A capture may hold packets in another order than they came.
-        times.sort_unstable();
-        for application in Application::ALL {
-            let works = capture.frames.iter().map(|frame| application.work_by_length(frame.wire.max(60) + 4));
-            let Some(works) = works.collect::<Option<Vec<Work>>>() else { continue };
-            let traffic = Traffic { application, works };
-            let warps = self.setting.most_warps(application)?;
-            let setting = Setting { packets: times.len().min(self.setting.packets), ..self.setting };
-            let setting = setting.with(warps, setting.hardware.cores);
-            let source =
-                Source::Capture(&times[..setting.packets], 0.5 * setting.capacity(System::Hermes, &traffic)?);
-            let of = |system| setting.measures(system, &traffic, &source, 1);
-            let all = [of(System::Hermes)?, of(System::Serial)?, of(System::Overlapped)?];
-            let case = format!("{} at half load, {}", capture.name, application.name());
-            for (other, measured) in [("serial", &all[1]), ("overlapped", &all[2])] {
-                for (what, of) in delays() {
-                    let other = figure(measured, of).map(|figure| Other::of(other, figure));
-                    self.held(&case, what, MICROS, figure(&all[0], of), other);
-                }
-            }
-        }
-        Ok(())
-    }
-
     /// Panel f: more cores before the same memory.
     fn cores(&mut self, place: usize) -> Done {
         self.tell(place, "cores");
@@ -306,77 +291,9 @@ impl Bench<'_> {
         }
         Ok(())
     }
-
-    /// Beyond the publication: the same packets for all three, at shares of what the slowest of them takes.
-    fn equal(&mut self, place: usize) -> Done {
-        self.tell(place, "equal load");
-        let best = self.best(place)?;
-        let traffic = &self.traffic[place];
-        let name = traffic.application.name();
-        let slowest = best.capacity(System::Serial, traffic)?;
-        let own = best.capacity(System::Hermes, traffic)?;
-        let mut rows = Vec::new();
-        for load in LOADS {
-            let source = Source::Poisson(load * slowest);
-            let of = |system| best.measures(system, traffic, &source, 1);
-            let all = [of(System::Hermes)?, of(System::Serial)?, of(System::Overlapped)?];
-            let tuned = vec![best.tuned(traffic, &source)?];
-            let case = format!("{name} at equal load, {load} of what the serial baseline takes");
-            let others = [
-                ("serial", &all[1]),
-                ("overlapped", &all[2]),
-                ("overlapped, best batch, words back", &tuned),
-            ];
-            for (other, measured) in others {
-                for (what, of) in delays() {
-                    let other = figure(measured, of).map(|figure| Other::of(other, figure));
-                    rows.push((case.clone(), what, figure(&all[0], of), other));
-                }
-            }
-            let measured = best.measures(System::Hermes, traffic, &Source::Poisson(load * own), 1)?;
-            let case = format!("{name} at its own load, {load} of what Hermes takes");
-            rows.extend(delays().map(|(what, of)| (case.clone(), what, figure(&measured, of), None)));
-        }
-        for (case, what, ours, other) in rows {
-            self.held(&case, what, MICROS, ours, other);
-        }
-        Ok(())
-    }
-
-    /// Beyond the publication: what becomes of the three numbers where one thing is otherwise that had to be chosen.
-    fn sensitivity(&mut self) -> Done {
-        (self.progress)("hermes: sensitivity");
-        let base = Setting { packets: self.setting.packets / 4, ..self.setting };
-        for (what, setting) in variants(base) {
-            let (mut times, mut mean, mut spread) = (Vec::new(), Vec::new(), Vec::new());
-            for traffic in &self.traffic {
-                let warps = setting.most_warps(traffic.application)?;
-                let setting = setting.with(warps, setting.hardware.cores);
-                let line = setting.overload * setting.capacity(System::Hermes, traffic)?;
-                let of = |system| Ok(setting.measures(system, traffic, &Source::Poisson(line), 1)?[0]);
-                let (ours, other): (Measures, Measures) = (of(System::Hermes)?, of(System::Serial)?);
-                times.push(ours.throughput / other.throughput);
-                mean.push(100.0 * (1.0 - ours.mean / other.mean));
-                spread.push(100.0 * (1.0 - ours.spread / other.spread));
-            }
-            let over = |values: Vec<f64>| {
-                let mean = values.iter().sum::<f64>() / values.len().max(1) as f64;
-                Figure::of(values).map(|range| Figure { median: mean, ..range })
-            };
-            let case = format!("sensitivity, {what}");
-            for (what, unit, values, paper) in [
-                ("throughput by the serial baseline's", TIMES, times, 5.0),
-                ("less mean delay", "%", mean, 81.2),
-                ("less spread of delays", "%", spread, 72.9),
-            ] {
-                self.rows.push(Row::alone(&case, what, unit, over(values), Some(paper)));
-            }
-        }
-        Ok(())
-    }
 }
 
-type Of = fn(&Measures) -> f64;
+pub(super) type Of = fn(&Measures) -> f64;
 
 /// Panels a to c.
 fn panels() -> [(&'static str, &'static str, Of); 3] {
@@ -385,62 +302,4 @@ fn panels() -> [(&'static str, &'static str, Of); 3] {
         ("b: mean delay", MICROS, |measures| measures.mean),
         ("c: spread of delays (interquartile range)", MICROS, |measures| measures.spread),
     ]
-}
-
-/// Delays that are reported by load.
-fn delays() -> [(&'static str, Of); 3] {
-    [
-        ("mean delay", |measures| measures.mean),
-        ("median delay", |measures| measures.median),
-        ("99th percentile of delays", |measures| measures.most),
-    ]
-}
-
-/// Everything that had to be chosen, otherwise.
-fn variants(base: Setting) -> Vec<(String, Setting)> {
-    let mut variants = vec![("as chosen".to_owned(), base)];
-    let mut vary = |what: &str, change: &dyn Fn(&mut Setting)| {
-        let mut setting = base;
-        change(&mut setting);
-        variants.push((what.to_owned(), setting));
-    };
-    for bandwidth in [12, 50, 102] {
-        vary(&format!("memory {bandwidth} bytes a ns"), &|setting| setting.hardware.bandwidth = bandwidth);
-    }
-    for latency in [200, 800] {
-        vary(&format!("memory latency {latency} ns"), &|setting| setting.hardware.latency = latency);
-    }
-    for (quarters, what) in [(2, "half a cycle"), (8, "2 cycles"), (16, "4 cycles")] {
-        vary(&format!("{what} an instruction"), &|setting| setting.hardware.quarters = quarters);
-    }
-    for lighter in [8, 32] {
-        vary(&format!("DPI with {lighter} times fewer instructions"), &|setting| setting.lighter = lighter);
-    }
-    for batch in [512, 1024, 8192] {
-        vary(&format!("batches of {batch}"), &|setting| setting.baseline.batch = batch);
-    }
-    for micros in [10, 100] {
-        vary(&format!("batches wait {micros} µs at most"), &|setting| {
-            setting.baseline.timeout = micros * 1000
-        });
-    }
-    for micros in [0, 50] {
-        vary(&format!("{micros} µs a launch"), &|setting| setting.baseline.launch = micros * 1000);
-    }
-    vary("4 bytes a packet come back", &|setting| setting.baseline.frames_back = false);
-    for overload in [1.2, 4.0] {
-        vary(&format!("bursts of {overload} times what Hermes takes"), &|setting| {
-            setting.overload = overload
-        });
-    }
-    for (share, what) in [(4, "a quarter"), (2, "half")] {
-        vary(&format!("bursts of {what} as many packets"), &|setting| setting.packets /= share);
-    }
-    for (quarters, what) in [(4, "1 warp arrival time"), (32, "8 warp arrival times")] {
-        vary(&format!("flush after {what}"), &|setting| setting.scheduler.flush.quarters = quarters);
-    }
-    for entries in [16, 128] {
-        vary(&format!("commit queue of {entries}"), &|setting| setting.scheduler.commits = entries);
-    }
-    variants
 }

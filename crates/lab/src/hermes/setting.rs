@@ -1,15 +1,38 @@
 //! One system under one load: who runs what how often, and the figures of it.
 
 use super::baseline::Baseline;
-use super::hardware::Hardware;
+use super::hardware::{Hardware, MOST_BANDWIDTH, MOST_CHANNELS};
 use super::simulate::{Load, Outcome, simulate};
 use super::source::Source;
-use super::work::{Application, Work};
+use super::work::{Application, Job, Turns, Work};
 use crate::experiment::Figure;
-use gpu::hermes::{Settings, SettingsError, WARP};
+use gpu::hermes::{Rate, Settings, SettingsError, WARP};
+use packet::Frames;
+use packet::frames::Frame;
 
 /// Warps that a core may run at once, as the publication varies them.
 pub(crate) const WARPS: [u8; 4] = [8, 16, 24, 32];
+
+/// What can be set by name: what it is, the least and the most of it.
+pub(super) const NAMES: [(&str, &str, u32, u32); 17] = [
+    ("cores", "cores", 1, 1024),
+    ("registers", "registers of a core", 1, 1 << 24),
+    ("shared", "bytes of shared memory of a core", 0, 1 << 24),
+    ("channels", "channels of memory", 1, MOST_CHANNELS as u32),
+    ("bandwidth", "bytes of memory a ns", 1, MOST_BANDWIDTH),
+    ("latency", "ns of memory latency", 0, 1_000_000),
+    ("fifo", "entries of the task FIFO", 1, 1 << 15),
+    ("queue", "entries of the commit queue", 1, 1 << 15),
+    ("flush", "quarters of a warp arrival time until a flush", 0, 4096),
+    ("batch", "packets of a batch", 1, 1 << 20),
+    ("wait", "µs that a batch waits at most", 0, 1_000_000),
+    ("launch", "µs of a launch", 0, 1_000_000),
+    ("bus", "bytes of the bus a ns", 1, 4096),
+    ("packets", "packets of a run", 1, 10_000_000),
+    ("overload", "percent of what Hermes takes that come in a burst", 101, 10_000),
+    ("load", "percent of what Hermes takes that come from sources and captures", 1, 100),
+    ("line", "Gb/s that come from sources and captures; 0 is as much as load says", 0, 100_000),
+];
 
 /// Everything that is varied besides load and application.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -24,14 +47,42 @@ pub(crate) struct Setting {
     pub(crate) packets: usize,
     /// How much more comes in a burst than Hermes can take: 2 is twice as much.
     pub(crate) overload: f64,
-    /// By what the instructions of the search for patterns are divided: 1 as they are in our kernel.
+    /// Whether packets of a burst come evenly, and not at random.
+    pub(crate) even: bool,
+    /// Whether the last packets are waited behind, as if others could follow.
+    pub(crate) waits_at_end: bool,
+    /// Whether the scheduler is told how fast packets come, and does not have to learn it.
+    pub(crate) rate_known: bool,
+    /// What share of its capacity comes from sources and captures, in percent.
+    pub(crate) load: u32,
+    /// Or so many bits a nanosecond, if it is not 0.
+    pub(crate) line: u32,
+    /// What of the packets is otherwise.
+    pub(crate) altered: Altered,
+}
+
+/// What of an application's packets is otherwise than they were made.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Altered {
+    /// By what the instructions of the search for patterns are divided.
     pub(crate) lighter: u32,
+    /// All have so many bytes.
+    pub(crate) bytes: Option<u32>,
+    /// The classifier has so many quarters of the rules to try.
+    pub(crate) rules: u32,
+    /// The route lookup walks so many nodes more.
+    pub(crate) nodes: u32,
+    /// They come sorted by what they cost, so that the lanes of a warp take equally long.
+    pub(crate) alike: bool,
 }
 
 /// An application's packets.
 pub(crate) struct Traffic {
     pub(crate) application: Application,
-    pub(crate) works: Vec<Work>,
+    /// What each makes of the kernel's loop, and its bytes with Ethernet's check sequence.
+    pub(crate) packets: Vec<(Turns, u32)>,
+    /// The words of the kernel's table, none if it has none.
+    pub(crate) image: Vec<u32>,
 }
 
 /// A system.
@@ -70,7 +121,12 @@ impl Setting {
             baseline: Baseline::published(),
             packets,
             overload: 2.0,
-            lighter: 1,
+            even: false,
+            waits_at_end: false,
+            rate_known: false,
+            load: 50,
+            line: 0,
+            altered: Altered { lighter: 1, bytes: None, rules: 4, nodes: 0, alike: false },
         }
     }
 
@@ -79,33 +135,54 @@ impl Setting {
     /// # Errors
     /// There is no such thing, or not so much of it; the names, or the limit, are told.
     pub(crate) fn set(&mut self, name: &str, number: u32) -> Result<(), String> {
-        let small = || {
-            u16::try_from(number)
-                .map_err(|_| format!("{name}: {number} is not possible; at most {}", u16::MAX))
+        let Some((_, what, least, most)) = NAMES.iter().find(|(known, ..)| *known == name) else {
+            let names: Vec<&str> = NAMES.iter().map(|(known, ..)| *known).collect();
+            return Err(format!("`{name}` is nothing of the simulation; there are {}", names.join(", ")));
         };
+        if !(least..=most).contains(&&number) {
+            return Err(format!("{name}={number} is not possible; from {least} to {most} {what}"));
+        }
+        // Limits are those of the types, or below.
+        let (small, micros) = (number as u16, u64::from(number) * 1000);
         match name {
-            "cores" => {
-                self.scheduler.cores = small()?;
-                self.hardware.cores = small()?;
-            }
+            "cores" => (self.scheduler.cores, self.hardware.cores) = (small, small),
             "registers" => self.hardware.registers = number,
             "shared" => self.hardware.shared = number,
-            "channels" => self.hardware.channels = small()?.min(255) as u8,
+            "channels" => self.hardware.channels = number as u8,
             "bandwidth" => self.hardware.bandwidth = number,
             "latency" => self.hardware.latency = number.into(),
-            "fifo" => self.scheduler.tasks = small()?,
-            "queue" => self.scheduler.commits = small()?,
-            "batch" => self.baseline.batch = number.max(1) as usize,
-            "bus" => self.baseline.bus = number.max(1).into(),
-            "packets" => self.packets = number.clamp(1, 10_000_000) as usize,
-            _ => {
-                return Err(format!(
-                    "`{name}` is nothing of the simulated device; there are cores, registers, shared, channels, bandwidth, latency, fifo, queue, \
-                     batch, bus and packets"
-                ));
-            }
+            "fifo" => self.scheduler.tasks = small,
+            "queue" => self.scheduler.commits = small,
+            "flush" => self.scheduler.flush.quarters = number,
+            "batch" => self.baseline.batch = number as usize,
+            "wait" => self.baseline.timeout = micros,
+            "launch" => self.baseline.launch = micros,
+            "bus" => self.baseline.bus = number.into(),
+            "packets" => self.packets = number as usize,
+            "overload" => self.overload = f64::from(number) / 100.0,
+            "load" => self.load = number,
+            _ => self.line = number,
         }
         self.scheduler.check().map_err(|error| error.to_string())
+    }
+
+    /// Bits a nanosecond that come from sources and captures, where a system takes so many.
+    pub(crate) fn rate(&self, capacity: f64) -> f64 {
+        if self.line > 0 { f64::from(self.line) } else { f64::from(self.load) / 100.0 * capacity }
+    }
+
+    /// The same in words.
+    pub(crate) fn rate_line(&self) -> String {
+        match (self.line, self.load) {
+            (0, 50) => "half load".to_owned(),
+            (0, percent) => format!("{percent} % load"),
+            (line, _) => format!("{line} Gb/s"),
+        }
+    }
+
+    /// A burst of so many bits a nanosecond.
+    pub(crate) fn burst(&self, line: f64) -> Source<'static> {
+        if self.even { Source::Constant(line) } else { Source::Poisson(line) }
     }
 
     /// As many warps as the publication has at most and the kernel's registers allow.
@@ -144,21 +221,47 @@ impl Setting {
         source: &Source<'_>,
         seed: u64,
     ) -> Result<Outcome, SettingsError> {
-        let lengths = traffic.works.iter().cycle().map(|work| work.bytes).take(self.packets);
+        let works = self.works(traffic);
+        let lengths = works.iter().cycle().map(|work| work.bytes).take(self.packets);
         let arrivals = source.times(lengths, seed);
-        let mut works = traffic.works.clone();
-        if traffic.application == Application::Dpi {
-            works.iter_mut().for_each(|work| work.instructions /= self.lighter);
+        let load = Load { waits_at_end: self.waits_at_end, ..Load::new(&arrivals, &works) };
+        let mut scheduler = self.scheduler;
+        if let (true, [first, .., last]) = (self.rate_known, &arrivals[..]) {
+            let gap = ((last - first) * 1000 / (arrivals.len() as u64 - 1)).max(1);
+            scheduler.flush.rate = Rate::Fixed { gap };
         }
-        let load = Load { arrivals: &arrivals, works: &works };
         match system {
-            System::Hermes => simulate(&self.hardware, &self.scheduler, load),
+            System::Hermes => simulate(&self.hardware, &scheduler, load),
             System::Serial => Ok(self.baseline.run(&self.hardware, &self.scheduler, load)),
             System::Overlapped => {
                 let baseline = Baseline { overlapped: true, ..self.baseline };
                 Ok(baseline.run(&self.hardware, &self.scheduler, load))
             }
         }
+    }
+
+    /// What each packet costs.
+    pub(crate) fn works(&self, traffic: &Traffic) -> Vec<Work> {
+        let Altered { lighter, bytes: all, rules, nodes, alike } = self.altered;
+        let work = |(turns, bytes): &(Turns, u32)| {
+            let mut turns = *turns;
+            match (traffic.application, all) {
+                (Application::Dpi, Some(bytes)) => turns = Turns::of_payload(bytes),
+                (Application::Classifier, _) => turns.loops = (turns.loops * rules).div_ceil(4),
+                (Application::Route, _) => turns.loops += nodes,
+                _ => {}
+            }
+            let mut work = traffic.application.work(turns, all.unwrap_or(*bytes));
+            if traffic.application == Application::Dpi {
+                work.instructions /= lighter;
+            }
+            work
+        };
+        let mut works: Vec<Work> = traffic.packets.iter().map(work).collect();
+        if alike {
+            works.sort_by_key(|work| work.instructions);
+        }
+        works
     }
 
     /// The overlapped baseline with the batch and the wait that have the least mean delay here; words come back, not frames.
@@ -207,15 +310,24 @@ impl Setting {
 }
 
 impl Traffic {
-    /// The packets of an application, against its tables.
-    ///
-    /// # Errors
-    /// Its program or data cannot be made.
-    pub(crate) fn new(application: Application) -> Result<Traffic, String> {
-        let job = application.job()?;
-        // With Ethernet's check sequence.
-        let work = |(frame, turns): (&Vec<u8>, &_)| application.work(*turns, frame.len() as u32 + 4);
-        Ok(Traffic { application, works: job.frames.iter().zip(&job.turns).map(work).collect() })
+    /// The packets of an application.
+    pub(crate) fn new(application: Application, job: &Job) -> Traffic {
+        let lengths = job.frames.iter().map(|frame| frame.len() as u32 + 4);
+        let packets = job.turns.iter().copied().zip(lengths).collect();
+        Traffic { application, packets, image: job.image.clone() }
+    }
+
+    /// The packets of a capture, against the same tables. What was not captured of a payload is searched too.
+    pub(crate) fn of_capture(&self, frames: &Frames) -> Traffic {
+        let packet = |frame: Frame<'_>| {
+            let bytes = frame.wire.max(60) + 4;
+            match self.application {
+                Application::Dpi => (Turns::of_payload(bytes), bytes),
+                application => (application.turns(frame.bytes, &self.image), bytes),
+            }
+        };
+        let packets = frames.iter().map(packet).collect();
+        Traffic { application: self.application, packets, image: Vec::new() }
     }
 }
 

@@ -20,6 +20,8 @@ pub(crate) struct Load<'a> {
     pub(crate) arrivals: &'a [u64],
     /// At least one.
     pub(crate) works: &'a [Work],
+    /// Whether the last packets wait for others as those before did; or it is known that none follow.
+    pub(crate) waits_at_end: bool,
 }
 
 /// Sums of the parts of all packets' delays, in nanoseconds.
@@ -58,7 +60,12 @@ pub(crate) struct Outcome {
     pub(crate) statistics: Option<Statistics>,
 }
 
-impl Load<'_> {
+impl<'a> Load<'a> {
+    /// One behind whose last packet nothing is waited for.
+    pub(crate) fn new(arrivals: &'a [u64], works: &'a [Work]) -> Load<'a> {
+        Load { arrivals, works, waits_at_end: false }
+    }
+
     /// The work of a packet.
     pub(crate) fn work(&self, packet: usize) -> Work {
         self.works[packet % self.works.len()]
@@ -75,7 +82,54 @@ impl Load<'_> {
     }
 }
 
-/// Runs it to the end.
+/// What runs warps, in simulated time.
+pub(crate) trait Runner {
+    /// What may go wrong.
+    type Error: From<SettingsError>;
+
+    /// A warp begins in the slot of its name.
+    fn start(&mut self, now: u64, warp: Warp, work: Work) -> Result<(), Self::Error>;
+
+    /// When something happens next.
+    fn next(&self) -> Option<u64>;
+
+    /// Lets the next thing happen; the warp that has finished by it.
+    fn advance(&mut self) -> Result<Option<Warp>, Self::Error>;
+
+    /// It is the turn of so many packets from this one on.
+    fn commit(&mut self, first: u64, packets: u64) -> Result<(), Self::Error>;
+
+    /// Cycles that cores were issuing.
+    fn busy(&self) -> u64;
+}
+
+/// Times alone: nothing becomes of packets.
+impl Runner for Machine {
+    type Error = SettingsError;
+
+    fn start(&mut self, now: u64, warp: Warp, work: Work) -> Result<(), SettingsError> {
+        Machine::start(self, now, warp, work);
+        Ok(())
+    }
+
+    fn next(&self) -> Option<u64> {
+        Machine::next(self)
+    }
+
+    fn advance(&mut self) -> Result<Option<Warp>, SettingsError> {
+        Ok(Machine::advance(self))
+    }
+
+    fn commit(&mut self, _first: u64, _packets: u64) -> Result<(), SettingsError> {
+        Ok(())
+    }
+
+    fn busy(&self) -> u64 {
+        self.busy
+    }
+}
+
+/// Runs it to the end on a device of this kind.
 ///
 /// # Errors
 /// Settings that cannot be.
@@ -84,8 +138,19 @@ pub(crate) fn simulate(
     settings: &Settings,
     load: Load<'_>,
 ) -> Result<Outcome, SettingsError> {
+    simulate_on(&mut Machine::new(hardware, settings.warps), settings, load)
+}
+
+/// Runs it to the end on something that runs warps.
+///
+/// # Errors
+/// Settings that cannot be, or what that says.
+pub(crate) fn simulate_on<R: Runner>(
+    runner: &mut R,
+    settings: &Settings,
+    load: Load<'_>,
+) -> Result<Outcome, R::Error> {
     let mut scheduler = Scheduler::new(settings)?;
-    let mut machine = Machine::new(hardware, settings.warps);
     let count = load.arrivals.len();
     let mut run = Run {
         load,
@@ -97,15 +162,15 @@ pub(crate) fn simulate(
         },
         formed: VecDeque::new(),
         warps: usize::from(settings.warps),
-        issued: vec![(0, 0); usize::from(hardware.cores) * usize::from(settings.warps)],
+        issued: vec![(0, 0); usize::from(settings.cores) * usize::from(settings.warps)],
         finished: vec![0; count],
     };
     let (mut next, mut before) = (0, 0);
     loop {
         let coming = load.arrivals.get(next).copied();
-        // Behind the last packet nothing is waited for.
-        let due = if coming.is_some() { scheduler.due() } else { None };
-        let Some(now) = [coming, machine.next(), due].into_iter().flatten().min() else {
+        let may_follow = coming.is_some() || load.waits_at_end;
+        let due = if may_follow { scheduler.due() } else { None };
+        let Some(now) = [coming, runner.next(), due].into_iter().flatten().min() else {
             debug_assert_eq!(scheduler.inside(), 0, "packets are inside, and nothing is about to happen");
             break;
         };
@@ -118,9 +183,9 @@ pub(crate) fn simulate(
             next += 1;
             run.outcome.events += 1;
         }
-        while machine.next() == Some(now) {
+        while runner.next() == Some(now) {
             run.outcome.events += 1;
-            if let Some(warp) = machine.advance() {
+            if let Some(warp) = runner.advance()? {
                 run.finish(now, warp);
                 // It was issued and has not finished before: the machine told of it once.
                 let known = scheduler.finish(warp.core, warp.slot);
@@ -130,17 +195,20 @@ pub(crate) fn simulate(
         // What is committed makes room for what is issued.
         while let Some(task) = scheduler.commit() {
             run.commit(now, task.first as usize, task.packets as usize);
+            runner.commit(task.first, task.packets)?;
         }
         loop {
-            let made = if next == count { scheduler.flush() } else { scheduler.advance(now) };
+            let none_follow = next == count && !load.waits_at_end;
+            let made = if none_follow { scheduler.flush() } else { scheduler.advance(now) };
             run.formed.extend((0..made).map(|_| now));
             let Some(warp) = scheduler.issue() else { break };
-            run.issue(now, warp, &mut machine);
+            run.issue(now, warp);
+            runner.start(now, warp, load.warp(warp.first, warp.packets.into()))?;
         }
     }
     let mut outcome = run.outcome;
     outcome.end = before;
-    outcome.busy = machine.busy;
+    outcome.busy = runner.busy();
     outcome.statistics = Some(*scheduler.statistics());
     Ok(outcome)
 }
@@ -163,10 +231,9 @@ impl Run<'_> {
         usize::from(warp.core) * self.warps + usize::from(warp.slot)
     }
 
-    fn issue(&mut self, now: u64, warp: Warp, machine: &mut Machine) {
+    fn issue(&mut self, now: u64, warp: Warp) {
         let place = self.place(warp);
         self.issued[place] = (self.formed.pop_front().unwrap_or(now), now);
-        machine.start(now, warp, self.load.warp(warp.first, warp.packets.into()));
     }
 
     fn finish(&mut self, now: u64, warp: Warp) {

@@ -2,6 +2,7 @@
 
 use super::baseline::Baseline;
 use super::hardware::{Hardware, Machine, together};
+use super::setting::{NAMES, Setting, System, Traffic};
 use super::simulate::{Load, Outcome, simulate};
 use super::source::Source;
 use super::work::{Application, SECTOR, Turns, Work};
@@ -59,8 +60,7 @@ fn waits_are_those_of_queueing_theory() {
         let hardware = Hardware { cores: servers, ..no_memory() };
         let rate = 672.0 * f64::from(servers) * load / 1000.0;
         let arrivals = Source::Poisson(rate).times((0..count).map(|_| 64), 11);
-        let outcome =
-            simulate(&hardware, &settings(servers, 1, 1), Load { arrivals: &arrivals, works: &work });
+        let outcome = simulate(&hardware, &settings(servers, 1, 1), Load::new(&arrivals, &work));
         let outcome = outcome.expect("settings that can be");
         let (wait, wanted) = (mean(&outcome.unordered) / 1000.0 - 1.0, md_wait(servers.into(), load));
         assert!((wait / wanted - 1.0).abs() < 0.03, "M/D/{servers} at {load}: {wait} and not {wanted}");
@@ -89,12 +89,12 @@ fn consistent(outcome: &Outcome, packets: usize) {
 
 #[test]
 fn one_core_is_the_closed_formula() {
-    let work = Work { instructions: 300, own: 2, shared: 5, trips: 3, bytes: 64 };
+    let works = [Work { instructions: 300, own: 2, shared: 5, trips: 3, bytes: 64 }];
     let hardware = Hardware { cores: 1, channels: 1, bandwidth: 32, latency: 50, ..Hardware::published() };
     // A warp: instructions at one a cycle, sectors of all lanes and the verdicts' at one a cycle, and the latency of each trip.
     let service = 300 + (32 * 2 + 5 + 4) + 3 * 50;
     let arrivals = vec![7; 32 * 100];
-    let load = Load { arrivals: &arrivals, works: &[work] };
+    let load = Load::new(&arrivals, &works);
     let outcome = simulate(&hardware, &settings(1, 1, 32), load).expect("settings that can be");
     let wanted: Vec<u64> = (0..arrivals.len() as u64).map(|packet| (packet / 32 + 1) * service).collect();
     assert_eq!(outcome.delays, wanted);
@@ -102,7 +102,7 @@ fn one_core_is_the_closed_formula() {
     // Evenly and slower than the core: a packet waits for those behind it in its warp, and then for the core alone.
     let arrivals: Vec<u64> = (0..3200).map(|packet| packet * 20).collect();
     let flush = Flush { rate: Rate::Fixed { gap: 20_000 }, ..Settings::default().flush };
-    let load = Load { arrivals: &arrivals, works: &[work] };
+    let load = Load::new(&arrivals, &works);
     let outcome =
         simulate(&hardware, &Settings { flush, ..settings(1, 1, 32) }, load).expect("settings that can be");
     let wanted: Vec<u64> = (0..3200).map(|packet| (31 - packet % 32) * 20 + service).collect();
@@ -112,11 +112,11 @@ fn one_core_is_the_closed_formula() {
 
 #[test]
 fn several_warps_hide_the_latency_of_memory_up_to_what_a_core_issues() {
-    let work = Work { instructions: 100, own: 0, shared: 0, trips: 1, bytes: 64 };
+    let works = [Work { instructions: 100, own: 0, shared: 0, trips: 1, bytes: 64 }];
     let hardware = Hardware { cores: 1, bandwidth: 4096, latency: 399, ..Hardware::published() };
     let arrivals = vec![0; 32 * 1000];
     for (warps, cycles) in [(1, 500.0), (2, 250.0), (4, 125.0), (5, 100.0), (16, 100.0)] {
-        let load = Load { arrivals: &arrivals, works: &[work] };
+        let load = Load::new(&arrivals, &works);
         let outcome = simulate(&hardware, &settings(1, warps, 32), load).expect("settings that can be");
         let each = outcome.end as f64 / 1000.0;
         assert!((each / cycles - 1.0).abs() < 0.01, "{warps} warps: {each} and not {cycles}");
@@ -136,7 +136,7 @@ fn the_same_again_is_the_same_and_everything_is_conserved() {
         .collect();
     let source = Source::Bursts { packets: 300, line: 60.0, share: 0.3 };
     let arrivals = source.times(works.iter().cycle().map(|work| work.bytes).take(20_000), 5);
-    let load = Load { arrivals: &arrivals, works: &works };
+    let load = Load::new(&arrivals, &works);
     for (tasks, commits) in [(1024, 1024), (4, 8), (1, 1), (1024, 1)] {
         let run = || {
             let settings = Settings { tasks, commits, ..settings(8, 16, 32) };
@@ -153,7 +153,8 @@ fn the_same_again_is_the_same_and_everything_is_conserved() {
 fn a_serial_baseline_is_its_sum_and_an_overlapped_one_its_slowest_part() {
     let hardware = no_memory();
     let works = [plain(1000)];
-    let load = Load { arrivals: &vec![0; 4096 * 8], works: &works };
+    let arrivals = vec![0; 4096 * 8];
+    let load = Load::new(&arrivals, &works);
     let settings = settings(8, 16, 32);
     let serial = Baseline { launch: 500, ..Baseline::published() };
     // 128 warps on 8 cores, and 4,096 frames of 64 bytes at 8 bytes a nanosecond each way.
@@ -192,7 +193,69 @@ fn a_device_without_registers_for_the_warps_is_refused() {
     let error = Hardware { bandwidth: 0, ..hardware }.check(8, 32, 16, 0).expect_err("no memory").to_string();
     assert_eq!(error, "bytes of memory a cycle: 0 is not possible; from 1 to 4096");
     let error = hardware.check(8, 32, 16, 20_000).expect_err("too much shared memory").to_string();
-    assert_eq!(error, "bytes of shared memory of the kernel: 20000 is not possible; from 0 to 16384");
+    assert_eq!(error, "bytes of shared memory of a core: 16384 are not enough; the kernel needs 20000");
+    let error = Hardware { registers: 100, ..hardware }.check(8, 32, 16, 0).expect_err("few").to_string();
+    assert_eq!(error, "registers of a core: 100 are not enough; a warp of the kernel needs 512");
+}
+
+/// Every name at the least, the most and beyond both; all that is possible runs with all systems.
+#[test]
+fn everything_that_can_be_set_runs_at_its_limits_and_is_refused_beyond() {
+    let traffic = [Application::Ttl, Application::Dpi].map(|application| Traffic {
+        application,
+        packets: [64, 1518, 576].into_iter().map(|bytes| (Turns::of_payload(bytes), bytes)).collect(),
+        image: Vec::new(),
+    });
+    for (name, what, least, most) in NAMES {
+        for number in [least.wrapping_sub(1), most + 1, u32::MAX, 0] {
+            let mut setting = Setting::published(500);
+            let before = setting;
+            if !(least..=most).contains(&number) {
+                let error = setting.set(name, number).expect_err(name);
+                let limit = format!("{name}={number} is not possible; from {least} to {most} {what}");
+                assert_eq!((error, setting), (limit, before));
+            }
+        }
+        for number in [least, most] {
+            let mut setting = Setting::published(500);
+            setting.set(name, number).expect("it is within the limits");
+            assert!(setting != Setting::published(500) || number == 0, "{name} changes nothing");
+            setting.packets = setting.packets.min(500);
+            for traffic in &traffic {
+                let Ok(warps) = setting.most_warps(traffic.application) else {
+                    let error = setting.most_warps(traffic.application).expect_err("it was one").to_string();
+                    assert!(matches!((name, number), ("registers", 1) | ("shared", 0)), "{name}: {error}");
+                    assert!(error.contains(&format!("{number} are not enough")), "{error}");
+                    continue;
+                };
+                let setting = setting.with(warps, setting.hardware.cores);
+                let source = Source::Poisson(setting.rate(10.0));
+                for system in [System::Hermes, System::Serial, System::Overlapped] {
+                    let outcome = setting.run(system, traffic, &source, 3).expect("it can be");
+                    assert_eq!(outcome.delays.len(), setting.packets, "{name}={number}");
+                }
+            }
+        }
+    }
+}
+
+/// What was captured is looked up as what is made: the same frames give the same works.
+#[test]
+fn packets_of_a_capture_cost_what_they_cost_when_they_are_made() {
+    for application in Application::ALL {
+        let job = application.job().expect("it can be made");
+        let mut frames = packet::Frames::new();
+        job.frames.iter().for_each(|frame| frames.push(frame, frame.len() as u32, 0));
+        let traffic = Traffic::new(application, &job);
+        let captured = traffic.of_capture(&frames);
+        assert_eq!(captured.packets, traffic.packets, "{application:?}");
+        assert!(application == Application::Ttl || traffic.packets.iter().any(|(turns, _)| turns.loops > 0));
+        // What is cut short, or no IPv4, has nothing to look up.
+        let mut others = packet::Frames::new();
+        [&[0; 60][..], &[1; 13], &[]].iter().for_each(|bytes| others.push(bytes, 60, 0));
+        let loops: u32 = traffic.of_capture(&others).packets.iter().map(|(turns, _)| turns.loops).sum();
+        assert_eq!(loops, 0);
+    }
 }
 
 /// Speed that does not depend on the machine: a packet of the smallest application is four events of the simulator or less.
@@ -201,7 +264,7 @@ fn a_packet_costs_few_events() {
     let bytes = 64;
     let works = [Application::Ttl.work(Turns { loops: 0, extra: false }, bytes)];
     let arrivals = Source::Poisson(80.0).times((0..100_000).map(|_| bytes), 3);
-    let load = Load { arrivals: &arrivals, works: &works };
+    let load = Load::new(&arrivals, &works);
     let outcome = simulate(&Hardware::published(), &settings(8, 32, 32), load).expect("settings that can be");
     assert!(outcome.events < 4 * 100_000, "{} events", outcome.events);
     consistent(&outcome, arrivals.len());
@@ -209,9 +272,14 @@ fn a_packet_costs_few_events() {
 
 #[test]
 fn memory_gives_what_it_can_and_no_more() {
-    let hardware = Hardware::published();
-    let mut machine = Machine::new(&hardware, 32);
-    let work = together((0..32).map(|_| Work { instructions: 1, own: 100, shared: 0, trips: 1, bytes: 64 }));
+    for (channels, bandwidth) in [(8, 25), (1, 4096), (64, 1), (7, 333), (1, 1), (64, 4096)] {
+        gives(&Hardware { channels, bandwidth, ..Hardware::published() });
+    }
+}
+
+fn gives(hardware: &Hardware) {
+    let mut machine = Machine::new(hardware, 32);
+    let work = together((0..32).map(|_| Work { instructions: 1, own: 6400, shared: 0, trips: 1, bytes: 64 }));
     for slot in 0..32 {
         let warp = gpu::hermes::Warp { core: slot % 8, slot: (slot / 8) as u8, first: 0, packets: 32 };
         machine.start(0, warp, work);
@@ -223,5 +291,5 @@ fn memory_gives_what_it_can_and_no_more() {
     }
     let bytes = machine.sectors * u64::from(SECTOR);
     let rate = bytes as f64 / (end - hardware.latency) as f64;
-    assert!((rate / f64::from(hardware.bandwidth) - 1.0).abs() < 0.01, "{rate} bytes a cycle");
+    assert!((rate / f64::from(hardware.bandwidth) - 1.0).abs() < 0.01, "{rate} of {hardware:?}");
 }

@@ -80,7 +80,7 @@ pub(crate) struct Law {
 }
 
 /// What a packet makes of a kernel's loop.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) struct Turns {
     /// How often it turns.
     pub(crate) loops: u32,
@@ -98,6 +98,16 @@ pub(crate) struct Job {
     pub(crate) frames: Vec<Vec<u8>>,
     /// What each packet makes of the kernel's loop.
     pub(crate) turns: Vec<Turns>,
+    /// The words of the kernel's table, none if it has none.
+    pub(crate) image: Vec<u32>,
+}
+
+impl Turns {
+    /// Of a search through the payload of a packet of so many bytes, check sequence included.
+    pub(crate) fn of_payload(bytes: u32) -> Turns {
+        let loops = bytes.saturating_sub((HEADERS + WINDOW) as u32 + 4);
+        Turns { loops, extra: loops > 0 }
+    }
 }
 
 impl Application {
@@ -156,16 +166,6 @@ impl Application {
         Work { instructions: once + turn * loops + extra * u32::from(turns.extra), own, shared, trips, bytes }
     }
 
-    /// What a packet of so many bytes costs whose contents are not known; none where they matter.
-    pub(crate) fn work_by_length(self, bytes: u32) -> Option<Work> {
-        let beyond = bytes.saturating_sub((HEADERS + WINDOW) as u32 + 4);
-        match self {
-            Application::Dpi => Some(self.work(Turns { loops: beyond, extra: beyond > 0 }, bytes)),
-            Application::Ttl => Some(self.work(Turns { loops: 0, extra: false }, bytes)),
-            Application::Classifier | Application::Route => None,
-        }
-    }
-
     fn text(self) -> &'static str {
         match self {
             Application::Dpi => include_str!("search.rav"),
@@ -193,34 +193,34 @@ impl Application {
                 (compile("ttl", self.text(), Decode::Lazy)?, frames)
             }
         };
-        let mut job = Job { program, options, frames, turns: Vec::new() };
+        let mut job = Job { program, options, frames, turns: Vec::new(), image: Vec::new() };
         let words = job.tables()?;
-        let image = words.first().map(|words| &words[words[1] as usize..]).unwrap_or_default();
-        job.turns = job.frames.iter().map(|frame| self.turns(frame, image)).collect();
+        job.image = words.first().map(|words| words[words[1] as usize..].to_vec()).unwrap_or_default();
+        job.turns = job.frames.iter().map(|frame| self.turns(frame, &job.image)).collect();
         Ok(job)
     }
 
-    /// How often a packet turns the loop.
-    fn turns(self, frame: &[u8], image: &[u32]) -> Turns {
+    /// How often a packet turns the loop. What is not IPv4 is dropped before it.
+    pub(crate) fn turns(self, frame: &[u8], image: &[u32]) -> Turns {
         let number = |from: usize, bytes: usize| {
-            frame[from..from + bytes].iter().fold(0, |sum, byte| sum << 8 | u64::from(*byte))
+            let field = frame.get(from..from + bytes).unwrap_or_default();
+            field.iter().fold(0, |sum, byte| sum << 8 | u64::from(*byte))
         };
+        let is_ip = number(12, 2) == 0x0800;
         let (loops, extra) = match self {
-            Application::Dpi => {
-                let beyond = (frame.len() - HEADERS).saturating_sub(WINDOW);
-                (beyond as u32, beyond > 0)
-            }
-            Application::Classifier => {
-                let ports = if matches!(frame[23], 6 | 17) { [number(34, 2), number(36, 2)] } else { [0; 2] };
-                let key = [number(26, 4), number(30, 4), ports[0], ports[1], frame[23].into()];
-                let groups = image[4];
+            Application::Dpi => return Turns::of_payload(frame.len() as u32 + 4),
+            Application::Classifier if is_ip => {
+                let (behind, protocol) = (14 + number(14, 1) as usize % 16 * 4, number(23, 1));
+                let has_ports = number(20, 2) & 0x1fff == 0 && matches!(protocol, 6 | 17);
+                let ports = if has_ports { [number(behind, 2), number(behind + 2, 2)] } else { [0; 2] };
+                let key = [number(26, 4), number(30, 4), ports[0], ports[1], protocol];
                 match tables::device::rules::find_linear(image, &key) {
-                    tables::device::NONE => (groups, false),
+                    tables::device::NONE => (image[4], false),
                     row => (row / 32 + 1, true),
                 }
             }
-            Application::Route => (nodes(image, number(30, 4) as u32), false),
-            Application::Ttl => (0, false),
+            Application::Route if is_ip => (tables::device::lpm::nodes(image, number(30, 4).into()), false),
+            Application::Classifier | Application::Route | Application::Ttl => (0, false),
         };
         Turns { loops, extra }
     }
@@ -279,35 +279,6 @@ fn datagram<'a>(number: usize, size: usize, payload: impl Iterator<Item = &'a u8
     frame.extend([0, 0]);
     frame.extend(payload.take(size - HEADERS));
     frame
-}
-
-/// Nodes that the walk to an address passes; none where its direct cell has the answer. See `tables::device::lpm`.
-fn nodes(image: &[u32], address: u32) -> u32 {
-    const NO_CODE: u32 = 0x3fff_ffff;
-    if image[3] != 0 {
-        let (bit, mask) = ((address >> 8) * image[3], u32::MAX >> (32 - image[3]));
-        let code = image[(image[7] + (bit >> 5)) as usize] >> (bit & 31) & mask;
-        if code != (mask & NO_CODE) - 1 {
-            return 0;
-        }
-    }
-    let (mut left, mut eaten) = (u64::from(address) << 32, image[9]);
-    let mut word = image[image[8] as usize + (left >> (64 - eaten)) as usize];
-    let mut count = 0;
-    while word > NO_CODE {
-        left <<= eaten;
-        count += 1;
-        let node = &image[(word & 0x03ff_ffff) as usize * 16..];
-        if word >> 30 == 1 {
-            let starts = node[..5].iter().flat_map(|pair| [*pair as u16, (*pair >> 16) as u16]);
-            eaten = 16;
-            word = node[5 + starts.filter(|start| *start <= (left >> 48) as u16).count()];
-        } else {
-            eaten = ((word >> 26 & 3) + 1) * 4;
-            word = node[(left >> (64 - eaten)) as usize];
-        }
-    }
-    count
 }
 
 #[cfg(test)]

@@ -23,7 +23,22 @@ pub fn image(table: &Table) -> Vec<u32> {
 
 /// What `lpm_find` answers for an address, told in Rust.
 pub fn find(image: &[u32], address: u128) -> u32 {
+    match walk(image, address).0 {
+        NO_CODE.. => super::NONE,
+        code if image[4] != 0 => image[(image[5] + code) as usize],
+        code => code,
+    }
+}
+
+/// How many nodes `lpm_find` reads for an address; none where a direct cell or the root has the answer.
+pub fn nodes(image: &[u32], address: u128) -> u32 {
+    walk(image, address).1
+}
+
+/// The code that an address leads to, and how many nodes lie on the way.
+fn walk(image: &[u32], address: u128) -> (u32, u32) {
     let (width, cell_bits) = (image[2], image[3]);
+    let mut nodes = 0;
     let code = match cell_bits {
         0 => None,
         bits => direct(image, bits, address as u32 >> 8),
@@ -34,6 +49,7 @@ pub fn find(image: &[u32], address: u128) -> u32 {
         let mut word = image[image[8] as usize + (left >> (128 - eaten)) as usize];
         while word > NO_CODE {
             left <<= eaten;
+            nodes += 1;
             let place = (word & 0x03ff_ffff) as usize * 16;
             if word >> 30 == 1 {
                 eaten = 16;
@@ -45,11 +61,7 @@ pub fn find(image: &[u32], address: u128) -> u32 {
         }
         word
     });
-    match code {
-        NO_CODE.. => super::NONE,
-        code if image[4] != 0 => image[(image[5] + code) as usize],
-        code => code,
-    }
+    (code, nodes)
 }
 
 /// A code that stands for nothing; larger words lead to nodes.

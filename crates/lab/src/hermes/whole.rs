@@ -1,0 +1,228 @@
+//! A whole program over the simulated device: the scheduler makes warps of its packets, the device runs them in its own time and finishes them in any
+//! order, and in order of arrival they are committed to the program's tables, frames and verdicts.
+//!
+//! The loop is that of [`simulate`](super::simulate), so times are those of a run without packets; what is added is that every
+//! warp is a slot of a [`Device`], and that the interpreter says what should have come of it.
+
+use super::device::Simulated;
+use super::hardware::Hardware;
+use super::simulate::{Load, Outcome, Runner, simulate_on};
+use super::work::Work;
+use crate::measure::SEED;
+use crate::transfer::ground::PORTS;
+use engine::offload::{geometry, renew};
+use exec::kernel::{Options, Twin};
+use exec::offload::{Changes, Offload, Returned, Whole};
+use exec::{BackEnd, Outputs, Processor, Tally};
+use gpu::hermes::{Settings, SettingsError, Warp};
+use gpu::{Device, DeviceError};
+use lang::ir::Program;
+use packet::{BATCH, Batch, Frames, Verdict};
+use std::collections::BTreeMap;
+
+/// Why a program was not run to its end, or not as it should have been.
+#[derive(Debug, thiserror::Error)]
+pub(crate) enum WholeError {
+    /// Settings that cannot be.
+    #[error(transparent)]
+    Settings(#[from] SettingsError),
+    /// The device does not do what it is asked for.
+    #[error(transparent)]
+    Device(#[from] DeviceError),
+    /// The program has no kernel, or cannot be loaded.
+    #[error("{0}")]
+    Program(String),
+    /// The interpreter says something else.
+    #[error("packet {packet}: {found:?} and not {right:?}, which the interpreter says")]
+    Verdict {
+        /// Its number, from 0.
+        packet: usize,
+        /// What came of it.
+        found: Verdict,
+        /// What should have.
+        right: Verdict,
+    },
+    /// The same of what is not a verdict.
+    #[error("{0} are not those that the interpreter leaves")]
+    Left(&'static str),
+}
+
+/// What came of a run whose every verdict, frame and packet sent is the interpreter's.
+#[derive(Debug)]
+pub(crate) struct Judged {
+    /// Its times.
+    pub(crate) outcome: Outcome,
+    /// Who ran the packets in the end.
+    pub(crate) tally: Tally,
+}
+
+/// Runs all frames through a program, at these times and costs, and lets the interpreter judge them.
+///
+/// # Errors
+/// It cannot be run, or what comes of it is something else than the interpreter's.
+pub(crate) fn judged(
+    (program, options): (&Program, &Options),
+    frames: &Frames,
+    (hardware, settings): (&Hardware, &Settings),
+    (arrivals, works): (&[u64], &[Work]),
+) -> Result<Judged, WholeError> {
+    let mut run = prepared((program, options), frames, (hardware, settings), works)?;
+    let outcome = simulate_on(&mut run, settings, Load::new(arrivals, works))?;
+    judge(program, frames.clone(), &run)?;
+    Ok(Judged { outcome, tally: run.offload.tally() })
+}
+
+/// The program on the device, before its first packet.
+fn prepared(
+    (program, options): (&Program, &Options),
+    frames: &Frames,
+    (hardware, settings): (&Hardware, &Settings),
+    works: &[Work],
+) -> Result<Run, WholeError> {
+    let offload = Offload::new(program, PORTS, SEED, options);
+    let offload = offload.map_err(|error| WholeError::Program(error.to_string()))?;
+    let twin = Twin::new(offload.kernel(), program, PORTS);
+    let slots = usize::from(settings.cores) * usize::from(settings.warps);
+    let geometry = geometry(offload.kernel(), settings.warp.into(), slots);
+    let device = Simulated::new(twin, geometry, (hardware, settings.warps), works.to_vec())?;
+    Ok(Run {
+        offload,
+        device,
+        frames: frames.clone(),
+        batch: Box::default(),
+        running: vec![None; slots],
+        done: BTreeMap::new(),
+        inside: 0,
+        verdicts: Vec::with_capacity(frames.len()),
+        outputs: Outputs::default(),
+    })
+}
+
+/// The program on its way.
+struct Run {
+    offload: Offload,
+    device: Simulated,
+    frames: Frames,
+    batch: Box<Batch>,
+    /// The warp in each slot.
+    running: Vec<Option<Warp>>,
+    /// What finished warps left, by the number of their first packet: their slots are filled again before it is their turn.
+    done: BTreeMap<u64, Left>,
+    /// Packets that the device has had and that are not committed.
+    inside: usize,
+    verdicts: Vec<Verdict>,
+    outputs: Outputs,
+}
+
+struct Left {
+    bytes: Vec<u8>,
+    verdicts: Vec<u32>,
+    records: Vec<u32>,
+}
+
+/// Puts packets into a batch; each sender has a port.
+fn fill(frames: &Frames, batch: &mut Batch, first: usize, packets: usize) {
+    batch.clear();
+    frames.fill(batch, first..first + packets);
+    for place in 0..batch.len {
+        let sender = frames.frame(first + place).and_then(|frame| frame.bytes.get(11).copied());
+        batch.port[place] = 1 + u16::from(sender.unwrap_or_default()) % PORTS;
+    }
+}
+
+impl Runner for Run {
+    type Error = WholeError;
+
+    fn start(&mut self, now: u64, warp: Warp, _work: Work) -> Result<(), WholeError> {
+        self.device.until(now);
+        // Commit compares tables with what went over last, which has to be what packets that are under way have seen.
+        if self.inside == 0 && self.offload.changes() != Changes::None {
+            renew(&mut self.offload, &mut self.device)?;
+        }
+        let (slot, packets) = (self.device.slot(warp.core, warp.slot), usize::from(warp.packets));
+        fill(&self.frames, &mut self.batch, warp.first as usize, packets);
+        let input = self.device.input(slot)?;
+        let whole = Whole { before: 0, packets };
+        self.offload.gather(self.frames.memory(), &self.batch, whole, input.bytes, input.columns);
+        self.device.submit(slot, packets)?;
+        self.offload.handed();
+        self.running[slot] = Some(warp);
+        self.inside += packets;
+        Ok(())
+    }
+
+    fn next(&self) -> Option<u64> {
+        self.device.next()
+    }
+
+    fn advance(&mut self) -> Result<Option<Warp>, WholeError> {
+        let Some(slot) = self.device.step() else { return Ok(None) };
+        let output = self.device.output(slot)?;
+        let left = Left {
+            bytes: output.bytes.to_vec(),
+            verdicts: output.verdicts.to_vec(),
+            records: output.records.to_vec(),
+        };
+        let warp = self.running[slot].take();
+        if let Some(warp) = warp {
+            self.done.insert(warp.first, left);
+        }
+        Ok(warp)
+    }
+
+    fn commit(&mut self, first: u64, packets: u64) -> Result<(), WholeError> {
+        let packets = packets as usize;
+        let Some(left) = self.done.remove(&first) else { return Err(WholeError::Left("warps")) };
+        fill(&self.frames, &mut self.batch, first as usize, packets);
+        let returned = Returned { bytes: &left.bytes, verdicts: &left.verdicts, records: &left.records };
+        let whole = (Whole { before: 0, packets }, &returned);
+        self.offload.commit(self.frames.memory_mut(), &mut self.batch, whole, &mut self.outputs);
+        self.verdicts.extend_from_slice(self.batch.verdicts());
+        self.inside -= packets;
+        Ok(())
+    }
+
+    fn busy(&self) -> u64 {
+        self.device.busy()
+    }
+}
+
+/// Whether the interpreter leaves the same.
+fn judge(program: &Program, mut frames: Frames, run: &Run) -> Result<(), WholeError> {
+    let judge = exec::load(program, BackEnd::Interpreter, PORTS, SEED);
+    let mut judge: Box<dyn Processor> = judge.map_err(|error| WholeError::Program(error.to_string()))?;
+    let (mut batch, mut outputs) = (Batch::new(), Outputs::default());
+    let mut right = Vec::with_capacity(frames.len());
+    for first in (0..frames.len()).step_by(BATCH) {
+        fill(&frames, &mut batch, first, BATCH);
+        judge.run(frames.memory_mut(), &mut batch, &mut outputs);
+        right.extend_from_slice(batch.verdicts());
+    }
+    let both = run.verdicts.iter().zip(&right);
+    if let Some((packet, (found, right))) = both.enumerate().find(|(_, (found, right))| found != right) {
+        return Err(WholeError::Verdict { packet, found: *found, right: *right });
+    }
+    // What caused them is counted within batches, which are others.
+    let sent = |outputs: &Outputs| {
+        let packets = outputs.packets.iter();
+        packets.map(|one| (one.port, one.wire, one.time, outputs.bytes_of(one).to_vec())).collect::<Vec<_>>()
+    };
+    let raised = |outputs: &Outputs| {
+        outputs.raised.iter().map(|one| (one.event, one.time, one.delay)).collect::<Vec<_>>()
+    };
+    for (same, what) in [
+        (run.verdicts.len() == right.len(), "verdicts"),
+        (run.frames.memory() == frames.memory(), "frames"),
+        (sent(&run.outputs) == sent(&outputs), "packets that were sent"),
+        (raised(&run.outputs) == raised(&outputs), "events"),
+        (run.offload.as_processor().tables() == judge.tables(), "tables"),
+    ] {
+        if !same {
+            return Err(WholeError::Left(what));
+        }
+    }
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests;
