@@ -9,8 +9,10 @@ use engine::offload::Offloaded;
 use exec::kernel::{Kernel, Options};
 use exec::offload::Offload;
 use exec::{BackEnd, LoadError, Processor};
+use gpu::DeviceError;
 use lang::ir::Program;
 use lang::source::Sources;
+use std::cell::RefCell;
 
 /// What is to run programs.
 #[derive(Clone, Copy, Debug)]
@@ -84,7 +86,18 @@ impl Executing {
         };
         let room = self.schedule.room();
         let offload = || Offload::new(program, ports, seed, &options);
+        let launches = RefCell::new(String::new());
         let on_opencl = |device: &gpu::Found| -> anyhow::Result<Offloaded> {
+            if let Schedule::Hermes { .. } = self.schedule {
+                let setup = gpu::Setup { submission: gpu::Submission::Persistent, ..gpu::Setup::default() };
+                match Offloaded::on_opencl(offload()?, device, setup, room) {
+                    Ok(offloaded) => return Ok(offloaded),
+                    Err(error @ (DeviceError::Missing { .. } | DeviceError::Build { .. })) => {
+                        launches.replace(format!("note: a kernel is started for every warp: {error}\n"));
+                    }
+                    Err(error) => return Err(error.into()),
+                }
+            }
             Ok(Offloaded::on_opencl(offload()?, device, gpu::Memory::Mapped, room)?)
         };
         let on_cuda = |device: &gpu::CudaFound| -> anyhow::Result<Offloaded> {
@@ -112,7 +125,8 @@ impl Executing {
                 }
                 match tried.or_else(|| card.map(on_opencl)) {
                     Some(Ok(offloaded)) => {
-                        return Ok(Loaded { processor: Box::new(offloaded), notes: said + &notes });
+                        let notes = said + &launches.take() + &notes;
+                        return Ok(Loaded { processor: Box::new(offloaded), notes });
                     }
                     Some(Err(error)) => return here(BackEnd::Native, said + &alone(&error)),
                     None => return here(BackEnd::Native, said),
@@ -121,6 +135,6 @@ impl Executing {
             _ => gpu::opencl_devices().map_err(anyhow::Error::from).and_then(|found| on_opencl(&found[0])),
         };
         let processor = Box::new(tried.map_err(|error| finding(&error))?);
-        Ok(Loaded { processor, notes })
+        Ok(Loaded { processor, notes: launches.take() + &notes })
     }
 }

@@ -18,6 +18,8 @@ fn hosts_reach_each_other_through_a_device() {
         ("opencl", "timeout:200us"),
         ("opencl", "batch:2"),
         ("opencl", "cost"),
+        ("opencl", "hermes"),
+        ("host", "hermes:1"),
         ("host", "deadline:2ms"),
         ("auto", "timeout:1ms:64"),
     ] {

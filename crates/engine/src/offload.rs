@@ -152,9 +152,9 @@ impl Offloaded {
         setup: impl Into<Setup>,
         room: Room,
     ) -> Result<Offloaded, DeviceError> {
+        let setup = setup.into();
         Offloaded::new(offload, room, |kernel, geometry| {
-            let text = kernel.text(Dialect::OpenCl);
-            Ok(Box::new(gpu::OpenCl::new(device, &text, geometry, setup)?))
+            gpu::open_opencl(device, &text(kernel, Dialect::OpenCl, setup.submission), geometry, setup)
         })
     }
 

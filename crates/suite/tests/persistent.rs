@@ -2,6 +2,7 @@
 
 mod flights;
 
+use engine::hold::{Schedule, Supply};
 use engine::offload::{Offloaded, geometry};
 use exec::kernel::{Back, Dialect, Kernel, Options, Over};
 use exec::offload::{Offload, OffloadError};
@@ -17,7 +18,7 @@ use suite::cores::each;
 use suite::corpus::{compile_file, files, root};
 use suite::device::pocl;
 use suite::packet_generator::Arrivals;
-use suite::sighting::{SEED, see, see_on};
+use suite::sighting::{SEED, see, see_held, see_on};
 use suite::split::Split;
 use suite::traffic::{settled, traffic};
 
@@ -113,6 +114,35 @@ fn slots_out_of_step_leave_the_twins_words_wherever_a_launch_ends() {
         }
     }
     assert!(went >= 50, "{went} ways");
+}
+
+#[test]
+fn warps_that_a_kernel_that_keeps_running_takes_mean_the_same() {
+    let arrivals = traffic(Profile::sample1(), 3_001, PORTS, 17);
+    let (programs, handed) = (Mutex::new(0), Mutex::new(0));
+    each(files(&root().join("programs"), "rav").expect("the folder is there"), |path| {
+        let compiled = compile_file(path, Decode::Lazy).map_err(|error| error.to_string())?;
+        let program = compiled.program.ok_or_else(|| format!("{} does not compile", path.display()))?;
+        let judge = see(&program, BackEnd::Interpreter, &arrivals, PORTS, BATCH).expect("it loads");
+        for (quarters, supply) in [(8, Supply::Unknown), (0, Supply::Plenty)] {
+            let Ok(offload) = Offload::new(&program, PORTS, SEED, &Options::default()) else { return Ok(()) };
+            let schedule = Schedule::Hermes { quarters };
+            let mut processor = Offloaded::on_opencl(offload, &pocl(), SETUP, schedule.room())
+                .map_err(|error| format!("{}: {error}", path.display()))?;
+            let seen = see_held(&program, &mut processor, &arrivals, schedule, supply);
+            let on = processor.on_device().ok_or("it is on no device")?;
+            if let Some(wrong) = on.failure.or_else(|| seen.difference(&judge)) {
+                return Err(format!("{}, {quarters}: {wrong}", path.display()));
+            }
+            *handed.lock().expect("nobody panics") += on.tally.handed;
+        }
+        *programs.lock().expect("nobody panics") += 1;
+        Ok(())
+    });
+    let (programs, handed) = (programs.into_inner(), handed.into_inner());
+    let (programs, handed) = (programs.expect("nobody panics"), handed.expect("nobody panics"));
+    println!("{programs} programs, {handed} warps");
+    assert!(programs > 10 && handed > 50 * programs);
 }
 
 /// What every packet of the programs of the next tests becomes.
