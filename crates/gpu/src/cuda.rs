@@ -9,6 +9,7 @@ mod found;
 mod handles;
 mod memory;
 mod persistent;
+mod pings;
 
 use self::found::missing;
 use self::handles::{Context, Event, Function, Graph, Stream};
@@ -20,6 +21,7 @@ use cudarc::driver::result::DriverError;
 use cudarc::driver::sys;
 pub use found::{CudaFound, devices};
 pub use persistent::{CudaPersistent, Spans};
+pub use pings::pings;
 use std::ffi::c_void;
 use std::sync::Arc;
 

@@ -17,7 +17,7 @@ pub mod placement;
 
 pub use cuda::{
     Code, Cuda, CudaFound, CudaPersistent, Spans, compile as compile_cuda, compiler_version,
-    devices as cuda_devices, needs as cuda_needs, open as open_cuda,
+    devices as cuda_devices, needs as cuda_needs, open as open_cuda, pings as cuda_pings,
 };
 pub use device::{Device, DeviceError, Geometry, Input, Memory, Output, Parts, Setup, Submission};
 pub use fault::{Fault, Trouble};

@@ -127,6 +127,9 @@ fn persistent(device: &CudaFound) {
     (0..64).for_each(|slot| left.submit(slot, 32).expect("it is taken"));
     drop(left);
 
+    let away = gpu::cuda_pings(device, 50).unwrap_or_else(|error| panic!("{error}"));
+    assert!(away.len() == 50 && away.iter().all(|time| !time.is_zero()), "{away:?}");
+
     let refused = |packets, slots, memory| {
         let (text, geometry) =
             (flights.kernel().persistent_text(Dialect::Cuda), geometry(flights.kernel(), packets, slots));

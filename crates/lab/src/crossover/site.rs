@@ -3,7 +3,7 @@
 use crate::traffic::LabError;
 use crate::transfer::{Chosen, DeviceChoice};
 use exec::kernel::{Dialect, Kernel};
-use gpu::{Cuda, Device, DeviceError, Geometry, Memory, Setup, Submission};
+use gpu::{Device, DeviceError, Geometry, Memory, Setup, Submission};
 use lang::ir::Program;
 use std::time::{Duration, Instant};
 
@@ -20,6 +20,15 @@ pub trait Site {
 
     /// The ways in which two batches may follow each other.
     fn submissions(&self) -> &'static [Submission];
+
+    /// How long each of so many words is on its way to a kernel that runs, and back.
+    ///
+    /// # Errors
+    /// That is not measured on such a device, or it fails.
+    fn pings(&self, words: u32) -> Result<Vec<Duration>, DeviceError> {
+        let _ = words;
+        Err(no_pings())
+    }
 
     /// Makes a device for a program's kernel; `ports` is what the program was loaded with.
     ///
@@ -85,6 +94,13 @@ impl Site for Chosen {
         }
     }
 
+    fn pings(&self, words: u32) -> Result<Vec<Duration>, DeviceError> {
+        match self {
+            Chosen::Cuda(found) => gpu::cuda_pings(found, words),
+            Chosen::OpenCl(_) | Chosen::Host => Err(no_pings()),
+        }
+    }
+
     fn open(
         &self,
         kernel: &Kernel,
@@ -92,16 +108,22 @@ impl Site for Chosen {
         geometry: Geometry,
         setup: Setup,
     ) -> Result<Box<dyn Device>, DeviceError> {
-        let text = |dialect: Dialect| match setup.submission {
-            Submission::Persistent => kernel.persistent_text(dialect),
-            _ => kernel.text(dialect),
-        };
+        let text = |dialect: Dialect| engine::offload::text(kernel, dialect, setup.submission);
         Ok(match self {
             Chosen::OpenCl(found) => gpu::open_opencl(found, &text(Dialect::OpenCl), geometry, setup)?,
-            Chosen::Cuda(found) => Box::new(Cuda::new(found, &text(Dialect::Cuda), geometry, setup)?),
+            Chosen::Cuda(found) => gpu::open_cuda(found, &text(Dialect::Cuda), geometry, setup)?,
+            Chosen::Host if setup.submission == Submission::Persistent => {
+                let what = "threads of this machine have no kernel that keeps running".to_owned();
+                return Err(DeviceError::Missing { what, how: "submit one behind the other".to_owned() });
+            }
             Chosen::Host => Box::new(engine::offload::host(kernel, program, ports, geometry)?),
         })
     }
+}
+
+fn no_pings() -> DeviceError {
+    let what = "a word is sent to and fro by CUDA alone".to_owned();
+    DeviceError::Missing { what, how: "ask for an NVIDIA device".to_owned() }
 }
 
 /// The machine's clock.

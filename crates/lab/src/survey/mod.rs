@@ -1,13 +1,15 @@
-//! `lab gpu`: all about one device, in a time that is given: whether every program does there what the interpreter does, the transfer ladder, and
-//! from where on it pays. It needs neither network nor repository.
+//! `lab gpu`: all about one device, in a time that is given: whether every program does there what the interpreter does, what a kernel that
+//! keeps running is worth, the transfer ladder, and from where on the device pays. It needs neither network nor repository.
 
 mod agreement;
+mod persistent;
 
 use crate::crossover::{Bench, Wall, find, measure};
 use crate::experiment::{Experiment, Row};
 use crate::machine::Machine;
 use crate::plan::{Kind, Length, Plan};
 use crate::programs::PROGRAMS;
+use crate::schedule::burst::RATE;
 use crate::tables::TablesPlan;
 use crate::traffic::LabError;
 use crate::transfer::{DeviceChoice, OVER};
@@ -18,8 +20,9 @@ use std::time::{Duration, Instant};
 const PACKETS: u64 = 1_100_000;
 /// The same with `quick`.
 const QUICK_PACKETS: u64 = 20_000;
-/// Parts of the time after which no further program is compared, no further step of the ladder taken, and nothing at all begun.
-const ENDS: [f64; 3] = [0.35, 0.65, 0.95];
+/// Parts of the time after which no further program is compared, no further burst sent, no further step of the ladder taken, and nothing at all
+/// begun.
+const ENDS: [f64; 4] = [0.35, 0.45, 0.65, 0.95];
 /// Runs of each figure, and the seconds of one.
 const RUNS: usize = 3;
 const SECONDS: f64 = 0.03;
@@ -56,7 +59,7 @@ pub struct Survey {
     pub compared: u64,
     /// Programs that did something else than the interpreter.
     pub wrong: usize,
-    /// `agreement`, `transfer` and `crossover`.
+    /// `agreement`, `persistent`, `transfer` and `crossover`.
     pub experiments: Vec<Experiment>,
 }
 
@@ -72,7 +75,7 @@ pub fn survey(
     let begin = Instant::now();
     let clock = Wall::new();
     let site = find(plan.device)?;
-    let [compared, laddered, measured] = ENDS.map(|part| plan.time.mul_f64(part));
+    let [compared, kept, laddered, measured] = ENDS.map(|part| plan.time.mul_f64(part));
     let mut left_out = Vec::new();
     let shipped = || PROGRAMS.iter().map(|(name, text)| ((*name).to_owned(), (*text).to_owned())).collect();
     let programs = if plan.programs.is_empty() { shipped() } else { plan.programs.clone() };
@@ -114,6 +117,14 @@ pub fn survey(
         machine: told(mode, 1, format!("{each} packets a program")),
         rows,
     }];
+    if begin.elapsed() < kept {
+        let (rows, mode, later) = persistent::rows(site.as_ref(), &ladder, begin + kept, progress)?;
+        left_out.extend(later.into_iter().map(|what| format!("{}: {what}", persistent::NAME)));
+        let machine = told(mode, ladder.runs, ladder.length.line());
+        experiments.push(Experiment { experiment: persistent::NAME.to_owned(), machine, rows });
+    } else {
+        left_out.push("kernels that keep running".to_owned());
+    }
     if begin.elapsed() < laddered {
         experiments.extend(crate::run(&ladder, machine, progress)?);
         if begin.elapsed() >= laddered {
@@ -149,7 +160,8 @@ impl Survey {
         format!("gpu-{}", words.join("-"))
     }
 
-    /// The rows that say most: what did not agree, from where on the device pays, and how far the cost model is off.
+    /// The rows that say most: what did not agree, words to and fro and the rates of bursts, from where on the device pays, and how far the cost
+    /// model is off.
     pub fn summary(&self) -> String {
         let mut text = format!(
             "{}\n{:.0} s of {:.0} s\n\n{} packets compared with the interpreter's, {} programs with differences\n",
@@ -158,10 +170,18 @@ impl Survey {
         for row in self.experiments.iter().flat_map(|experiment| &experiment.rows) {
             // What there was no time for is told below.
             let refused = row.ours.is_none() && !row.what.ends_with(OVER);
-            let telling = row.case.ends_with(", crossover") || row.case.contains(", all loads, ");
+            let telling = row.case.ends_with(", crossover")
+                || row.case.contains(", all loads, ")
+                || row.case == persistent::WORD
+                || row.what == RATE;
+            let beside = match (&row.other, row.ratio) {
+                (Some(other), Some(ratio)) if row.what == RATE => format!(", {ratio:.2} × {}", other.name),
+                _ => String::new(),
+            };
             match row.ours {
                 Some(ours) if telling => {
-                    text.push_str(&format!("{}: {}: {:.2} {}\n", row.case, row.what, ours.median, row.unit));
+                    let figure = format!("{:.2} {}{beside}", ours.median, row.unit);
+                    text.push_str(&format!("{}: {}: {figure}\n", row.case, row.what));
                 }
                 _ if refused => text.push_str(&format!("{}: {}\n", row.case, row.what)),
                 _ => {}
@@ -177,6 +197,7 @@ impl Survey {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::experiment::{Better, Other};
 
     #[test]
     fn files_are_called_after_the_model_and_the_summary_says_what_is_missing() {
@@ -186,6 +207,8 @@ mod tests {
             Row::alone("lpm, batch 8", "time of a batch", "µs", Some(figure), None),
             Row::refused("nat44", "packets", "packets", "verdict 3 differs"),
             Row::absent("LPM, every way", "packet rate", OVER),
+            Row::alone("lpm, bursts, 32 packets, persistent", RATE, "Mpps", Some(figure), None)
+                .against(Some(Other::of("queued", crate::Figure { median: 1.25, ..figure })), Better::More),
         ];
         let machine = Machine::describe("", "");
         let survey = Survey {
@@ -201,6 +224,7 @@ mod tests {
         assert_eq!(survey.stem(), "gpu-nvidia-h100-80gb-hbm3");
         let text = survey.summary();
         assert!(text.contains("lpm, crossover: the device is faster from batch 512 on: 2.50 ×"), "{text}");
+        assert!(text.contains("rate of bursts that follow each other: 2.50 Mpps, 2.00 × queued"), "{text}");
         assert!(text.contains("verdict 3 differs") && text.contains("crossover: dpi"), "{text}");
         assert!(!text.contains("batch 8:") && !text.contains("LPM"), "{text}");
     }

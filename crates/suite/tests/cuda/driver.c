@@ -2,8 +2,8 @@
 // event or waits, stream by stream and no further than asked for; addresses of the device are other numbers than those of the processor, and
 // memory that the driver does not know is no device's. What is left when the device is closed ends the process.
 //
-// `serve_packets` runs beside the processor (`warps.c`), from the moment on at which what is before it on its stream is done. While it does,
-// asking for what a real driver may do only behind it ends the process.
+// `serve_packets` runs beside the processor (`warps.c`), from the moment on at which what is before it on its stream is done. What a
+// real driver may do only behind it waits for it, and ends the process where that takes a second.
 //
 // It stands beside what a kernel's text is built with, and is to be found there when it runs.
 #undef _FORTIFY_SOURCE
@@ -38,10 +38,14 @@ struct event { struct stream *stream; unsigned long behind; int timed; };
 
 // What has been made and not been given back.
 static int contexts, objects, launches, lost;
-// Asks for something that may wait until nothing runs any more.
+// Asks for something that waits until nothing runs any more. A kernel that has been left alone ends soon; whoever waits for one that does not
+// has forgotten to let it end.
 static void alone(const char *what)
 {
-    if (running && !lost) wrong("a kernel runs, and may be waited for for ever by ", what);
+    for (int milliseconds = 0; __atomic_load_n(&running, __ATOMIC_ACQUIRE) > 0 && !lost; milliseconds++) {
+        if (milliseconds == 1000) wrong("a kernel runs on, and is waited for by ", what);
+        usleep(1000);
+    }
 }
 
 // Memory of the processor that the driver keeps in its place.
@@ -88,6 +92,13 @@ static int run(struct step *step, int waits)
         if (!beside_is_over(step->beside, waits)) return 0;
         if (step->beside->lost) lost = LOST;
         free(step->beside);
+        return 1;
+    }
+    if (step->function->meets) {
+        static struct warp warp;
+        struct beside all = { .function = step->function, .blocks = step->blocks, .threads = step->threads };
+        memcpy(all.arguments, step->arguments, ARGUMENTS);
+        for (warp.number = 0, warp.of = &all; warp.number < step->blocks * step->threads / WARP; warp.number++) warp_goes(&warp);
         return 1;
     }
     for (unsigned block = 0; block < step->blocks; block++)
@@ -314,6 +325,8 @@ int cuModuleLoadData(struct module **made, const char *text)
     if (!library) library = build(text, path) == DONE ? dlopen(built, RTLD_NOW | RTLD_LOCAL) : 0;
     if (!library) return INVALID;
     *made = calloc(1, sizeof **made), (*made)->library = library;
+    // Where lanes meet, they go on by turns; otherwise one behind the other, which is quicker.
+    for (int i = 0; i < ENTRIES; i++) (*made)->functions[i].meets = strstr(text, "_sync(") || strstr(text, "__syncwarp(");
     ((void (*)(const void *))dlsym(library, "live"))(&around);
     return DONE;
 }

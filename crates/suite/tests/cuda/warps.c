@@ -11,7 +11,7 @@ struct function {
     void (*be)(unsigned, unsigned, unsigned, unsigned);
     void (*keep)(void **, void *, unsigned long);
     void (*call)(const void *);
-    int beside;
+    int beside, meets;
 };
 // What lanes meet for; `words.h` numbers them so.
 enum meeting { SYNC, SHUFFLE, BALLOT };
@@ -95,14 +95,18 @@ static void rest(void)
 }
 static const struct { unsigned (*meet)(int, unsigned, unsigned, unsigned); void (*rest)(void); } around = { meet, rest };
 
-static void *warp_runs(void *given)
+// Runs a warp to its end on this thread.
+static void warp_goes(struct warp *warp)
 {
-    struct warp *warp = own = given;
     volatile int is_over = 0;
+    own = warp;
+    warp->met = warp->arrived = 0;
     for (int i = 0; i < WARP; i++) {
         struct lane *lane = &warp->lanes[i];
+        if (!lane->stack) lane->stack = malloc(STACK);
+        lane->begun = lane->ended = lane->met = 0;
         getcontext(&lane->first);
-        lane->first.uc_stack.ss_sp = lane->stack = malloc(STACK), lane->first.uc_stack.ss_size = STACK;
+        lane->first.uc_stack.ss_sp = lane->stack, lane->first.uc_stack.ss_size = STACK;
         makecontext(&lane->first, lane_begins, 0);
     }
     getcontext(&warp->out);
@@ -110,15 +114,21 @@ static void *warp_runs(void *given)
         is_over = 1;
         lane_next();
     }
+    own = 0;
+}
+static void *warp_runs(void *given)
+{
+    struct warp *warp = given;
+    warp_goes(warp);
     for (int i = 0; i < WARP; i++) free(warp->lanes[i].stack);
-    __atomic_sub_fetch(&warp->of->left, 1, __ATOMIC_RELEASE);
+    if (__atomic_sub_fetch(&warp->of->left, 1, __ATOMIC_ACQ_REL) == 0) __atomic_sub_fetch(&running, 1, __ATOMIC_RELEASE);
     return 0;
 }
 static void beside_begins(struct beside *kernel)
 {
     kernel->warps = kernel->left = kernel->blocks * kernel->threads / WARP;
     kernel->all = calloc(kernel->warps, sizeof *kernel->all);
-    running++;
+    __atomic_add_fetch(&running, 1, __ATOMIC_RELAXED);
     for (unsigned i = 0; i < kernel->warps; i++) {
         kernel->all[i].of = kernel, kernel->all[i].number = i;
         if (pthread_create(&kernel->all[i].thread, 0, warp_runs, &kernel->all[i])) wrong("the machine gives no thread", "");
@@ -129,7 +139,7 @@ static int beside_is_over(struct beside *kernel, int waits)
 {
     if (!kernel->joined && (waits || __atomic_load_n(&kernel->left, __ATOMIC_ACQUIRE) == 0)) {
         for (unsigned i = 0; i < kernel->warps; i++) pthread_join(kernel->all[i].thread, 0);
-        free(kernel->all), kernel->joined = 1, running--;
+        free(kernel->all), kernel->joined = 1;
     }
     return kernel->joined;
 }
