@@ -4,29 +4,32 @@
 
 #![allow(unsafe_code)]
 
+mod errors;
+mod flight;
 mod found;
 mod memory;
 mod persistent;
 mod serving;
 mod svm;
 
+use self::errors::{failure, no_memory};
+use self::flight::{Flight, drain, is_over};
 use self::memory::{Region, Way};
-use crate::device::{Device, DeviceError, Geometry, Input, Output, Parts, Setup, Submission, wait};
+use crate::device::{
+    Device, DeviceError, Geometry, Input, Output, PATIENCE, Parts, Setup, Submission, wait_for,
+};
 use crate::pages::Number;
 pub use found::{Found, devices};
 use opencl3::command_queue::{CL_QUEUE_PROFILING_ENABLE, CommandQueue};
 use opencl3::context::Context;
-use opencl3::error_codes::{
-    CL_INVALID_BUFFER_SIZE, CL_MEM_OBJECT_ALLOCATION_FAILURE, CL_OUT_OF_HOST_MEMORY, CL_OUT_OF_RESOURCES,
-    ClError,
-};
 use opencl3::event::Event;
 use opencl3::kernel::Kernel;
 use opencl3::memory::{Buffer, CL_MEM_READ_WRITE, ClMem};
 use opencl3::program::Program;
-use opencl3::types::{CL_BLOCKING, cl_device_id};
+use opencl3::types::{CL_NON_BLOCKING, cl_device_id};
 pub use persistent::Persistent;
 pub use serving::Serving;
+use std::sync::Arc;
 use std::time::Duration;
 
 /// Threads of a work group: a multiple of what today's devices run in step. On processors it hardly matters.
@@ -36,7 +39,7 @@ const BEFORE_TABLES: u32 = 5;
 
 /// A kernel on an OpenCL device.
 pub struct OpenCl {
-    name: String,
+    name: Arc<str>,
     geometry: Geometry,
     setup: Setup,
     /// Threads of a work group.
@@ -47,6 +50,10 @@ pub struct OpenCl {
     queues: Vec<CommandQueue>,
     context: Context,
     program: Program,
+    /// How long anything is waited for.
+    patience: Duration,
+    /// Something may be under way for ever, and whatever it uses is not given back.
+    is_lost: bool,
 }
 
 /// The buffers of a batch, and the kernel with its arguments.
@@ -61,16 +68,6 @@ struct Slot {
     under_way: Option<Flight>,
     /// The same, once it is done.
     over: Option<Flight>,
-}
-
-/// What happens to a batch, in this order.
-struct Flight {
-    /// It is handed over.
-    given: Vec<Event>,
-    /// The kernel runs.
-    kernel: Event,
-    /// What comes back has come.
-    back: Vec<Event>,
 }
 
 impl OpenCl {
@@ -110,7 +107,7 @@ impl OpenCl {
             return Err(DeviceError::Memory { device: name, what: "batches", bytes: all });
         }
         let mut made = OpenCl {
-            name,
+            name: name.into(),
             geometry,
             setup,
             group: GROUP,
@@ -120,6 +117,8 @@ impl OpenCl {
             queues,
             context,
             program,
+            patience: PATIENCE,
+            is_lost: false,
         };
         for _ in 0..geometry.tables {
             let table = made.table(1)?;
@@ -145,11 +144,8 @@ impl OpenCl {
         }
         // Some drivers give memory, and finish a kernel, when they are first used; better now, over nothing, than with the first packets.
         for slot in 0..geometry.slots {
-            if let Err(error) = made.submit(slot, 0).and_then(|()| made.poll(slot, true)) {
-                // Closing a device that has failed could wait for ever.
-                std::mem::forget(made);
-                return Err(error);
-            }
+            made.submit(slot, 0)?;
+            made.poll(slot, true)?;
         }
         Ok(made)
     }
@@ -202,16 +198,32 @@ impl OpenCl {
         made.map_err(|error| no_memory(&self.name, error, "a table", 4 * words))
     }
 
-    /// Refuses a slot that the device is using.
+    /// Refuses a slot that the device is using, or could be.
     fn at_rest(&self, slot: usize) -> Result<(), DeviceError> {
-        match self.slots[slot].under_way {
-            None => Ok(()),
-            Some(_) => Err(DeviceError::Failed {
-                device: self.name.clone(),
-                doing: "lend a batch",
-                cause: "it is under way".to_owned(),
-            }),
-        }
+        let cause = match &self.slots[slot].under_way {
+            _ if self.is_lost => "it has not come to the end of another one",
+            Some(_) => "it is under way",
+            None => return Ok(()),
+        };
+        let device = self.name.to_string();
+        Err(DeviceError::Failed { device, doing: "lend a batch", cause: cause.to_owned() })
+    }
+
+    /// Waits until this is over. A device that does not come to an end is lost.
+    fn until(
+        &mut self,
+        mut is_over: impl FnMut(&mut Self) -> Result<bool, DeviceError>,
+    ) -> Result<(), DeviceError> {
+        let (name, patience) = (Arc::clone(&self.name), self.patience);
+        let waited = wait_for(&name, patience, || is_over(self));
+        self.is_lost |= matches!(waited, Err(DeviceError::Stalled { .. }));
+        waited
+    }
+
+    /// Whether nothing of a slot is under way.
+    fn is_over(&self, slot: usize) -> Result<bool, DeviceError> {
+        let over = self.slots[slot].under_way.as_ref().map_or(Ok(true), Flight::is_over);
+        over.map_err(failure(&self.name, "run a batch"))
     }
 
     /// Waits until nothing is under way.
@@ -269,40 +281,9 @@ pub fn open(
     })
 }
 
-/// What it means that the driver gives no memory.
-fn no_memory(device: &str, error: ClError, what: &'static str, bytes: usize) -> DeviceError {
-    let device = device.to_owned();
-    match error.0 {
-        CL_MEM_OBJECT_ALLOCATION_FAILURE
-        | CL_OUT_OF_RESOURCES
-        | CL_OUT_OF_HOST_MEMORY
-        | CL_INVALID_BUFFER_SIZE => DeviceError::Memory { device, what, bytes },
-        _ => DeviceError::Failed { device, doing: "give memory", cause: error.to_string() },
-    }
-}
-
-/// Turns what the driver says into an error of a device.
-fn failure(device: &str, doing: &'static str) -> impl Fn(ClError) -> DeviceError + use<> {
-    let device = device.to_owned();
-    move |error| DeviceError::Failed { device: device.clone(), doing, cause: error.to_string() }
-}
-
-/// Whether it has come to its end, and nothing of it to a bad one: a driver may go on behind a command that failed.
-fn is_over(Flight { given, kernel, back }: &Flight) -> opencl3::Result<bool> {
-    let mut over = true;
-    for event in given.iter().chain([kernel]).chain(back) {
-        let status = event.command_execution_status()?.0;
-        if status < 0 {
-            return Err(ClError(status));
-        }
-        over &= status == opencl3::event::CL_COMPLETE;
-    }
-    Ok(over)
-}
-
 impl Device for OpenCl {
     fn name(&self) -> String {
-        self.name.clone()
+        self.name.to_string()
     }
 
     fn geometry(&self) -> &Geometry {
@@ -329,10 +310,19 @@ impl Device for OpenCl {
             return Ok(());
         }
         let failed = failure(&self.name, "copy a table");
+        // Nobody may know how long the driver reads them.
+        let held = words.to_vec();
         let (buffer, queue) = (&mut self.tables[table], &self.queues[0]);
-        // SAFETY: the call returns when the words have been copied; the driver refuses what lies outside the buffer.
-        unsafe { queue.enqueue_write_buffer(buffer, CL_BLOCKING, 4 * first, words, &[]) }.map_err(failed)?;
-        Ok(())
+        // SAFETY: the words are kept until they have been copied; the driver refuses what lies outside the buffer.
+        let copied = unsafe { queue.enqueue_write_buffer(buffer, CL_NON_BLOCKING, 4 * first, &held, &[]) };
+        let copied = copied.map_err(&failed)?;
+        // If that fails, so does waiting.
+        let _ = queue.flush();
+        let waited = self.until(|_| is_over(&copied).map_err(&failed));
+        if self.is_lost {
+            std::mem::forget((held, copied));
+        }
+        waited
     }
 
     fn input(&mut self, slot: usize) -> Result<Input<'_>, DeviceError> {
@@ -343,16 +333,17 @@ impl Device for OpenCl {
 
     fn submit(&mut self, slot: usize, packets: usize) -> Result<(), DeviceError> {
         self.at_rest(slot)?;
-        self.launch(slot, packets.min(self.geometry.packets)).map_err(|error| {
+        if let Err(error) = self.launch(slot, packets.min(self.geometry.packets)) {
             // What had been handed over before is not under way when this returns.
-            let _ = self.queues[self.slots[slot].queue].finish();
-            match no_memory(&self.name, error, "a batch", self.geometry.slot_bytes()) {
+            let queue = &self.queues[self.slots[slot].queue];
+            self.is_lost |= drain(&self.name, queue, self.patience).is_err();
+            return Err(match no_memory(&self.name, error, "a batch", self.geometry.slot_bytes()) {
                 DeviceError::Failed { device, cause, .. } => {
                     DeviceError::Failed { device, doing: "start a batch", cause }
                 }
                 memory => memory,
-            }
-        })?;
+            });
+        }
         if self.setup.submission == Submission::Serial {
             self.poll(slot, true)?;
         }
@@ -360,33 +351,20 @@ impl Device for OpenCl {
     }
 
     fn poll(&mut self, slot: usize, waits: bool) -> Result<bool, DeviceError> {
-        let slot = &mut self.slots[slot];
-        let Some(flight) = &slot.under_way else { return Ok(true) };
-        let failed = failure(&self.name, "run a batch");
         if waits {
-            wait(&self.name, || is_over(flight).map_err(&failed))?;
-        } else if !is_over(flight).map_err(&failed)? {
+            self.until(|device| device.is_over(slot))?;
+        } else if !self.is_over(slot)? {
             return Ok(false);
         }
-        slot.over = slot.under_way.take();
+        let slot = &mut self.slots[slot];
+        if slot.under_way.is_some() {
+            slot.over = slot.under_way.take();
+        }
         Ok(true)
     }
 
     fn parts(&self, slot: usize) -> Option<Parts> {
-        let flight = self.slots[slot].over.as_ref().filter(|_| self.setup.timed)?;
-        let Flight { given, kernel, back } = flight;
-        let between = |from: u64, to: u64| Duration::from_nanos(to.saturating_sub(from));
-        let start = |event: &Event| event.profiling_command_start().ok();
-        let end = |event: &Event| event.profiling_command_end().ok();
-        let copy_in = match (given.first(), given.last()) {
-            (Some(first), Some(last)) => between(start(first)?, end(last)?),
-            _ => Duration::ZERO,
-        };
-        let copy_out = match back.last() {
-            Some(last) => between(end(kernel)?, end(last)?),
-            None => Duration::ZERO,
-        };
-        Some(Parts { copy_in, kernel: between(start(kernel)?, end(kernel)?), copy_out })
+        self.slots[slot].over.as_ref().filter(|_| self.setup.timed)?.parts()
     }
 
     fn output(&mut self, slot: usize) -> Result<Output<'_>, DeviceError> {
@@ -402,9 +380,14 @@ impl Device for OpenCl {
 
 impl Drop for OpenCl {
     fn drop(&mut self) {
-        // What is under way refers to the buffers.
-        for queue in &self.queues {
-            let _ = queue.finish();
+        // What is under way refers to the buffers. What does not come to an end keeps them, and nothing else waits for it.
+        let mut queues = self.queues.iter();
+        if self.is_lost || queues.any(|queue| drain(&self.name, queue, self.patience).is_err()) {
+            let slots = std::mem::take(&mut self.slots);
+            std::mem::forget((slots, std::mem::take(&mut self.tables), std::mem::take(&mut self.queues)));
         }
     }
 }
+
+#[cfg(test)]
+mod tests;

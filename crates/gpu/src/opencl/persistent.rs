@@ -13,22 +13,23 @@
 
 #![allow(unsafe_code)]
 
+use super::flight::is_over;
 use super::serving::{MOST, Serving, can, instead};
 use super::svm::Svm;
 use super::{Found, failure, no_memory};
-use crate::device::{Device, DeviceError, Geometry, Input, Output, Setup, wait};
+use crate::device::{Device, DeviceError, Geometry, Input, Output, PATIENCE, Setup, wait_for};
 use crate::hermes::ring::{FIRST, OWN_WORDS, Publisher, Ring, Shape, Workers};
 use crate::pages::Number;
 use opencl3::command_queue::CommandQueue;
 use opencl3::context::Context;
 use opencl3::device::{CL_DEVICE_SVM_ATOMICS, CL_DEVICE_SVM_FINE_GRAIN_BUFFER};
-use opencl3::error_codes::ClError;
-use opencl3::event::{CL_COMPLETE, Event};
+use opencl3::event::Event;
 use opencl3::kernel::Kernel;
 use opencl3::program::Program;
 use opencl3::types::cl_device_id;
 use std::mem::ManuallyDrop;
 use std::sync::Arc;
+use std::time::Duration;
 
 /// The arguments of `serve_packets` that change, and where its tables begin.
 const LAUNCH: u32 = 8;
@@ -47,6 +48,8 @@ pub struct Persistent {
     running: Option<Event>,
     /// Not given back where a launch may go on for ever.
     parts: ManuallyDrop<Parts>,
+    /// How long anything is waited for.
+    pub(super) patience: Duration,
     is_lost: bool,
 }
 
@@ -130,6 +133,7 @@ impl Persistent {
             launches: 0,
             running: None,
             parts: ManuallyDrop::new(parts),
+            patience: PATIENCE,
             is_lost: false,
         };
         let ring = made.ring();
@@ -149,13 +153,9 @@ impl Persistent {
     /// Whether the kernel has ended.
     fn has_ended(&mut self) -> Result<bool, DeviceError> {
         let Some(event) = &self.running else { return Ok(true) };
-        let status = event.command_execution_status().and_then(|status| match status.0 {
-            ..0 => Err(ClError(status.0)),
-            status => Ok(status),
-        });
-        match status {
-            Ok(CL_COMPLETE) => self.running = None,
-            Ok(_) => {}
+        match is_over(event) {
+            Ok(true) => self.running = None,
+            Ok(false) => {}
             Err(error) => {
                 self.is_lost = true;
                 return Err(failure(&self.name, "run a batch")(error));
@@ -199,7 +199,7 @@ impl Persistent {
         mut is_so: impl FnMut(&mut Self) -> Result<bool, DeviceError>,
     ) -> Result<(), DeviceError> {
         let name = Arc::clone(&self.name);
-        let waited = wait(&name, || is_so(self));
+        let waited = wait_for(&name, self.patience, || is_so(self));
         self.is_lost |= waited.is_err();
         waited
     }
