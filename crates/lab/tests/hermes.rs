@@ -1,11 +1,11 @@
 //! The experiment on the simulated device, with few packets: what is reported hangs together, and what cannot be is refused with its limit.
 
-use lab::{DeviceChoice, Experiment, Kind, LabError, Length, Machine, Plan, Row, TablesPlan};
+use lab::{Capture, DeviceChoice, Experiment, Kind, LabError, Length, Machine, Plan, Row, TablesPlan};
 
 fn run(simulated: &[(&str, u32)]) -> Result<Experiment, LabError> {
     let plan = Plan {
         kinds: vec![Kind::Hermes],
-        captures: Vec::new(),
+        captures: vec![Capture::Generated(1)],
         runs: 1,
         length: Length::Repeat(1),
         quick: true,
@@ -68,6 +68,26 @@ fn the_figures_of_the_publication_are_there_and_hang_together() {
     for row in rows.iter().filter(|row| row.what.starts_with("throughput by")) {
         assert!(row.ours.is_some_and(|ours| ours.high > 1.5), "{row:?}");
     }
+}
+
+#[test]
+fn sources_and_captures_come_at_the_rate_that_is_set() {
+    let rows = run(&[("line", 10), ("packets", 256), ("cores", 3)]).expect("it runs").rows;
+    for name in ["DPI", "classifier", "route lookup", "TTL"] {
+        for case in [
+            format!("sample1 (generated) at 10 Gb/s, {name}"),
+            format!("{name} by source at 10 Gb/s, evenly"),
+        ] {
+            let delays =
+                ["mean delay", "median delay", "99th percentile"].map(|what| figure(&rows, &case, what));
+            assert!(delays[0] > 0.0 && delays[1] > 0.0 && delays[1] <= delays[2], "{case}: {delays:?}");
+        }
+    }
+    assert_eq!(
+        figure(&rows, "storage, 17 cores", "FIFO"),
+        6.3125,
+        "that of the publication's meshes, whatever runs"
+    );
 }
 
 #[test]

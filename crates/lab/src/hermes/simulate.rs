@@ -1,6 +1,6 @@
 //! A run of Hermes: packets come, the scheduler of [`gpu::hermes`] makes warps of them, and the simulated device runs these.
 //!
-//! The scheduler is the one that devices are to be driven with: it is told of every event and asked what to do, and knows nothing of being simulated.
+//! The scheduler is the one that devices are driven with: it is told of every event and asked what to do, and knows nothing of being simulated.
 //! A run is a function of its arguments; nothing in it depends on a clock, a thread or an address.
 //!
 //! ```text
