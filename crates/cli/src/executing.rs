@@ -4,15 +4,14 @@ use crate::arguments::BackEndChoice;
 use crate::arguments::schedule::ScheduleArguments;
 use crate::failure::Failure;
 use crate::render;
-use engine::hold::Schedule;
+use engine::hold::{CONVOYS, Schedule};
 use engine::offload::Offloaded;
 use exec::kernel::{Kernel, Options};
 use exec::offload::Offload;
 use exec::{BackEnd, LoadError, Processor};
-use gpu::DeviceError;
+use gpu::{DeviceError, Setup, Submission};
 use lang::ir::Program;
 use lang::source::Sources;
-use std::cell::RefCell;
 
 /// What is to run programs.
 #[derive(Clone, Copy, Debug)]
@@ -86,28 +85,13 @@ impl Executing {
         };
         let room = self.schedule.room();
         let offload = || Offload::new(program, ports, seed, &options);
-        let launches = RefCell::new(String::new());
-        let on_opencl = |device: &gpu::Found| -> anyhow::Result<Offloaded> {
-            if let Schedule::Hermes { .. } = self.schedule {
-                let setup = gpu::Setup { submission: gpu::Submission::Persistent, ..gpu::Setup::default() };
-                match Offloaded::on_opencl(offload()?, device, setup, room) {
-                    Ok(offloaded) => return Ok(offloaded),
-                    Err(error @ (DeviceError::Missing { .. } | DeviceError::Build { .. })) => {
-                        launches.replace(format!("note: a kernel is started for every warp: {error}\n"));
-                    }
-                    Err(error) => return Err(error.into()),
-                }
-            }
-            Ok(Offloaded::on_opencl(offload()?, device, gpu::Memory::Mapped, room)?)
+        let on_opencl = |device: &gpu::Found| {
+            self.open(Submission::Queued, &|setup| Ok(Offloaded::on_opencl(offload()?, device, setup, room)?))
         };
-        let on_cuda = |device: &gpu::CudaFound| -> anyhow::Result<Offloaded> {
-            let submission = match self.schedule {
-                Schedule::Hermes { .. } => gpu::Submission::Persistent,
-                // What goes over, runs and comes back of different convoys can overlap.
-                Schedule::Placed(_) => gpu::Submission::Streams(room.convoys),
-            };
-            let setup = gpu::Setup { submission, ..gpu::Setup::default() };
-            Ok(Offloaded::on_cuda(offload()?, device, setup, room)?)
+        let on_cuda = |device: &gpu::CudaFound| {
+            // What goes over, runs and comes back of different convoys can overlap.
+            let streams = Submission::Streams(CONVOYS);
+            self.open(streams, &|setup| Ok(Offloaded::on_cuda(offload()?, device, setup, room)?))
         };
         let tried = match self.back_end {
             BackEndChoice::Cuda => {
@@ -115,7 +99,8 @@ impl Executing {
             }
             BackEndChoice::Host => offload()
                 .map_err(anyhow::Error::from)
-                .and_then(|offload| Ok(Offloaded::on_host(offload, program, ports, room)?)),
+                .and_then(|offload| Ok(Offloaded::on_host(offload, program, ports, room)?))
+                .map(|offloaded| (offloaded, String::new())),
             BackEndChoice::Auto => {
                 let mut said = String::new();
                 let mut tried = cuda.first().map(on_cuda);
@@ -124,9 +109,8 @@ impl Executing {
                     tried = None;
                 }
                 match tried.or_else(|| card.map(on_opencl)) {
-                    Some(Ok(offloaded)) => {
-                        let notes = said + &launches.take() + &notes;
-                        return Ok(Loaded { processor: Box::new(offloaded), notes });
+                    Some(Ok((offloaded, note))) => {
+                        return Ok(Loaded { processor: Box::new(offloaded), notes: said + &note + &notes });
                     }
                     Some(Err(error)) => return here(BackEnd::Native, said + &alone(&error)),
                     None => return here(BackEnd::Native, said),
@@ -134,7 +118,30 @@ impl Executing {
             }
             _ => gpu::opencl_devices().map_err(anyhow::Error::from).and_then(|found| on_opencl(&found[0])),
         };
-        let processor = Box::new(tried.map_err(|error| finding(&error))?);
-        Ok(Loaded { processor, notes: launches.take() + &notes })
+        let (offloaded, note) = tried.map_err(|error| finding(&error))?;
+        Ok(Loaded { processor: Box::new(offloaded), notes: note + &notes })
+    }
+
+    /// Opens a device in the way that suits the schedule: warps go to a kernel that keeps running, if the device can have one; all else, and warps where it cannot,
+    /// are `launched`. With a note of what it cannot.
+    fn open(
+        self,
+        launched: Submission,
+        open: &dyn Fn(Setup) -> anyhow::Result<Offloaded>,
+    ) -> anyhow::Result<(Offloaded, String)> {
+        let with = |submission| open(Setup { submission, ..Setup::default() });
+        let mut note = String::new();
+        if let Schedule::Hermes { .. } = self.schedule {
+            match with(Submission::Persistent) {
+                Err(error) => match error.downcast_ref() {
+                    Some(DeviceError::Missing { .. } | DeviceError::Build { .. }) => {
+                        note = format!("note: a kernel is started for every warp: {error}\n");
+                    }
+                    _ => return Err(error),
+                },
+                Ok(offloaded) => return Ok((offloaded, note)),
+            }
+        }
+        Ok((with(launched)?, note))
     }
 }

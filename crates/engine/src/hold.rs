@@ -25,8 +25,8 @@ use gpu::placement::Policy;
 use packet::{BATCH, Batch};
 use std::time::{Duration, Instant};
 
-/// So often a device is handed convoys before the first of them are back.
-const CONVOYS: usize = 2;
+/// So often a device is handed convoys of a policy before the first of them are back.
+pub const CONVOYS: usize = 2;
 /// Warps that a device can have before the first of them is committed.
 const WARPS: usize = 256;
 
