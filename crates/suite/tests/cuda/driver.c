@@ -161,7 +161,7 @@ int cuStreamCreate(void **stream, unsigned flags)
     *stream = calloc(1, sizeof(struct stream)), objects++;
     return flags == 1 ? DONE : INVALID;
 }
-int cuStreamSynchronize(struct stream *stream) { run_until(stream, stream->put, 1); return lost; }
+int cuStreamSynchronize(struct stream *stream) { alone("cuStreamSynchronize"), run_until(stream, stream->put, 1); return lost; }
 int cuStreamDestroy_v2(struct stream *stream) { alone("cuStreamDestroy"), free(stream), objects--; return DONE; }
 
 int cuEventCreate(struct event **event, unsigned flags)
