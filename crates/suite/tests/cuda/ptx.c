@@ -76,7 +76,8 @@ static void instruction(char *text, const struct statement *of, FILE *out)
     else if (has(name, "atom") && has(name, "add") && count == 3)
         fprintf(out, "%s = __atomic_fetch_add((%s *)%s, (%s)%s, %s); ", x[0], type, x[1], type, x[2], order(name));
     else if (has(name, "atom") && has(name, "cas") && count == 4)
-        fprintf(out, "{ %s old_ = %s; __atomic_compare_exchange_n((%s *)%s, &old_, (%s)%s, false, %s, __ATOMIC_RELAXED); %s = old_; } ",
+        // Others go first, so that who relies on what it has read before is wrong often.
+        fprintf(out, "{ others_go_first(); %s old_ = %s; __atomic_compare_exchange_n((%s *)%s, &old_, (%s)%s, false, %s, __ATOMIC_RELAXED); %s = old_; } ",
                 type, x[2], type, x[1], type, x[3], order(name), x[0]);
     else if (has(name, "fence") || has(name, "membar")) fprintf(out, "__atomic_thread_fence(__ATOMIC_SEQ_CST); ");
     else if (has(name, "nanosleep") && count == 1) fprintf(out, "__nanosleep(%s); ", x[0]);

@@ -93,7 +93,7 @@ static void rest(void)
     }
     sched_yield();
 }
-static const struct { unsigned (*meet)(int, unsigned, unsigned, unsigned); void (*rest)(void); } around = { meet, rest };
+static const struct { unsigned (*meet)(int, unsigned, unsigned, unsigned); void (*rest)(void); int (*go_first)(void); } around = { meet, rest, sched_yield };
 
 // Runs a warp to its end on this thread.
 static void warp_goes(struct warp *warp)

@@ -14,6 +14,7 @@
 struct machine {
     unsigned (*meet)(int what, unsigned mask, unsigned value, unsigned from);
     void (*rest)(void);
+    int (*go_first)(void);
 };
 static const machine *around;
 struct place_in { unsigned x, y, z; };
@@ -34,6 +35,7 @@ static inline unsigned long clock_of_the_machine(void)
     clock_gettime(CLOCK_MONOTONIC, &now);
     return now.tv_sec * 1000000000ul + now.tv_nsec;
 }
+static inline void others_go_first(void) { around->go_first(); }
 static inline void __nanosleep(unsigned) { around->rest(); }
 static inline void __threadfence_system(void) { __atomic_thread_fence(__ATOMIC_SEQ_CST); }
 static inline void __threadfence(void) { __atomic_thread_fence(__ATOMIC_SEQ_CST); }
