@@ -13,7 +13,6 @@ use gpu::{Cuda, CudaFound, CudaPersistent, Device, DeviceError, Memory, Setup, S
 use lang::pipeline::Decode;
 use packet::BATCH;
 use packet::generate::Profile;
-use std::ops::RangeInclusive;
 use std::path::Path;
 use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
@@ -120,8 +119,9 @@ fn persistent(device: &CudaFound) {
     }
     assert!(finished > 10_000, "{finished} packets were finished by warps");
     let flights = flights::Flights::new("lpm", &Options::default()).expect("it has a kernel");
-    keeps_up(opened(device, flights.kernel(), 8, LONG), 1..=2);
-    keeps_up(opened(device, flights.kernel(), 8, SHORT), 5..=u32::MAX);
+    // One is over nothing, when the device is made.
+    assert_eq!(keeps_up(opened(device, flights.kernel(), 8, LONG), |round, _| round == 2_000), 2);
+    keeps_up(opened(device, flights.kernel(), 8, SHORT), |_, launches| launches >= 5);
     // Work that nobody waits for is done before its memory goes.
     let mut left = opened(device, flights.kernel(), 64, LONG);
     (0..64).for_each(|slot| left.submit(slot, 32).expect("it is taken"));
@@ -160,17 +160,18 @@ fn in_warps(path: &Path, device: &CudaFound) -> u64 {
     on.tally.device
 }
 
-/// Slots one behind the other for a while, with so many launches.
-fn keeps_up(mut made: CudaPersistent, launches: RangeInclusive<u32>) {
+/// Slots one behind the other until enough has been seen; the number of launches.
+fn keeps_up(mut made: CudaPersistent, is_enough: impl Fn(usize, u32) -> bool) -> u32 {
     let begin = Instant::now();
     for round in 0.. {
-        if begin.elapsed() > Duration::from_millis(100) {
+        if is_enough(round, made.launches()) {
             break;
         }
         made.submit(round % 8, 32).expect("it is taken");
+        assert!(begin.elapsed() < Duration::from_secs(60), "{} launches", made.launches());
     }
     (0..8).for_each(|slot| assert!(made.poll(slot, true).expect("it runs")));
-    assert!(launches.contains(&made.launches()), "{} launches", made.launches());
+    made.launches()
 }
 
 /// Every step of the ladder, with slots under way out of step.
@@ -246,7 +247,7 @@ fn in_trouble(device: &CudaFound, trouble: &str) {
     }
     let dropped = Instant::now();
     drop(made);
-    assert!(dropped.elapsed() < Duration::from_secs(9), "it waits for a kernel that does not end");
+    assert!(dropped.elapsed() < Duration::from_secs(60), "it waits for a kernel that does not end");
     if trouble.starts_with("lost") {
         // The same process can open the device again.
         opened(device, flights.kernel(), 8, SHORT);
