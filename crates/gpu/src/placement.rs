@@ -230,7 +230,12 @@ impl Costs {
             // What is not faster behind two others is no faster behind more.
             let is_in_vain = trial.1 + OVERLAPPING <= IN_A_ROW && beside.is_some_and(|least| took > least);
             trial.1 = if is_in_vain { 0 } else { trial.1 - 1 };
-        } else if is_trial && place == Place::Device && beside.is_some_and(|least| took < HOPELESS * least) {
+        } else if is_trial
+            && place == Place::Device
+            && (own.is_none() || self.credit[class(packets)] > 0.0)
+            && beside.is_some_and(|least| took < HOPELESS * least)
+        {
+            // One without credit was under way when a trial ended: it belongs to that, and begins none.
             *trial = (place, IN_A_ROW - 1);
         }
         // What is saved up is no more than one trial and a hundred batches of this size would need, or a long quiet time would be followed by
@@ -341,6 +346,25 @@ mod tests {
         assert_eq!(timed.decide(waiting(3, 40)), Decision::Wait(Some(micros(60))));
         assert_eq!(timed.decide(waiting(3, 100)), Decision::Run(Place::Device, 3));
         assert_eq!(timed.decide(waiting(100, 0)), Decision::Run(Place::Device, 64));
+    }
+
+    #[test]
+    fn batches_that_were_under_way_when_a_trial_ended_begin_no_other() {
+        for under_way in [1, 2, 3] {
+            let mut placement = Placement::new(Policy::CostModel { packets: 256 });
+            let (mut before, mut on_device) = (std::collections::VecDeque::new(), 0);
+            for _ in 0..2000 {
+                let Decision::Run(place, 256) = placement.decide(waiting(256, 0)) else { panic!("all wait") };
+                before.push_back(place);
+                if before.len() == under_way {
+                    let done = before.pop_front().expect("there is one");
+                    on_device += usize::from(done == Place::Device);
+                    // Slower, but not so much that a trial would be hopeless.
+                    placement.learn(done, 256, micros(if done == Place::Device { 100 } else { 40 }));
+                }
+            }
+            assert!(on_device < 100, "{on_device} of 2000 with {under_way} under way");
+        }
     }
 
     #[test]
