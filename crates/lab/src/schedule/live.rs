@@ -299,3 +299,59 @@ fn rest(hold: &Hold, next: Option<u64>, start: Instant) {
 fn nanoseconds(since: Instant) -> u64 {
     since.elapsed().as_nanos() as u64
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::crossover::find;
+    use crate::crossover::ground::{CASES, Contents};
+    use crate::plan::Length;
+    use crate::transfer::DeviceChoice;
+    use crate::{Plan, TablesPlan};
+    use gpu::Setup;
+    use packet::Verdict;
+
+    #[test]
+    fn a_packet_out_of_turn_and_a_wrong_verdict_are_found() {
+        let plan = Plan {
+            kinds: Vec::new(),
+            captures: Vec::new(),
+            runs: 1,
+            length: Length::Repeat(1),
+            quick: true,
+            tables: TablesPlan::default(),
+            gateways: Vec::new(),
+            simulated: Vec::new(),
+            device: DeviceChoice::Host,
+            until: None,
+        };
+        let contents = Contents::new(&plan).expect("tables can be made");
+        let mut ground = Ground::new(&CASES[0], &contents).expect("a program");
+        let site = find(DeviceChoice::Host).expect("threads");
+        let used = Used { name: String::new(), site: site.as_ref(), setup: Setup::default(), most: BATCH };
+        let room = Room { packets: BATCH, convoys: 2 };
+        let Ok(mut station) = Station::open(&used, &mut ground, room) else { panic!("threads refuse it") };
+        let mut batch = Batch::new();
+        ground.fill(&mut batch, 7, 20);
+        let mut outputs = Outputs::default();
+        station.processor.run(ground.memory(), &mut batch, &mut outputs);
+        assert_eq!(check(&ground, 7, &batch), Ok(()));
+        let error = check(&ground, 8, &batch).expect_err("it is the one before");
+        assert_eq!(error, "packet 8 was not the next one to be done");
+        batch.verdict[19] = Verdict::drop(9);
+        let error = check(&ground, 7, &batch).expect_err("it is wrong");
+        assert!(error.starts_with("the verdict on packet 26 is"), "{error}");
+        // Numbers go on where packets begin again.
+        let last = ground.packets() as u64 - 1;
+        ground.fill(&mut batch, last, 1);
+        station.processor.run(ground.memory(), &mut batch, &mut outputs);
+        let mut next = Batch::new();
+        ground.fill(&mut next, last + 1, 1);
+        station.processor.run(ground.memory(), &mut next, &mut outputs);
+        batch.push(next.frame[0], next.captured[0], next.wire[0], next.port[0], next.time[0]);
+        batch.verdict[1] = next.verdict[0];
+        assert_eq!(check(&ground, last, &batch), Ok(()));
+        batch.verdict[1] = Verdict::drop(9);
+        assert!(check(&ground, last, &batch).is_err());
+    }
+}

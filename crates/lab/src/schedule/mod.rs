@@ -45,6 +45,8 @@ const HALF: f64 = 0.5;
 /// A load lasts so many times as long as the plan says, and each size of a single batch such a part of it.
 const LOAD_TIME: f64 = 7.0;
 const SINGLE_TIME: f64 = 0.5;
+/// For so many devices there is time in full.
+const DEVICES: f64 = 3.0;
 /// The least and the most packets of a load.
 const PACKETS: (usize, usize) = (512, 4_000_000);
 /// After this time the experiment begins nothing further.
@@ -138,6 +140,16 @@ pub fn measure(
     let case = case.ok_or_else(|| LabError::Program(format!("there is no {PROGRAM}")))?;
     let mut ground = Ground::new(case, &contents).map_err(LabError::Program)?;
     let (mut rows, mut left_out, mut lines) = (Vec::new(), Vec::new(), Vec::new());
+    // They are short, and nothing else is left out for them.
+    let mut of_bursts = Vec::new();
+    for used in bench.used.iter().filter(|used| used.setup.submission == Submission::Persistent) {
+        progress(&format!("schedule: {}, bursts", used.name));
+        let often = burst::Often { runs: plan.runs, length: plan.length, until: bench.until };
+        let name = used.name.split(' ').next().unwrap_or_default();
+        let (bursts, left) = burst::rows(used.site, name, &mut ground, often);
+        of_bursts.extend(bursts);
+        left_out.extend(left);
+    }
     for used in bench.used {
         if bench.is_over() {
             left_out.push(used.name.clone());
@@ -150,14 +162,7 @@ pub fn measure(
             Err(Refusal::Failed(why)) => rows.push(Row::refused(&used.name, DONE, MPPS, &why)),
         }
     }
-    for used in bench.used.iter().filter(|used| used.setup.submission == Submission::Persistent) {
-        progress(&format!("schedule: {}, bursts", used.name));
-        let often = burst::Often { runs: plan.runs, length: plan.length, until: bench.until };
-        let name = used.name.split(' ').next().unwrap_or_default();
-        let (bursts, left) = burst::rows(used.site, name, &mut ground, often);
-        rows.extend(bursts);
-        left_out.extend(left);
-    }
+    rows.extend(of_bursts);
     let devices: Vec<String> =
         bench.used.iter().map(|used| format!("{}: {}", used.name, used.site.name())).collect();
     let mode = format!(
@@ -242,8 +247,15 @@ impl Measured {
             lanes.push(Lane { named, station, hold, simulated, failed: None });
         }
         let mut loads = Vec::new();
-        let mut carrier =
-            Carrier { ground, stations, lanes, runs: plan.runs.max(1), time: time.mul_f64(LOAD_TIME) };
+        // Where there are more, each gets less time.
+        let share = (DEVICES / bench.used.len().max(1) as f64).min(1.0);
+        let mut carrier = Carrier {
+            ground,
+            stations,
+            lanes,
+            runs: plan.runs.max(1),
+            time: time.mul_f64(LOAD_TIME * share),
+        };
         (told.progress)(&format!("schedule: {name}, saturation"));
         let saturated = carrier.saturation();
         let capacity = saturated.cells[0].figure(|came| came.rate()).map_or(0.0, |rate| rate.median);

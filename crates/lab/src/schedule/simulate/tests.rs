@@ -125,3 +125,40 @@ fn workers_in_each_other_s_way_take_longer_and_one_alone_does_not() {
         assert_eq!(outcome.time, work + takes + model.way);
     }
 }
+
+#[test]
+fn a_packet_alone_waits_for_what_its_schedule_says_and_then_for_what_things_cost() {
+    let model = usual(2);
+    let work = [model.take, model.begin, model.service, model.commit].map(|line| line.of(1));
+    let costs = work.iter().sum::<u64>() + model.way;
+    let timeout = Duration::from_micros(300);
+    let timed = Policy::BatchOrTimeout { packets: 256, timeout };
+    // The last packet is run at once, since nothing comes behind it.
+    for (schedule, waits) in
+        [(Schedule::Placed(timed), timeout.as_nanos() as u64), (Schedule::Hermes { quarters: 8 }, 100_000)]
+    {
+        let apart = [0, 5_000_000, 10_000_000, 15_000_000];
+        let outcome = Simulated::new(model, room(schedule), schedule).run(Due::At(&apart));
+        // How fast packets come, Hermes does not know until there have been two; then it waits as long as it ever does.
+        // A packet waits from when it begins to be taken.
+        let delays = &outcome.delays[1..];
+        assert_eq!(delays, [waits + costs - work[0]; 2].into_iter().chain([costs]).collect::<Vec<_>>());
+    }
+}
+
+#[test]
+fn the_cost_model_finds_the_faster_place() {
+    let slow = usual(2);
+    let fast = Model { service: Line { fixed: 500, slope: 10_000 }, way: 0, ..slow };
+    for (model, least, most) in [(slow, 0.0, 0.1), (fast, 0.9, 1.0)] {
+        let schedule = Schedule::Placed(Policy::CostModel { packets: 256 });
+        let mut simulated = Simulated::new(
+            Model { here: Line { fixed: 100, slope: 150_000 }, ..model },
+            room(schedule),
+            schedule,
+        );
+        let outcome = simulated.run(Due::Always(200_000_000));
+        let share = outcome.on_device as f64 / outcome.packets as f64;
+        assert!((least..=most).contains(&share), "{share} of {model:?}");
+    }
+}
