@@ -8,6 +8,8 @@ use crate::device::{Device, DeviceError, Geometry, Input, Output};
 use std::collections::VecDeque;
 use std::num::NonZero;
 use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::sync::atomic::AtomicUsize;
+use std::sync::atomic::Ordering::{Acquire, Relaxed, Release};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
@@ -60,6 +62,8 @@ struct Shared {
     work: Condvar,
     /// A batch is done.
     done: Condvar,
+    /// How many warps of each slot are left, for who asks again and again: it holds no thread up.
+    left: Box<[AtomicUsize]>,
 }
 
 struct State {
@@ -123,6 +127,7 @@ impl Host {
             state: Mutex::new(state),
             work: Condvar::new(),
             done: Condvar::new(),
+            left: (0..geometry.slots).map(|_| AtomicUsize::new(0)).collect(),
         });
         let mut host = Host {
             geometry,
@@ -195,6 +200,7 @@ impl Shared {
                 Err(_) => done.failed = true,
             }
             done.left -= 1;
+            self.left[batch.slot].store(done.left, Release);
             if done.left == 0 {
                 self.done.notify_all();
             }
@@ -273,6 +279,7 @@ impl Device for Host {
         };
         let mut state = self.shared.state();
         state.slots[slot] = Done { left: packets.div_ceil(WARP), ..Done::default() };
+        self.shared.left[slot].store(packets.div_ceil(WARP), Relaxed);
         state.open.push_back((Arc::new(batch), 0));
         match packets {
             ..=WARP => self.shared.work.notify_one(),
@@ -284,6 +291,10 @@ impl Device for Host {
     fn poll(&mut self, slot: usize, wait: bool) -> Result<bool, DeviceError> {
         if !self.slots[slot].under_way {
             return Ok(true);
+        }
+        // What the last warp left is read under the lock.
+        if !wait && self.shared.left[slot].load(Acquire) > 0 {
+            return Ok(false);
         }
         let mut state = self.shared.state();
         let begin = Instant::now();
