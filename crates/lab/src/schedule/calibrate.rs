@@ -1,8 +1,9 @@
 //! The numbers of a device's model, from the device itself: single batches of several sizes, and some that follow each other.
 //!
-//! The idea: a batch that one worker runs takes `fixed + slope · packets` when it is alone, from when it has been handed over until it can be committed.
-//! When such batches follow each other they may do so faster, and then a part of the fixed one is only on the way and keeps no worker busy; or slower, and
-//! then workers are in each other's way, as threads are that share processors.
+//! The idea: a batch that one worker runs in one go takes `fixed + slope · packets`, from when it has been handed over until it can be committed. Larger
+//! ones are cut; with every further round of pieces they take longer by what a worker takes from piece to piece. Where that is less than a piece alone, a
+//! part of the fixed one is only on the way and keeps no worker busy; where it is more, workers are in each other's way, as threads that share processors.
+//! Of a single worker, that gets all in one go, batches that follow each other say the same.
 
 use super::Used;
 use super::due::Due;
@@ -17,8 +18,6 @@ use std::time::{Duration, Instant};
 
 /// Sizes of single batches.
 const SIZES: [usize; 9] = [1, 2, 4, 8, 16, 32, 64, 128, 256];
-/// A loop that is busy for such a part of the time from piece to piece is what sets their rate.
-const LOOP: f64 = 0.9;
 /// At least so many batches of each size, and at most.
 const REPEATS: (usize, usize) = (8, 400);
 
@@ -73,10 +72,10 @@ pub(crate) fn calibrate(
         }
         times.here.push((size as f64, median(runs)));
     }
-    let piece = piece(station.workers, used.most);
-    let mut hold = station.hold(fixed(piece))?;
+    let mut hold = station.hold(fixed(used.most))?;
     let follow = station.carry(ground, &mut hold, Due::Always(4 * time.as_nanos() as u64))?;
-    let found = times.model(station.workers, piece, follow.rate());
+    let apart = used.most as f64 * 1e9 / follow.rate().max(1.0);
+    let found = times.model(station.workers, piece(station.workers, used.most), apart);
     found.ok_or_else(|| "too few sizes to fit anything to".to_owned())
 }
 
@@ -87,20 +86,24 @@ fn piece(workers: usize, most: usize) -> usize {
 }
 
 impl Times {
-    /// The model of so many workers that run so many packets in one go, and such a rate of pieces that follow each other.
-    fn model(&self, workers: usize, piece: usize, rate: f64) -> Option<Calibrated> {
+    /// The model of so many workers that run so many packets in one go; the largest batches follow each other so many nanoseconds apart.
+    fn model(&self, workers: usize, piece: usize, apart: f64) -> Option<Calibrated> {
         let [take, begin, away, commit] = &self.parts;
-        let whole: Vec<(f64, f64)> = away.iter().copied().filter(|(size, _)| *size <= piece as f64).collect();
+        let (whole, cut): (Vec<_>, Vec<_>) =
+            away.iter().copied().partition(|(size, _)| *size <= piece as f64);
         let fit = Fit::of(Form::Sum, &whole)?;
         let [take, begin, commit, here] = [take, begin, commit, &self.here].map(|points| line(points));
-        // From piece to piece, on one worker.
-        let apart = workers as f64 * piece as f64 * 1e9 / rate.max(1.0);
-        let alone = fit.time(piece as f64);
-        let work = (take.of(piece) + begin.of(piece) + commit.of(piece)) as f64;
-        // Where the loop has no time for more, nothing is seen of workers that are in each other's way.
-        let is_loop = workers as f64 * work > LOOP * apart;
-        let crowded = if workers > 1 && !is_loop { (apart / alone).max(1.0) } else { 1.0 };
-        let busy = (apart - fit.slope * piece as f64).clamp(0.0, fit.fixed);
+        // From piece to piece of one worker.
+        let rounds = |size: f64| (size / (piece * workers) as f64).ceil();
+        let seen = match (cut.first(), cut.last()) {
+            (Some((one, early)), Some((more, late))) if rounds(*more) > rounds(*one) => {
+                Some((late - early) / (rounds(*more) - rounds(*one)))
+            }
+            _ => None,
+        };
+        let crowded = seen.map_or(1.0, |next| (next / fit.time(piece as f64)).max(1.0));
+        let next = seen.unwrap_or(workers as f64 * apart);
+        let busy = (next - fit.slope * piece as f64).clamp(0.0, fit.fixed);
         let model = Model {
             workers,
             piece,
@@ -155,35 +158,51 @@ mod tests {
         assert!(found.abs_diff(wanted) <= 1 + wanted / 1000, "{found} and not {wanted}");
     }
 
+    /// A batch's time on two workers, of which each is busy for so long from piece to piece.
+    fn cut(size: f64, next: f64) -> f64 {
+        12_000.0 + 700.0 * size.min(32.0) + next * ((size / 64.0).ceil() - 1.0)
+    }
+
     #[test]
     fn lines_are_those_that_rule_and_what_is_only_on_the_way_keeps_no_worker_busy() {
-        let times = times(|size| 12_000.0 + 700.0 * size);
-        // A piece of 32 takes 34,400 ns alone; on each of two workers one follows the other after 26,400.
-        let found = times.model(2, piece(2, 256), 64.0 / 26_400e-9).expect("nine sizes");
-        let Model { service, way, crowded, take, begin, commit, here, .. } = found.model;
-        for (line, fixed, slope) in
-            [(take, 100, 20), (begin, 900, 40), (commit, 300, 30), (here, 50, 100), (service, 4000, 700)]
-        {
-            near(line.fixed, fixed);
-            near(line.slope, slope * 1000);
+        // A piece of 32 takes 34,400 ns alone; a worker has the next one done 26,400 later.
+        let several = times(|size| cut(size, 26_400.0)).model(2, piece(2, 256), 0.0).expect("nine sizes");
+        // So it is with one worker, where batches of 256 are 183,200 ns apart and not 191,200.
+        let one =
+            times(|size| 12_000.0 + 700.0 * size).model(1, piece(1, 256), 183_200.0).expect("nine sizes");
+        for (found, workers, piece) in [(several, 2, 32), (one, 1, 256)] {
+            let Model { service, way, crowded, take, begin, commit, here, .. } = found.model;
+            for (line, fixed, slope) in
+                [(take, 100, 20), (begin, 900, 40), (commit, 300, 30), (here, 50, 100), (service, 4000, 700)]
+            {
+                near(line.fixed, fixed);
+                near(line.slope, slope * 1000);
+            }
+            near(way, 8000);
+            assert_eq!((crowded, found.model.piece, found.model.workers), (1000, piece, workers));
+            assert!(found.error < 1e-6 && found.away.len() == SIZES.len());
+            near(found.full.as_nanos() as u64, found.away[8].1 as u64 + 1300 + 90 * 256);
         }
-        near(way, 8000);
-        assert_eq!((crowded, found.model.piece, found.model.workers), (1000, 32, 2));
-        assert!(found.error < 1e-6 && found.away.len() == SIZES.len());
-        near(found.full.as_nanos() as u64, 12_000 + 700 * 256 + 1300 + 90 * 256);
     }
 
     #[test]
     fn workers_that_are_in_each_other_s_way_are_slower_side_by_side() {
-        let times = times(|size| 12_000.0 + 700.0 * size);
-        let found = times.model(2, 32, 64.0 / 51_600e-9).expect("nine sizes").model;
+        let found = times(|size| cut(size, 51_600.0)).model(2, 32, 0.0).expect("nine sizes").model;
         near(found.crowded, 1500);
         assert_eq!(found.way, 0);
         near(found.service.fixed, 12_000);
-        // One worker is in nobody's way, and a loop that does nothing else sets the rate itself.
-        assert_eq!(times.model(1, 256, 1e5).expect("nine sizes").model.crowded, 1000);
-        let slow = Times { parts: times.parts.clone().map(|_| vec![(1.0, 1e5), (256.0, 1e5)]), ..times };
-        let rate = 32.0 / 3e5 * 1e9;
-        assert_eq!(slow.model(2, 256, rate * 8.0).expect("two sizes").model.crowded, 1000);
+        // One worker is in nobody's way, and of several that get a piece at a time nothing is seen but what the loop hands over.
+        let one = times(|size| 12_000.0 + 700.0 * size).model(1, 256, 1e9).expect("nine sizes").model;
+        let whole = Times {
+            parts: times(|size| 12_000.0 + 700.0 * size).parts.map(|mut points| {
+                points.retain(|(size, _)| *size <= 32.0);
+                points
+            }),
+            ..times(|_| 1.0)
+        };
+        let many = whole.model(100, 32, 1e6).expect("six sizes").model;
+        for model in [one, many] {
+            assert_eq!((model.crowded, model.way), (1000, 0));
+        }
     }
 }
