@@ -7,7 +7,9 @@ use engine::offload::{Offloaded, geometry};
 use exec::kernel::{Back, Dialect, Kernel, Options, Over};
 use exec::offload::{Offload, OffloadError};
 use exec::{BackEnd, Processor, Room};
-use gpu::{Device, DeviceError, Geometry, Memory, OpenClPersistent, Serving, Setup, Submission};
+use gpu::{
+    Device, DeviceError, Fault, Geometry, Memory, OpenClPersistent, Serving, Setup, Submission, Trouble,
+};
 use lang::ir::Program;
 use lang::pipeline::Decode;
 use packet::BATCH;
@@ -15,7 +17,7 @@ use packet::generate::Profile;
 use std::sync::Mutex;
 use suite::agree::compile_as;
 use suite::cores::each;
-use suite::corpus::{compile_file, files, root};
+use suite::corpus::{compile_file, files, root, shipped};
 use suite::device::pocl;
 use suite::packet_generator::Arrivals;
 use suite::sighting::{SEED, see, see_held, see_on};
@@ -143,6 +145,28 @@ fn warps_that_a_kernel_that_keeps_running_takes_mean_the_same() {
     let (programs, handed) = (programs.expect("nobody panics"), handed.expect("nobody panics"));
     println!("{programs} programs, {handed} warps");
     assert!(programs > 10 && handed > 50 * programs);
+}
+
+#[test]
+fn what_a_kernel_that_keeps_running_had_when_its_device_failed_is_run_by_the_processor() {
+    let program = shipped("router.rav");
+    let arrivals = traffic(Profile::sample1(), 3_000, PORTS, 3);
+    let judge = see(&program, BackEnd::Interpreter, &arrivals, PORTS, BATCH).expect("it loads");
+    let schedule = Schedule::Hermes { quarters: 8 };
+    let troubles = [Trouble::NoMemory, Trouble::Refused, Trouble::Lost, Trouble::Stalled, Trouble::Silent];
+    for (trouble, left) in troubles.into_iter().map(|trouble| (trouble, 1)).chain([(Trouble::Reset, 40)]) {
+        let offload = Offload::new(&program, PORTS, SEED, &Options::default()).expect("it has a kernel");
+        let mut processor = Offloaded::new(offload, schedule.room(), |kernel, geometry| {
+            let text = kernel.persistent_text(Dialect::OpenCl);
+            let inner = OpenClPersistent::new(&pocl(), &text, geometry, SETUP, Serving::on(&pocl()))?;
+            Ok(Box::new(Fault::after(inner, trouble, left)))
+        })
+        .expect("it opens");
+        let seen = see_held(&program, &mut processor, &arrivals, schedule, Supply::Plenty);
+        assert_eq!(seen.difference(&judge), None, "{trouble:?}");
+        let on = processor.on_device().expect("it was on a device");
+        assert!(on.failure.is_some() && on.tally.processor > 0, "{trouble:?}: {on:?}");
+    }
 }
 
 /// What every packet of the programs of the next tests becomes.
