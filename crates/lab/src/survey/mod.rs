@@ -1,10 +1,10 @@
 //! `lab gpu`: all about one device, in a time that is given: whether every program does there what the interpreter does, what a kernel that
-//! keeps running is worth, the transfer ladder, and from where on the device pays. It needs neither network nor repository.
+//! keeps running is worth, the transfer ladder, schedules, and from where on the device pays. It needs neither network nor repository.
 
 mod agreement;
 mod persistent;
 
-use crate::crossover::{Bench, Wall, find, measure};
+use crate::crossover::{Bench, Site, Wall, measure};
 use crate::experiment::{Experiment, Row};
 use crate::machine::Machine;
 use crate::plan::{Kind, Length, Plan};
@@ -12,7 +12,7 @@ use crate::programs::PROGRAMS;
 use crate::schedule::burst::RATE;
 use crate::tables::TablesPlan;
 use crate::traffic::LabError;
-use crate::transfer::{DeviceChoice, OVER};
+use crate::transfer::{Chosen, DeviceChoice, OVER};
 use serde::Serialize;
 use std::time::{Duration, Instant};
 
@@ -20,9 +20,9 @@ use std::time::{Duration, Instant};
 const PACKETS: u64 = 1_100_000;
 /// The same with `quick`.
 const QUICK_PACKETS: u64 = 20_000;
-/// Parts of the time after which no further program is compared, no further burst sent, no further step of the ladder taken, and nothing at all
-/// begun.
-const ENDS: [f64; 4] = [0.35, 0.45, 0.65, 0.95];
+/// Parts of the time after which no further program is compared, no further burst sent, no further step of the ladder taken, no further load
+/// carried by schedules, and nothing at all begun.
+const ENDS: [f64; 5] = [0.32, 0.4, 0.55, 0.7, 0.95];
 /// Runs of each figure, and the seconds of one.
 const RUNS: usize = 3;
 const SECONDS: f64 = 0.03;
@@ -59,7 +59,7 @@ pub struct Survey {
     pub compared: u64,
     /// Programs that did something else than the interpreter.
     pub wrong: usize,
-    /// `agreement`, `persistent`, `transfer` and `crossover`.
+    /// `agreement`, `persistent`, `transfer`, `schedule` and `crossover`.
     pub experiments: Vec<Experiment>,
 }
 
@@ -74,8 +74,9 @@ pub fn survey(
 ) -> Result<Survey, LabError> {
     let begin = Instant::now();
     let clock = Wall::new();
-    let site = find(plan.device)?;
-    let [compared, kept, laddered, measured] = ENDS.map(|part| plan.time.mul_f64(part));
+    let chosen = Chosen::find(plan.device)?;
+    let site: &dyn Site = &chosen;
+    let [compared, kept, laddered, scheduled, measured] = ENDS.map(|part| plan.time.mul_f64(part));
     let mut left_out = Vec::new();
     let shipped = || PROGRAMS.iter().map(|(name, text)| ((*name).to_owned(), (*text).to_owned())).collect();
     let programs = if plan.programs.is_empty() { shipped() } else { plan.programs.clone() };
@@ -89,7 +90,7 @@ pub fn survey(
             continue;
         }
         progress(&format!("gpu: {name} and the interpreter"));
-        let (own, count) = agreement::rows(site.as_ref(), (name, text), &traffic);
+        let (own, count) = agreement::rows(site, (name, text), &traffic);
         rows.extend(own);
         packets += count;
     }
@@ -102,7 +103,8 @@ pub fn survey(
         quick: plan.quick,
         tables: TablesPlan::default(),
         gateways: Vec::new(),
-        device: plan.device,
+        // The same for all, also where it was the best that is asked for.
+        device: chosen.choice(),
         until: Some(begin + laddered),
         simulated: Vec::new(),
     };
@@ -118,7 +120,7 @@ pub fn survey(
         rows,
     }];
     if begin.elapsed() < kept {
-        let (rows, mode, later) = persistent::rows(site.as_ref(), &ladder, begin + kept, progress)?;
+        let (rows, mode, later) = persistent::rows(site, &ladder, begin + kept, progress)?;
         left_out.extend(later.into_iter().map(|what| format!("{}: {what}", persistent::NAME)));
         let machine = told(mode, ladder.runs, ladder.length.line());
         experiments.push(Experiment { experiment: persistent::NAME.to_owned(), machine, rows });
@@ -133,7 +135,17 @@ pub fn survey(
     } else {
         left_out.push("the transfer ladder".to_owned());
     }
-    let bench = Bench { site: site.as_ref(), clock: &clock, only: &[], until: Some(measured) };
+    if begin.elapsed() < scheduled {
+        let schedules =
+            Plan { kinds: vec![Kind::Schedule], until: Some(begin + scheduled), ..ladder.clone() };
+        experiments.extend(crate::run(&schedules, machine, progress)?);
+        if begin.elapsed() >= scheduled {
+            left_out.push("some loads of schedules; their rows say so".to_owned());
+        }
+    } else {
+        left_out.push("schedules".to_owned());
+    }
+    let bench = Bench { site, clock: &clock, only: &[], until: Some(measured) };
     let (rows, mode, later) = measure(&bench, &ladder, progress)?;
     left_out.extend(later.into_iter().map(|what| format!("crossover: {what}")));
     let machine = told(mode, ladder.runs, ladder.length.line());
@@ -172,6 +184,7 @@ impl Survey {
             let refused = row.ours.is_none() && !row.what.ends_with(OVER);
             let telling = row.case.ends_with(", crossover")
                 || row.case.contains(", all loads, ")
+                || row.case.contains(", hermes beside ")
                 || row.case == persistent::WORD
                 || row.what == RATE;
             let beside = match (&row.other, row.ratio) {

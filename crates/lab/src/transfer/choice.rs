@@ -64,6 +64,15 @@ impl Chosen {
         }
     }
 
+    /// What asks for it.
+    pub(crate) fn choice(&self) -> DeviceChoice {
+        match self {
+            Chosen::OpenCl(_) => DeviceChoice::OpenCl,
+            Chosen::Cuda(_) => DeviceChoice::Cuda,
+            Chosen::Host => DeviceChoice::Host,
+        }
+    }
+
     /// Its name.
     pub(crate) fn name(&self) -> String {
         match self {

@@ -16,7 +16,7 @@
 
 typedef unsigned long long place;
 enum { DONE = 0, INVALID = 1, NOT_READY = 600, LOST = 700, TOO_LARGE = 720, CAPTURE_UNSUPPORTED = 900 };
-enum { PAGE = 4096, STEPS = 512, KNOWN = 256, PROCESSORS = 2, BLOCKS_AT_ONCE = 4 };
+enum { PAGE = 4096, STEPS = 512, KNOWN = 16384, PROCESSORS = 2, BLOCKS_AT_ONCE = 4 };
 
 static place hidden(const void *memory) { return (place)memory ^ 0x5a5a000000000000ull; }
 static void *shown(place at) { return (void *)(at ^ 0x5a5a000000000000ull); }
