@@ -138,9 +138,9 @@ fn used<'a>(name: &str, site: &'a dyn Site, submission: Submission) -> Used<'a> 
 }
 
 fn run(used: &[Used<'_>]) -> Vec<Row> {
-    let bench = Bench { used, until: None };
+    let bench = Bench { used, only: &["lpm"], until: None };
     let (rows, mode, left_out) = measure(&bench, &plan(), &mut |_| ()).expect("tables can be made");
-    assert!(mode.contains("lpm over") && mode.contains("timeout is"), "{mode}");
+    assert!(mode.contains("lpm, and rules one by one, over") && mode.contains("timeout is"), "{mode}");
     assert!(left_out.is_empty(), "{left_out:?}");
     rows
 }
@@ -170,7 +170,7 @@ fn every_schedule_has_its_figures_measured_and_simulated_at_every_load() {
     for schedule in SCHEDULES {
         let of = |load: &str| -> Vec<&Row> {
             let own = rows.iter().filter(|row| row.case.ends_with(&format!(", {schedule}")));
-            own.filter(|row| row.case.starts_with(&format!("host, {load}"))).collect()
+            own.filter(|row| row.case.starts_with(&format!("host lpm, {load}"))).collect()
         };
         for load in ["Poisson, load 0.25 of ", "Poisson, load 0.50 of "] {
             let own = of(load);
@@ -188,7 +188,8 @@ fn every_schedule_has_its_figures_measured_and_simulated_at_every_load() {
             .filter(|row| row.case.ends_with(&format!(", {schedule}")) && row.what == "given to the device");
         assert!(share.clone().count() == 3 && share.clone().all(|row| row.ours.expect("one").low == 100.0));
     }
-    let beside: Vec<&Row> = rows.iter().filter(|row| row.case == "host, hermes beside batch:256").collect();
+    let beside: Vec<&Row> =
+        rows.iter().filter(|row| row.case == "host lpm, hermes beside batch:256").collect();
     assert_eq!(beside.len(), 2, "{rows:#?}");
     for row in beside {
         assert!(row.ratio.is_some() && row.what.contains("wanted"), "{row:?}");
@@ -219,7 +220,8 @@ fn a_wrong_verdict_takes_the_figures_of_its_schedule_away() {
     // From the first batch on: nothing can be told of the device at all.
     for wrong in [Wrong::Verdict(1, 256), Wrong::Failure(3)] {
         let site = MadeUp(wrong);
-        let bench = Bench { used: &[used("made up", &site, Submission::Queued)], until: None };
+        let used = [used("made up", &site, Submission::Queued)];
+        let bench = Bench { used: &used, only: &["lpm"], until: None };
         let (rows, ..) = measure(&bench, &plan(), &mut |_| ()).expect("tables can be made");
         assert!(rows.len() == 1 && rows[0].ours.is_none(), "{rows:#?}");
         let why = if wrong == Wrong::Failure(3) { "on purpose" } else { "the verdict on packet" };
@@ -258,16 +260,24 @@ fn a_driver_for_processors_is_measured_both_ways() {
         used(&format!("opencl{kept}"), site.as_ref(), submission)
     });
     let rows = run(&all);
-    for name in ["opencl, ", "opencl persistent", "opencl, bursts, "] {
+    for name in ["opencl lpm, ", "opencl persistent lpm, ", "opencl, bursts, "] {
         assert!(rows.iter().any(|row| row.case.starts_with(name)), "{name}: {rows:#?}");
     }
     for row in &rows {
-        // What this driver does not have is no row without a figure.
-        assert!(row.ours.is_some() || row.unit.is_empty(), "{row:?}");
+        assert!(row.ours.is_some(), "{row:?}");
     }
     // What is left when the time is over is said.
-    let bench = Bench { used: &all, until: Some(Instant::now()) };
+    let bench = Bench { used: &all, only: &[], until: Some(Instant::now()) };
     let (rows, _, left_out) = measure(&bench, &plan(), &mut |_| ()).expect("tables can be made");
-    assert!(left_out.iter().any(|what| what == "opencl persistent"), "{left_out:?}");
+    assert!(left_out.iter().any(|what| what == "opencl persistent rules"), "{left_out:?}");
     assert!(rows.iter().all(|row| row.ours.is_none()), "{rows:#?}");
+}
+
+#[test]
+fn a_program_that_does_much_with_a_packet_is_measured_too() {
+    let site = find(DeviceChoice::Host).expect("there are threads");
+    let used = [used("host", site.as_ref(), Submission::Queued)];
+    let bench = Bench { used: &used, only: &["rules"], until: None };
+    let (rows, ..) = measure(&bench, &plan(), &mut |_| ()).expect("tables can be made");
+    assert!(rows.iter().all(|row| row.ours.is_some() && row.case.starts_with("host rules, ")), "{rows:#?}");
 }

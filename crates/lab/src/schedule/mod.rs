@@ -32,8 +32,9 @@ use rows::{Cell, DONE, MPPS};
 use simulate::Simulated;
 use std::time::{Duration, Instant};
 
-/// The program that is run: a router's look-up, over a whole table.
-const PROGRAM: &str = "lpm";
+/// The programs that are run, and what rows call them: one does little with a packet, a router's look-up over a whole table, and one does much, a firewall
+/// that tries its rules one by one.
+const PROGRAMS: [(&str, &str); 2] = [("lpm", "lpm"), ("firewall_rules (one by one)", "rules")];
 /// Loads, as parts of what the fixed batch carries at saturation.
 const LOADS: [f64; 6] = [0.1, 0.25, 0.5, 0.75, 0.9, 0.95];
 /// With `--quick`.
@@ -45,8 +46,8 @@ const HALF: f64 = 0.5;
 /// A load lasts so many times as long as the plan says, and each size of a single batch such a part of it.
 const LOAD_TIME: f64 = 7.0;
 const SINGLE_TIME: f64 = 0.5;
-/// For so many devices there is time in full.
-const DEVICES: f64 = 3.0;
+/// For so many programs on devices there is time in full.
+const IN_FULL: f64 = 3.0;
 /// The least and the most packets of a load.
 const PACKETS: (usize, usize) = (512, 4_000_000);
 /// After this time the experiment begins nothing further.
@@ -68,6 +69,8 @@ pub struct Used<'a> {
 pub struct Bench<'a> {
     /// Devices.
     pub used: &'a [Used<'a>],
+    /// Only programs that are called so; all if there is none.
+    pub only: &'a [&'a str],
     /// After this nothing further is begun, if it is said.
     pub until: Option<Instant>,
 }
@@ -110,7 +113,7 @@ pub(crate) fn rows(plan: &Plan, progress: &mut dyn FnMut(&str)) -> Result<(Vec<R
     }
     let longest = Instant::now() + LONGEST;
     let until = Some(plan.until.map_or(longest, |until| until.min(longest)));
-    let bench = Bench { used: &used, until };
+    let bench = Bench { used: &used, only: &[], until };
     let (more, mode, left_out) = measure(&bench, plan, progress)?;
     rows.extend(more);
     rows.extend(left_out.iter().map(|what| Row::absent(what, DONE, OVER)));
@@ -136,37 +139,45 @@ pub fn measure(
 ) -> Result<(Vec<Row>, String, Vec<String>), LabError> {
     progress("schedule: making tables");
     let contents = Contents::new(plan)?;
-    let case = CASES.iter().find(|case| case.name == PROGRAM);
-    let case = case.ok_or_else(|| LabError::Program(format!("there is no {PROGRAM}")))?;
-    let mut ground = Ground::new(case, &contents).map_err(LabError::Program)?;
     let (mut rows, mut left_out, mut lines) = (Vec::new(), Vec::new(), Vec::new());
-    // They are short, and nothing else is left out for them.
+    let wanted = |name: &str| bench.only.is_empty() || bench.only.contains(&name);
+    let programs: Vec<_> = PROGRAMS.into_iter().filter(|(_, name)| wanted(name)).collect();
+    let time = IN_FULL / (programs.len() * bench.used.len()).max(1) as f64;
     let mut of_bursts = Vec::new();
-    for used in bench.used.iter().filter(|used| used.setup.submission == Submission::Persistent) {
-        progress(&format!("schedule: {}, bursts", used.name));
-        let often = burst::Often { runs: plan.runs, length: plan.length, until: bench.until };
-        let name = used.name.split(' ').next().unwrap_or_default();
-        let (bursts, left) = burst::rows(used.site, name, &mut ground, often);
-        of_bursts.extend(bursts);
-        left_out.extend(left);
-    }
-    for used in bench.used {
-        if bench.is_over() {
-            left_out.push(used.name.clone());
-            continue;
+    for (number, (case, program)) in programs.into_iter().enumerate() {
+        progress(&format!("schedule: {program}, the interpreter"));
+        let case = CASES.iter().find(|known| known.name == case);
+        let case = case.ok_or_else(|| LabError::Program(format!("there is no {program}")))?;
+        let mut ground = Ground::new(case, &contents).map_err(LabError::Program)?;
+        // They are short, and nothing else is left out for them.
+        let bursts = bench.used.iter().filter(|used| used.setup.submission == Submission::Persistent);
+        for used in bursts.filter(|_| number == 0) {
+            progress(&format!("schedule: {}, bursts", used.name));
+            let often = burst::Often { runs: plan.runs, length: plan.length, until: bench.until };
+            let name = used.name.split(' ').next().unwrap_or_default();
+            let (bursts, left) = burst::rows(used.site, name, &mut ground, often);
+            of_bursts.extend(bursts);
+            left_out.extend(left);
         }
-        let mut told = Told { progress: &mut *progress, left_out: &mut left_out, lines: &mut lines };
-        match Measured::of(bench, plan, used, (&mut ground, &mut told)) {
-            Ok(measured) => rows.extend(measured.rows()),
-            Err(Refusal::Absent(why)) => rows.push(Row::absent(&used.name, DONE, &why)),
-            Err(Refusal::Failed(why)) => rows.push(Row::refused(&used.name, DONE, MPPS, &why)),
+        for used in bench.used {
+            let name = format!("{} {program}", used.name);
+            if bench.is_over() {
+                left_out.push(name);
+                continue;
+            }
+            let mut told = Told { progress: &mut *progress, left_out: &mut left_out, lines: &mut lines };
+            match Measured::of(bench, (plan, time.min(1.0)), (used, &name), (&mut ground, &mut told)) {
+                Ok(measured) => rows.extend(measured.rows()),
+                Err(Refusal::Absent(why)) => rows.push(Row::absent(&name, DONE, &why)),
+                Err(Refusal::Failed(why)) => rows.push(Row::refused(&name, DONE, MPPS, &why)),
+            }
         }
     }
     rows.extend(of_bursts);
     let devices: Vec<String> =
         bench.used.iter().map(|used| format!("{}: {}", used.name, used.site.name())).collect();
     let mode = format!(
-        "{PROGRAM} over {}, 64 bytes (60 in memory); packets lie in memory and fall due by the clock; one thread takes, hands over and commits them, as \
+        "lpm, and rules one by one, over {}, 64 bytes (60 in memory); packets lie in memory and fall due by the clock; one thread takes, hands over and commits them, as \
          a worker of a gateway does; delays are from when a packet was due until it is in the account; every verdict is held against the \
          interpreter's; a load is a part of what the fixed batch carries at saturation on the same device; simulated: the same arrivals and the \
          same code that decides, over costs measured before; {}; {}",
@@ -216,15 +227,14 @@ struct Measured {
 impl Measured {
     fn of(
         bench: &Bench<'_>,
-        plan: &Plan,
-        used: &Used<'_>,
+        (plan, part): (&Plan, f64),
+        (used, name): (&Used<'_>, &str),
         (ground, told): (&mut Ground, &mut Told<'_>),
     ) -> Result<Measured, Refusal> {
         let time = match plan.length {
             Length::Seconds(seconds) => Duration::from_secs_f64(seconds),
             Length::Repeat(repeat) => Duration::from_millis(repeat.max(1)),
         };
-        let name = &used.name;
         (told.progress)(&format!("schedule: {name}, single batches"));
         let batch = policies::batch(used);
         let mut stations = vec![Station::open(used, ground, policies::room(used, batch.schedule))?];
@@ -247,15 +257,8 @@ impl Measured {
             lanes.push(Lane { named, station, hold, simulated, failed: None });
         }
         let mut loads = Vec::new();
-        // Where there are more, each gets less time.
-        let share = (DEVICES / bench.used.len().max(1) as f64).min(1.0);
-        let mut carrier = Carrier {
-            ground,
-            stations,
-            lanes,
-            runs: plan.runs.max(1),
-            time: time.mul_f64(LOAD_TIME * share),
-        };
+        let mut carrier =
+            Carrier { ground, stations, lanes, runs: plan.runs.max(1), time: time.mul_f64(LOAD_TIME * part) };
         (told.progress)(&format!("schedule: {name}, saturation"));
         let saturated = carrier.saturation();
         let capacity = saturated.cells[0].figure(|came| came.rate()).map_or(0.0, |rate| rate.median);
@@ -273,7 +276,7 @@ impl Measured {
             loads.push(carrier.load(case, (part, pattern), capacity));
         }
         let lanes = carrier.lanes.into_iter().map(|lane| (lane.named, lane.failed)).collect();
-        Ok(Measured { device: name.clone(), calibrated, lanes, loads })
+        Ok(Measured { device: name.to_owned(), calibrated, lanes, loads })
     }
 
     fn rows(&self) -> Vec<Row> {
