@@ -198,6 +198,49 @@ fn cuda_text_becomes_machine_code_where_its_compiler_is_installed() {
     });
 }
 
+/// What clang says of the text of a kernel that keeps running, for a device of this version of OpenCL.
+fn opencl_errors(file: &Path, version: &str, more: &[&str]) -> String {
+    let output = Command::new("clang")
+        .args(["-x", "cl", "-Xclang", "-finclude-default-header", "-target", "spir64", "-fsyntax-only"])
+        .args(["-Wall", "-Werror", "-Wno-unused-label", "-Wno-unused-variable", "-Wno-unused-function"])
+        .args(["-Wno-unused-but-set-variable", "-DGROUP=32", version])
+        .args(more)
+        .arg(file)
+        .output()
+        .expect("it starts");
+    String::from_utf8_lossy(&output.stderr).lines().take(6).collect::<Vec<_>>().join("\n")
+}
+
+#[test]
+fn opencl_text_that_keeps_running_compiles_for_devices_with_memory_of_both() {
+    if !found("clang", "clang") {
+        return;
+    }
+    let folder = Folder::new("opencl");
+    let mut all = programs("programs");
+    all.extend(programs("suite/good"));
+    each(all, |(name, program)| {
+        for (number, (_, kernel)) in kernels(program).iter().enumerate() {
+            let file = folder.0.join(format!("{name}-{number}.cl"));
+            fs::write(&file, kernel.persistent_text(Dialect::OpenCl)).map_err(|error| error.to_string())?;
+            for version in ["-cl-std=CL2.0", "-cl-std=CL3.0"] {
+                let said = opencl_errors(&file, version, &[]);
+                if !said.is_empty() {
+                    return Err(format!("{name}, {version}: {said}"));
+                }
+            }
+        }
+        Ok(())
+    });
+    let file = folder.0.join("hub-0.cl");
+    let known = "-cl-ext=-all,+__opencl_c_atomic_order_acq_rel,+__opencl_c_atomic_scope_device";
+    let without = ["-target", "x86_64-unknown-linux-gnu", "-Xclang", known];
+    let said = opencl_errors(&file, "-cl-std=CL3.0", &without);
+    assert!(said.contains("no atomics that the processor takes part in"), "{said}");
+    let said = opencl_errors(&file, "-cl-std=CL3.0", &[&without[..], &["-DON_PROCESSOR"]].concat());
+    assert_eq!(said, "");
+}
+
 /// A device that is a child process with the kernel in plain C, built with sanitizers.
 struct PlainDevice {
     geometry: Geometry,
