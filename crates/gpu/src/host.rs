@@ -8,8 +8,7 @@ use crate::device::{Device, DeviceError, Geometry, Input, Output};
 use std::collections::VecDeque;
 use std::num::NonZero;
 use std::panic::{AssertUnwindSafe, catch_unwind};
-use std::sync::atomic::AtomicUsize;
-use std::sync::atomic::Ordering::{Acquire, Relaxed, Release};
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
@@ -62,8 +61,8 @@ struct Shared {
     work: Condvar,
     /// A batch is done.
     done: Condvar,
-    /// How many warps of each slot are left, for who asks again and again: it holds no thread up.
-    left: Box<[AtomicUsize]>,
+    /// Of each slot, whether a batch is done: so that whoever only asks is not in the way of those who work.
+    ready: Box<[AtomicBool]>,
 }
 
 struct State {
@@ -71,6 +70,10 @@ struct State {
     open: VecDeque<(Arc<Batch>, usize)>,
     /// What is done of each slot.
     slots: Vec<Done>,
+    /// Threads that wait for something to do.
+    idle: usize,
+    /// Whether anybody waits for a batch.
+    awaited: bool,
     ended: bool,
 }
 
@@ -119,6 +122,8 @@ impl Host {
         let state = State {
             open: VecDeque::new(),
             slots: (0..geometry.slots).map(|_| Done::default()).collect(),
+            idle: 0,
+            awaited: false,
             ended: false,
         };
         let shared = Arc::new(Shared {
@@ -127,7 +132,7 @@ impl Host {
             state: Mutex::new(state),
             work: Condvar::new(),
             done: Condvar::new(),
-            left: (0..geometry.slots).map(|_| AtomicUsize::new(0)).collect(),
+            ready: (0..geometry.slots).map(|_| AtomicBool::new(false)).collect(),
         });
         let mut host = Host {
             geometry,
@@ -182,7 +187,9 @@ impl Shared {
         let mut state = self.state();
         while !state.ended {
             let Some((batch, next)) = state.open.front_mut() else {
+                state.idle += 1;
                 state = self.work.wait(state).unwrap_or_else(PoisonError::into_inner);
+                state.idle -= 1;
                 continue;
             };
             let (batch, first) = (Arc::clone(batch), *next);
@@ -200,9 +207,11 @@ impl Shared {
                 Err(_) => done.failed = true,
             }
             done.left -= 1;
-            self.left[batch.slot].store(done.left, Release);
             if done.left == 0 {
-                self.done.notify_all();
+                self.ready[batch.slot].store(true, Ordering::Release);
+                if std::mem::take(&mut state.awaited) {
+                    self.done.notify_all();
+                }
             }
         }
     }
@@ -279,10 +288,12 @@ impl Device for Host {
         };
         let mut state = self.shared.state();
         state.slots[slot] = Done { left: packets.div_ceil(WARP), ..Done::default() };
-        self.shared.left[slot].store(packets.div_ceil(WARP), Relaxed);
         state.open.push_back((Arc::new(batch), 0));
-        match packets {
-            ..=WARP => self.shared.work.notify_one(),
+        self.shared.ready[slot].store(false, Ordering::Relaxed);
+        // Waking costs a call of the system even where nobody sleeps.
+        match (state.idle, packets) {
+            (0, _) => {}
+            (_, ..=WARP) => self.shared.work.notify_one(),
             _ => self.shared.work.notify_all(),
         }
         Ok(())
@@ -292,16 +303,13 @@ impl Device for Host {
         if !self.slots[slot].under_way {
             return Ok(true);
         }
-        // What the last warp left is read under the lock.
-        if !wait && self.shared.left[slot].load(Acquire) > 0 {
+        if !wait && !self.shared.ready[slot].load(Ordering::Acquire) {
             return Ok(false);
         }
         let mut state = self.shared.state();
         let begin = Instant::now();
         while state.slots[slot].left > 0 {
-            if !wait {
-                return Ok(false);
-            }
+            state.awaited = true;
             let Some(left) = PATIENCE.checked_sub(begin.elapsed()) else {
                 let milliseconds = PATIENCE.as_millis() as u64;
                 return Err(DeviceError::Stalled { device: self.name(), milliseconds });
