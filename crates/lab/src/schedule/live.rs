@@ -144,10 +144,11 @@ impl Station {
         ground: &mut Ground,
         hold: &mut Hold,
         packets: usize,
+        came: &mut Came,
     ) -> Result<Single, String> {
         let mut batch = Batch::new();
         ground.fill(&mut batch, self.next, packets);
-        let (first, mut done, mut came) = (self.next, 0, Came::new()?);
+        let (first, mut done) = (self.next, 0);
         self.next += batch.len as u64;
         let way = Way {
             station: self,
@@ -156,18 +157,22 @@ impl Station {
             first,
             start: Instant::now(),
             done: &mut done,
-            came: &mut came,
+            came,
         };
         let mut alone = Alone { way, committing: None };
+        let bare = Moment::now();
         let start = Moment::now();
         hold.take(&mut alone, ground.bytes(), &batch)?;
         let taken = Moment::now();
         let mut begun = None;
         // A batch that comes behind the last different packet is shorter than was asked for; nobody waits for the rest.
         let supply = if batch.len == packets { Supply::Unknown } else { Supply::Ended };
-        while !hold.is_empty() {
+        loop {
             hold.run(&mut alone, supply)?;
             begun.get_or_insert_with(Moment::now);
+            if hold.is_empty() {
+                break;
+            }
             std::thread::yield_now();
         }
         let end = Moment::now();
@@ -179,8 +184,11 @@ impl Station {
         }
         // What was ready at once was committed before the hold came back.
         let begun = if back.clock < begun.clock { back } else { begun };
-        let [take, begin, commit] = [start.work_until(taken), taken.work_until(begun), back.work_until(end)];
-        let away = (back.clock - start.clock).saturating_sub(take + begin);
+        // Looking at the clocks is no work of the loop.
+        let look = bare.work_until(start);
+        let work = |from: Moment, to: Moment| from.work_until(to).saturating_sub(look);
+        let [take, begin, commit] = [work(start, taken), work(taken, begun), work(back, end)];
+        let away = (back.clock - start.clock).saturating_sub(take + begin + 2 * look);
         Ok([take, begin, away, commit].map(|part| part.as_nanos() as f64))
     }
 

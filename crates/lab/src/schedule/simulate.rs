@@ -144,6 +144,10 @@ impl Simulated {
         let mut run = Run { own: self, due, begin, taken: 0, arrived: 0, outcome: Outcome::default() };
         run.pass(begin);
         run.rounds();
+        debug_assert_eq!(
+            run.outcome.packets, run.taken as u64,
+            "packets are held, and nothing is about to happen"
+        );
         let mut outcome = run.outcome;
         outcome.time = self.now - begin;
         outcome
@@ -182,18 +186,19 @@ impl Run<'_> {
     /// The rounds of the loop.
     fn rounds(&mut self) {
         loop {
-            let mut idle = true;
+            let (before, done) = (self.own.now, self.outcome.packets);
+            let mut packets = 0;
             if self.own.has_room() {
-                let packets = self.due.waiting(self.taken, self.own.now - self.begin, BATCH);
-                idle = packets == 0;
+                packets = self.due.waiting(self.taken, before - self.begin, BATCH);
                 self.take(packets);
             }
-            idle &= !self.run(Supply::Unknown);
+            self.run(Supply::Unknown);
             if self.due.is_over(self.taken, self.own.now - self.begin) {
                 self.run(Supply::Ended);
                 return;
             }
-            if idle {
+            // While it did something, something else may have come.
+            if packets == 0 && self.outcome.packets == done && self.own.now == before {
                 let Some(next) = self.next() else { return };
                 self.pass(next);
             }
@@ -265,11 +270,9 @@ impl Run<'_> {
         copied
     }
 
-    /// Begins with what the schedule says is to be begun with, and runs what is ready; says whether there was any.
-    fn run(&mut self, supply: Supply) -> bool {
-        let mut any = false;
+    /// Begins with what the schedule says is to be begun with, and runs what is ready.
+    fn run(&mut self, supply: Supply) {
         while let Some(convoy) = self.ready(supply) {
-            any = true;
             let model = self.own.model;
             match convoy.place {
                 Place::Processor => self.spend(model.here.of(convoy.packets)),
@@ -280,7 +283,6 @@ impl Run<'_> {
             }
             self.done(convoy);
         }
-        any
     }
 
     fn ready(&mut self, supply: Supply) -> Option<Convoy> {

@@ -68,8 +68,12 @@ fn a_worker_that_gets_packet_by_packet_has_the_waits_of_m_d_1() {
 #[test]
 fn no_packet_is_lost_none_overtakes_and_little_s_law_holds_exactly() {
     for (number, schedule) in schedules().into_iter().enumerate() {
-        for (workers, rate) in [(1, 300_000.0), (2, 900_000.0), (3, 4_000_000.0)] {
-            let mut simulated = Simulated::new(usual(workers), room(schedule), schedule);
+        // The last one is a device that is done with packets when it has them.
+        let instant = Model { service: NOTHING, way: 0, commit: NOTHING, ..usual(1) };
+        let models =
+            [(usual(1), 300_000.0), (usual(2), 900_000.0), (usual(3), 4_000_000.0), (instant, 300_000.0)];
+        for (model, rate) in models {
+            let mut simulated = Simulated::new(model, room(schedule), schedule);
             let times = Pattern::Poisson.times(rate, 20_000, number as u64);
             // The second run begins later, and where the first has left the policy.
             for _ in 0..2 {
@@ -161,4 +165,14 @@ fn the_cost_model_finds_the_faster_place() {
         let share = outcome.on_device as f64 / outcome.packets as f64;
         assert!((least..=most).contains(&share), "{share} of {model:?}");
     }
+}
+
+#[test]
+fn a_packet_that_comes_while_another_is_handed_over_is_taken_next() {
+    // After 50,000 ns the first is handed over, which takes 20,000; the second falls due meanwhile, and is the last.
+    let line = |fixed| Line { fixed, slope: 0 };
+    let model = Model { workers: 2, service: line(90_000), begin: line(20_000), ..BARE };
+    let timed = Policy::BatchOrTimeout { packets: 256, timeout: Duration::from_micros(50) };
+    let mut simulated = Simulated::new(model, Room { packets: 256, convoys: 2 }, timed.into());
+    assert_eq!(simulated.run(Due::At(&[0, 55_000])).delays, [160_000, 125_000]);
 }
