@@ -64,6 +64,30 @@ carries at saturation.</p>\n",
         }
         html.push_str(&side_by_side(&own));
     }
+    html.push_str(&bursts(rows));
+    html
+}
+
+/// Bars of bursts on a kernel that keeps running, and of launches, by size.
+fn bursts(rows: &[Row]) -> String {
+    let mut html = String::new();
+    let own: Vec<&Row> = rows.iter().filter(|row| row.case.contains(", bursts, ")).collect();
+    if own.iter().any(|row| row.ours.is_some()) {
+        html.push_str("<h3>Bursts</h3>\n");
+    }
+    for what in distinct(own.iter().map(|row| row.what.as_str())) {
+        let same: Vec<&Row> =
+            own.iter().copied().filter(|row| row.what == what && row.ours.is_some()).collect();
+        let Some(first) = same.first() else { continue };
+        let label = |row: &Row| {
+            let other = row.other.as_ref().map_or_else(String::new, |other| format!(" and {}", other.name));
+            format!("{}{other}", row.case)
+        };
+        if let Ok(svg) = plot(&same, label) {
+            let caption = format!("{what} in {}", first.unit);
+            let _ = writeln!(html, "<figure>{svg}<figcaption>{}</figcaption></figure>", escaped(&caption));
+        }
+    }
     html
 }
 
