@@ -70,10 +70,10 @@ const WRONG: [(&str, &str); 2] = [
 const PERSISTENT: [(&str, usize); 8] = [
     (".visible .entry serve_packets(", 1),
     ("ld.acquire.sys", 2),
-    ("st.release.sys", 1),
+    ("st.release.sys", 2),
     ("ld.acquire.gpu", 2),
     ("st.release.gpu", 2),
-    ("atom.relaxed.gpu.cas", 1),
+    ("atom.acq_rel.gpu.cas", 1),
     ("nanosleep", 2),
     ("bar.warp.sync", 2),
 ];

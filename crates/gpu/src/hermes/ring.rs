@@ -3,6 +3,7 @@
 //! ```text
 //! shared  word 0         published   the first ticket that is not handed over yet                          host
 //!         word 1         stop        not 0: what is published is run, then the kernel ends                 host
+//!         word 2         begun       the number of the launch whose dispatcher began last                     dispatcher
 //!         word 32 …      entries     of ticket t, at t mod R: packets << 16 | slot                         host
 //!         word 32 + R …  done        a word a slot: the ticket that it had last, plus 1                    workers
 //! own     word 0         taken       the first ticket that no worker has                                   workers
@@ -13,15 +14,18 @@
 //!                                                   │                                        ▲
 //! dispatcher           reads `published` (acquire) ─► raises `known` (release)               │
 //!                                                        │                                   │
-//! worker                           reads `known` (acquire) ─► reads the entry ─► t to t + 1 ─► runs ─► writes `done` (release)
+//! worker              reads `known` (acquire) ─► reads the entry ─► t to t + 1 (both) ─► runs ─► writes `done` (release)
 //! ```
 //!
 //! Tickets and words wrap. A word of `done` tells this ticket from the one before by itself, so nobody clears it. A worker takes only what is
 //! published, so whenever a kernel ends nothing is half taken and the next launch goes on at `taken`. The entry is read *before* the ticket is
 //! taken: as long as nobody has it, it and all behind it are under way, each in a slot of its own, so that the host cannot have come round to
-//! the entry again; afterwards it can.
+//! the entry again; afterwards it can. Taking is therefore a release, too, behind which the reading stays, and an acquire, so that this holds
+//! for whoever takes a later ticket: from a reading over takings and the `done` of any later one to the host, which writes the entry anew. That
+//! a reading stays before a taking that is not ordered is no question of which thread goes when: loom, whose threads read as they go, does
+//! not ask it.
 //!
-//! The words of one side lie in a line of 128 bytes of their own. What workers do is also written in the text of persistent kernels
+//! The words of one side lie in a line of 128 bytes of their own, but for `begun`, which a launch writes once. What workers do is also written in the text of persistent kernels
 //! (`exec::kernel`), step for step.
 
 use std::sync::atomic::{AtomicU32, Ordering};
@@ -45,33 +49,39 @@ pub trait Word {
     fn write(&self, number: u32);
     /// Writes it, behind all that was written before.
     fn release(&self, number: u32);
-    /// Raises it by one, wrapping, if it is this number; whether it was.
+    /// Raises it by one, wrapping, if it is this number; whether it was. If so, what this thread has read and written before stays before,
+    /// and it sees all that whoever raised it earlier had before.
     fn raise(&self, from: u32) -> bool;
 }
 
-impl Word for AtomicU32 {
-    fn read(&self) -> u32 {
-        self.load(Ordering::Relaxed)
-    }
+/// The word that an atomic number is. The orders stand here alone: what a model checks is what devices get.
+macro_rules! word {
+    ($number:ty) => {
+        impl Word for $number {
+            fn read(&self) -> u32 {
+                self.load(Ordering::Relaxed)
+            }
 
-    fn acquire(&self) -> u32 {
-        self.load(Ordering::Acquire)
-    }
+            fn acquire(&self) -> u32 {
+                self.load(Ordering::Acquire)
+            }
 
-    fn write(&self, number: u32) {
-        self.store(number, Ordering::Relaxed);
-    }
+            fn write(&self, number: u32) {
+                self.store(number, Ordering::Relaxed);
+            }
 
-    fn release(&self, number: u32) {
-        self.store(number, Ordering::Release);
-    }
+            fn release(&self, number: u32) {
+                self.store(number, Ordering::Release);
+            }
 
-    fn raise(&self, from: u32) -> bool {
-        // Who takes a ticket learns nothing else by it: what it needs to see it has seen through `known`.
-        let to = from.wrapping_add(1);
-        self.compare_exchange(from, to, Ordering::Relaxed, Ordering::Relaxed).is_ok()
-    }
+            fn raise(&self, from: u32) -> bool {
+                let to = from.wrapping_add(1);
+                self.compare_exchange(from, to, Ordering::AcqRel, Ordering::Relaxed).is_ok()
+            }
+        }
+    };
 }
+word!(AtomicU32);
 
 /// How large a ring is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -103,6 +113,7 @@ impl Shape {
 pub struct Ring<'a, W = AtomicU32> {
     published: &'a W,
     stop: &'a W,
+    begun: &'a W,
     entries: &'a [W],
     done: &'a [W],
 }
@@ -122,13 +133,14 @@ impl<'a, W: Word> Ring<'a, W> {
     /// There are fewer than `shape` says.
     pub fn new(shape: Shape, words: &'a [W]) -> Ring<'a, W> {
         let (entries, done) = words[LINE..shape.words()].split_at(shape.entries);
-        Ring { published: &words[0], stop: &words[1], entries, done }
+        Ring { published: &words[0], stop: &words[1], begun: &words[2], entries, done }
     }
 
     /// Writes what stands there before anything has happened. Nobody else uses the words yet.
     pub fn clear(&self, first: u32) {
         self.published.write(first);
         self.stop.write(0);
+        self.begun.write(0);
         // No ticket before 2^32 others leaves this word.
         self.done.iter().for_each(|word| word.write(first));
     }
@@ -136,6 +148,11 @@ impl<'a, W: Word> Ring<'a, W> {
     /// Host: whether the kernel is to end, once it has run what is published.
     pub fn stop(&self, stop: bool) {
         self.stop.release(stop.into());
+    }
+
+    /// Host: whether the dispatcher of this launch has begun. Before it has, whatever else uses the device may be in its way.
+    pub fn has_begun(&self, launch: u32) -> bool {
+        self.begun.acquire() == launch
     }
 
     fn entry(&self, ticket: u32) -> &'a W {
@@ -223,11 +240,16 @@ impl<'a, W: Word> Workers<'a, W> {
         Workers { ring, taken: &own[0], known: &own[LINE], closing: &own[2 * LINE] }
     }
 
-    /// Writes what stands in their own words before anything has happened; no launch has the number 0.
+    /// Writes what stands in their own words before anything has happened. No launch has the number 0, nor that of the one before.
     pub fn clear(&self, first: u32) {
         self.taken.write(first);
         self.known.write(first);
         self.closing.write(0);
+    }
+
+    /// The dispatcher: tells the host that this launch goes.
+    pub fn begin(&self, launch: u32) {
+        self.ring.begun.release(launch);
     }
 
     /// The dispatcher: tells workers of what is published. Whether they are to end with it.

@@ -6,10 +6,11 @@ extern "C" __global__ void serve_packets(SERVED)
     const u32 thread = blockIdx.x * blockDim.x + threadIdx.x, lane = thread % 32u;
     if (thread < 32u) {
         if (lane) return;
-        const u64 begin = nanoseconds();
-        u64 now = begin, busy = begin;
+        begin(ring, launch);
+        const u64 first = nanoseconds();
+        u64 now = first, busy = first;
         u32 known = read_own(own + KNOWN), stop = 0;
-        while (!stop && now - begin < quantum && now - busy < idle) {
+        while (!stop && now - first < quantum && now - busy < idle) {
             stop = dispatch(ring, own, known);
             const u32 was = known;
             known = read_own(own + KNOWN);

@@ -14,7 +14,7 @@ STORED(release_own, "release.gpu")
 INLINE u32 raise_own(u32 *word, u32 from)
 {
     u32 was;
-    asm volatile("atom.relaxed.gpu.cas.b32 %0, [%1], %2, %3;" : "=r"(was) : "l"(word), "r"(from), "r"(from + 1u) : "memory");
+    asm volatile("atom.acq_rel.gpu.cas.b32 %0, [%1], %2, %3;" : "=r"(was) : "l"(word), "r"(from), "r"(from + 1u) : "memory");
     return was == from;
 }
 INLINE u64 nanoseconds(void) { u64 now; asm volatile("mov.u64 %0, %%globaltimer;" : "=l"(now)); return now; }

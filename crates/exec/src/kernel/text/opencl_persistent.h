@@ -17,6 +17,7 @@ void serve_packets(SERVED)
 #endif
     const u32 first = (u32)get_local_id(0);
     u32 served = 0;
+    if (first == 0) begin(ring, launch);
     for (;;) {
         if (first == 0) {
             task next = { 0, 0, 0 };

@@ -18,5 +18,5 @@
 #define release_own(word, number) atomic_store_explicit(word, number, memory_order_release, memory_scope_device)
 INLINE u32 raise_own(GLOBAL WORD *word, u32 from)
 {
-    return atomic_compare_exchange_strong_explicit(word, &from, from + 1u, memory_order_relaxed, memory_order_relaxed, memory_scope_device);
+    return atomic_compare_exchange_strong_explicit(word, &from, from + 1u, memory_order_acq_rel, memory_order_relaxed, memory_scope_device);
 }

@@ -3,6 +3,7 @@
    row, or when it is told to. */
 void serve_packets(SERVED)
 {
+    begin(ring, launch);
     for (u32 served = 0; served < quantum; served++) {
         task next = { 0, 0, 0 };
         u32 found = 0, stop = 0;

@@ -9,5 +9,5 @@ INLINE void release_host(u32 *word, u32 number) { __atomic_store_n(word, number,
 #define release_own release_host
 INLINE u32 raise_own(u32 *word, u32 from)
 {
-    return __atomic_compare_exchange_n(word, &from, from + 1u, 0, __ATOMIC_RELAXED, __ATOMIC_RELAXED);
+    return __atomic_compare_exchange_n(word, &from, from + 1u, 0, __ATOMIC_ACQ_REL, __ATOMIC_RELAXED);
 }

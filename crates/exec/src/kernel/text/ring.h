@@ -1,14 +1,21 @@
 
 /* A ring of tickets, step for step as in gpu::hermes::ring, which says why. Of the shared words the host writes what is published, whether to
-   stop, and from word 32 on an entry a ticket; behind them workers write a word a slot. */
+   stop, and from word 32 on an entry a ticket; behind them workers write a word a slot. In word 2 a launch says that it goes. */
 #define PUBLISHED 0u
 #define STOP 1u
+#define BEGUN 2u
 #define ENTRIES 32u
 #define TAKEN 0u
 #define KNOWN 32u
 #define CLOSING 64u
 
 typedef struct { u32 ticket, slot, packets; } task;
+
+/* The dispatcher tells the host that this launch goes. */
+INLINE void begin(GLOBAL WORD *ring, u32 launch)
+{
+    release_host(ring + BEGUN, launch);
+}
 
 /* The dispatcher tells workers of what is published, unless they know; whether they are to end with it. */
 INLINE u32 dispatch(GLOBAL WORD *ring, GLOBAL WORD *own, u32 known)
@@ -24,6 +31,7 @@ INLINE u32 claim(GLOBAL WORD *ring, GLOBAL WORD *own, u32 entries, task *next)
     for (;;) {
         const u32 ticket = read_own(own + TAKEN), known = acquire_own(own + KNOWN);
         if ((int)(known - ticket) <= 0) return 0;
+        /* It is read before the ticket is taken, which is ordered: the host may write the entry anew once a later ticket is done. */
         const u32 entry = read_host(ring + ENTRIES + (ticket & (entries - 1u)));
         if (!raise_own(own + TAKEN, ticket)) continue;
         next->ticket = ticket;

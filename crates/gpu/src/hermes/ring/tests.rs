@@ -4,32 +4,11 @@ use super::*;
 use proptest::prelude::*;
 use std::sync::Arc;
 
-impl Word for loom::sync::atomic::AtomicU32 {
-    fn read(&self) -> u32 {
-        self.load(Ordering::Relaxed)
-    }
-
-    fn acquire(&self) -> u32 {
-        self.load(Ordering::Acquire)
-    }
-
-    fn write(&self, number: u32) {
-        self.store(number, Ordering::Relaxed);
-    }
-
-    fn release(&self, number: u32) {
-        self.store(number, Ordering::Release);
-    }
-
-    fn raise(&self, from: u32) -> bool {
-        let to = from.wrapping_add(1);
-        self.compare_exchange(from, to, Ordering::Relaxed, Ordering::Relaxed).is_ok()
-    }
-}
+word!(loom::sync::atomic::AtomicU32);
 
 /// Words of a ring of two slots and two entries, without those that only fill lines, and what lies in the slots.
 struct Small {
-    words: [loom::sync::atomic::AtomicU32; 9],
+    words: [loom::sync::atomic::AtomicU32; 10],
     inputs: [loom::sync::atomic::AtomicU32; 2],
     results: [loom::sync::atomic::AtomicU32; 2],
 }
@@ -41,15 +20,15 @@ const SHAPE: Shape = Shape { slots: 2, entries: 2 };
 impl Small {
     fn new() -> loom::sync::Arc<Small> {
         let zero = |_| loom::sync::atomic::AtomicU32::new(0);
-        let small = Small { words: [0; 9].map(zero), inputs: [0; 2].map(zero), results: [0; 2].map(zero) };
+        let small = Small { words: [0; 10].map(zero), inputs: [0; 2].map(zero), results: [0; 2].map(zero) };
         small.ring().clear(BEGIN);
         small.workers().clear(BEGIN);
         loom::sync::Arc::new(small)
     }
 
     fn ring(&self) -> Ring<'_, loom::sync::atomic::AtomicU32> {
-        let [published, stop, ..] = &self.words;
-        Ring { published, stop, entries: &self.words[2..4], done: &self.words[4..6] }
+        let [published, stop, begun, ..] = &self.words;
+        Ring { published, stop, begun, entries: &self.words[3..5], done: &self.words[5..7] }
     }
 
     fn workers(&self) -> Workers<'_, loom::sync::atomic::AtomicU32> {
@@ -143,9 +122,11 @@ fn what_the_dispatcher_tells_is_all_that_workers_need_and_a_stop_leaves_nothing(
         let small = Small::new();
         let mut publisher = Publisher::new(SHAPE, BEGIN);
         small.give(&mut publisher, 0, 1);
+        assert!(!small.ring().has_begun(1));
         let dispatcher = small.clone();
         let dispatcher = loom::thread::spawn(move || {
             let workers = dispatcher.workers();
+            workers.begin(1);
             let stopped = workers.dispatch();
             workers.close(1);
             stopped
@@ -159,6 +140,7 @@ fn what_the_dispatcher_tells_is_all_that_workers_need_and_a_stop_leaves_nothing(
         small.give(&mut publisher, 1, 2);
         small.ring().stop(true);
         let stopped = dispatcher.join().expect("it ends");
+        assert!(small.ring().has_begun(1), "its dispatcher has said so");
         let mut run = worker.join().expect("it ends");
         if stopped {
             assert_eq!(run, [1, 2], "what was published before the stop is run before the end");
@@ -301,6 +283,7 @@ fn threads_go_round_many_times_and_over_the_end_of_the_numbers() {
     let dispatcher = {
         let words = words.clone();
         std::thread::spawn(move || {
+            words.workers().begin(1);
             while !words.workers().dispatch() {
                 std::thread::yield_now();
             }
