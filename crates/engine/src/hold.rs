@@ -94,6 +94,11 @@ pub trait Run {
     /// What runs them.
     fn processor(&mut self) -> &mut dyn Processor;
 
+    /// What time it is; simulations have one of their own.
+    fn now(&self) -> Instant {
+        Instant::now()
+    }
+
     /// Runs a batch, to the end.
     ///
     /// # Errors
@@ -159,7 +164,7 @@ impl Hold {
     pub fn take<R: Run>(&mut self, run: &mut R, memory: &[u8], batch: &Batch) -> Result<(), R::Error> {
         let mut taken = 0;
         loop {
-            taken = self.copy(memory, batch, taken, Instant::now());
+            taken = self.copy(memory, batch, taken, run.now());
             if taken == batch.len {
                 return Ok(());
             }
@@ -174,16 +179,17 @@ impl Hold {
     /// What went wrong when they were run.
     pub fn run<R: Run>(&mut self, run: &mut R, supply: Supply) -> Result<bool, R::Error> {
         let mut any = false;
-        while let Some(mut convoy) = self.ready(run.processor(), supply, Instant::now()) {
+        loop {
+            let now = run.now();
+            let Some(mut convoy) = self.ready(run.processor(), supply, now) else { return Ok(any) };
             any = true;
             let (memory, batches) = convoy.parts();
             batches.iter_mut().try_for_each(|batch| run.batch(memory, batch))?;
             if let Order::Placed(placed) = &mut self.order {
-                placed.learn(&convoy, Instant::now());
+                placed.learn(&convoy, run.now());
             }
             self.line.give_back(convoy);
         }
-        Ok(any)
     }
 
     /// When the schedule wants to be asked again though no packet comes; none while it waits for packets alone.

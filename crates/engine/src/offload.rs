@@ -47,14 +47,17 @@ struct Begun {
     packets: usize,
     /// So many of them have been run.
     run: usize,
-    /// Since when the device has had nothing older.
-    since: Instant,
+    /// For how long the device has been asked for them in vain while it had nothing older, and when it was asked last.
+    waited: Duration,
+    asked: Instant,
 }
 
 /// The most often that packets stay on the processor where tables keep changing.
 const LONGEST_PAUSE: u32 = 64;
 /// A device that takes longer over packets has stalled, whatever its driver says: nobody waits as long as a driver might.
 const PATIENCE: Duration = Duration::from_secs(2);
+/// From one question to the next no more than this counts as waiting: who was stopped meanwhile has not waited.
+const QUESTION: Duration = Duration::from_millis(10);
 /// For so long the processor does nothing else while it waits, then it naps.
 const AWAKE: Duration = Duration::from_micros(200);
 const NAP: Duration = Duration::from_micros(20);
@@ -221,7 +224,7 @@ impl Offloaded {
         device.submit(slot, packets)?;
         self.offload.handed();
         self.free.pop();
-        self.begun.push_back(Begun { slot, packets, run: 0, since: Instant::now() });
+        self.begun.push_back(Begun { slot, packets, run: 0, waited: Duration::ZERO, asked: Instant::now() });
         Ok(Beginning::Begun)
     }
 
@@ -252,10 +255,6 @@ impl Offloaded {
         }
         self.free.push(front.slot);
         self.begun.pop_front();
-        if let Some(next) = self.begun.front_mut() {
-            // Until now it may have waited for the ones before.
-            next.since = Instant::now();
-        }
         match self.offload.changes() {
             // It is one change to all that are under way, which went over before it.
             Changes::Others if !self.begun.is_empty() => {}
@@ -284,6 +283,7 @@ impl Offloaded {
         self.failure = Some(error);
         // Closing a device that has failed could wait for ever, and free what it still writes to.
         std::mem::forget(self.device.take());
+        self.offload.took_back(self.begun.iter().map(|begun| begun.packets - begun.run).sum());
         self.begun.clear();
     }
 }
@@ -301,16 +301,18 @@ impl Ahead for Offloaded {
     }
 
     fn is_done(&mut self, nth: usize) -> bool {
-        let (Some(device), Some(begun)) = (&mut self.device, self.begun.get(nth)) else { return true };
-        let waited = begun.since.elapsed();
-        let done = match device.poll(begun.slot, false) {
-            // Those behind the first may have had to wait for it.
-            Ok(false) if nth == 0 && waited > PATIENCE => {
-                let milliseconds = waited.as_millis() as u64;
-                Err(DeviceError::Stalled { device: self.name.clone(), milliseconds })
+        let (Some(device), Some(begun)) = (&mut self.device, self.begun.get_mut(nth)) else { return true };
+        let mut done = device.poll(begun.slot, false);
+        // Those behind the first may have to wait for it.
+        if nth == 0 && done == Ok(false) {
+            let now = Instant::now();
+            begun.waited += (now - begun.asked).min(QUESTION);
+            begun.asked = now;
+            if begun.waited > PATIENCE {
+                let milliseconds = begun.waited.as_millis() as u64;
+                done = Err(DeviceError::Stalled { device: self.name.clone(), milliseconds });
             }
-            done => done,
-        };
+        }
         done.unwrap_or_else(|error| {
             self.give_up(error);
             true

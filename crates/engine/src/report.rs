@@ -129,23 +129,29 @@ pub struct DeviceReport {
     pub handed_back: u64,
     /// Packets that were run again, as an earlier one of their batch changed a table.
     pub run_again: u64,
-    /// Packets that it was not asked for.
+    /// Packets that it was not asked for, or that it had when it was given up.
     pub not_asked: u64,
+    /// Packets that it had when it was given up; the processor has run them.
+    pub taken_back: u64,
     /// How many times packets were handed over to it.
     pub handed_over: u64,
-    /// What made it be given up.
+    /// How many workers have given it up.
+    pub given_up: u64,
+    /// What made the first of them give it up.
     pub failure: Option<String>,
 }
 
 impl From<OnDevice> for DeviceReport {
     fn from(device: OnDevice) -> DeviceReport {
-        let Tally { device: finished, again, changed, processor, handed } = device.tally;
+        let Tally { device: finished, again, changed, processor, taken_back, handed } = device.tally;
         DeviceReport {
             name: device.name,
             finished,
             handed_back: again,
             run_again: changed,
             not_asked: processor,
+            taken_back,
+            given_up: device.failure.is_some().into(),
             handed_over: handed,
             failure: device.failure,
         }
@@ -283,6 +289,8 @@ impl Figures {
             device.handed_back += more.handed_back;
             device.run_again += more.run_again;
             device.not_asked += more.not_asked;
+            device.taken_back += more.taken_back;
+            device.given_up += more.given_up;
             device.handed_over += more.handed_over;
             device.failure = device.failure.take().or_else(|| more.failure.clone());
         }

@@ -86,6 +86,11 @@ impl Offload {
         self.tally.processor += packets as u64;
     }
 
+    /// Counts packets that the device had when it was given up.
+    pub fn took_back(&mut self, packets: usize) {
+        self.tally.taken_back += packets as u64;
+    }
+
     /// Counts that packets were handed to the device.
     pub fn handed(&mut self) {
         self.tally.handed += 1;

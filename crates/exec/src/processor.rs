@@ -73,8 +73,10 @@ pub struct Tally {
     pub again: u64,
     /// Run by the processor since what they asked for had changed: by an earlier packet, from outside, or by time.
     pub changed: u64,
-    /// Run by the processor alone: the device was not asked.
+    /// Run by the processor alone: the device was not asked, or was given up.
     pub processor: u64,
+    /// Those of them that the device had when it was given up.
+    pub taken_back: u64,
     /// How many times packets were handed to the device.
     pub handed: u64,
 }

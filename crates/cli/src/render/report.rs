@@ -249,7 +249,13 @@ fn device(report: &Report) -> String {
         }
     }
     if let Some(failure) = &device.failure {
-        text += &format!("\n  given up: {failure}");
+        text += &format!(
+            "\n  given up: {failure}; {} that it had, the processor ran",
+            of(device.taken_back, "packet")
+        );
+        if device.given_up > 1 {
+            text += &format!(" (and {} more)", of(device.given_up - 1, "worker"));
+        }
     }
     text + "\n"
 }

@@ -22,6 +22,12 @@ struct Drawn {
 }
 
 impl Drawn {
+    /// The device is gone, with all that it had.
+    fn lose(&mut self) {
+        self.gone = true;
+        self.begun.clear();
+    }
+
     fn draw(&mut self) -> u8 {
         self.next += 1;
         self.draws[self.next % self.draws.len()]
@@ -50,8 +56,7 @@ impl Ahead for Drawn {
             0..20 => Beginning::Never,
             20..40 if !self.begun.is_empty() => Beginning::Later,
             40..42 => {
-                self.gone = true;
-                self.begun.clear();
+                self.lose();
                 Beginning::Never
             }
             _ => {
@@ -64,7 +69,11 @@ impl Ahead for Drawn {
 
     fn is_done(&mut self, nth: usize) -> bool {
         assert!(self.gone || nth < self.begun.len());
-        let done = self.draw().is_multiple_of(4);
+        let drawn = self.draw();
+        if drawn == 255 {
+            self.lose();
+        }
+        let done = self.gone || drawn.is_multiple_of(4);
         self.overtaken += usize::from(done && nth > 0);
         done
     }
@@ -77,6 +86,9 @@ impl Ahead for Drawn {
 impl Processor for Drawn {
     fn run(&mut self, memory: &mut [u8], batch: &mut Batch, _outputs: &mut Outputs) {
         let all = numbers(memory, batch);
+        if self.draw() == 254 {
+            self.lose();
+        }
         if let Some(front) = self.begun.front_mut() {
             assert_eq!(front[..all.len()], all, "what was begun with first is run first");
             front.drain(..all.len());
@@ -164,6 +176,7 @@ fn fill(hold: &mut Hold, drawn: &mut Drawn, batches: &[(u8, usize, Supply)]) -> 
         }
         let held = number - drawn.run.len() as u64;
         assert_eq!(hold.is_empty(), held == 0);
+        assert!(hold.has_room() || held > 0);
     }
     number
 }
@@ -223,10 +236,12 @@ fn warps_fill_the_device_and_those_that_are_done_make_room_before_their_turn() {
     // 99 begins; of what is under way the first is never done, and every fourth of the others is.
     let draws = vec![99, 99, 100, 99, 99];
     let all: Vec<_> = (0..40).map(|_| (200, 64, Supply::Unknown)).collect();
-    let seen =
-        pass(drawn(draws, Room { packets: 32, convoys: 64 }, 4), Schedule::Hermes { quarters: 8 }, &all);
-    assert_eq!(seen.most, 64);
-    assert!(seen.overtaken > 0);
+    let one = Room { packets: 32, convoys: 256 };
+    let seen = pass(drawn(draws, one, 1), Schedule::Hermes { quarters: 8 }, &all);
+    // 24 at once, and more only since some that are done wait for their turn.
+    assert!(seen.most > 24 && seen.overtaken > 0, "{} and {}", seen.most, seen.overtaken);
+    let never = pass(drawn(vec![99], one, 1), Schedule::Hermes { quarters: 8 }, &all);
+    assert_eq!(never.most, 24);
     let few = pass(
         drawn(vec![99], Room { packets: 32, convoys: 64 }, 4),
         Schedule::Hermes { quarters: 8 },
@@ -246,4 +261,19 @@ fn a_full_line_waits_for_one_warp_and_not_for_all() {
     fill(&mut hold, &mut drawn, &batches);
     assert!(!drawn.run.is_empty());
     assert_eq!((drawn.begun.len(), hold.has_room()), (64, false));
+}
+
+#[test]
+fn packets_that_nobody_follows_are_due_soon() {
+    let mut drawn = drawn(vec![99], Room { packets: 32, convoys: 64 }, 4);
+    let schedule = Schedule::Hermes { quarters: 8 };
+    let mut hold = Hold::new(&mut drawn, schedule, Instant::now()).expect("it begins ahead of time");
+    fill(&mut hold, &mut drawn, &[(3, 64, Supply::Unknown)]);
+    let mut due = hold.due(Instant::now());
+    while drawn.begun.is_empty() {
+        assert!(due.is_some_and(|due| due <= Duration::from_micros(100)), "{due:?}");
+        let Ok(_) = hold.run(&mut drawn, Supply::Unknown);
+        due = hold.due(Instant::now());
+    }
+    assert_eq!((due, hold.is_under_way()), (None, true));
 }

@@ -14,6 +14,8 @@ use packet::BATCH;
 use std::collections::VecDeque;
 use std::time::{Duration, Instant};
 
+/// Warps that a worker may have at once: one that it runs, and what it has at hand while the packet loop is busy or off its processor.
+const OF_A_WORKER: usize = 24;
 /// Tasks that wait for the device at most. More would make packets wait longer under overload, and carry no more of them.
 const TASKS: u16 = 64;
 
@@ -66,7 +68,7 @@ impl Warps {
         let places = room.convoys.clamp(1, 1 << 15);
         Settings {
             cores,
-            warps: (places / usize::from(cores)).clamp(1, 64) as u8,
+            warps: (places / usize::from(cores)).clamp(1, OF_A_WORKER) as u8,
             warp: room.packets.clamp(1, WARP.into()) as u8,
             tasks: TASKS,
             commits: 1 << places.ilog2(),
@@ -96,7 +98,7 @@ impl Warps {
 
     /// Whether a whole batch can be taken.
     pub(super) fn has_room(&self, line: &Line) -> bool {
-        line.closed.len() + BATCH.div_ceil(line.room.packets) <= self.most
+        line.closed.is_empty() || line.closed.len() + BATCH.div_ceil(line.room.packets) <= self.most
     }
 
     /// Closes the open convoy, if there is room for one more; says whether there was.
@@ -126,10 +128,10 @@ impl Warps {
         now: Instant,
     ) -> Option<Convoy> {
         self.give_up(processor);
-        self.finish(processor);
+        let any = self.finish(processor);
         self.make_tasks(line, supply, now);
         self.begin(line, processor, now);
-        if self.tasks > 0 && self.running.len() == self.slots {
+        if !any && self.tasks > 0 && self.running.len() == self.slots {
             self.finish_any(processor);
             self.begin(line, processor, now);
         }
@@ -149,6 +151,7 @@ impl Warps {
             0 => self.tasks = self.tasks.saturating_sub(1),
             _ => self.begun -= 1,
         }
+        debug_assert!(self.begun + self.tasks <= line.closed.len());
         Some(convoy)
     }
 
@@ -175,13 +178,15 @@ impl Warps {
         }
     }
 
-    /// Tells the scheduler of the oldest warps, as far as they are done.
-    fn finish(&mut self, processor: &mut dyn Processor) {
-        let Some(ahead) = processor.ahead() else { return };
+    /// Tells the scheduler of the oldest warps, as far as they are done. Whether any are.
+    fn finish(&mut self, processor: &mut dyn Processor) -> bool {
+        let Some(ahead) = processor.ahead() else { return false };
         let Warps { running, scheduler, first, .. } = self;
+        let before = running.len();
         while let Some(warp) = running.pop_front_if(|warp| ahead.is_done(warp.nth(*first))) {
             warp.finish(scheduler);
         }
+        running.len() < before
     }
 
     /// Tells the scheduler of all warps that are done: they make room for others, though they are committed only in their turn.
