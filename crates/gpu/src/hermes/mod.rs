@@ -29,6 +29,7 @@ mod settings;
 mod storage;
 #[cfg(test)]
 mod tests;
+pub mod watch;
 
 pub use arrivals::{Flush, Rate};
 pub use settings::{Settings, SettingsError};

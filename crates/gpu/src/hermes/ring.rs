@@ -205,6 +205,20 @@ impl Publisher {
         self.given[slot].is_some()
     }
 
+    /// The next ticket: all before it are handed over.
+    pub fn next(&self) -> u32 {
+        self.next
+    }
+
+    /// A slot that is not done although its ticket is one of those before `next`. Where a launch that knew of them has ended, it has lost it.
+    pub fn lost<W: Word>(&self, ring: &Ring<'_, W>, next: u32) -> Option<usize> {
+        self.given.iter().zip(ring.done).position(|(given, done)| {
+            given.is_some_and(|ticket| {
+                next.wrapping_sub(ticket) as i32 > 0 && done.acquire() != ticket.wrapping_add(1)
+            })
+        })
+    }
+
     /// How many have not.
     pub fn under_way(&self) -> usize {
         self.under_way

@@ -253,6 +253,28 @@ fn a_slot_that_rests_for_as_many_tickets_as_there_are_does_not_look_done() {
 }
 
 #[test]
+fn a_slot_that_a_launch_has_taken_and_left_is_found() {
+    let shape = Shape::new(3).expect("there are three");
+    let first = u32::MAX;
+    let words = Words::new(shape, first);
+    let (ring, workers) = (words.ring(), words.workers());
+    let mut publisher = Publisher::new(shape, first);
+    publisher.publish(&ring, 2, 1);
+    publisher.publish(&ring, 1, 1);
+    let known = publisher.next();
+    publisher.publish(&ring, 0, 1);
+    assert_eq!(publisher.lost(&ring, first), None, "nothing was known");
+    workers.dispatch();
+    let tasks: Vec<Task> = std::iter::from_fn(|| workers.claim()).collect();
+    workers.finish(&tasks[0]);
+    assert_eq!(publisher.lost(&ring, known), Some(1), "before it has been asked for");
+    assert!(publisher.is_done(&ring, 2));
+    assert_eq!(publisher.lost(&ring, known), Some(1));
+    workers.finish(&tasks[1]);
+    assert_eq!((publisher.lost(&ring, known), publisher.lost(&ring, publisher.next())), (None, Some(0)));
+}
+
+#[test]
 fn a_ring_has_room_for_its_slots_and_names_no_more_than_it_can() {
     for (slots, entries) in [(1, 32), (32, 32), (33, 64), (1024, 1024), (65_536, 65_536)] {
         let shape = Shape::new(slots).expect("it can be");
