@@ -18,6 +18,8 @@ use lang::source::Sources;
 pub(crate) struct Executing {
     back_end: BackEndChoice,
     schedule: Schedule,
+    /// Whether somebody has asked for it.
+    is_said: bool,
 }
 
 /// A program that is ready to run.
@@ -38,7 +40,8 @@ impl Default for Executing {
 impl Executing {
     /// What the command line says.
     pub(crate) fn new(back_end: BackEndChoice, schedule: &ScheduleArguments) -> Executing {
-        Executing { back_end, schedule: schedule.schedule(back_end == BackEndChoice::Auto) }
+        let is_said = schedule.is_said();
+        Executing { back_end, schedule: schedule.schedule(back_end == BackEndChoice::Auto), is_said }
     }
 
     /// When packets are handed to a device, and whether they are.
@@ -62,8 +65,8 @@ impl Executing {
             here(back_end).map(|processor| Loaded { processor, notes }).map_err(|error| finding(&error))
         };
         match self.back_end {
-            BackEndChoice::Interpreter => return here(BackEnd::Interpreter, String::new()),
-            BackEndChoice::Native => return here(BackEnd::Native, String::new()),
+            BackEndChoice::Interpreter => return here(BackEnd::Interpreter, self.idle_schedule()),
+            BackEndChoice::Native => return here(BackEnd::Native, self.idle_schedule()),
             BackEndChoice::Opencl | BackEndChoice::Cuda | BackEndChoice::Host | BackEndChoice::Auto => {}
         }
         let (cuda, opencl) = match self.back_end {
@@ -120,6 +123,15 @@ impl Executing {
         };
         let (offloaded, note) = tried.map_err(|error| finding(&error))?;
         Ok(Loaded { processor: Box::new(offloaded), notes: note + &notes })
+    }
+
+    /// What is to be said of a schedule for no device.
+    fn idle_schedule(self) -> String {
+        match self.is_said {
+            true => "note: --schedule is for devices, and changes nothing here; --back-end chooses one\n"
+                .to_owned(),
+            false => String::new(),
+        }
     }
 
     /// Opens a device in the way that suits the schedule: warps go to a kernel that keeps running, if the device can have one; all else, and warps where it cannot,

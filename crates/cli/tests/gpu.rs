@@ -148,3 +148,36 @@ fn all_about_a_device_is_written_into_files_in_a_given_time() {
     // Without a folder to write to nothing begins.
     assert_eq!(ravelin().args(["lab", "gpu"]).output().expect("it runs").status.code(), Some(2));
 }
+
+#[test]
+fn warps_go_to_devices_and_a_schedule_without_one_is_told_of() {
+    let folder = tempfile::tempdir().expect("a folder can be made");
+    let capture = folder.path().join("in.pcap");
+    let made =
+        ravelin().args(["generate", "--preset", "sample1", "--packets", "1000"]).output().expect("it runs");
+    std::fs::write(&capture, made.stdout).expect("it can be written");
+    let program = concat!(env!("CARGO_MANIFEST_DIR"), "/../../programs/mac_switch.rav");
+    let run = |back_end: &str| {
+        let mut command = ravelin();
+        command.args(["run", program, "--json", "--schedule", "hermes:1", "--back-end", back_end, "--in"]);
+        let output = command.arg(&capture).output().expect("it runs");
+        let said = String::from_utf8_lossy(&output.stderr).into_owned();
+        assert!(output.status.success(), "{said}");
+        let report: Value = serde_json::from_slice(&output.stdout).expect("it is JSON");
+        (report, said)
+    };
+    let (judge, said) = run("interpreter");
+    assert!(judge["device"].is_null() && said.contains("--schedule is for devices"), "{said}");
+    for back_end in ["host", "opencl"] {
+        let (report, said) = run(back_end);
+        assert!(!said.contains("--schedule"), "{said}");
+        let device = &report["device"];
+        let told = ["finished", "handed_back", "run_again", "not_asked"].map(|what| device[what].as_u64());
+        assert_eq!(told.iter().flatten().sum::<u64>(), 1000, "{back_end}: {device}");
+        assert!(device["handed_over"].as_u64() > Some(0), "{back_end}: {device}");
+        assert_eq!((device["given_up"].as_u64(), device["taken_back"].as_u64()), (Some(0), Some(0)));
+        for what in ["forwarded", "drops", "tables"] {
+            assert_eq!(report[what], judge[what], "{back_end}: {what}");
+        }
+    }
+}

@@ -28,13 +28,18 @@ pub(crate) struct ScheduleArguments {
   timeout:TIME[:N]   N at a time, or fewer once the first has waited so long; the default is timeout:100us
   deadline:TIME[:N]  as many as come while the device can still be done in time, counted from when the first came
   cost[:N]           at once, to the device or to the processor, whichever took less time over as many so far; the default with --back-end auto
-  hermes[:K]         warps of 32 packets as they come, or fewer after K times as long as a warp takes to come (docs/hermes.md); K is 2 where it is not said
+  hermes[:K]         warps of 32 packets as they come, or fewer after K times as long as a warp takes to come, at most 100us (docs/hermes.md); K is 2 where it is not said
 N is at most 65536, and 8192 where it is not said; K is a multiple of 0.25 up to 64."
     )]
     schedule: Option<Said>,
 }
 
 impl ScheduleArguments {
+    /// Whether one was said.
+    pub(crate) fn is_said(&self) -> bool {
+        self.schedule.is_some()
+    }
+
     /// The schedule: what was said, or else what suits whoever chose a device, or left the choice.
     pub(crate) fn schedule(&self, auto: bool) -> Schedule {
         match (&self.schedule, auto) {

@@ -251,7 +251,8 @@ impl Scheduler {
             Some((packets, finish)) => {
                 (packets.into(), if finish == Finish::Refused { Outcome::Again } else { Outcome::Done })
             }
-            None if self.given_up && self.commits.is_empty() => {
+            // Nothing runs any more, so the queue is empty where nothing can be popped.
+            None if self.given_up => {
                 let packets = self.fifo.pop().map_or_else(|| self.arrivals.take_rest(), u64::from);
                 if packets == 0 {
                     return None;

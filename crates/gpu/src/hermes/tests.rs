@@ -1,5 +1,7 @@
 //! Whatever comes in whatever order: every packet is committed once, in order of arrival, and so in order of arrival of its port.
 
+mod every;
+
 use super::*;
 use proptest::prelude::*;
 use std::collections::VecDeque;

@@ -160,20 +160,24 @@ fn for_packets_that_are_held_it_is_the_time_when_they_came() {
 #[test]
 fn a_device_that_falls_silent_is_given_up_while_programs_take_over() {
     let policy = Policy::BatchOrTimeout { packets: 64, timeout: Duration::from_micros(200) };
-    let bench = Bench::running(1, loaded_held(KNOWN, 1, policy.into(), Some((Trouble::Silent, 2))));
-    let left = bench.left.clone();
-    bench.play(FLOWS, 0..200);
-    let next = loaded_held(KNOWN, 1, policy.into(), None).generations(PORTS, 2);
-    let replaced = bench.remote.replace(next, Vec::new()).expect("the worker runs");
-    assert!(replaced.outcome.is_ok());
-    let on = replaced.retired[0].processor.on_device().expect("it was on a device");
-    let failure = on.failure.expect("it was given up");
-    assert!(failure.contains("has not answered"), "{failure}");
-    bench.settle();
-    let mut parts = replaced.retired;
-    parts.extend(bench.stop());
-    assert_eq!(account(&parts), (u64::from(FLOWS) * 200, u64::from(FLOWS) * 200));
-    assert!(sequences(&left).values().all(|numbers| numbers.len() == 200));
+    for schedule in [policy.into(), HERMES] {
+        let bench = Bench::running(1, loaded_held(KNOWN, 1, schedule, Some((Trouble::Silent, 2))));
+        let left = bench.left.clone();
+        bench.play(FLOWS, 0..200);
+        let next = loaded_held(KNOWN, 1, schedule, None).generations(PORTS, 2);
+        let replaced = bench.remote.replace(next, Vec::new()).expect("the worker runs");
+        assert!(replaced.outcome.is_ok());
+        let on = replaced.retired[0].processor.on_device().expect("it was on a device");
+        let failure = on.failure.expect("it was given up");
+        assert!(failure.contains("has not answered"), "{failure}");
+        let tally = on.tally;
+        assert!(0 < tally.taken_back && tally.taken_back <= tally.processor, "{tally:?}");
+        bench.settle();
+        let mut parts = replaced.retired;
+        parts.extend(bench.stop());
+        assert_eq!(account(&parts), (u64::from(FLOWS) * 200, u64::from(FLOWS) * 200));
+        assert!(sequences(&left).values().all(|numbers| numbers.len() == 200));
+    }
 }
 
 #[test]
