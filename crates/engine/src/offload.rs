@@ -280,9 +280,10 @@ impl Offloaded {
 
     /// Gives the device up, with what it has.
     fn give_up(&mut self, error: DeviceError) {
+        if let Some(device) = self.device.take() {
+            device.give_up(&error);
+        }
         self.failure = Some(error);
-        // Closing a device that has failed could wait for ever, and free what it still writes to.
-        std::mem::forget(self.device.take());
         self.offload.took_back(self.begun.iter().map(|begun| begun.packets - begun.run).sum());
         self.begun.clear();
     }

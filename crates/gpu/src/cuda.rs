@@ -5,48 +5,52 @@
 #![allow(unsafe_code)]
 
 mod compile;
+mod errors;
 mod found;
 mod handles;
+mod lost;
 mod memory;
 mod persistent;
 mod pings;
+mod spans;
+mod waiting;
 
-use self::found::missing;
+use self::errors::{failure, no_memory, not_loaded};
+use self::found::can;
 use self::handles::{Context, Event, Function, Graph, Stream};
 use self::memory::{Region, Table};
-use crate::device::{Device, DeviceError, Geometry, Input, Memory, Output, Parts, Setup, Submission, wait};
+use self::waiting::{drain, is_lost, until, write};
+use crate::device::{Device, DeviceError, Geometry, Input, Output, Parts, Setup, Submission};
 use crate::pages::Number;
 pub use compile::{Code, compile, compiler_version, needs};
 use cudarc::driver::result::DriverError;
-use cudarc::driver::sys;
 pub use found::{CudaFound, devices};
-pub use persistent::{CudaPersistent, Spans};
+pub use persistent::CudaPersistent;
 pub use pings::pings;
+pub use spans::Spans;
 use std::ffi::c_void;
+use std::mem::ManuallyDrop;
 use std::sync::Arc;
 
 /// Threads of a block: a multiple of the 32 that run in step, and few enough that small batches spread over the device.
 const BLOCK: u32 = 128;
-/// The first version of CUDA whose drivers make graphs as we ask for them.
-const GRAPHS: u32 = 11_040;
-/// The first version of CUDA whose drivers tell times as we ask for them.
-const TIMES: u32 = 12_080;
-
-/// What the driver says about an error.
-fn cause(error: DriverError) -> String {
-    match (error.error_name(), error.error_string()) {
-        (Ok(name), Ok(text)) => format!("{}: {}", name.to_string_lossy(), text.to_string_lossy()),
-        _ => format!("error {}", error.0 as u32),
-    }
-}
 
 /// A kernel on a CUDA device.
 pub struct Cuda {
     name: String,
     geometry: Geometry,
     setup: Setup,
+    /// Something may be under way for ever, and whatever it uses is not given back.
+    is_lost: bool,
+    held: ManuallyDrop<Held>,
+}
+
+/// What batches work on and go by, given back in this order.
+struct Held {
     slots: Vec<Slot>,
     tables: Vec<Table>,
+    /// Behind what no slot waits for.
+    last: Event,
     streams: Vec<Stream>,
     kernel: Function,
     context: Arc<Context>,
@@ -93,38 +97,35 @@ impl Cuda {
         if all > device.memory {
             return Err(DeviceError::Memory { device: name, what: "batches", bytes: all });
         }
-        let context = Arc::new(Context::new(device.ordinal).map_err(failed("open it"))?);
+        let context = Arc::new(Context::new(device)?);
         let kernel = Function::load(&context, code.image(), "run_packets");
         let kernel = kernel.map_err(|error| not_loaded(device, error))?;
+        let last = Event::new(&context, false).map_err(failed("make an event"))?;
+        let (slots, tables, streams) = (Vec::new(), Vec::new(), Vec::new());
         let mut made = Cuda {
             name: name.clone(),
             geometry,
             setup,
-            slots: Vec::new(),
-            tables: Vec::new(),
-            streams: Vec::new(),
-            kernel,
-            context,
+            is_lost: false,
+            held: ManuallyDrop::new(Held { slots, tables, last, streams, kernel, context }),
         };
         for _ in 0..setup.submission.queues(geometry.slots) {
-            made.streams.push(Stream::new(&made.context).map_err(failed("make a stream"))?);
+            let stream = Stream::new(&made.held.context).map_err(failed("make a stream"))?;
+            made.held.streams.push(stream);
         }
         for number in 0..geometry.slots {
-            let slot = made.slot(number % made.streams.len())?;
-            made.slots.push(slot);
+            let slot = made.slot(number % made.held.streams.len())?;
+            made.held.slots.push(slot);
         }
         for _ in 0..geometry.tables {
             let table =
-                Table::new(&made.context, 1).map_err(|error| no_memory(&name, error, "a table", 4))?;
-            made.tables.push(table);
+                Table::new(&made.held.context, 1).map_err(|error| no_memory(&name, error, "a table", 4))?;
+            made.held.tables.push(table);
         }
         // The driver loads a kernel when it is first run; better now, over nothing, than with the first packets.
-        if geometry.slots > 0
-            && let Err(error) = made.submit(0, 0).and_then(|()| made.poll(0, true))
-        {
-            // Closing a device that has failed could wait for ever.
-            std::mem::forget(made);
-            return Err(error);
+        if geometry.slots > 0 {
+            made.submit(0, 0)?;
+            made.poll(0, true)?;
         }
         Ok(made)
     }
@@ -132,7 +133,7 @@ impl Cuda {
     fn slot(&self, stream: usize) -> Result<Slot, DeviceError> {
         let Geometry { packets, stride, columns, record_words, .. } = self.geometry;
         let event =
-            || Event::new(&self.context, self.setup.timed).map_err(failure(&self.name, "make an event"));
+            || Event::new(&self.held.context, self.setup.timed).map_err(failure(&self.name, "make an event"));
         Ok(Slot {
             bytes: self.region(stream, packets * stride, "packets")?,
             columns: self.region(stream, packets * columns, "columns")?,
@@ -154,37 +155,38 @@ impl Cuda {
         what: &'static str,
     ) -> Result<Region<T>, DeviceError> {
         let bytes = length * size_of::<T>();
-        Region::new(&self.context, &self.streams[stream], length, self.setup.memory)
+        Region::new(&self.held.context, &self.held.streams[stream], length, self.setup.memory)
             .map_err(|error| no_memory(&self.name, error, what, bytes))
     }
 
     fn launch(&mut self, slot: usize, packets: usize) -> Result<(), DriverError> {
-        self.context.enter()?;
+        self.held.context.enter()?;
         let is_graph = self.setup.submission == Submission::Graph && packets == self.geometry.packets;
-        self.slots[slot].under_way = true;
-        self.slots[slot].has_times = !is_graph;
+        self.held.slots[slot].under_way = true;
+        self.held.slots[slot].has_times = !is_graph;
         if is_graph {
-            let graph = match self.slots[slot].graph.take() {
+            let graph = match self.held.slots[slot].graph.take() {
                 Some(graph) => graph,
                 None => {
-                    let (context, stream) = (&self.context, &self.streams[self.slots[slot].stream]);
-                    Graph::record(context, stream, || self.put(slot, packets, false))?
+                    let stream = &self.held.streams[self.held.slots[slot].stream];
+                    Graph::record(&self.held.context, stream, || self.put(slot, packets, false))?
                 }
             };
-            let own = &mut self.slots[slot];
-            own.graph.insert(graph).launch(&self.streams[own.stream])?;
+            let Held { slots, streams, .. } = &mut *self.held;
+            let own = &mut slots[slot];
+            own.graph.insert(graph).launch(&streams[own.stream])?;
         } else {
             self.put(slot, packets, self.setup.timed)?;
         }
-        let own = &self.slots[slot];
-        own.done.record(&self.streams[own.stream])
+        let own = &self.held.slots[slot];
+        own.done.record(&self.held.streams[own.stream])
     }
 
     /// Puts the commands of a batch on the slot's stream.
     fn put(&self, slot: usize, packets: usize, timed: bool) -> Result<(), DriverError> {
         let Geometry { stride, columns: words, record_words, returns_bytes, .. } = self.geometry;
-        let slot = &self.slots[slot];
-        let stream = &self.streams[slot.stream];
+        let slot = &self.held.slots[slot];
+        let stream = &self.held.streams[slot.stream];
         let time = |which: usize| match &slot.times {
             Some(times) if timed => times[which].record(stream),
             _ => Ok(()),
@@ -195,7 +197,7 @@ impl Cuda {
         time(1)?;
         let mut places =
             vec![slot.bytes.place(), slot.columns.place(), slot.verdicts.place(), slot.records.place()];
-        places.extend(self.tables.iter().map(Table::place));
+        places.extend(self.held.tables.iter().map(Table::place));
         let mut number = packets as u32;
         let mut arguments: Vec<*mut c_void> =
             places.iter_mut().map(|place| (&raw mut *place).cast()).collect();
@@ -203,7 +205,7 @@ impl Cuda {
         let size = (number.div_ceil(BLOCK).max(1), BLOCK);
         // SAFETY: the arguments are those of `run_packets`, in order and type, and are copied by the call; the buffers hold what
         // `packets` packets need, which the kernel does not go beyond, and none of them goes before its stream is done.
-        unsafe { self.kernel.launch(size, false, stream, &mut arguments) }?;
+        unsafe { self.held.kernel.launch(size, false, stream, &mut arguments) }?;
         time(2)?;
         slot.verdicts.take(stream, self.geometry.verdict_words(packets))?;
         slot.records.take(stream, packets * record_words)?;
@@ -215,7 +217,7 @@ impl Cuda {
 
     /// Waits until nothing is under way.
     fn settle(&mut self) -> Result<(), DeviceError> {
-        (0..self.slots.len()).try_for_each(|slot| self.poll(slot, true).map(|_| ()))
+        (0..self.held.slots.len()).try_for_each(|slot| self.poll(slot, true).map(|_| ()))
     }
 }
 
@@ -239,64 +241,6 @@ pub fn open(
     })
 }
 
-/// Whether a device and its driver can do what is wanted.
-fn can(device: &CudaFound, setup: &Setup) -> Result<(), DeviceError> {
-    let name = device.full_name();
-    let reaches = match setup.memory {
-        Memory::Pageable | Memory::Pinned => true,
-        Memory::Mapped => device.maps,
-        Memory::Registered => device.maps && device.registers,
-    };
-    if !reaches {
-        let what = format!("{name} does not reach {} memory of the processor", setup.memory);
-        return Err(missing(&what, "copy from pinned memory"));
-    }
-    let newer = "install NVIDIA's newest driver for it";
-    match setup.submission {
-        Submission::Graph if device.driver < GRAPHS => {
-            Err(missing(&format!("the driver of {name} is too old for graphs"), newer))
-        }
-        Submission::Graph if setup.memory == Memory::Pageable => {
-            Err(missing("a graph does not copy from pageable memory", "use pinned memory"))
-        }
-        Submission::Persistent => {
-            Err(missing("a kernel that takes whole batches does not keep running", "submit to streams"))
-        }
-        _ if setup.timed && device.driver < TIMES => {
-            Err(missing(&format!("the driver of {name} is too old to tell times"), newer))
-        }
-        _ => Ok(()),
-    }
-}
-
-/// Why a driver does not take what the compiler made.
-fn not_loaded(device: &CudaFound, error: DriverError) -> DeviceError {
-    use sys::CUresult::{CUDA_ERROR_NO_BINARY_FOR_GPU, CUDA_ERROR_UNSUPPORTED_PTX_VERSION};
-    match error.0 {
-        CUDA_ERROR_UNSUPPORTED_PTX_VERSION | CUDA_ERROR_NO_BINARY_FOR_GPU => missing(
-            &format!("the driver of {} is too old for the CUDA compiler library", device.full_name()),
-            "install NVIDIA's newest driver for it, or a compiler library that is not newer than it",
-        ),
-        _ => failure(&device.full_name(), "load the kernel")(error),
-    }
-}
-
-/// Why there is no memory.
-fn no_memory(device: &str, error: DriverError, what: &'static str, bytes: usize) -> DeviceError {
-    match error.0 {
-        sys::CUresult::CUDA_ERROR_OUT_OF_MEMORY => {
-            DeviceError::Memory { device: device.to_owned(), what, bytes }
-        }
-        _ => failure(device, "give memory")(error),
-    }
-}
-
-/// Turns what the driver says into an error of a device.
-fn failure(device: &str, doing: &'static str) -> impl Fn(DriverError) -> DeviceError + use<> {
-    let device = device.to_owned();
-    move |error| DeviceError::Failed { device: device.clone(), doing, cause: cause(error) }
-}
-
 impl Device for Cuda {
     fn name(&self) -> String {
         self.name.clone()
@@ -308,27 +252,28 @@ impl Device for Cuda {
 
     fn upload(&mut self, table: usize, words: &[u32]) -> Result<(), DeviceError> {
         self.settle()?;
-        if self.tables[table].words() != words.len().max(1) {
-            let made = Table::new(&self.context, words.len());
-            self.tables[table] =
+        if self.held.tables[table].words() != words.len().max(1) {
+            let made = Table::new(&self.held.context, words.len());
+            self.held.tables[table] =
                 made.map_err(|error| no_memory(&self.name, error, "a table", size_of_val(words)))?;
             // They know where the old one was.
-            self.slots.iter_mut().for_each(|slot| slot.graph = None);
+            self.held.slots.iter_mut().for_each(|slot| slot.graph = None);
         }
         self.patch(table, 0, words)
     }
 
     fn patch(&mut self, table: usize, first: usize, words: &[u32]) -> Result<(), DeviceError> {
         self.settle()?;
-        let failed = failure(&self.name, "copy a table");
-        self.context.enter().map_err(&failed)?;
-        self.tables[table].write(first, words, &self.streams[0]).map_err(failed)
+        let Held { tables, last, streams, .. } = &mut *self.held;
+        let written = write(&self.name, &tables[table], (first, words), (&streams[0], last));
+        self.is_lost |= written.is_err();
+        written
     }
 
     fn input(&mut self, slot: usize) -> Result<Input<'_>, DeviceError> {
         // What the device still writes is nobody's to see.
         self.poll(slot, true)?;
-        let slot = &mut self.slots[slot];
+        let slot = &mut self.held.slots[slot];
         Ok(Input { bytes: slot.bytes.as_mut(), columns: slot.columns.as_mut() })
     }
 
@@ -336,8 +281,9 @@ impl Device for Cuda {
         self.poll(slot, true)?;
         self.launch(slot, packets.min(self.geometry.packets)).map_err(|error| {
             // Part of it may be under way all the same.
-            let _ = self.streams[self.slots[slot].stream].finish();
-            self.slots[slot].under_way = false;
+            let Held { slots, streams, last, .. } = &mut *self.held;
+            self.is_lost |= drain(&self.name, &streams[slots[slot].stream], last).is_err();
+            slots[slot].under_way = false;
             failure(&self.name, "start a batch")(error)
         })?;
         if self.setup.submission == Submission::Serial {
@@ -347,22 +293,32 @@ impl Device for Cuda {
     }
 
     fn poll(&mut self, slot: usize, waits: bool) -> Result<bool, DeviceError> {
-        let slot = &mut self.slots[slot];
+        if self.is_lost {
+            return Err(is_lost(&self.name));
+        }
+        let slot = &mut self.held.slots[slot];
         if !slot.under_way {
             return Ok(true);
         }
-        let is_over = || slot.done.is_over().map_err(failure(&self.name, "run a batch"));
-        if waits {
-            wait(&self.name, is_over)?;
-        } else if !is_over()? {
-            return Ok(false);
+        let over = match waits {
+            true => until(&self.name, &slot.done, "run a batch").map(|()| true),
+            false => slot.done.is_over().map_err(|error| failure(&self.name, "run a batch")(error)),
+        };
+        self.is_lost |= over.is_err();
+        slot.under_way = !over.clone()?;
+        over
+    }
+
+    fn give_up(self: Box<Self>, cause: &DeviceError) {
+        if let DeviceError::Stalled { .. } = cause {
+            self.held.context.lose();
         }
-        slot.under_way = false;
-        Ok(true)
+        // What is under way may still write to all that it was given.
+        std::mem::forget(self);
     }
 
     fn parts(&self, slot: usize) -> Option<Parts> {
-        let slot = &self.slots[slot];
+        let slot = &self.held.slots[slot];
         if slot.under_way || !slot.has_times {
             return None;
         }
@@ -376,7 +332,7 @@ impl Device for Cuda {
 
     fn output(&mut self, slot: usize) -> Result<Output<'_>, DeviceError> {
         self.poll(slot, true)?;
-        let slot = &mut self.slots[slot];
+        let slot = &mut self.held.slots[slot];
         Ok(Output {
             bytes: slot.bytes.as_mut(),
             verdicts: slot.verdicts.as_mut(),
@@ -387,41 +343,12 @@ impl Device for Cuda {
 
 impl Drop for Cuda {
     fn drop(&mut self) {
-        // What is under way refers to the buffers; a device that is gone has nothing under way.
-        for stream in &self.streams {
-            let _ = stream.finish();
+        let Held { streams, last, .. } = &mut *self.held;
+        // What is under way refers to the buffers, and keeps them where it does not come to an end.
+        let rests = |stream| drain(&self.name, stream, last).is_ok();
+        if !self.is_lost && streams.iter().all(rests) {
+            // SAFETY: it is dropped once, here, and nothing that works on it is under way.
+            unsafe { ManuallyDrop::drop(&mut self.held) };
         }
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn what_a_device_cannot_do_is_said_before_anything_is_made() {
-        let able = CudaFound::imagined(13_000, true);
-        let said = |device: &CudaFound, memory, submission, timed| {
-            can(device, &Setup { memory, submission, timed }).err().map(|error| error.to_string())
-        };
-        let queued = Submission::Queued;
-        for memory in Memory::ALL {
-            assert_eq!(said(&able, memory, queued, true), None, "{memory}");
-        }
-        assert_eq!(said(&able, Memory::Pinned, Submission::Graph, false), None);
-        let graph = said(&able, Memory::Pageable, Submission::Graph, false).expect("it is refused");
-        assert_eq!(graph, "a graph does not copy from pageable memory: use pinned memory");
-
-        let old = CudaFound::imagined(11_030, false);
-        assert_eq!(said(&old, Memory::Mapped, queued, false), None);
-        let registered = said(&old, Memory::Registered, queued, false).expect("it is refused");
-        assert!(registered.contains("does not reach registered memory"), "{registered}");
-        let graph = said(&old, Memory::Pinned, Submission::Graph, false).expect("it is refused");
-        assert!(graph.contains("too old for graphs"), "{graph}");
-        let times = said(&old, Memory::Pinned, queued, true).expect("it is refused");
-        assert!(times.contains("too old to tell times"), "{times}");
-        let code =
-            not_loaded(&old, DriverError(sys::CUresult::CUDA_ERROR_UNSUPPORTED_PTX_VERSION)).to_string();
-        assert!(code.starts_with("the driver of imagined (CUDA 11.3) is too old for the CUDA"), "{code}");
     }
 }

@@ -309,4 +309,10 @@ pub trait Device: Send {
     /// # Errors
     /// The device failed.
     fn output(&mut self, slot: usize) -> Result<Output<'_>, DeviceError>;
+
+    /// Nobody goes on with it, for this cause. It is not closed: that could wait for ever, and free what it still writes to.
+    fn give_up(self: Box<Self>, cause: &DeviceError) {
+        let _ = cause;
+        std::mem::forget(self);
+    }
 }

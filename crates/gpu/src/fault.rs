@@ -130,4 +130,8 @@ impl<D: Device> Device for Fault<D> {
         self.is_whole("lend what came back")?;
         self.inner.output(slot)
     }
+
+    fn give_up(self: Box<Self>, cause: &DeviceError) {
+        Box::new(self.inner).give_up(cause);
+    }
 }

@@ -25,8 +25,27 @@ const PORTS: u16 = 5;
 const FOLDER: &str = "RAVELIN_CUDA_FOLDER";
 /// After how many kernels the device is lost.
 const LAUNCHES: &str = "RAVELIN_CUDA_LAUNCHES";
-/// What goes wrong with a kernel that keeps running, and after how many of its rests: `lost:N`, `stuck:N`.
+/// What goes wrong, and after how many rests of a kernel that keeps running: `lost:N`, `stuck:N`, `halted:N`, `unrecorded:N`.
 const TROUBLE: &str = "RAVELIN_CUDA_TROUBLE";
+/// What has the device then: its slots, or a program's batches or warps. A process loses a device once, and has it back never.
+const WITH: &str = "RAVELIN_CUDA_WITH";
+/// What goes wrong in which process; in the first, nothing.
+const RUNS: [&[(&str, &str)]; 14] = [
+    &[],
+    &[(LAUNCHES, "3"), (WITH, "firewall_rules.mapped")],
+    &[(LAUNCHES, "3"), (WITH, "lpm.pageable")],
+    &[(LAUNCHES, "3"), (WITH, "mac_switch.mapped")],
+    &[(LAUNCHES, "3"), (WITH, "vxlan_gateway.pageable")],
+    &[(LAUNCHES, "3"), (WITH, "slots")],
+    &[(TROUBLE, "halted:3"), (WITH, "lpm.mapped")],
+    &[(TROUBLE, "halted:3"), (WITH, "slots")],
+    &[(TROUBLE, "unrecorded:200"), (WITH, "slots")],
+    &[(TROUBLE, "lost:2000"), (WITH, "slots")],
+    &[(TROUBLE, "lost:2000"), (WITH, "nat44")],
+    &[(TROUBLE, "lost:2000"), (WITH, "router")],
+    &[(TROUBLE, "stuck:2000"), (WITH, "slots")],
+    &[(TROUBLE, "stuck:2000"), (WITH, "mac_switch")],
+];
 
 #[test]
 fn programs_mean_the_same_on_an_imitated_device() {
@@ -47,9 +66,7 @@ fn programs_mean_the_same_on_an_imitated_device() {
         assert!(built.success(), "{library} does not build");
     }
     let own = std::env::current_exe().expect("a test has a file");
-    let runs: [&[(&str, &str)]; 4] =
-        [&[], &[(LAUNCHES, "3")], &[(TROUBLE, "lost:2000")], &[(TROUBLE, "stuck:2000")]];
-    let begun = runs.into_iter().zip(0..).map(|(trouble, number)| {
+    let begin = |(number, trouble): (usize, &'static [(&str, &str)])| {
         let kernels = folder.join(number.to_string());
         std::fs::create_dir_all(&kernels).expect("a folder can be made");
         let mut command = Command::new(&own);
@@ -57,11 +74,14 @@ fn programs_mean_the_same_on_an_imitated_device() {
         command.env(FOLDER, &kernels).env("LD_LIBRARY_PATH", &folder).envs(trouble.iter().copied());
         command.stdout(Stdio::piped()).stderr(Stdio::piped());
         (trouble, command.spawn().expect("it starts"))
-    });
-    for (trouble, run) in begun.collect::<Vec<_>>() {
-        let run = run.wait_with_output().expect("it runs");
-        let said = [run.stdout, run.stderr].map(|said| String::from_utf8_lossy(&said).into_owned());
-        assert!(run.status.success(), "{trouble:?}: {}\n{}", said[0], said[1]);
+    };
+    let all: Vec<_> = RUNS.into_iter().enumerate().collect();
+    for some in all.chunks(5) {
+        for (trouble, run) in some.iter().copied().map(begin).collect::<Vec<_>>() {
+            let run = run.wait_with_output().expect("it runs");
+            let said = [run.stdout, run.stderr].map(|said| String::from_utf8_lossy(&said).into_owned());
+            assert!(run.status.success(), "{trouble:?}: {}\n{}", said[0], said[1]);
+        }
     }
     let _ = std::fs::remove_dir_all(&folder);
 }
@@ -69,22 +89,28 @@ fn programs_mean_the_same_on_an_imitated_device() {
 fn on_the_imitation() {
     let device = gpu::cuda_devices().unwrap_or_else(|error| panic!("{error}")).remove(0);
     assert_eq!((device.full_name().as_str(), device.capability), ("Imitation (CUDA 13.0)", 90));
-    if let Ok(trouble) = std::env::var(TROUBLE) {
-        return in_trouble(&device, &trouble);
+    if let Ok(with) = std::env::var(WITH) {
+        match (std::env::var(TROUBLE), with.split_once('.')) {
+            (trouble, Some((name, memory))) => {
+                let memory = Memory::ALL.into_iter().find(|known| known.to_string() == memory);
+                one(name, &device, memory.expect("it is one"), Some(trouble.is_err()));
+            }
+            (Err(_), None) => begins_too_often(&device),
+            (Ok(trouble), None) if with != "slots" => warps_in_trouble(&device, &trouble, &with),
+            (Ok(trouble), None) => match trouble.split_once(':').expect("it says when").0 {
+                "halted" => halts(&device),
+                "unrecorded" => goes_unseen(&device),
+                _ => in_trouble(&device, &trouble),
+            },
+        }
+        return stays_lost(&device);
     }
-    let lost = std::env::var_os(LAUNCHES).is_some();
     for memory in [Memory::Mapped, Memory::Pageable] {
-        if !lost {
-            let mut made =
-                Cuda::new(&device, &check::cuda_text(), check::geometry(), memory).expect("it builds");
-            assert_eq!(check::check(&mut made).expect("it runs").wrong, 0, "{memory:?}");
-        }
+        let mut made = Cuda::new(&device, &check::cuda_text(), check::geometry(), memory).expect("it builds");
+        assert_eq!(check::check(&mut made).expect("it runs").wrong, 0, "{memory:?}");
         for name in ["firewall_rules", "lpm", "mac_switch", "vxlan_gateway"] {
-            one(name, &device, memory, lost);
+            one(name, &device, memory, None);
         }
-    }
-    if lost {
-        return begins_too_often(&device);
     }
     ladder(&device);
     persistent(&device);
@@ -138,9 +164,9 @@ fn persistent(device: &CudaFound) {
         CudaPersistent::new(device, &text, geometry, memory, LONG).map(|_| ()).unwrap_err().to_string()
     };
     let sentence = refused(33, 8, Memory::Mapped);
-    assert!(sentence.contains("takes 32 packets at a time, and not 33"), "{sentence}");
+    assert!(sentence.contains("takes 1 to 32 packets at a time, and not 33"), "{sentence}");
     let sentence = refused(32, 65_537, Memory::Mapped);
-    assert!(sentence.contains("takes 1 to 65536 slots, and not 65537"), "{sentence}");
+    assert!(sentence.contains("takes 1 to 65,536 slots, and not 65537"), "{sentence}");
     let sentence = refused(32, 8, Memory::Pinned);
     assert!(sentence.contains("does not copy from pinned memory: use mapped memory"), "{sentence}");
 }
@@ -208,7 +234,8 @@ fn ladder(device: &CudaFound) {
     assert!(matches!(refused, DeviceError::Memory { bytes, .. } if bytes > 8 << 30), "{refused}");
 }
 
-fn one(name: &str, device: &CudaFound, memory: Memory, lost: bool) {
+/// A program's batches; `lost` says of a device that is gone whether it says so itself.
+fn one(name: &str, device: &CudaFound, memory: Memory, lost: Option<bool>) {
     let program = shipped(&format!("{name}.rav"));
     let arrivals = traffic(Profile::sample1(), 4_000, PORTS, 3);
     let offload = Offload::new(&program, PORTS, SEED, &Options::default()).expect("it has a kernel");
@@ -218,11 +245,86 @@ fn one(name: &str, device: &CudaFound, memory: Memory, lost: bool) {
     let judge = see(&program, BackEnd::Interpreter, &arrivals, PORTS, BATCH).expect("it loads");
     assert_eq!(seen.difference(&judge), None, "{name}, {memory:?}");
     let on = offloaded.on_device().expect("it is on a device");
-    let cause =
-        "Imitation (CUDA 13.0) failed while it was to start a batch: CUDA_ERROR_ILLEGAL_ADDRESS: on purpose";
-    assert_eq!(on.failure.as_deref(), lost.then_some(cause), "{name}, {memory:?}");
-    let by_kernel = on.tally.device + on.tally.again + on.tally.changed;
-    assert!(lost || by_kernel > 1_000, "{name}, {memory:?}: {:?}", on.tally);
+    match (lost, &on.failure) {
+        (None, None) => {
+            let by_kernel = on.tally.device + on.tally.again + on.tally.changed;
+            assert!(by_kernel > 1_000, "{name}, {memory:?}: {:?}", on.tally);
+        }
+        (Some(true), Some(cause)) => {
+            let start = "Imitation (CUDA 13.0) failed while it was to start a batch";
+            assert_eq!(
+                *cause,
+                format!("{start}: CUDA_ERROR_ILLEGAL_ADDRESS: on purpose"),
+                "{name}, {memory:?}"
+            );
+        }
+        (Some(false), Some(cause)) => assert!(cause.contains("has not answered for"), "{cause}"),
+        (_, failure) => panic!("{name}, {memory:?}: {failure:?}"),
+    }
+}
+
+/// Whoever opens a device again that failed or hung is refused at once, before the driver is asked for anything.
+fn stays_lost(device: &CudaFound) {
+    let flights = flights::Flights::new("lpm", &Options::default()).expect("it has a kernel");
+    let text = flights.kernel().persistent_text(Dialect::Cuda);
+    let warps = CudaPersistent::new(device, &text, geometry(flights.kernel(), 32, 8), Memory::Mapped, LONG);
+    let batches = Cuda::new(device, &check::cuda_text(), check::geometry(), Memory::Mapped);
+    for error in [warps.map(|_| ()), batches.map(|_| ()), gpu::cuda_pings(device, 1).map(|_| ())] {
+        let error = error.expect_err("it is lost");
+        let sentence = "Imitation (CUDA 13.0) has failed or hung, and its driver keeps that for as long as this process: start Ravelin again to use it";
+        assert_eq!(error.to_string(), sentence);
+    }
+}
+
+/// A batch does not come to an end.
+fn halts(device: &CudaFound) {
+    let mut made =
+        Cuda::new(device, &check::cuda_text(), check::geometry(), Memory::Pinned).expect("it opens");
+    let begin = Instant::now();
+    let failed = loop {
+        if let Err(error) = made.submit(0, 1).and_then(|()| made.poll(0, true)) {
+            break error;
+        }
+        assert!(begin.elapsed() < Duration::from_secs(60), "nothing fails");
+    };
+    assert!(matches!(failed, DeviceError::Stalled { .. }), "{failed}");
+    // Nothing more is done, and nothing waited for.
+    for more in [made.submit(0, 1), made.patch(0, 0, &[1]), made.input(0).map(|_| ())] {
+        let sentence = more.expect_err("it is lost").to_string();
+        assert!(sentence.contains("has not come to the end of something else"), "{sentence}");
+    }
+    drop(made);
+}
+
+/// A kernel begins, but nothing will say when it has ended.
+fn goes_unseen(device: &CudaFound) {
+    let flights = flights::Flights::new("lpm", &Options::default()).expect("it has a kernel");
+    let mut made = opened(device, flights.kernel(), 8, LONG);
+    let begin = Instant::now();
+    let failed = loop {
+        let done = made.submit(3, 32).and_then(|()| made.poll(3, true));
+        // The kernel ends for it and begins again.
+        if let Err(error) = done.and_then(|_| made.patch(0, 0, &[])) {
+            break error;
+        }
+        assert!(begin.elapsed() < Duration::from_secs(60), "nothing fails");
+    };
+    assert!(failed.to_string().contains("failed while it was to start a kernel: "), "{failed}");
+    let sentence = made.submit(3, 32).expect_err("it is lost").to_string();
+    assert!(sentence.contains("has not come to the end of something else"), "{sentence}");
+    // The kernel runs on for seconds, and has its memory.
+    drop(made);
+}
+
+/// Packets of a program go to the device in warps when it fails or hangs: the program goes on without it, and nothing of it is lost.
+fn warps_in_trouble(device: &CudaFound, trouble: &str, name: &str) {
+    let path = root().join("programs").join(name).with_extension("rav");
+    let lost = (0..100).find_map(|_| in_warps(&path, device, 20_000)?.1.failure);
+    let lost = lost.unwrap_or_else(|| panic!("{name} never loses it"));
+    match trouble.starts_with("lost") {
+        true => assert!(lost.ends_with("run a batch: CUDA_ERROR_ILLEGAL_ADDRESS: on purpose"), "{lost}"),
+        false => assert!(lost.contains("has not answered for"), "{lost}"),
+    }
 }
 
 /// The device is gone in the middle of the work, or does nothing any more.
@@ -249,17 +351,6 @@ fn in_trouble(device: &CudaFound, trouble: &str) {
     let dropped = Instant::now();
     drop(made);
     assert!(dropped.elapsed() < Duration::from_secs(60), "it waits for a kernel that does not end");
-    if trouble.starts_with("stuck") {
-        // It still runs, and the next device could not be opened before it ends.
-        return;
-    }
-    // The same process can open the device again; programs that lose it go on without it, and nothing of them is lost.
-    for name in ["nat44", "router", "mac_switch"] {
-        let path = root().join("programs").join(name).with_extension("rav");
-        let lost = (0..100).find_map(|_| in_warps(&path, device, 20_000)?.1.failure);
-        let lost = lost.unwrap_or_else(|| panic!("{name} never loses it"));
-        assert!(lost.ends_with("run a batch: CUDA_ERROR_ILLEGAL_ADDRESS: on purpose"), "{lost}");
-    }
 }
 
 /// A device that takes no further kernel.

@@ -2,10 +2,15 @@
 
 #![allow(unsafe_code)]
 
-use super::cause;
-use crate::device::DeviceError;
+use super::errors::cause;
+use crate::device::{DeviceError, Memory, Setup, Submission};
 use cudarc::driver::result::{self, DriverError};
 use cudarc::driver::sys;
+
+/// The first version of CUDA whose drivers make graphs as we ask for them.
+const GRAPHS: u32 = 11_040;
+/// The first version of CUDA whose drivers tell times as we ask for them.
+const TIMES: u32 = 12_080;
 
 /// A device that was found.
 #[derive(Clone, Debug)]
@@ -112,8 +117,39 @@ fn found(ordinal: i32, driver: u32) -> Result<CudaFound, DriverError> {
     })
 }
 
+/// Whether a device and its driver can do what is wanted.
+pub(super) fn can(device: &CudaFound, setup: &Setup) -> Result<(), DeviceError> {
+    let name = device.full_name();
+    let reaches = match setup.memory {
+        Memory::Pageable | Memory::Pinned => true,
+        Memory::Mapped => device.maps,
+        Memory::Registered => device.maps && device.registers,
+    };
+    if !reaches {
+        let what = format!("{name} does not reach {} memory of the processor", setup.memory);
+        return Err(missing(&what, "copy from pinned memory"));
+    }
+    let newer = "install NVIDIA's newest driver for it";
+    match setup.submission {
+        Submission::Graph if device.driver < GRAPHS => {
+            Err(missing(&format!("the driver of {name} is too old for graphs"), newer))
+        }
+        Submission::Graph if setup.memory == Memory::Pageable => {
+            Err(missing("a graph does not copy from pageable memory", "use pinned memory"))
+        }
+        Submission::Persistent => {
+            Err(missing("a kernel that takes whole batches does not keep running", "submit to streams"))
+        }
+        _ if setup.timed && device.driver < TIMES => {
+            Err(missing(&format!("the driver of {name} is too old to tell times"), newer))
+        }
+        _ => Ok(()),
+    }
+}
+
 #[cfg(test)]
 mod tests {
+    use super::super::errors::not_loaded;
     use super::*;
 
     #[test]
@@ -126,5 +162,32 @@ mod tests {
                 assert!(sentence.contains("CUDA") && sentence.contains(": "), "{sentence}");
             }
         }
+    }
+
+    #[test]
+    fn what_a_device_cannot_do_is_said_before_anything_is_made() {
+        let able = CudaFound::imagined(13_000, true);
+        let said = |device: &CudaFound, memory, submission, timed| {
+            can(device, &Setup { memory, submission, timed }).err().map(|error| error.to_string())
+        };
+        let queued = Submission::Queued;
+        for memory in Memory::ALL {
+            assert_eq!(said(&able, memory, queued, true), None, "{memory}");
+        }
+        assert_eq!(said(&able, Memory::Pinned, Submission::Graph, false), None);
+        let graph = said(&able, Memory::Pageable, Submission::Graph, false).expect("it is refused");
+        assert_eq!(graph, "a graph does not copy from pageable memory: use pinned memory");
+
+        let old = CudaFound::imagined(11_030, false);
+        assert_eq!(said(&old, Memory::Mapped, queued, false), None);
+        let registered = said(&old, Memory::Registered, queued, false).expect("it is refused");
+        assert!(registered.contains("does not reach registered memory"), "{registered}");
+        let graph = said(&old, Memory::Pinned, Submission::Graph, false).expect("it is refused");
+        assert!(graph.contains("too old for graphs"), "{graph}");
+        let times = said(&old, Memory::Pinned, queued, true).expect("it is refused");
+        assert!(times.contains("too old to tell times"), "{times}");
+        let code =
+            not_loaded(&old, DriverError(sys::CUresult::CUDA_ERROR_UNSUPPORTED_PTX_VERSION)).to_string();
+        assert!(code.starts_with("the driver of imagined (CUDA 11.3) is too old for the CUDA"), "{code}");
     }
 }

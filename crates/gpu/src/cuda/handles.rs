@@ -2,6 +2,10 @@
 
 #![allow(unsafe_code)]
 
+use super::errors::failure;
+use super::found::CudaFound;
+use super::lost;
+use crate::device::DeviceError;
 use cudarc::driver::result::{self, DriverError};
 use cudarc::driver::sys;
 use std::ffi::{CString, c_void};
@@ -10,6 +14,7 @@ use std::time::Duration;
 
 /// The device as the driver keeps it for this process.
 pub(super) struct Context {
+    ordinal: i32,
     device: sys::CUdevice,
     handle: sys::CUcontext,
 }
@@ -20,11 +25,23 @@ unsafe impl Send for Context {}
 unsafe impl Sync for Context {}
 
 impl Context {
-    pub(super) fn new(ordinal: i32) -> Result<Context, DriverError> {
-        let device = result::device::get(ordinal)?;
-        // SAFETY: the device is one that the driver has just named.
-        let handle = unsafe { result::primary_ctx::retain(device) }?;
-        Ok(Context { device, handle })
+    /// Opens a device.
+    ///
+    /// # Errors
+    /// The driver does not, or the device was lost in this process.
+    pub(super) fn new(device: &CudaFound) -> Result<Context, DeviceError> {
+        lost::refuse(device)?;
+        let ordinal = device.ordinal;
+        let opened = result::device::get(ordinal).and_then(|device| {
+            // SAFETY: the device is one that the driver has just named.
+            unsafe { result::primary_ctx::retain(device) }.map(|handle| Context { ordinal, device, handle })
+        });
+        opened.map_err(failure(&device.full_name(), "open it"))
+    }
+
+    /// The device has failed or hangs: this process does not open it again.
+    pub(super) fn lose(&self) {
+        lost::lose(self.ordinal);
     }
 
     /// Makes it this thread's current one, which every call below needs.
@@ -119,13 +136,6 @@ impl Stream {
     pub(super) fn handle(&self) -> sys::CUstream {
         self.handle
     }
-
-    /// Waits until everything on it is done, however long that takes.
-    pub(super) fn finish(&self) -> Result<(), DriverError> {
-        self.context.enter()?;
-        // SAFETY: the stream lives as long as this.
-        unsafe { result::stream::synchronize(self.handle) }
-    }
 }
 
 impl Drop for Stream {
@@ -155,18 +165,27 @@ impl Event {
 
     /// Puts it behind what is on a stream.
     pub(super) fn record(&self, stream: &Stream) -> Result<(), DriverError> {
+        self.context.enter()?;
         // SAFETY: both live as long as their owners.
         unsafe { result::event::record(self.handle, stream.handle) }
     }
 
-    /// Whether everything before it is done.
+    /// What is before it has gone wrong, or does not end.
+    pub(super) fn lose(&self) {
+        self.context.lose();
+    }
+
+    /// Whether everything before it is done. An error is one of the device, which is lost by it.
     pub(super) fn is_over(&self) -> Result<bool, DriverError> {
         self.context.enter()?;
         // SAFETY: the event lives as long as this.
         match unsafe { result::event::query(self.handle) } {
             Ok(()) => Ok(true),
             Err(DriverError(sys::CUresult::CUDA_ERROR_NOT_READY)) => Ok(false),
-            Err(error) => Err(error),
+            Err(error) => {
+                self.lose();
+                Err(error)
+            }
         }
     }
 

@@ -172,13 +172,16 @@ impl<T: Number> Region<T> {
         }
     }
 
-    /// `length` values from `first` on, with which nothing is under way; others may be.
+    /// `length` values from `first` on.
     ///
     /// # Panics
     /// There are not so many.
-    pub(super) fn part(&mut self, first: usize, length: usize) -> &mut [T] {
+    ///
+    /// # Safety
+    /// Until the borrow ends no kernel writes them, nor reads any that is written to.
+    pub(super) unsafe fn part(&mut self, first: usize, length: usize) -> &mut [T] {
         assert!(first.checked_add(length).is_some_and(|end| end <= self.length), "{first} and {length} more");
-        // SAFETY: so many values were allocated and written there, the region is borrowed, and of these the device works on none.
+        // SAFETY: so many values were allocated and written there, the region is borrowed, and no kernel is in the way, as the caller says.
         unsafe { std::slice::from_raw_parts_mut(self.host().cast::<T>().add(first), length) }
     }
 
@@ -234,18 +237,22 @@ impl Table {
         self.owned.place
     }
 
-    /// Writes words from `first` on, and waits until they are there. Nothing is under way.
-    pub(super) fn write(&mut self, first: usize, words: &[u32], stream: &Stream) -> Result<(), DriverError> {
-        if words.is_empty() {
-            return Ok(());
-        }
-        if first + words.len() > self.words {
+    /// Lets words go over, from `first` on.
+    ///
+    /// # Safety
+    /// They stay until the stream is done.
+    pub(super) unsafe fn begin_to_write(
+        &self,
+        first: usize,
+        words: &[u32],
+        stream: &Stream,
+    ) -> Result<(), DriverError> {
+        if first.checked_add(words.len()).is_none_or(|end| end > self.words) {
             return Err(DriverError(sys::CUresult::CUDA_ERROR_INVALID_VALUE));
         }
+        self.owned.context.enter()?;
         // A call that claims to wait may return before the device has the words, which a kernel on another stream would then not see.
-        // SAFETY: the words lie within the table, and stay until they are there.
-        let begun =
-            unsafe { result::memcpy_htod_async(self.owned.place + 4 * first as u64, words, stream.handle()) };
-        begun.and(stream.finish())
+        // SAFETY: the words lie within the table, and stay as the caller says.
+        unsafe { result::memcpy_htod_async(self.owned.place + 4 * first as u64, words, stream.handle()) }
     }
 }

@@ -12,10 +12,13 @@
 //! for at once, so no warp ever waits for one that has not begun. A kernel that does not end when it is asked to is left to itself, with all
 //! that it may still write to.
 
+use super::compile;
+use super::errors::{failure, no_memory, not_loaded};
 use super::found::{CudaFound, missing};
 use super::handles::{Context, Event, Function, Stream};
 use super::memory::{Region, Table};
-use super::{compile, failure, no_memory, not_loaded};
+use super::spans::{Spans, WARP, can};
+use super::waiting::{is_lost, write};
 use crate::device::{Device, DeviceError, Geometry, Input, Memory, Output, Setup, wait, wait_for};
 use crate::hermes::ring::{FIRST, OWN_WORDS, Publisher, Ring, Shape, Workers};
 use crate::pages::Number;
@@ -25,30 +28,10 @@ use std::sync::Arc;
 use std::sync::atomic::AtomicU32;
 use std::time::{Duration, Instant};
 
-/// Threads of a warp, which run a packet each.
-const WARP: usize = 32;
-/// The first devices whose threads go on each by itself, and whose loads and stores have an order.
-const ORDERED: u32 = 70;
 /// A kernel that was asked to end has at most its last packets to run.
 const STOPPING: Duration = Duration::from_secs(2);
 /// Who asks for a slot looks so often whether the kernel still runs; in between it only looks at the slot's word.
 const LOOK: Duration = Duration::from_micros(20);
-
-/// How long a kernel runs before it ends by itself; at most 4 seconds.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Spans {
-    /// Whatever it does.
-    pub quantum: Duration,
-    /// Without anything to do.
-    pub idle: Duration,
-}
-
-impl Default for Spans {
-    /// A launch takes microseconds, so it is paid for in both; and whoever else wants the device gets it soon.
-    fn default() -> Spans {
-        Spans { quantum: Duration::from_millis(50), idle: Duration::from_millis(5) }
-    }
-}
 
 /// A kernel on a CUDA device that keeps running.
 pub struct CudaPersistent {
@@ -64,6 +47,8 @@ pub struct CudaPersistent {
     launch: u32,
     /// Whether it has not been seen to end.
     runs: bool,
+    /// It may run for ever, and whatever it uses is not given back.
+    is_lost: bool,
     looked: Instant,
     held: ManuallyDrop<Held>,
 }
@@ -100,11 +85,11 @@ impl CudaPersistent {
         spans: Spans,
     ) -> Result<CudaPersistent, DeviceError> {
         let memory = setup.into().memory;
-        let shape = can(device, memory, &geometry)?;
+        let shape = can(device, memory, &geometry, spans)?;
         let code = compile(text, device.capability)?;
         let name = device.full_name();
         let failed = |doing| failure(&name, doing);
-        let context = Arc::new(Context::new(device.ordinal).map_err(failed("open it"))?);
+        let context = Arc::new(Context::new(device)?);
         let kernel = Function::load(&context, code.image(), "serve_packets");
         let kernel = kernel.map_err(|error| not_loaded(device, error))?;
         let at_once = kernel.blocks_at_once(WARP as u32).map_err(failed("ask how many warps run at once"))?;
@@ -121,7 +106,7 @@ impl CudaPersistent {
         let ended = Event::new(&context, false).map_err(failed("make an event"))?;
         let at = Place { name: &name, context: &context, stream: &stream, memory };
         let Geometry { packets, stride, columns, record_words, slots, .. } = geometry;
-        let mut held = Held {
+        let held = Held {
             bytes: at.region(slots * packets * stride, "packets")?,
             columns: at.region(slots * packets * columns, "columns")?,
             verdicts: at.region(slots * geometry.verdict_words(packets), "verdicts")?,
@@ -139,7 +124,7 @@ impl CudaPersistent {
         let own: Vec<AtomicU32> = (0..OWN_WORDS).map(|_| AtomicU32::new(0)).collect();
         Workers::new(ring, &own).clear(FIRST);
         let own: Vec<u32> = own.into_iter().map(AtomicU32::into_inner).collect();
-        held.own.write(0, &own, &held.stream).map_err(failed("clear a ring"))?;
+        let written = write(&name, &held.own, (0, &own), (&held.stream, &held.ended));
         let mut made = CudaPersistent {
             name: name.clone(),
             geometry,
@@ -150,9 +135,11 @@ impl CudaPersistent {
             together: device.together,
             launch: 0,
             runs: false,
+            is_lost: false,
             looked: Instant::now(),
             held: ManuallyDrop::new(held),
         };
+        made.unless_lost(written)?;
         // The driver loads a kernel when it is first run; better now, over nothing, than with the first packets.
         made.begin()?;
         made.end()?;
@@ -168,8 +155,17 @@ impl CudaPersistent {
         Ring::new(self.shape, self.held.ring.shared())
     }
 
+    /// Whatever does not go as it should here leaves nobody knowing what still runs.
+    fn unless_lost<T>(&mut self, done: Result<T, DeviceError>) -> Result<T, DeviceError> {
+        self.is_lost |= done.is_err();
+        done
+    }
+
     /// Starts the kernel, which rests.
     fn begin(&mut self) -> Result<(), DeviceError> {
+        if self.is_lost {
+            return Err(is_lost(&self.name));
+        }
         self.launch = self.launch.wrapping_add(1).max(1);
         self.ring().stop(false);
         let held = &*self.held;
@@ -198,16 +194,28 @@ impl CudaPersistent {
         let begun = unsafe {
             held.kernel.launch((self.blocks, WARP as u32), self.together, &held.stream, &mut arguments)
         };
-        begun
-            .and_then(|()| held.ended.record(&held.stream))
-            .map_err(failure(&self.name, "start a kernel"))?;
+        let failed = failure(&self.name, "start a kernel");
+        if let Err(error) = begun {
+            // Nothing has begun; whether the device is lost is what this says.
+            self.is_lost |= held.ended.is_over().is_err();
+            return Err(failed(error));
+        }
         self.runs = true;
+        if let Err(error) = held.ended.record(&held.stream) {
+            // It runs, and nothing will say when it has ended.
+            held.context.lose();
+            self.is_lost = true;
+            return Err(failed(error));
+        }
         self.looked = Instant::now();
         Ok(())
     }
 
     /// Whether everything that was started has ended.
     fn is_over(&self) -> Result<bool, DeviceError> {
+        if self.is_lost {
+            return Err(is_lost(&self.name));
+        }
         // Whoever looks often makes no sentence that nobody reads.
         self.held.ended.is_over().map_err(|error| failure(&self.name, "run a batch")(error))
     }
@@ -228,7 +236,8 @@ impl CudaPersistent {
     fn look(&mut self) -> Result<(), DeviceError> {
         self.looked = Instant::now();
         if self.runs {
-            self.runs = !self.is_over()?;
+            let over = self.is_over();
+            self.runs = !self.unless_lost(over)?;
         }
         if !self.runs && self.publisher.under_way() > 0 {
             self.begin()?;
@@ -240,7 +249,11 @@ impl CudaPersistent {
     fn end(&mut self) -> Result<(), DeviceError> {
         if self.runs {
             self.ring().stop(true);
-            wait_for(&self.name, STOPPING, || self.is_over())?;
+            let ended = wait_for(&self.name, STOPPING, || self.is_over());
+            if ended.is_err() {
+                self.held.context.lose();
+            }
+            self.unless_lost(ended)?;
             self.runs = false;
         }
         Ok(())
@@ -259,12 +272,13 @@ impl CudaPersistent {
         let Geometry { packets, stride, columns, record_words, .. } = self.geometry;
         let words = self.geometry.verdict_words(packets);
         let held = &mut *self.held;
-        let input = Input {
-            bytes: held.bytes.part(slot * packets * stride, packets * stride),
-            columns: held.columns.part(slot * packets * columns, packets * columns),
-        };
-        let records = held.records.part(slot * packets * record_words, packets * record_words);
-        (input, held.verdicts.part(slot * words, words), records)
+        // SAFETY: the kernel uses parts of a slot only from when it is published until it is done, which nobody does as long as this is borrowed.
+        unsafe {
+            let bytes = held.bytes.part(slot * packets * stride, packets * stride);
+            let columns = held.columns.part(slot * packets * columns, packets * columns);
+            let records = held.records.part(slot * packets * record_words, packets * record_words);
+            (Input { bytes, columns }, held.verdicts.part(slot * words, words), records)
+        }
     }
 }
 
@@ -285,45 +299,6 @@ impl Place<'_> {
     fn table(&self, words: usize, what: &'static str) -> Result<Table, DeviceError> {
         let made = Table::new(self.context, words);
         made.map_err(|error| no_memory(self.name, error, what, size_of::<u32>() * words))
-    }
-}
-
-/// Whether a device can keep a kernel running over such slots.
-fn can(device: &CudaFound, memory: Memory, geometry: &Geometry) -> Result<Shape, DeviceError> {
-    let name = device.full_name();
-    let reaches = match memory {
-        Memory::Pageable | Memory::Pinned => {
-            let what = format!("a kernel that keeps running does not copy from {memory} memory");
-            return Err(missing(&what, "use mapped memory"));
-        }
-        Memory::Mapped => device.maps,
-        Memory::Registered => device.maps && device.registers,
-    };
-    if !reaches {
-        let what =
-            format!("{name} does not reach {memory} memory, which a kernel that keeps running works on");
-        return Err(missing(&what, "submit to streams, from pinned memory"));
-    }
-    if device.capability < ORDERED {
-        let what =
-            format!("{name} has no order of loads and stores that a kernel that keeps running could rely on");
-        return Err(missing(&what, "submit to streams"));
-    }
-    if geometry.packets > WARP {
-        let what = format!(
-            "a kernel that keeps running takes {WARP} packets at a time, and not {}",
-            geometry.packets
-        );
-        return Err(missing(&what, "make batches of so many, or submit to streams"));
-    }
-    let Some(shape) = Shape::new(geometry.slots) else {
-        let what = format!("a kernel that keeps running takes 1 to 65536 slots, and not {}", geometry.slots);
-        return Err(missing(&what, "ask for as many"));
-    };
-    let all = geometry.slots.saturating_mul(geometry.slot_bytes());
-    match all > device.memory {
-        true => Err(DeviceError::Memory { device: name, what: "batches", bytes: all }),
-        false => Ok(shape),
     }
 }
 
@@ -352,10 +327,9 @@ impl Device for CudaPersistent {
 
     fn patch(&mut self, table: usize, first: usize, words: &[u32]) -> Result<(), DeviceError> {
         self.settle()?;
-        let failed = failure(&self.name, "copy a table");
-        let held = &mut *self.held;
-        held.context.enter().map_err(&failed)?;
-        held.tables[table].write(first, words, &held.stream).map_err(failed)
+        let Held { tables, stream, ended, .. } = &*self.held;
+        let written = write(&self.name, &tables[table], (first, words), (stream, ended));
+        self.unless_lost(written)
     }
 
     fn input(&mut self, slot: usize) -> Result<Input<'_>, DeviceError> {
@@ -366,6 +340,9 @@ impl Device for CudaPersistent {
 
     fn submit(&mut self, slot: usize, packets: usize) -> Result<(), DeviceError> {
         self.poll(slot, true)?;
+        if self.is_lost {
+            return Err(is_lost(&self.name));
+        }
         // Whoever comes first after a rest would find out late that the kernel has ended meanwhile.
         if self.runs && self.publisher.under_way() == 0 {
             self.look()?;
@@ -385,7 +362,11 @@ impl Device for CudaPersistent {
             return Ok(is_done);
         }
         let name = self.name.clone();
-        wait(&name, || self.is_done(slot)).map(|()| true)
+        let waited = wait(&name, || self.is_done(slot));
+        if waited.is_err() {
+            self.held.context.lose();
+        }
+        self.unless_lost(waited).map(|()| true)
     }
 
     fn output(&mut self, slot: usize) -> Result<Output<'_>, DeviceError> {
@@ -393,11 +374,19 @@ impl Device for CudaPersistent {
         let (input, verdicts, records) = self.slot(slot);
         Ok(Output { bytes: input.bytes, verdicts, records })
     }
+
+    fn give_up(self: Box<Self>, cause: &DeviceError) {
+        if let DeviceError::Stalled { .. } = cause {
+            self.held.context.lose();
+        }
+        // The kernel may still write to all that it was given.
+        std::mem::forget(self);
+    }
 }
 
 impl Drop for CudaPersistent {
     fn drop(&mut self) {
-        if self.end().is_ok() {
+        if !self.is_lost && self.end().is_ok() {
             // SAFETY: it is dropped once, here, and the kernel that works on it has ended.
             unsafe { ManuallyDrop::drop(&mut self.held) };
         }

@@ -2,10 +2,12 @@
 //!
 //! Nothing is launched in between and nothing else runs, so no kernel that keeps running can be quicker.
 
+use super::compile;
+use super::errors::{failure, no_memory, not_loaded};
 use super::found::CudaFound;
-use super::handles::{Context, Function, Stream};
+use super::handles::{Context, Event, Function, Stream};
 use super::memory::Region;
-use super::{compile, failure, no_memory, not_loaded};
+use super::waiting::drain;
 use crate::device::{DeviceError, Memory};
 use std::ffi::c_void;
 use std::sync::Arc;
@@ -47,10 +49,11 @@ pub fn pings(device: &CudaFound, rounds: u32) -> Result<Vec<Duration>, DeviceErr
     let name = device.full_name();
     let failed = |doing| failure(&name, doing);
     let code = compile(TEXT, device.capability)?;
-    let context = Arc::new(Context::new(device.ordinal).map_err(failed("open it"))?);
+    let context = Arc::new(Context::new(device)?);
     let kernel = Function::load(&context, code.image(), "answer");
     let kernel = kernel.map_err(|error| not_loaded(device, error))?;
     let stream = Stream::new(&context).map_err(failed("make a stream"))?;
+    let last = Event::new(&context, false).map_err(failed("make an event"))?;
     let words = Region::<u32>::new(&context, &stream, 2 * ANSWERED, Memory::Mapped);
     let words = words.map_err(|error| no_memory(&name, error, "two words", 8 * ANSWERED))?;
     let (mut place, mut number, mut longest) = (words.place(), rounds, LONGEST.as_nanos() as u64);
@@ -59,9 +62,12 @@ pub fn pings(device: &CudaFound, rounds: u32) -> Result<Vec<Duration>, DeviceErr
     // SAFETY: the arguments are those of `answer`, in order and type, and are copied by the call; the words are there until the stream is done.
     unsafe { kernel.launch((1, 32), false, &stream, &mut arguments) }.map_err(failed("start a kernel"))?;
     let away = ask(&name, &words, rounds);
-    // It ends by itself, whether it was asked to the end or not.
-    stream.finish().map_err(failed("answer"))?;
-    away
+    // It ends by itself, whether it was asked to the end or not; where it does not, what it works on stays.
+    let ended = drain(&name, &stream, &last);
+    if ended.is_err() {
+        std::mem::forget((words, last, stream, kernel, context));
+    }
+    ended.and(away)
 }
 
 fn ask(name: &str, words: &Region<u32>, rounds: u32) -> Result<Vec<Duration>, DeviceError> {

@@ -42,6 +42,7 @@ static int contexts, objects, launches, lost;
 // has forgotten to let it end.
 static void alone(const char *what)
 {
+    if (trouble() == IS_HALTED) wrong("a batch that does not end may use all that there is, and the driver is asked for ", what);
     for (int milliseconds = 0; __atomic_load_n(&running, __ATOMIC_ACQUIRE) > 0 && !lost; milliseconds++) {
         if (milliseconds == 1000) wrong("a kernel runs on, and is waited for by ", what);
         usleep(1000);
@@ -76,6 +77,10 @@ static int give_up(void *memory, int ours)
 // Does a step; of one that runs beside the processor, begins it, or says whether it is over.
 static int run(struct step *step, int waits)
 {
+    if (trouble() == IS_HALTED) {
+        if (waits) wrong("a batch does not end, and is waited for without a bound", "");
+        return 0;
+    }
     if (!step->function) {
         if (step->from) memcpy(step->to, step->from, step->bytes);
         else memset(step->to, step->value, step->bytes);
@@ -161,7 +166,6 @@ int cuStreamCreate(void **stream, unsigned flags)
     *stream = calloc(1, sizeof(struct stream)), objects++;
     return flags == 1 ? DONE : INVALID;
 }
-int cuStreamSynchronize(struct stream *stream) { alone("cuStreamSynchronize"), run_until(stream, stream->put, 1); return lost; }
 int cuStreamDestroy_v2(struct stream *stream) { alone("cuStreamDestroy"), free(stream), objects--; return DONE; }
 
 int cuEventCreate(struct event **event, unsigned flags)
@@ -173,6 +177,7 @@ int cuEventCreate(struct event **event, unsigned flags)
 int cuEventRecord(struct event *event, struct stream *stream)
 {
     if (stream->recorded) return CAPTURE_UNSUPPORTED;
+    if (trouble() == IS_UNRECORDED) return INVALID;
     event->stream = stream, event->behind = stream->put;
     return DONE;
 }
@@ -316,8 +321,9 @@ int cuModuleLoadData(struct module **made, const char *text)
     char path[512], built[520];
     const char *folder = getenv("RAVELIN_CUDA_FOLDER");
     alone("cuModuleLoadData");
-    // Another device of this process may have been lost.
-    launches = lost = running = rests = 0;
+    // What has gone wrong stays so for as long as the process.
+    if (lost) return LOST;
+    rests = 0;
     snprintf(path, sizeof path, "%s/kernel-%llx", folder, number);
     snprintf(built, sizeof built, "%s.so", path);
     // A text that has been built before is not built again.
@@ -361,6 +367,7 @@ int cuLaunchKernel(struct function *function, unsigned x, unsigned y, unsigned z
     if (y != 1 || z != 1 || b != 1 || c != 1 || threads % WARP) return INVALID;
     function->keep(arguments, step.arguments, ARGUMENTS);
     int put = later(stream, step);
+    if (!function->beside) __atomic_add_fetch(&rests, 1, __ATOMIC_RELAXED);
     // Nobody has to ask for it.
     if (put == DONE && function->beside) run_until(stream, stream->put, 0);
     return put;

@@ -27,14 +27,15 @@ struct beside {
     struct warp *all;
 };
 static __thread struct warp *own;
-// Rests of lanes before what RAVELIN_CUDA_TROUBLE says happens: `lost:N` the device is lost, `stuck:N` nothing goes on any more.
+// Rests of lanes, and kernels that do not run beside the processor, before what RAVELIN_CUDA_TROUBLE says happens: `lost:N` the device is
+// lost, `stuck:N` no lane goes on any more, `halted:N` no stream does, `unrecorded:N` no event is taken.
 static long rests, running;
-enum trouble { NONE, IS_LOST, IS_STUCK };
+enum trouble { NONE, IS_LOST, IS_STUCK, IS_HALTED, IS_UNRECORDED };
 static enum trouble trouble(void)
 {
     const char *wanted = getenv("RAVELIN_CUDA_TROUBLE"), *after = wanted ? strchr(wanted, ':') : 0;
     if (!after || __atomic_load_n(&rests, __ATOMIC_RELAXED) < atol(after + 1)) return NONE;
-    return *wanted == 'l' ? IS_LOST : IS_STUCK;
+    return *wanted == 'l' ? IS_LOST : *wanted == 's' ? IS_STUCK : *wanted == 'h' ? IS_HALTED : IS_UNRECORDED;
 }
 static void wrong(const char *what, const char *other)
 {
