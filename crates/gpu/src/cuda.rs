@@ -12,6 +12,7 @@ mod lost;
 mod memory;
 mod persistent;
 mod pings;
+mod served;
 mod spans;
 mod waiting;
 

@@ -25,12 +25,12 @@ const PORTS: u16 = 5;
 const FOLDER: &str = "RAVELIN_CUDA_FOLDER";
 /// After how many kernels the device is lost.
 const LAUNCHES: &str = "RAVELIN_CUDA_LAUNCHES";
-/// What goes wrong, and after how many rests of a kernel that keeps running: `lost:N`, `stuck:N`, `halted:N`, `unrecorded:N`.
+/// What goes wrong, and after how many rests of a kernel that keeps running: `lost:N`, as `warps.c` says.
 const TROUBLE: &str = "RAVELIN_CUDA_TROUBLE";
 /// What has the device then: its slots, or a program's batches or warps. A process loses a device once, and has it back never.
 const WITH: &str = "RAVELIN_CUDA_WITH";
 /// What goes wrong in which process; in the first, nothing.
-const RUNS: [&[(&str, &str)]; 14] = [
+const RUNS: [&[(&str, &str)]; 16] = [
     &[],
     &[(LAUNCHES, "3"), (WITH, "firewall_rules.mapped")],
     &[(LAUNCHES, "3"), (WITH, "lpm.pageable")],
@@ -45,6 +45,8 @@ const RUNS: [&[(&str, &str)]; 14] = [
     &[(TROUBLE, "lost:2000"), (WITH, "router")],
     &[(TROUBLE, "stuck:2000"), (WITH, "slots")],
     &[(TROUBLE, "stuck:2000"), (WITH, "mac_switch")],
+    &[(TROUBLE, "quits:2000"), (WITH, "slots")],
+    &[(TROUBLE, "timeless:0"), (WITH, "slots")],
 ];
 
 #[test]
@@ -100,6 +102,8 @@ fn on_the_imitation() {
             (Ok(trouble), None) => match trouble.split_once(':').expect("it says when").0 {
                 "halted" => halts(&device),
                 "unrecorded" => goes_unseen(&device),
+                "quits" => return loses_slots(&device),
+                "timeless" => return ends_by_the_hosts_clock(&device),
                 _ => in_trouble(&device, &trouble),
             },
         }
@@ -323,16 +327,39 @@ fn warps_in_trouble(device: &CudaFound, trouble: &str, name: &str) {
     let lost = lost.unwrap_or_else(|| panic!("{name} never loses it"));
     match trouble.starts_with("lost") {
         true => assert!(lost.ends_with("run a batch: CUDA_ERROR_ILLEGAL_ADDRESS: on purpose"), "{lost}"),
-        false => assert!(lost.contains("has not answered for"), "{lost}"),
+        false => {
+            let (_, waited) = lost.split_once("has not answered for ").expect("it says how long");
+            has_stalled(waited.trim_end_matches(" ms").parse().expect("it is a number"));
+        }
     }
 }
 
-/// The device is gone in the middle of the work, or does nothing any more.
-fn in_trouble(device: &CudaFound, trouble: &str) {
+/// What the device says of a kernel that hangs, which is before anybody else would: a second in which it was asked, and at most a hundredth more.
+fn has_stalled(milliseconds: u64) {
+    assert!((1_000..=1_010).contains(&milliseconds), "{milliseconds} ms");
+}
+
+/// A kernel whose device's clock stands still does not end by itself, and is told to.
+fn ends_by_the_hosts_clock(device: &CudaFound) {
+    let flights = flights::Flights::new("lpm", &Options::default()).expect("it has a kernel");
+    keeps_up(opened(device, flights.kernel(), 8, SHORT), |_, launches| launches >= 5);
+}
+
+/// A kernel ends and leaves slots behind that it has known of. It has ended, so the device can be had again.
+fn loses_slots(device: &CudaFound) {
+    let sentence = fails_in_the_middle(device).to_string();
+    let start = "Imitation (CUDA 13.0) failed while it was to run a batch: its kernel has ended, and has not run slot ";
+    assert!(sentence.starts_with(start), "{sentence}");
+    let flights = flights::Flights::new("lpm", &Options::default()).expect("it has a kernel");
+    drop(opened(device, flights.kernel(), 8, LONG));
+}
+
+/// Slots go to the device until something is wrong with it; what that is. What it may still use is not waited for.
+fn fails_in_the_middle(device: &CudaFound) -> DeviceError {
     let flights = flights::Flights::new("firewall_rules", &Options::default()).expect("it has a kernel");
-    let mut made = opened(device, flights.kernel(), 8, LONG);
+    let mut made = opened(device, flights.kernel(), 8, Spans::default());
     let begin = Instant::now();
-    let failed = loop {
+    loop {
         let slots = 0..8;
         let done = slots.clone().try_for_each(|slot| made.submit(slot, 32));
         let done = done.and_then(|()| slots.clone().try_for_each(|slot| made.poll(slot, true).map(|_| ())));
@@ -340,17 +367,19 @@ fn in_trouble(device: &CudaFound, trouble: &str) {
             break error;
         }
         assert!(begin.elapsed() < Duration::from_secs(60), "nothing fails");
-    };
+    }
+}
+
+/// The device is gone in the middle of the work, or does nothing any more.
+fn in_trouble(device: &CudaFound, trouble: &str) {
+    let failed = fails_in_the_middle(device);
     match (trouble.starts_with("lost"), &failed) {
         (true, DeviceError::Failed { doing, cause, .. }) => {
             assert_eq!((*doing, cause.as_str()), ("run a batch", "CUDA_ERROR_ILLEGAL_ADDRESS: on purpose"));
         }
-        (false, DeviceError::Stalled { milliseconds, .. }) => assert!(*milliseconds >= 10_000, "{failed}"),
+        (false, DeviceError::Stalled { milliseconds, .. }) => has_stalled(*milliseconds),
         _ => panic!("{trouble}: {failed}"),
     }
-    let dropped = Instant::now();
-    drop(made);
-    assert!(dropped.elapsed() < Duration::from_secs(60), "it waits for a kernel that does not end");
 }
 
 /// A device that takes no further kernel.

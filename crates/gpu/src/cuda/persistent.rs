@@ -16,20 +16,18 @@ use super::compile;
 use super::errors::{failure, no_memory, not_loaded};
 use super::found::{CudaFound, missing};
 use super::handles::{Context, Event, Function, Stream};
-use super::memory::{Region, Table};
+use super::memory::Table;
+use super::served::Served;
 use super::spans::{Spans, WARP, can};
 use super::waiting::{is_lost, write};
-use crate::device::{Device, DeviceError, Geometry, Input, Memory, Output, Setup, wait, wait_for};
+use crate::device::{Device, DeviceError, Geometry, Input, Output, Setup, wait};
 use crate::hermes::ring::{FIRST, OWN_WORDS, Publisher, Ring, Shape, Workers};
-use crate::pages::Number;
-use std::ffi::c_void;
+use crate::hermes::watch::{Notice, Watch};
 use std::mem::ManuallyDrop;
 use std::sync::Arc;
 use std::sync::atomic::AtomicU32;
 use std::time::{Duration, Instant};
 
-/// A kernel that was asked to end has at most its last packets to run.
-const STOPPING: Duration = Duration::from_secs(2);
 /// Who asks for a slot looks so often whether the kernel still runs; in between it only looks at the slot's word.
 const LOOK: Duration = Duration::from_micros(20);
 
@@ -50,23 +48,10 @@ pub struct CudaPersistent {
     /// It may run for ever, and whatever it uses is not given back.
     is_lost: bool,
     looked: Instant,
-    held: ManuallyDrop<Held>,
-}
-
-/// What the kernel works on, given back in this order.
-struct Held {
-    bytes: Region<u8>,
-    columns: Region<u32>,
-    verdicts: Region<u32>,
-    records: Region<u32>,
-    ring: Region<u32>,
-    own: Table,
-    tables: Vec<Table>,
-    /// Behind the last launch.
-    ended: Event,
-    stream: Stream,
-    kernel: Function,
-    context: Arc<Context>,
+    /// What is known of the last launch, and the first ticket that it may not know of.
+    watch: Watch,
+    known: u32,
+    held: ManuallyDrop<Served>,
 }
 
 // SAFETY: handles of the driver may be used by any thread whose current context is theirs, and every method enters it.
@@ -104,21 +89,7 @@ impl CudaPersistent {
         }
         let stream = Stream::new(&context).map_err(failed("make a stream"))?;
         let ended = Event::new(&context, false).map_err(failed("make an event"))?;
-        let at = Place { name: &name, context: &context, stream: &stream, memory };
-        let Geometry { packets, stride, columns, record_words, slots, .. } = geometry;
-        let held = Held {
-            bytes: at.region(slots * packets * stride, "packets")?,
-            columns: at.region(slots * packets * columns, "columns")?,
-            verdicts: at.region(slots * geometry.verdict_words(packets), "verdicts")?,
-            records: at.region(slots * packets * record_words, "records")?,
-            ring: at.region(shape.words(), "a ring")?,
-            own: at.table(OWN_WORDS, "a ring")?,
-            tables: (0..geometry.tables).map(|_| at.table(1, "a table")).collect::<Result<_, _>>()?,
-            ended,
-            stream,
-            kernel,
-            context,
-        };
+        let held = Served::new((&name, memory), (shape, &geometry), (stream, ended), (context, kernel))?;
         let ring = Ring::new(shape, held.ring.shared());
         ring.clear(FIRST);
         let own: Vec<AtomicU32> = (0..OWN_WORDS).map(|_| AtomicU32::new(0)).collect();
@@ -137,6 +108,8 @@ impl CudaPersistent {
             runs: false,
             is_lost: false,
             looked: Instant::now(),
+            watch: Watch::new(spans.quantum, Instant::now()),
+            known: FIRST,
             held: ManuallyDrop::new(held),
         };
         made.unless_lost(written)?;
@@ -170,30 +143,16 @@ impl CudaPersistent {
         self.ring().stop(false);
         let held = &*self.held;
         let nanoseconds = |span: Duration| u32::try_from(span.as_nanos()).unwrap_or(u32::MAX);
-        let mut numbers = [
+        let numbers = [
             self.shape.entries() as u32,
             self.geometry.packets as u32,
             self.launch,
             nanoseconds(self.spans.quantum),
             nanoseconds(self.spans.idle),
         ];
-        let mut places = vec![
-            held.bytes.place(),
-            held.columns.place(),
-            held.verdicts.place(),
-            held.records.place(),
-            held.ring.place(),
-            held.own.place(),
-        ];
-        places.extend(held.tables.iter().map(Table::place));
-        let mut arguments: Vec<*mut c_void> =
-            places.iter_mut().map(|place| (&raw mut *place).cast()).collect();
-        arguments.splice(6..6, numbers.iter_mut().map(|number| (&raw mut *number).cast()));
-        // SAFETY: the arguments are those of `serve_packets`, in order and type, and are copied by the call; the regions hold every slot that
-        // an entry of the ring can name, and none of them goes before the kernel has been seen to end.
-        let begun = unsafe {
-            held.kernel.launch((self.blocks, WARP as u32), self.together, &held.stream, &mut arguments)
-        };
+        // SAFETY: its text was asked for with that entry point, for a geometry of so many tables; what it works on goes, or makes place for
+        // another table, only after it has been seen to end.
+        let begun = unsafe { held.launch((self.blocks, WARP as u32), self.together, numbers) };
         let failed = failure(&self.name, "start a kernel");
         if let Err(error) = begun {
             // Nothing has begun; whether the device is lost is what this says.
@@ -208,22 +167,49 @@ impl CudaPersistent {
             return Err(failed(error));
         }
         self.looked = Instant::now();
+        self.watch = Watch::new(self.spans.quantum, self.looked);
+        self.known = self.publisher.next();
         Ok(())
     }
 
     /// Whether everything that was started has ended.
-    fn is_over(&self) -> Result<bool, DeviceError> {
+    fn is_over(&mut self) -> Result<bool, DeviceError> {
         if self.is_lost {
             return Err(is_lost(&self.name));
         }
-        // Whoever looks often makes no sentence that nobody reads.
-        self.held.ended.is_over().map_err(|error| failure(&self.name, "run a batch")(error))
+        let over = self.ask();
+        self.unless_lost(over)
+    }
+
+    /// Asks the driver whether the kernel has ended, and the watch what is to be done if it has not.
+    fn ask(&mut self) -> Result<bool, DeviceError> {
+        // Whoever asks often makes no sentence that nobody reads.
+        if self.held.ended.is_over().map_err(|error| failure(&self.name, "run a batch")(error))? {
+            let Some(slot) = self.publisher.lost(&self.ring(), self.known) else { return Ok(true) };
+            let cause = format!("its kernel has ended, and has not run slot {slot}");
+            return Err(DeviceError::Failed { device: self.name.clone(), doing: "run a batch", cause });
+        }
+        let has_begun = self.ring().has_begun(self.launch);
+        match self.watch.look(has_begun, Instant::now()) {
+            Notice::Goes => {}
+            Notice::Stop => self.ring().stop(true),
+            Notice::Stalled => {
+                self.held.context.lose();
+                let milliseconds = self.watch.asked().as_millis() as u64;
+                return Err(DeviceError::Stalled { device: self.name.clone(), milliseconds });
+            }
+        }
+        Ok(false)
     }
 
     /// Whether a slot is done; if it is not, the kernel runs afterwards.
     fn is_done(&mut self, slot: usize) -> Result<bool, DeviceError> {
         let ring = Ring::new(self.shape, self.held.ring.shared());
+        let was_under_way = self.publisher.is_under_way(slot);
         if self.publisher.is_done(&ring, slot) {
+            if was_under_way {
+                self.watch.goes_on();
+            }
             return Ok(true);
         }
         if self.looked.elapsed() >= LOOK {
@@ -236,8 +222,7 @@ impl CudaPersistent {
     fn look(&mut self) -> Result<(), DeviceError> {
         self.looked = Instant::now();
         if self.runs {
-            let over = self.is_over();
-            self.runs = !self.unless_lost(over)?;
+            self.runs = !self.is_over()?;
         }
         if !self.runs && self.publisher.under_way() > 0 {
             self.begin()?;
@@ -249,8 +234,10 @@ impl CudaPersistent {
     fn end(&mut self) -> Result<(), DeviceError> {
         if self.runs {
             self.ring().stop(true);
-            let ended = wait_for(&self.name, STOPPING, || self.is_over());
-            if ended.is_err() {
+            self.watch.told();
+            let name = self.name.clone();
+            let ended = wait(&name, || self.is_over());
+            if let Err(DeviceError::Stalled { .. }) = ended {
                 self.held.context.lose();
             }
             self.unless_lost(ended)?;
@@ -282,26 +269,6 @@ impl CudaPersistent {
     }
 }
 
-/// Where memory is asked for.
-struct Place<'a> {
-    name: &'a str,
-    context: &'a Arc<Context>,
-    stream: &'a Stream,
-    memory: Memory,
-}
-
-impl Place<'_> {
-    fn region<T: Number>(&self, length: usize, what: &'static str) -> Result<Region<T>, DeviceError> {
-        Region::new(self.context, self.stream, length, self.memory)
-            .map_err(|error| no_memory(self.name, error, what, length * size_of::<T>()))
-    }
-
-    fn table(&self, words: usize, what: &'static str) -> Result<Table, DeviceError> {
-        let made = Table::new(self.context, words);
-        made.map_err(|error| no_memory(self.name, error, what, size_of::<u32>() * words))
-    }
-}
-
 impl Device for CudaPersistent {
     fn name(&self) -> String {
         self.name.clone()
@@ -327,7 +294,7 @@ impl Device for CudaPersistent {
 
     fn patch(&mut self, table: usize, first: usize, words: &[u32]) -> Result<(), DeviceError> {
         self.settle()?;
-        let Held { tables, stream, ended, .. } = &*self.held;
+        let Served { tables, stream, ended, .. } = &*self.held;
         let written = write(&self.name, &tables[table], (first, words), (stream, ended));
         self.unless_lost(written)
     }
@@ -363,7 +330,7 @@ impl Device for CudaPersistent {
         }
         let name = self.name.clone();
         let waited = wait(&name, || self.is_done(slot));
-        if waited.is_err() {
+        if let Err(DeviceError::Stalled { .. }) = waited {
             self.held.context.lose();
         }
         self.unless_lost(waited).map(|()| true)

@@ -28,14 +28,17 @@ struct beside {
 };
 static __thread struct warp *own;
 // Rests of lanes, and kernels that do not run beside the processor, before what RAVELIN_CUDA_TROUBLE says happens: `lost:N` the device is
-// lost, `stuck:N` no lane goes on any more, `halted:N` no stream does, `unrecorded:N` no event is taken.
+// lost, `stuck:N` no lane goes on any more, `halted:N` no stream does, `unrecorded:N` no event is taken, `quits:N` every
+// warp ends where it would rest, `timeless:N` the device's clock stands still.
 static long rests, running;
-enum trouble { NONE, IS_LOST, IS_STUCK, IS_HALTED, IS_UNRECORDED };
+enum trouble { NONE, IS_LOST, IS_STUCK, IS_HALTED, IS_UNRECORDED, QUITS, IS_TIMELESS };
 static enum trouble trouble(void)
 {
     const char *wanted = getenv("RAVELIN_CUDA_TROUBLE"), *after = wanted ? strchr(wanted, ':') : 0;
     if (!after || __atomic_load_n(&rests, __ATOMIC_RELAXED) < atol(after + 1)) return NONE;
-    return *wanted == 'l' ? IS_LOST : *wanted == 's' ? IS_STUCK : *wanted == 'h' ? IS_HALTED : IS_UNRECORDED;
+    for (const char *letters = "lshuqt", *at = letters; *at; at++)
+        if (*at == *wanted) return IS_LOST + (at - letters);
+    return NONE;
 }
 static void wrong(const char *what, const char *other)
 {
@@ -92,9 +95,15 @@ static void rest(void)
         own->of->lost = 1;
         setcontext(&own->out);
     }
+    if (own && trouble() == QUITS) setcontext(&own->out);
     sched_yield();
 }
-static const struct { unsigned (*meet)(int, unsigned, unsigned, unsigned); void (*rest)(void); int (*go_first)(void); } around = { meet, rest, sched_yield };
+static int stands_still(void) { return trouble() == IS_TIMELESS; }
+static const struct {
+    unsigned (*meet)(int, unsigned, unsigned, unsigned);
+    void (*rest)(void);
+    int (*go_first)(void), (*stands_still)(void);
+} around = { meet, rest, sched_yield, stands_still };
 
 // Runs a warp to its end on this thread.
 static void warp_goes(struct warp *warp)

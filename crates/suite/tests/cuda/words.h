@@ -14,7 +14,7 @@
 struct machine {
     unsigned (*meet)(int what, unsigned mask, unsigned value, unsigned from);
     void (*rest)(void);
-    int (*go_first)(void);
+    int (*go_first)(void), (*stands_still)(void);
 };
 static const machine *around;
 struct place_in { unsigned x, y, z; };
@@ -32,6 +32,7 @@ static inline unsigned __ballot_sync(unsigned mask, int holds) { return around->
 static inline unsigned long clock_of_the_machine(void)
 {
     timespec now;
+    if (around->stands_still()) return 0;
     clock_gettime(CLOCK_MONOTONIC, &now);
     return now.tv_sec * 1000000000ul + now.tv_nsec;
 }
