@@ -13,6 +13,9 @@ use std::time::{Duration, Instant};
 /// A batch that takes longer has stalled.
 pub(crate) const PATIENCE: Duration = Duration::from_secs(10);
 
+/// When a kernel is first run, some drivers compile it: a large program takes them many seconds.
+pub(crate) const FIRST_RUN: Duration = Duration::from_secs(60);
+
 /// How large a batch can be, and what goes over and comes back with it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Geometry {

@@ -8,6 +8,7 @@ mod errors;
 mod flight;
 mod found;
 mod memory;
+mod parts;
 mod persistent;
 mod serving;
 mod svm;
@@ -16,7 +17,7 @@ use self::errors::{failure, no_memory};
 use self::flight::{Flight, drain, is_over};
 use self::memory::{Region, Way};
 use crate::device::{
-    Device, DeviceError, Geometry, Input, Output, PATIENCE, Parts, Setup, Submission, wait_for,
+    Device, DeviceError, FIRST_RUN, Geometry, Input, Output, PATIENCE, Parts, Setup, Submission, wait_for,
 };
 use crate::pages::Number;
 pub use found::{Found, devices};
@@ -117,7 +118,7 @@ impl OpenCl {
             queues,
             context,
             program,
-            patience: PATIENCE,
+            patience: FIRST_RUN,
             is_lost: false,
         };
         for _ in 0..geometry.tables {
@@ -147,6 +148,7 @@ impl OpenCl {
             made.submit(slot, 0)?;
             made.poll(slot, true)?;
         }
+        made.patience = PATIENCE;
         Ok(made)
     }
 

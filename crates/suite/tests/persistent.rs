@@ -15,6 +15,7 @@ use lang::pipeline::Decode;
 use packet::BATCH;
 use packet::generate::Profile;
 use std::sync::Mutex;
+use std::time::Duration;
 use suite::agree::compile_as;
 use suite::cores::each;
 use suite::corpus::{compile_file, files, root, shipped};
@@ -26,10 +27,11 @@ use suite::traffic::{settled, traffic};
 
 const PORTS: u16 = 5;
 const SETUP: Setup = Setup { memory: Memory::Mapped, submission: Submission::Persistent, timed: false };
+const QUANTUM: Duration = Duration::from_millis(50);
 /// A kernel that ends all the time.
-const SHORT: Serving = Serving { threads: 1, slots: 3, asks: 20 };
+const SHORT: Serving = Serving { threads: 1, slots: 3, asks: 20, quantum: QUANTUM };
 /// One that runs as on a device that is not a processor.
-const TOGETHER: Serving = Serving { threads: 32, slots: 50, asks: 2000 };
+const TOGETHER: Serving = Serving { threads: 32, slots: 50, asks: 2000, quantum: QUANTUM };
 
 fn open(kernel: &Kernel, geometry: Geometry, serving: Serving) -> Result<Box<dyn Device>, DeviceError> {
     let text = kernel.persistent_text(Dialect::OpenCl);
@@ -72,7 +74,7 @@ fn a_million_packets_mean_the_same_to_kernels_that_keep_running() {
         let compiled = compile_file(path, Decode::Lazy).map_err(|error| error.to_string())?;
         let program = compiled.program.ok_or_else(|| format!("{} does not compile", path.display()))?;
         let serving = if path.components().any(|part| part.as_os_str() == "good") {
-            Serving { slots: 100, asks: 1000, threads: 1 }
+            Serving { slots: 100, asks: 1000, threads: 1, quantum: Duration::from_millis(2) }
         } else {
             Serving::on(&pocl())
         };
@@ -169,13 +171,38 @@ fn what_a_kernel_that_keeps_running_had_when_its_device_failed_is_run_by_the_pro
     }
 }
 
+#[test]
+fn a_kernel_that_keeps_running_and_hangs_costs_no_packet() {
+    let program = shipped("router.rav");
+    let arrivals = traffic(Profile::sample1(), 3_000, PORTS, 3);
+    let judge = see(&program, BackEnd::Interpreter, &arrivals, PORTS, BATCH).expect("it loads");
+    let schedule = Schedule::Hermes { quarters: 8 };
+    let offload = Offload::new(&program, PORTS, SEED, &Options::default()).expect("it has a kernel");
+    let mut processor = Offloaded::new(offload, schedule.room(), |kernel, geometry| {
+        // With its 21st ticket it is busy for seconds, far beyond its quantum, and answers nothing.
+        let (text, at) = (kernel.persistent_text(Dialect::OpenCl), "        OF_SLOT(slot)\n");
+        assert_eq!(text.matches(at).count(), 1);
+        let hangs = "if (first == 0 && ticket + 280u == 0) for (u32 i = 0; i < 1000000000u; i++) \
+                     atomic_fetch_add_explicit(own + 5, 1u, memory_order_relaxed, memory_scope_device);\n";
+        let text = text.replace(at, &format!("{hangs}{at}"));
+        Ok(Box::new(OpenClPersistent::new(&pocl(), &text, geometry, SETUP, Serving::on(&pocl()))?))
+    })
+    .expect("it opens");
+    let seen = see_held(&program, &mut processor, &arrivals, schedule, Supply::Plenty);
+    assert_eq!(seen.difference(&judge), None);
+    let on = processor.on_device().expect("it was on a device");
+    let said = on.failure.expect("it was given up");
+    assert!(said.contains("has not answered for"), "{said}");
+    assert!(on.tally.device > 0 && on.tally.processor > 0, "{:?}", on.tally);
+}
+
 /// What every packet of the programs of the next tests becomes.
 fn sent(port: u32) -> u32 {
     packet::verdict::Verdict::new(packet::verdict::VerdictKind::Send, port as u16).bits()
 }
 
 #[test]
-fn a_device_that_goes_with_work_under_way_ends_its_kernel_first() {
+fn a_device_may_go_with_work_under_way() {
     let program = compile_as("start stage all() { send 3 }", Decode::Lazy).program.expect("it compiles");
     let kernel = Kernel::new(&program, PORTS, &Options::default()).expect("it has a kernel");
     for round in 0..40 {
@@ -230,6 +257,16 @@ fn what_a_kernel_that_keeps_running_cannot_do_is_a_sentence() {
     ] {
         let said = said(geometry, setup);
         assert!(said.contains(what) && said.contains("submit batches to streams"), "{said}");
+    }
+    for (serving, what) in [
+        (Serving { threads: 0, ..SHORT }, "has 1 to 32 threads, not 0"),
+        (Serving { threads: 33, ..SHORT }, "has 1 to 32 threads, not 33"),
+        (Serving { slots: 0, ..SHORT }, "runs at least 1 slot before it ends, not 0"),
+        (Serving { asks: 0, ..SHORT }, "asks at least once before it ends, not 0"),
+        (Serving { quantum: Duration::ZERO, ..SHORT }, "ends after some time, not at once"),
+    ] {
+        let said = open(&kernel, fits, serving).err().expect("it is refused").to_string();
+        assert!(said.contains(what) && said.contains("choose another number"), "{said}");
     }
     let large = Geometry { stride: 1 << 20, slots: 65_536, ..fits };
     assert!(said(large, SETUP).contains("has no memory for"));

@@ -261,6 +261,11 @@ impl<'a, W: Word> Workers<'a, W> {
         self.closing.write(0);
     }
 
+    /// The first ticket that no worker has; while none works, it stays so.
+    pub fn taken(&self) -> u32 {
+        self.taken.acquire()
+    }
+
     /// The dispatcher: tells the host that this launch goes.
     pub fn begin(&self, launch: u32) {
         self.ring.begun.release(launch);

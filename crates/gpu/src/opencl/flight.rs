@@ -6,7 +6,7 @@ use super::failure;
 use crate::device::{DeviceError, Parts, wait_for};
 use opencl3::command_queue::CommandQueue;
 use opencl3::error_codes::ClError;
-use opencl3::event::{CL_COMPLETE, Event};
+use opencl3::event::{CL_COMPLETE, CommandExecutionStatus, Event};
 use std::time::Duration;
 
 /// What happens to a batch, in this order.
@@ -56,6 +56,12 @@ pub(super) fn is_over(event: &Event) -> opencl3::Result<bool> {
     }
 }
 
+/// Whether a command has come to its end, by what the driver says of it when it is asked: a bad end is one, too. If it does not answer, nobody
+/// knows.
+pub(super) fn is_at_end(status: opencl3::Result<CommandExecutionStatus>) -> opencl3::Result<bool> {
+    status.map(|status| status.0 <= CL_COMPLETE)
+}
+
 /// Waits until everything that was put on a queue has come to its end, good or bad.
 ///
 /// # Errors
@@ -66,5 +72,6 @@ pub(super) fn drain(device: &str, queue: &CommandQueue, patience: Duration) -> R
     let last = last.and_then(|last| queue.flush().map(|()| last));
     let last = last.map_err(failure(device, "come to an end"))?;
     // Where the queue is at its end, a marker says what went wrong before it, too.
-    wait_for(device, patience, || Ok(is_over(&last).unwrap_or(true)))
+    let failed = failure(device, "say whether it has come to an end");
+    wait_for(device, patience, || is_at_end(last.command_execution_status()).map_err(&failed))
 }

@@ -9,17 +9,18 @@
 //! ```
 //!
 //! It is one group of threads, as a driver for processors runs no more groups side by side than it has threads, and a group that waits for one
-//! that never begins waits for ever. OpenCL has no clock, so a launch is bounded by numbers: of slots, and of times that it asks in vain.
+//! that never begins waits for ever. OpenCL has no clock, so a launch is bounded by numbers, of slots and of times that it asks in vain, and by
+//! the host, which tells it to end when its quantum is over and takes it for stalled when it has not done so a while later.
 
 #![allow(unsafe_code)]
 
 use super::flight::is_over;
-use super::serving::{MOST, Serving, can, instead};
-use super::svm::Svm;
-use super::{Found, failure, no_memory};
-use crate::device::{Device, DeviceError, Geometry, Input, Output, PATIENCE, Setup, wait_for};
+use super::parts::{LAUNCH, Parts, Room, TABLES};
+use super::serving::{Serving, can, instead};
+use super::{Found, failure};
+use crate::device::{Device, DeviceError, FIRST_RUN, Geometry, Input, Output, PATIENCE, Setup, wait_for};
 use crate::hermes::ring::{FIRST, OWN_WORDS, Publisher, Ring, Shape, Workers};
-use crate::pages::Number;
+use crate::hermes::watch::{Notice, Watch};
 use opencl3::command_queue::CommandQueue;
 use opencl3::context::Context;
 use opencl3::device::{CL_DEVICE_SVM_ATOMICS, CL_DEVICE_SVM_FINE_GRAIN_BUFFER};
@@ -29,11 +30,7 @@ use opencl3::program::Program;
 use opencl3::types::cl_device_id;
 use std::mem::ManuallyDrop;
 use std::sync::Arc;
-use std::time::Duration;
-
-/// The arguments of `serve_packets` that change, and where its tables begin.
-const LAUNCH: u32 = 8;
-const TABLES: u32 = 11;
+use std::time::{Duration, Instant};
 
 /// A kernel that keeps running on an OpenCL device.
 pub struct Persistent {
@@ -41,31 +38,18 @@ pub struct Persistent {
     geometry: Geometry,
     publisher: Publisher,
     shape: Shape,
-    /// Of the group.
-    threads: usize,
-    launches: u32,
+    serving: Serving,
+    pub(super) launches: u32,
     /// The launch that was started last, unless it has been seen to end.
     running: Option<Event>,
+    watch: Watch,
+    /// The first ticket that was not taken when that launch was started, and the first that was not handed over.
+    begin: (u32, u32),
     /// Not given back where a launch may go on for ever.
-    parts: ManuallyDrop<Parts>,
+    pub(super) parts: ManuallyDrop<Parts>,
     /// How long anything is waited for.
     pub(super) patience: Duration,
     is_lost: bool,
-}
-
-/// What the kernel uses.
-struct Parts {
-    bytes: Svm<u8>,
-    columns: Svm<u32>,
-    verdicts: Svm<u32>,
-    records: Svm<u32>,
-    ring: Svm<u32>,
-    own: Svm<u32>,
-    tables: Vec<Svm<u32>>,
-    kernel: Kernel,
-    _program: Program,
-    queue: CommandQueue,
-    context: Arc<Context>,
 }
 
 impl Persistent {
@@ -82,7 +66,7 @@ impl Persistent {
         serving: Serving,
     ) -> Result<Persistent, DeviceError> {
         let name = device.name.clone();
-        let shape = can(&name, &geometry, &setup.into())?;
+        let shape = can(&name, &geometry, &setup.into(), &serving)?;
         let handle = opencl3::device::Device::new(device.id as cl_device_id);
         let wanted = CL_DEVICE_SVM_FINE_GRAIN_BUFFER | CL_DEVICE_SVM_ATOMICS;
         if handle.svm_mem_capability() & wanted != wanted {
@@ -99,10 +83,10 @@ impl Persistent {
         let queue = CommandQueue::create_default(&context, 0).map_err(failed("make a queue"))?;
         // Atomics of OpenCL C have memory orders from 2.0 on.
         let is_2 = handle.version().is_ok_and(|version| version.starts_with("OpenCL 2."));
-        let threads = serving.threads.clamp(1, MOST);
         let options = format!(
-            "-cl-std=CL{}.0 -DGROUP={threads}{}",
+            "-cl-std=CL{}.0 -DGROUP={}{}",
             if is_2 { 2 } else { 3 },
+            serving.threads,
             if device.accelerator { "" } else { " -DON_PROCESSOR" }
         );
         let program = Program::create_and_build_from_source(&context, text, &options)
@@ -129,20 +113,22 @@ impl Persistent {
             geometry,
             publisher: Publisher::new(shape, FIRST),
             shape,
-            threads,
+            serving,
             launches: 0,
             running: None,
+            watch: Watch::new(serving.quantum, Instant::now()),
+            begin: (FIRST, FIRST),
             parts: ManuallyDrop::new(parts),
-            patience: PATIENCE,
+            patience: FIRST_RUN,
             is_lost: false,
         };
         let ring = made.ring();
         ring.clear(FIRST);
         Workers::new(ring, made.parts.own.words()).clear(FIRST);
         // Some drivers finish a kernel when it is first run; better now, with nothing to do, than with the first packets.
-        made.ring().stop(true);
         made.start()?;
         made.end()?;
+        made.patience = PATIENCE;
         Ok(made)
     }
 
@@ -150,24 +136,65 @@ impl Persistent {
         Ring::new(self.shape, self.parts.ring.words())
     }
 
-    /// Whether the kernel has ended.
+    /// Whether the kernel has ended. If it runs, it is told to end when its time is over.
+    ///
+    /// # Errors
+    /// It failed, does not come to its end, or has lost a slot.
     fn has_ended(&mut self) -> Result<bool, DeviceError> {
         let Some(event) = &self.running else { return Ok(true) };
-        match is_over(event) {
-            Ok(true) => self.running = None,
-            Ok(false) => {}
-            Err(error) => {
-                self.is_lost = true;
-                return Err(failure(&self.name, "run a batch")(error));
+        let failed = match is_over(event) {
+            Ok(true) => {
+                self.running = None;
+                return self.nothing_lost().map(|()| true);
             }
+            Ok(false) => {
+                let has_begun = self.ring().has_begun(self.launches);
+                match self.watch.look(has_begun, Instant::now()) {
+                    Notice::Goes => return Ok(false),
+                    Notice::Stop => {
+                        self.ring().stop(true);
+                        return Ok(false);
+                    }
+                    Notice::Stalled => DeviceError::Stalled {
+                        device: self.name.to_string(),
+                        milliseconds: self.watch.asked().as_millis() as u64,
+                    },
+                }
+            }
+            Err(error) => failure(&self.name, "run a batch")(error),
+        };
+        self.is_lost = true;
+        Err(failed)
+    }
+
+    /// What is at rest when a launch has ended: what it took, and what was handed over before it was started unless it came to its number of
+    /// slots.
+    fn nothing_lost(&self) -> Result<(), DeviceError> {
+        let (before, known) = self.begin;
+        let taken = self.taken();
+        let known = if taken.wrapping_sub(before) < self.serving.slots { known } else { taken };
+        match self.publisher.lost(&self.ring(), known) {
+            None => Ok(()),
+            Some(slot) => Err(DeviceError::Failed {
+                device: self.name.to_string(),
+                doing: "run a batch",
+                cause: format!("it lost slot {slot}: the kernel has ended without it"),
+            }),
         }
-        Ok(self.running.is_none())
+    }
+
+    /// The first ticket that the kernel has not taken.
+    fn taken(&self) -> u32 {
+        Workers::new(self.ring(), self.parts.own.words()).taken()
     }
 
     /// Starts the kernel, which has ended.
     fn start(&mut self) -> Result<(), DeviceError> {
         // The next launch after the last number is 1.
         self.launches = self.launches.checked_add(1).unwrap_or(1);
+        self.ring().stop(false);
+        self.begin = (self.taken(), self.publisher.next());
+        self.watch = Watch::new(self.serving.quantum, Instant::now());
         let Parts { kernel, queue, .. } = &*self.parts;
         // SAFETY: the number is that argument, the others have been set; there is one dimension. All memory that the kernel knows is given
         // back only after it has ended.
@@ -177,8 +204,8 @@ impl Persistent {
                     kernel.get(),
                     1,
                     std::ptr::null(),
-                    &self.threads,
-                    &self.threads,
+                    &self.serving.threads,
+                    &self.serving.threads,
                     &[],
                 )
             })
@@ -207,21 +234,30 @@ impl Persistent {
     /// Lets the kernel run what is published, and end.
     fn end(&mut self) -> Result<(), DeviceError> {
         self.ring().stop(true);
-        self.until(Persistent::has_ended)?;
-        self.ring().stop(false);
-        Ok(())
+        self.watch.told();
+        self.until(Persistent::has_ended)
+    }
+
+    /// Whether a slot is at rest, by its word alone.
+    fn is_done(&mut self, slot: usize) -> bool {
+        let ring = Ring::new(self.shape, self.parts.ring.words());
+        let was = self.publisher.is_under_way(slot);
+        let is_done = self.publisher.is_done(&ring, slot);
+        if was && is_done {
+            self.watch.goes_on();
+        }
+        is_done
     }
 
     /// Whether a slot is done. If it is not, the kernel runs.
     fn look(&mut self, slot: usize) -> Result<bool, DeviceError> {
-        let ring = Ring::new(self.shape, self.parts.ring.words());
-        if self.publisher.is_done(&ring, slot) {
+        if self.is_done(slot) {
             return Ok(true);
         }
+        self.not_lost("run a batch")?;
         if self.has_ended()? {
-            let ring = Ring::new(self.shape, self.parts.ring.words());
             // It may have been done between the two questions.
-            if self.publisher.is_done(&ring, slot) {
+            if self.is_done(slot) {
                 return Ok(true);
             }
             self.start()?;
@@ -237,8 +273,21 @@ impl Persistent {
         self.end()
     }
 
-    /// Refuses a slot that the device is using.
+    /// Refuses what nobody does any more, or may be in the way of what is under way for ever.
+    fn not_lost(&self, doing: &'static str) -> Result<(), DeviceError> {
+        match self.is_lost {
+            false => Ok(()),
+            true => Err(DeviceError::Failed {
+                device: self.name.to_string(),
+                doing,
+                cause: "it has not come to the end of another one".to_owned(),
+            }),
+        }
+    }
+
+    /// Refuses a slot that the device is using, or could be.
     fn at_rest(&self, slot: usize) -> Result<(), DeviceError> {
+        self.not_lost("lend a batch")?;
         match self.publisher.is_under_way(slot) {
             false => Ok(()),
             true => Err(DeviceError::Failed {
@@ -247,46 +296,6 @@ impl Persistent {
                 cause: "it is under way".to_owned(),
             }),
         }
-    }
-}
-
-/// Where memory comes from.
-struct Room<'a> {
-    context: &'a Arc<Context>,
-    name: &'a str,
-}
-
-impl Room<'_> {
-    fn take<T: Number>(&self, length: usize, what: &'static str) -> Result<Svm<T>, DeviceError> {
-        Svm::new(self.context, length).map_err(|error| {
-            // Drivers do not say why they give no shared memory.
-            match no_memory(self.name, error, what, length * size_of::<T>()) {
-                DeviceError::Failed { device, .. } => {
-                    DeviceError::Memory { device, what, bytes: length * size_of::<T>() }
-                }
-                error => error,
-            }
-        })
-    }
-}
-
-impl Parts {
-    /// Sets all arguments but the number of the launch.
-    fn arguments(&self, shape: Shape, packets: usize, serving: Serving) -> opencl3::Result<()> {
-        let Parts { bytes, columns, verdicts, records, ring, own, .. } = self;
-        let places =
-            [bytes.place(), columns.place(), verdicts.place(), records.place(), ring.place(), own.place()];
-        let tables = self.tables.iter().map(Svm::place);
-        for (place, memory) in (0..).zip(places).chain((TABLES..).zip(tables)) {
-            // SAFETY: the arguments are those of `serve_packets`, in order and type, and live until the kernel has ended.
-            unsafe { self.kernel.set_arg_svm_pointer(place, memory) }?;
-        }
-        let numbers = [shape.entries() as u32, packets as u32, 0, serving.slots, serving.asks];
-        for (place, number) in (6..).zip(numbers) {
-            // SAFETY: they are of this type there.
-            unsafe { self.kernel.set_arg(place, &number) }?;
-        }
-        Ok(())
     }
 }
 
@@ -342,10 +351,14 @@ impl Device for Persistent {
 
     fn submit(&mut self, slot: usize, packets: usize) -> Result<(), DeviceError> {
         self.at_rest(slot)?;
+        // What fails here leaves the slot with whoever wanted to hand it over.
+        if self.has_ended()? {
+            self.start()?;
+        }
         let packets = packets.min(self.geometry.packets) as u16;
         let ring = Ring::new(self.shape, self.parts.ring.words());
         self.publisher.publish(&ring, slot, packets);
-        if self.has_ended()? { self.start() } else { Ok(()) }
+        Ok(())
     }
 
     fn poll(&mut self, slot: usize, waits: bool) -> Result<bool, DeviceError> {

@@ -3,6 +3,7 @@
 use super::Found;
 use crate::device::{DeviceError, Geometry, Memory, Setup, Submission};
 use crate::hermes::ring::Shape;
+use std::time::Duration;
 
 /// The most packets of a slot, and threads of a group.
 pub(super) const MOST: usize = 32;
@@ -16,18 +17,26 @@ pub struct Serving {
     pub slots: u32,
     /// It ends after it has asked in vain so often in a row. While it asks, it keeps a processor busy.
     pub asks: u32,
+    /// It is told to end after so long by the host's clock, as OpenCL has none, and has stalled if it does not.
+    pub quantum: Duration,
 }
 
 impl Serving {
     /// What suits a device.
     pub fn on(device: &Found) -> Serving {
         // Some tens of milliseconds, and about one. A driver for processors runs threads of a group one after the other.
-        Serving { threads: if device.accelerator { MOST } else { 1 }, slots: 1 << 14, asks: 1 << 18 }
+        let threads = if device.accelerator { MOST } else { 1 };
+        Serving { threads, slots: 1 << 14, asks: 1 << 18, quantum: Duration::from_millis(50) }
     }
 }
 
 /// Whether OpenCL can what is wanted; the ring for it.
-pub(super) fn can(name: &str, geometry: &Geometry, setup: &Setup) -> Result<Shape, DeviceError> {
+pub(super) fn can(
+    name: &str,
+    geometry: &Geometry,
+    setup: &Setup,
+    serving: &Serving,
+) -> Result<Shape, DeviceError> {
     if setup.submission != Submission::Persistent {
         return Err(instead(format!("a kernel that keeps running on {name} is not {}", setup.submission)));
     }
@@ -40,9 +49,29 @@ pub(super) fn can(name: &str, geometry: &Geometry, setup: &Setup) -> Result<Shap
             "a kernel that keeps running takes 1 to {MOST} packets at once, not {packets}"
         )));
     }
+    let Serving { threads, slots, asks, quantum } = *serving;
+    if !(1..=MOST).contains(&threads) {
+        return Err(otherwise(format!("has 1 to {MOST} threads, not {threads}")));
+    }
+    for (number, what) in [(slots, "runs at least 1 slot"), (asks, "asks at least once")] {
+        if number == 0 {
+            return Err(otherwise(format!("{what} before it ends, not 0")));
+        }
+    }
+    if quantum.is_zero() {
+        return Err(otherwise("ends after some time, not at once".to_owned()));
+    }
     let slots = geometry.slots;
     Shape::new(slots)
         .ok_or_else(|| instead(format!("a kernel that keeps running has 1 to 65,536 slots, not {slots}")))
+}
+
+/// A setting that has no meaning.
+fn otherwise(what: String) -> DeviceError {
+    DeviceError::Missing {
+        what: format!("a kernel that keeps running {what}"),
+        how: "choose another number".to_owned(),
+    }
 }
 
 pub(super) fn instead(what: String) -> DeviceError {

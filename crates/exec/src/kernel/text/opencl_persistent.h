@@ -1,8 +1,9 @@
 
 /* One group, of GROUP threads: groups that wait for each other need not run side by side. Its first thread is dispatcher and worker at once,
    and all run packets. OpenCL has no clock, so a launch ends after `quantum` slots, after having asked in vain `idle` times in a row, or when
-   it is told to. Drivers for processors run the threads of a group one after the other and have to take a kernel apart at each place where
-   they meet, which some cannot with the ways through a large program (PoCL 3.1 ends the process); one thread alone meets nobody. */
+   it is told to, and then it runs what it knows and learns of nothing new. Drivers for processors run the threads of a group one after the
+   other and have to take a kernel apart at each place where they meet, which some cannot with the ways through a large program (PoCL 3.1 ends
+   the process); one thread alone meets nobody. */
 #if GROUP > 1
 #define MEET barrier(CLK_LOCAL_MEM_FENCE | CLK_GLOBAL_MEM_FENCE);
 #else
@@ -16,15 +17,16 @@ void serve_packets(SERVED)
     __local u8 outcomes[32];
 #endif
     const u32 first = (u32)get_local_id(0);
-    u32 served = 0;
+    u32 served = 0, stop = 0;
     if (first == 0) begin(ring, launch);
     for (;;) {
         if (first == 0) {
             task next = { 0, 0, 0 };
-            u32 found = 0, stop = 0;
-            for (u32 asked = 0; served < quantum && asked < idle && !found && !stop; asked++) {
-                stop = dispatch(ring, own, read_own(own + KNOWN));
+            u32 found = 0;
+            for (u32 asked = 0; served < quantum && asked < idle && !found; asked++) {
+                if (!stop) stop = dispatch(ring, own, read_own(own + KNOWN));
                 found = claim(ring, own, entries, &next);
+                if (stop) break;
             }
             turn[0] = found;
             turn[1] = next.ticket;

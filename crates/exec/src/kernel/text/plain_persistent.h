@@ -1,15 +1,17 @@
 
 /* A thread of any number, each dispatcher and worker at once. It ends after `quantum` slots, after having asked in vain `idle` times in a
-   row, or when it is told to. */
+   row, or when it is told to, and then it runs what it knows and learns of nothing new. */
 void serve_packets(SERVED)
 {
+    u32 stop = 0;
     begin(ring, launch);
     for (u32 served = 0; served < quantum; served++) {
         task next = { 0, 0, 0 };
-        u32 found = 0, stop = 0;
-        for (u32 asked = 0; asked < idle && !found && !stop; asked++) {
-            stop = dispatch(ring, own, read_own(own + KNOWN));
+        u32 found = 0;
+        for (u32 asked = 0; asked < idle && !found; asked++) {
+            if (!stop) stop = dispatch(ring, own, read_own(own + KNOWN));
             found = claim(ring, own, entries, &next);
+            if (stop) break;
         }
         if (!found) return;
         const u32 packets = next.packets;
