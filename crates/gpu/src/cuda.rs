@@ -20,7 +20,7 @@ use self::errors::{failure, no_memory, not_loaded};
 use self::found::can;
 use self::handles::{Context, Event, Function, Graph, Stream};
 use self::memory::{Region, Table};
-use self::waiting::{drain, is_lost, until, write};
+use self::waiting::{drain, is_lost, is_under_way, until, write};
 use crate::device::{Device, DeviceError, Geometry, Input, Output, Parts, Setup, Submission};
 use crate::pages::Number;
 pub use compile::{Code, compile, compiler_version, needs};
@@ -216,6 +216,15 @@ impl Cuda {
         Ok(())
     }
 
+    /// Refuses a slot that the device is using, or could be.
+    fn at_rest(&self, slot: usize) -> Result<(), DeviceError> {
+        match self.held.slots[slot].under_way {
+            _ if self.is_lost => Err(is_lost(&self.name)),
+            true => Err(is_under_way(&self.name)),
+            false => Ok(()),
+        }
+    }
+
     /// Waits until nothing is under way.
     fn settle(&mut self) -> Result<(), DeviceError> {
         (0..self.held.slots.len()).try_for_each(|slot| self.poll(slot, true).map(|_| ()))
@@ -272,14 +281,13 @@ impl Device for Cuda {
     }
 
     fn input(&mut self, slot: usize) -> Result<Input<'_>, DeviceError> {
-        // What the device still writes is nobody's to see.
-        self.poll(slot, true)?;
+        self.at_rest(slot)?;
         let slot = &mut self.held.slots[slot];
         Ok(Input { bytes: slot.bytes.as_mut(), columns: slot.columns.as_mut() })
     }
 
     fn submit(&mut self, slot: usize, packets: usize) -> Result<(), DeviceError> {
-        self.poll(slot, true)?;
+        self.at_rest(slot)?;
         self.launch(slot, packets.min(self.geometry.packets)).map_err(|error| {
             // Part of it may be under way all the same.
             let Held { slots, streams, last, .. } = &mut *self.held;
@@ -332,7 +340,7 @@ impl Device for Cuda {
     }
 
     fn output(&mut self, slot: usize) -> Result<Output<'_>, DeviceError> {
-        self.poll(slot, true)?;
+        self.at_rest(slot)?;
         let slot = &mut self.held.slots[slot];
         Ok(Output {
             bytes: slot.bytes.as_mut(),

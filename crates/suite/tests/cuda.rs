@@ -112,6 +112,12 @@ fn on_the_imitation() {
     for memory in [Memory::Mapped, Memory::Pageable] {
         let mut made = Cuda::new(&device, &check::cuda_text(), check::geometry(), memory).expect("it builds");
         assert_eq!(check::check(&mut made).expect("it runs").wrong, 0, "{memory:?}");
+        made.submit(0, 1).expect("it is taken");
+        assert!(
+            made.input(0).is_err() && made.submit(0, 1).is_err() && made.output(0).is_err(),
+            "{memory:?}"
+        );
+        assert!(made.poll(0, true).is_ok_and(|done| done) && made.output(0).is_ok(), "{memory:?}");
         for name in ["firewall_rules", "lpm", "mac_switch", "vxlan_gateway"] {
             one(name, &device, memory, None);
         }
@@ -157,6 +163,14 @@ fn persistent(device: &CudaFound) {
     // Work that nobody waits for is done before its memory goes.
     let mut left = opened(device, flights.kernel(), 64, LONG);
     (0..64).for_each(|slot| left.submit(slot, 32).expect("it is taken"));
+    // The kernel may have the slot still, until somebody has seen that it is done.
+    let refused = [left.input(5).map(|_| ()), left.output(5).map(|_| ()), left.submit(5, 32)];
+    assert!(
+        refused
+            .iter()
+            .all(|lent| lent.as_ref().is_err_and(|error| error.to_string().ends_with("it is under way")))
+    );
+    assert!(left.poll(5, true).is_ok_and(|done| done) && left.input(5).is_ok());
     drop(left);
 
     let away = gpu::cuda_pings(device, 50).unwrap_or_else(|error| panic!("{error}"));
@@ -198,7 +212,9 @@ fn keeps_up(mut made: CudaPersistent, is_enough: impl Fn(usize, u32) -> bool) ->
         if is_enough(round, made.launches()) {
             break;
         }
-        made.submit(round % 8, 32).expect("it is taken");
+        let slot = round % 8;
+        assert!(made.poll(slot, true).expect("it runs"));
+        made.submit(slot, 32).expect("it is taken");
         assert!(begin.elapsed() < Duration::from_secs(60), "{} launches", made.launches());
     }
     (0..8).for_each(|slot| assert!(made.poll(slot, true).expect("it runs")));

@@ -19,7 +19,7 @@ use super::handles::{Context, Event, Function, Stream};
 use super::memory::Table;
 use super::served::Served;
 use super::spans::{Spans, WARP, can};
-use super::waiting::{is_lost, write};
+use super::waiting::{is_lost, is_under_way, write};
 use crate::device::{Device, DeviceError, Geometry, Input, Output, Setup, wait};
 use crate::hermes::ring::{FIRST, OWN_WORDS, Publisher, Ring, Shape, Workers};
 use crate::hermes::watch::{Notice, Watch};
@@ -254,6 +254,15 @@ impl CudaPersistent {
         self.end()
     }
 
+    /// Refuses a slot that the device is using, or could be.
+    fn at_rest(&self, slot: usize) -> Result<(), DeviceError> {
+        match self.publisher.is_under_way(slot) {
+            _ if self.is_lost => Err(is_lost(&self.name)),
+            true => Err(is_under_way(&self.name)),
+            false => Ok(()),
+        }
+    }
+
     /// A slot that is at rest.
     fn slot(&mut self, slot: usize) -> (Input<'_>, &mut [u32], &mut [u32]) {
         let Geometry { packets, stride, columns, record_words, .. } = self.geometry;
@@ -300,16 +309,12 @@ impl Device for CudaPersistent {
     }
 
     fn input(&mut self, slot: usize) -> Result<Input<'_>, DeviceError> {
-        // What the device still writes is nobody's to see.
-        self.poll(slot, true)?;
+        self.at_rest(slot)?;
         Ok(self.slot(slot).0)
     }
 
     fn submit(&mut self, slot: usize, packets: usize) -> Result<(), DeviceError> {
-        self.poll(slot, true)?;
-        if self.is_lost {
-            return Err(is_lost(&self.name));
-        }
+        self.at_rest(slot)?;
         // Whoever comes first after a rest would find out late that the kernel has ended meanwhile.
         if self.runs && self.publisher.under_way() == 0 {
             self.look()?;
@@ -337,7 +342,7 @@ impl Device for CudaPersistent {
     }
 
     fn output(&mut self, slot: usize) -> Result<Output<'_>, DeviceError> {
-        self.poll(slot, true)?;
+        self.at_rest(slot)?;
         let (input, verdicts, records) = self.slot(slot);
         Ok(Output { bytes: input.bytes, verdicts, records })
     }

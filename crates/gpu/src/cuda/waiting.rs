@@ -56,6 +56,12 @@ pub(super) fn write(
     written
 }
 
+/// Why a slot is not lent, or handed over again.
+pub(super) fn is_under_way(device: &str) -> DeviceError {
+    let cause = "it is under way".to_owned();
+    DeviceError::Failed { device: device.to_owned(), doing: "lend a batch", cause }
+}
+
 /// Why nothing more is done on a device.
 pub(super) fn is_lost(device: &str) -> DeviceError {
     let cause = "it has failed, or has not come to the end of something else".to_owned();
