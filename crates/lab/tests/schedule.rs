@@ -7,7 +7,7 @@ use lab::schedule::{Bench, Used, measure};
 use lab::{DeviceChoice, Experiment, Length, Machine, Plan, Row, TablesPlan};
 use lang::ir::Program;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed};
 use std::time::Instant;
 
 const SCHEDULES: [&str; 5] = ["batch:256", "timeout", "deadline", "cost", "hermes"];
@@ -18,16 +18,34 @@ enum Wrong {
     Nothing,
     /// One verdict of every batch from this one on, on devices for so many packets.
     Verdict(u64, usize),
+    /// One verdict in all: of the first batch on a device for 256 packets since one for warps was made. That is the first that the first schedule carries.
+    First,
+    /// The same, and no further device can be had.
+    Last,
     /// They fail with this batch.
     Failure(u64),
 }
 
 /// Makes such devices, which take any submission but recorded ones.
-struct MadeUp(Wrong);
+struct MadeUp {
+    wrong: Wrong,
+    /// Whether the next batch that can be wrong is.
+    ready: Arc<AtomicBool>,
+    /// Whether the one verdict was wrong.
+    told: Arc<AtomicBool>,
+}
+
+impl MadeUp {
+    fn new(wrong: Wrong) -> MadeUp {
+        MadeUp { wrong, ready: Arc::default(), told: Arc::default() }
+    }
+}
 
 struct Liar {
     inner: Host,
     wrong: Wrong,
+    ready: Arc<AtomicBool>,
+    told: Arc<AtomicBool>,
     batches: Arc<AtomicU64>,
     changed: Vec<u32>,
 }
@@ -59,8 +77,22 @@ impl Site for MadeUp {
         if setup.submission == Submission::Graph {
             return Err(DeviceError::Missing { what: "no graphs".into(), how: "launch".into() });
         }
+        if self.wrong == Wrong::Last && self.told.load(Relaxed) {
+            return Err(DeviceError::Missing { what: "it is gone".into(), how: "bring it back".into() });
+        }
+        if geometry.packets == 32 {
+            self.ready.store(true, Relaxed);
+        }
         let inner = engine::offload::host(kernel, program, ports, geometry)?;
-        Ok(Box::new(Liar { inner, wrong: self.0, batches: Arc::default(), changed: Vec::new() }))
+        let (ready, told) = (Arc::clone(&self.ready), Arc::clone(&self.told));
+        Ok(Box::new(Liar {
+            inner,
+            wrong: self.wrong,
+            ready,
+            told,
+            batches: Arc::default(),
+            changed: Vec::new(),
+        }))
     }
 }
 
@@ -105,13 +137,20 @@ impl Device for Liar {
     fn output(&mut self, slot: usize) -> Result<Output<'_>, DeviceError> {
         let packets = self.geometry().packets;
         let output = self.inner.output(slot)?;
-        match self.wrong {
-            Wrong::Verdict(from, room) if room == packets && self.batches.load(Relaxed) >= from => {
+        let lies = match self.wrong {
+            Wrong::Verdict(from, room) => room == packets && self.batches.load(Relaxed) >= from,
+            Wrong::First | Wrong::Last if packets == 256 && self.ready.load(Relaxed) => {
+                !self.told.swap(true, Relaxed)
+            }
+            _ => false,
+        };
+        match lies {
+            true => {
                 self.changed = output.verdicts.to_vec();
                 self.changed[0] ^= 1;
                 Ok(Output { verdicts: &self.changed, ..output })
             }
-            _ => Ok(output),
+            false => Ok(output),
         }
     }
 }
@@ -134,7 +173,7 @@ fn plan() -> Plan {
 fn used<'a>(name: &str, site: &'a dyn Site, submission: Submission) -> Used<'a> {
     let setup = Setup { memory: Memory::Mapped, submission, timed: false };
     let most = if submission == Submission::Persistent { 32 } else { 256 };
-    Used { name: name.to_owned(), site, setup, most }
+    Used { name: name.to_owned(), site, setup, most, wanted: false }
 }
 
 fn run(used: &[Used<'_>]) -> Vec<Row> {
@@ -190,10 +229,20 @@ fn every_schedule_has_its_figures_measured_and_simulated_at_every_load() {
     }
     let beside: Vec<&Row> =
         rows.iter().filter(|row| row.case == "host lpm, hermes beside batch:256").collect();
-    assert_eq!(beside.len(), 2, "{rows:#?}");
-    for row in beside {
+    assert_eq!(beside.len(), 4, "{rows:#?}");
+    for pair in beside.chunks(2) {
+        let (row, by_round) = (pair[0], pair[1]);
         assert!(row.ratio.is_some() && row.what.contains("wanted"), "{row:?}");
         assert_eq!(row.other.as_ref().map(|other| &other.name[..]), Some("batch:256"));
+        assert_eq!(by_round.what, format!("{}: the ratio round by round", row.what));
+        // The ratio of the middle figures lies within what the rounds' figures allow.
+        let (ours, other) = (row.ours.expect("a figure"), row.other.as_ref().expect("another"));
+        let (least, most) = match row.unit == "Mpps" {
+            true => (ours.low / other.high, ours.high / other.low),
+            false => (other.low / ours.high, other.high / ours.low),
+        };
+        let ratio = by_round.ours.expect("a figure");
+        assert!(least <= ratio.low && ratio.low < ratio.high && ratio.high <= most, "{pair:?}");
     }
     let html = page(rows);
     // Three curves and the bars at saturation.
@@ -204,13 +253,16 @@ fn every_schedule_has_its_figures_measured_and_simulated_at_every_load() {
 #[test]
 fn a_wrong_verdict_takes_the_figures_of_its_schedule_away() {
     // Hermes alone has slots of 32 packets.
-    let site = MadeUp(Wrong::Verdict(40, 32));
+    let site = MadeUp::new(Wrong::Verdict(40, 32));
     let rows = run(&[used("made up", &site, Submission::Queued)]);
     let mut refused = 0;
     for row in &rows {
         let is_hermes = row.case.ends_with(", hermes");
-        assert_eq!(row.ours.is_none(), is_hermes, "{row:?}");
-        assert!(!row.case.contains("beside"), "{row:?}");
+        let is_beside = row.case == "made up lpm, hermes beside batch:256";
+        assert_eq!(row.ours.is_none(), is_hermes || is_beside, "{row:?}");
+        if is_beside {
+            assert!(row.what.contains("no figure, since hermes failed: the verdict on packet"), "{row:?}");
+        }
         if is_hermes {
             assert!(row.what.contains("no figure, since the verdict on packet"), "{row:?}");
             refused += 1;
@@ -219,7 +271,7 @@ fn a_wrong_verdict_takes_the_figures_of_its_schedule_away() {
     assert_eq!(refused, 3, "{rows:#?}");
     // From the first batch on: nothing can be told of the device at all.
     for wrong in [Wrong::Verdict(1, 256), Wrong::Failure(3)] {
-        let site = MadeUp(wrong);
+        let site = MadeUp::new(wrong);
         let used = [used("made up", &site, Submission::Queued)];
         let bench = Bench { used: &used, only: &["lpm"], until: None };
         let (rows, ..) = measure(&bench, &plan(), &mut |_| ()).expect("tables can be made");
@@ -231,9 +283,49 @@ fn a_wrong_verdict_takes_the_figures_of_its_schedule_away() {
 }
 
 #[test]
+fn a_wrong_verdict_of_the_first_schedule_leaves_the_others_whole() {
+    let site = MadeUp::new(Wrong::First);
+    let rows = run(&[used("made up", &site, Submission::Queued)]);
+    for schedule in SCHEDULES {
+        let own: Vec<&Row> = rows.iter().filter(|row| row.case.ends_with(&format!(", {schedule}"))).collect();
+        if schedule == "batch:256" {
+            let failed = |row: &Row| row.ours.is_none() && row.what.contains("since the verdict on packet");
+            assert!(own.len() == 3 && own.iter().all(|row| failed(row)), "{own:#?}");
+        } else {
+            // Both loads, whose rate was measured before, and saturation.
+            assert_eq!(own.len(), 2 * 7 + 2, "{own:#?}");
+            assert!(own.iter().all(|row| row.ours.is_some_and(|ours| ours.high > 0.0) || row.unit == "%"));
+        }
+    }
+    // What is wanted of two schedules says why it is not there.
+    let beside: Vec<&Row> = rows.iter().filter(|row| row.case.contains("hermes beside batch:256")).collect();
+    assert_eq!(beside.len(), 2, "{rows:#?}");
+    for row in beside {
+        assert!(row.ours.is_none(), "{row:?}");
+        assert!(
+            row.what.contains("wanted: no figure, since batch:256 failed: the verdict on packet"),
+            "{row:?}"
+        );
+    }
+    // Without a further device those that had the same one have none; Hermes has its own.
+    let site = MadeUp::new(Wrong::Last);
+    let rows = run(&[used("made up", &site, Submission::Queued)]);
+    for schedule in SCHEDULES {
+        let mut own = rows.iter().filter(|row| row.case.ends_with(&format!(", {schedule}")));
+        let why = match schedule {
+            "batch:256" => "no figure, since the verdict on packet",
+            "hermes" => "",
+            _ => "no figure, since batch:256 failed (the verdict on packet",
+        };
+        assert!(own.all(|row| row.what.contains(why) && row.ours.is_none() != why.is_empty()), "{rows:#?}");
+    }
+    assert!(rows.iter().any(|row| row.what.contains("then the device could not be opened: it is gone")));
+}
+
+#[test]
 fn bursts_stand_beside_each_way_to_launch_them_and_a_lie_is_found() {
     let bursts = |wrong: Wrong| -> Vec<Row> {
-        let site = MadeUp(wrong);
+        let site = MadeUp::new(wrong);
         let rows = run(&[used("made-up persistent", &site, Submission::Persistent)]);
         rows.into_iter().filter(|row| row.case.starts_with("made-up, bursts")).collect()
     };

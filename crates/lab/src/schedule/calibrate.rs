@@ -31,6 +31,8 @@ pub(crate) struct Calibrated {
     pub(crate) error: f64,
     /// Sizes with the middle nanoseconds that such a batch was on the device.
     pub(crate) away: Vec<(usize, f64)>,
+    /// Packets a second where the largest batches follow each other.
+    pub(crate) rate: f64,
     /// How long the largest batch takes alone, from when it is taken until it is committed.
     pub(crate) full: Duration,
 }
@@ -118,8 +120,15 @@ impl Times {
             here,
         };
         let full = self.parts.iter().filter_map(|points| points.last()).map(|(_, time)| *time).sum::<f64>();
+        let largest = away.last().map_or(0.0, |(size, _)| *size);
         let away = away.iter().map(|(size, time)| (*size as usize, *time)).collect();
-        Some(Calibrated { model, error: fit.error, away, full: Duration::from_nanos(full as u64) })
+        Some(Calibrated {
+            model,
+            error: fit.error,
+            away,
+            rate: largest * 1e9 / apart.max(1.0),
+            full: Duration::from_nanos(full as u64),
+        })
     }
 }
 

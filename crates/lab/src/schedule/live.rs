@@ -336,7 +336,8 @@ mod tests {
         let contents = Contents::new(&plan).expect("tables can be made");
         let mut ground = Ground::new(&CASES[0], &contents).expect("a program");
         let site = find(DeviceChoice::Host).expect("threads");
-        let used = Used { name: String::new(), site: site.as_ref(), setup: Setup::default(), most: BATCH };
+        let (site, setup) = (site.as_ref(), Setup::default());
+        let used = Used { name: String::new(), site, setup, most: BATCH, wanted: false };
         let room = Room { packets: BATCH, convoys: 2 };
         let Ok(mut station) = Station::open(&used, &mut ground, room) else { panic!("threads refuse it") };
         let mut batch = Batch::new();

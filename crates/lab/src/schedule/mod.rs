@@ -7,6 +7,7 @@
 pub(crate) mod burst;
 mod calibrate;
 mod came;
+mod carrier;
 mod due;
 mod live;
 mod page;
@@ -22,13 +23,14 @@ use crate::experiment::Row;
 use crate::plan::{Length, Plan};
 use crate::traffic::LabError;
 use crate::transfer::{DeviceChoice, OVER};
-use due::{Due, Pattern};
-use engine::hold::Hold;
+use came::Came;
+use carrier::{Carrier, Lane, Load};
+use due::Pattern;
 use gpu::{Memory, Setup, Submission, WARP};
 use live::{Refusal, Station};
 use packet::BATCH;
 use policies::Named;
-use rows::{Cell, DONE, MPPS};
+use rows::{DONE, MPPS, Missed};
 use simulate::Simulated;
 use std::time::{Duration, Instant};
 
@@ -46,10 +48,12 @@ const HALF: f64 = 0.5;
 /// A load lasts so many times as long as the plan says, and each size of a single batch such a part of it.
 const LOAD_TIME: f64 = 7.0;
 const SINGLE_TIME: f64 = 0.5;
+/// A round of what is wanted lasts so many times as long as the plan says where it is, and there are so many rounds more than runs; it is decided by how
+/// often a loop is off its processor, which takes long to be the same again.
+const WANTED_TIME: f64 = 30.0;
+const WANTED_MORE: usize = 2;
 /// For so many programs on devices there is time in full.
-const IN_FULL: f64 = 3.0;
-/// The least and the most packets of a load.
-const PACKETS: (usize, usize) = (512, 4_000_000);
+const IN_FULL: f64 = 1.5;
 /// After this time the experiment begins nothing further.
 const LONGEST: Duration = Duration::from_secs(235);
 
@@ -63,6 +67,8 @@ pub struct Used<'a> {
     pub setup: Setup,
     /// The most packets that go over together.
     pub most: usize,
+    /// Whether it is wanted of Hermes to be better than the fixed batch on it: it has more time for the two.
+    pub wanted: bool,
 }
 
 /// What is measured.
@@ -105,6 +111,7 @@ pub(crate) fn rows(plan: &Plan, progress: &mut dyn FnMut(&str)) -> Result<(Vec<R
             site,
             setup: Setup { memory: Memory::Mapped, submission, timed: false },
             most,
+            wanted: *choice == DeviceChoice::Host,
         };
         used.push(one(choice.name().to_owned(), launched(*choice), BATCH));
         if *choice != DeviceChoice::Host {
@@ -195,33 +202,14 @@ struct Told<'a> {
     lines: &'a mut Vec<String>,
 }
 
-/// A schedule on a device, and in simulated time.
-struct Lane {
-    named: Named,
-    /// Which of the stations it runs on.
-    station: usize,
-    hold: Hold,
-    simulated: Simulated,
-    /// Why it has no figures.
-    failed: Option<String>,
-}
-
-/// A load, with what came of it by schedule.
-struct Load {
-    /// What rows say between the device and the schedule.
-    case: String,
-    /// Its part of what the fixed batch carries; none at saturation.
-    part: Option<f64>,
-    pattern: Pattern,
-    cells: Vec<Cell>,
-}
-
 /// All about one device.
 struct Measured {
     device: String,
     calibrated: calibrate::Calibrated,
     lanes: Vec<(Named, Option<String>)>,
     loads: Vec<Load>,
+    /// What came by round of Hermes and of the fixed batch, at half load and at saturation; none where the time was over, or one of them failed.
+    beside: [Option<Vec<[Came; 2]>>; 2],
 }
 
 impl Measured {
@@ -254,29 +242,35 @@ impl Measured {
             if !named.line.is_empty() {
                 told.lines.push(format!("{name}: {}", named.line));
             }
-            lanes.push(Lane { named, station, hold, simulated, failed: None });
+            lanes.push(Lane { named, station, room, hold, simulated, failed: None });
         }
         let mut loads = Vec::new();
-        let mut carrier =
-            Carrier { ground, stations, lanes, runs: plan.runs.max(1), time: time.mul_f64(LOAD_TIME * part) };
+        let short = time.mul_f64(LOAD_TIME * part);
+        let mut carrier = Carrier::new(used, ground, (stations, lanes), (plan.runs.max(1), short));
         (told.progress)(&format!("schedule: {name}, saturation"));
         let saturated = carrier.saturation();
-        let capacity = saturated.cells[0].figure(|came| came.rate()).map_or(0.0, |rate| rate.median);
+        // What the device carried before says it where the fixed batch has failed since.
+        let capacity = saturated.cells[0].figure(|came| came.rate());
+        let capacity = capacity.map_or(calibrated.rate, |rate| rate.median);
         loads.push(saturated);
+        let long = if used.wanted { time.mul_f64(WANTED_TIME) } else { short };
+        let beside = [Some(HALF * capacity), None].map(|rate| {
+            (told.progress)(&format!("schedule: {name}, hermes beside {}", batch.name));
+            if bench.is_over() { None } else { carrier.beside(rate, (plan.runs.max(1) + WANTED_MORE, long)) }
+        });
         let parts: &[f64] = if plan.quick { &QUICK_LOADS } else { &LOADS };
         let even = parts.iter().filter(|part| EVEN_LOADS.contains(part) && !plan.quick);
         let patterns = parts.iter().map(|part| (*part, Pattern::Poisson));
         for (part, pattern) in patterns.chain(even.map(|part| (*part, Pattern::Even))) {
             let case = format!("{}, load {part:.2} of {:.3} Mpps", pattern.name(), capacity / 1e6);
-            if bench.is_over() || carrier.lanes[0].failed.is_some() {
+            if bench.is_over() {
                 told.left_out.push(format!("{name}, {case}"));
                 continue;
             }
             (told.progress)(&format!("schedule: {name}, {case}"));
             loads.push(carrier.load(case, (part, pattern), capacity));
         }
-        let lanes = carrier.lanes.into_iter().map(|lane| (lane.named, lane.failed)).collect();
-        Ok(Measured { device: name.to_owned(), calibrated, lanes, loads })
+        Ok(Measured { device: name.to_owned(), calibrated, lanes: carrier.end(), loads, beside })
     }
 
     fn rows(&self) -> Vec<Row> {
@@ -292,69 +286,19 @@ impl Measured {
                 });
             }
         }
-        let half = |load: &&Load| load.part == Some(HALF) && load.pattern == Pattern::Poisson;
-        let half = self.loads.iter().find(half).and_then(|load| self.ends(load));
-        let saturated = self.loads.iter().find(|load| load.part.is_none()).and_then(|load| self.ends(load));
-        rows.extend(rows::goals(device, [half, saturated], &self.lanes[0].0.name));
+        rows.extend(rows::beside(device, &self.lanes[0].0.name, self.beside()));
         rows
     }
 
-    /// The last schedule, which is Hermes, and the first, which is the fixed batch; none where one has no figures.
-    fn ends<'a>(&'a self, load: &'a Load) -> Option<[&'a Cell; 2]> {
-        let all = self.lanes.iter().all(|(_, failed)| failed.is_none());
-        if all { Some([load.cells.last()?, load.cells.first()?]) } else { None }
-    }
-}
-
-/// The schedules of a device, which take turns.
-struct Carrier<'a> {
-    ground: &'a mut Ground,
-    stations: Vec<Station>,
-    lanes: Vec<Lane>,
-    runs: usize,
-    time: Duration,
-}
-
-impl Carrier<'_> {
-    /// As much as is carried. The first round warms up.
-    fn saturation(&mut self) -> Load {
-        let due = Due::Always(self.time.as_nanos() as u64);
-        let mut cells: Vec<Cell> = self.lanes.iter().map(|_| Cell::default()).collect();
-        for round in 0..=self.runs {
-            self.round(due, &mut cells, round > 0);
-        }
-        Load { case: "saturation".to_owned(), part: None, pattern: Pattern::Even, cells }
-    }
-
-    /// So many packets a second, a part of a rate.
-    fn load(&mut self, case: String, (part, pattern): (f64, Pattern), capacity: f64) -> Load {
-        let rate = (part * capacity).max(1.0);
-        let count = (rate * self.time.as_secs_f64()) as usize;
-        let mut cells: Vec<Cell> = self.lanes.iter().map(|_| Cell::default()).collect();
-        for round in 0..self.runs {
-            // Every round has other arrivals, the same for all.
-            let times = pattern.times(rate, count.clamp(PACKETS.0, PACKETS.1), 1 + round as u64);
-            self.round(Due::At(&times), &mut cells, true);
-        }
-        Load { case, part: Some(part), pattern, cells }
-    }
-
-    /// Every schedule once, and its simulation.
-    fn round(&mut self, due: Due<'_>, cells: &mut [Cell], counts: bool) {
-        for (lane, cell) in self.lanes.iter_mut().zip(cells) {
-            if lane.failed.is_some() {
-                continue;
-            }
-            let simulated = lane.simulated.run(due).came();
-            let measured = self.stations[lane.station].carry(self.ground, &mut lane.hold, due);
-            match (measured, simulated) {
-                (Ok(measured), Ok(simulated)) if counts => {
-                    cell.measured.push(measured);
-                    cell.simulated.push(simulated);
-                }
-                (Ok(_), Ok(_)) => {}
-                (Err(why), _) | (_, Err(why)) => lane.failed = Some(why),
-            }
-        }
+    /// What came of Hermes, which is the last schedule, and of the first, which is the fixed batch; or why there is nothing.
+    fn beside(&self) -> [Result<&[[Came; 2]], Missed>; 2] {
+        let mut ends = [self.lanes.last(), self.lanes.first()].into_iter().flatten();
+        let failed = ends
+            .find_map(|(named, failed)| failed.as_ref().map(|why| format!("{} failed: {why}", named.name)));
+        self.beside.each_ref().map(|rounds| match (&failed, rounds) {
+            (Some(why), _) => Err(Missed::Failed(why.clone())),
+            (None, None) => Err(Missed::Over),
+            (None, Some(rounds)) => Ok(&rounds[..]),
+        })
     }
 }

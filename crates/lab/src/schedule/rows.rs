@@ -4,6 +4,7 @@ use super::calibrate::Calibrated;
 use super::came::Came;
 use super::simulate::Line;
 use crate::experiment::{Better, Figure, Other, Row};
+use crate::transfer::OVER;
 
 pub(super) const MPPS: &str = "Mpps";
 pub(super) const MICROS: &str = "µs";
@@ -18,6 +19,9 @@ pub(super) const WITHIN: [(f64, &str); 3] =
 pub(super) const SPREAD: &str = "interquartile range of delays";
 /// What is simulated is called so where it stands beside what was measured.
 pub(super) const SIMULATED: &str = "simulated";
+
+/// What the ratio of each round is called.
+pub(super) const BY_ROUND: &str = "the ratio round by round";
 
 /// What came of a schedule under a load, by run.
 #[derive(Default)]
@@ -91,17 +95,54 @@ pub(super) fn model(device: &str, calibrated: &Calibrated) -> Vec<Row> {
     rows
 }
 
-/// Hermes beside the fixed batch: 99 % of the delays at half load, and the rate at saturation.
-pub(super) fn goals(device: &str, [half, saturated]: [Option<[&Cell; 2]>; 2], batch: &str) -> Vec<Row> {
+/// Why there is nothing of two schedules beside each other.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) enum Missed {
+    /// One of them failed.
+    Failed(String),
+    /// There was no time.
+    Over,
+}
+
+/// Hermes beside the fixed batch by round: 99 % of the delays at half load, and the rate at saturation. A ratio of middle figures may be made by few
+/// rounds; so the ratio of each round has its range, too.
+pub(super) fn beside(
+    device: &str,
+    batch: &str,
+    [half, saturated]: [Result<&[[Came; 2]], Missed>; 2],
+) -> Vec<Row> {
     let case = format!("{device}, hermes beside {batch}");
-    let row = |cells: Option<[&Cell; 2]>, what: &str, unit: &str, better, value: &dyn Fn(&Came) -> f64| {
-        let [hermes, fixed] = cells?;
-        let other = fixed.figure(value).map(|figure| Other::of(batch, figure));
-        Some(Row::alone(&case, what, unit, hermes.figure(value), None).against(other, better))
-    };
     let late = "99 % of delays below at load 0.50; on threads of this machine a ratio of 2 is wanted";
     let rate = "packets done at saturation; on threads of this machine a ratio of 0.9 is wanted";
-    let late = row(half, late, MICROS, Better::Less, &|came| came.within(0.99) * 1e6);
-    let rate = row(saturated, rate, MPPS, Better::More, &|came| came.rate() / 1e6);
-    late.into_iter().chain(rate).collect()
+    let mut rows = pair((&case, late), batch, (MICROS, Better::Less), half, &|came| came.within(0.99) * 1e6);
+    rows.extend(pair((&case, rate), batch, (MPPS, Better::More), saturated, &|came| came.rate() / 1e6));
+    rows
+}
+
+/// A figure of two schedules, and how much better the first is by round; or why there is none.
+fn pair(
+    (case, what): (&str, &str),
+    batch: &str,
+    (unit, better): (&str, Better),
+    rounds: Result<&[[Came; 2]], Missed>,
+    value: &dyn Fn(&Came) -> f64,
+) -> Vec<Row> {
+    let rounds = match rounds {
+        Ok(rounds) => rounds,
+        Err(Missed::Failed(why)) => return vec![Row::refused(case, what, unit, &why)],
+        Err(Missed::Over) => return vec![Row::absent(case, what, OVER)],
+    };
+    let figure = |place: usize| Figure::of(rounds.iter().map(|round| value(&round[place])));
+    let other = figure(1).map(|figure| Other::of(batch, figure));
+    let ratios = rounds.iter().map(|round| {
+        let [hermes, fixed] = round.each_ref().map(|came| value(came).max(f64::MIN_POSITIVE));
+        match better {
+            Better::More => hermes / fixed,
+            Better::Less => fixed / hermes,
+        }
+    });
+    vec![
+        Row::alone(case, what, unit, figure(0), None).against(other, better),
+        Row::alone(case, &format!("{what}: {BY_ROUND}"), "times", Figure::of(ratios), None),
+    ]
 }
