@@ -223,6 +223,31 @@ fn a_device_may_go_with_work_under_way() {
 }
 
 #[test]
+fn more_kernels_than_the_device_runs_at_once_take_turns() {
+    let program = compile_as("start stage all() { send 3 }", Decode::Lazy).program.expect("it compiles");
+    let kernel = Kernel::new(&program, PORTS, &Options::default()).expect("it has a kernel");
+    let serving = Serving { threads: 1, slots: u32::MAX, asks: 1 << 26, quantum: Duration::from_millis(5) };
+    let count = std::thread::available_parallelism().map_or(1, usize::from) + 2;
+    let made = (0..count).map(|_| open(&kernel, geometry(&kernel, 32, 1), serving));
+    let mut made: Vec<_> = made.collect::<Result<_, _>>().expect("they open");
+    let mut done = vec![0; count];
+    made.iter_mut().for_each(|made| made.submit(0, 32).expect("it goes over"));
+    // Each has something to do until all have had their turns, so none ends by itself.
+    for _ in 0..5_000_000 {
+        for (made, done) in made.iter_mut().zip(&mut done) {
+            if made.poll(0, false).expect("it goes on") {
+                *done += 1;
+                made.submit(0, 32).expect("it goes over");
+            }
+        }
+        if done.iter().all(|done| *done >= 3) {
+            return;
+        }
+    }
+    panic!("some never have their turn: {done:?}");
+}
+
+#[test]
 fn a_slot_without_packets_comes_back_and_one_is_reused_longer_than_tickets_last() {
     let program = compile_as("start stage all() { send 3 }", Decode::Lazy).program.expect("it compiles");
     let kernel = Kernel::new(&program, PORTS, &Options::default()).expect("it has a kernel");
