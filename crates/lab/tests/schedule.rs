@@ -244,6 +244,8 @@ fn every_schedule_has_its_figures_measured_and_simulated_at_every_load() {
         let ratio = by_round.ours.expect("a figure");
         assert!(least <= ratio.low && ratio.low < ratio.high && ratio.high <= most, "{pair:?}");
     }
+    let own = rows.iter().filter(|row| row.what.starts_with("the laboratory's own work in the loop: "));
+    assert_eq!(own.filter(|row| row.ours.is_some_and(|ours| ours.median > 0.0)).count(), 3, "{rows:#?}");
     let html = page(rows);
     // Three curves and the bars at saturation.
     assert_eq!(html.matches("<svg").count(), 4, "{html}");
@@ -361,6 +363,14 @@ fn a_driver_for_processors_is_measured_both_ways() {
     }
     for row in &rows {
         assert!(row.ours.is_some(), "{row:?}");
+    }
+    // A kernel that keeps running gets warps, and how long it is busy with one was found from warps at saturation: that proves nothing.
+    for schedule in ["batch:32", "timeout"] {
+        let case = format!("opencl persistent lpm, saturation, {schedule}");
+        let row = rows.iter().find(|row| row.case == case && row.unit == "Mpps").expect("a row");
+        let other = row.other.as_ref().expect("it is simulated");
+        let is_fitted = schedule == "batch:32";
+        assert_eq!((other.name != "simulated", row.ratio.is_none()), (is_fitted, is_fitted), "{row:?}");
     }
     // What is left when the time is over is said.
     let bench = Bench { used: &all, only: &[], until: Some(Instant::now()) };

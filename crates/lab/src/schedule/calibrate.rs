@@ -31,6 +31,10 @@ pub(crate) struct Calibrated {
     pub(crate) error: f64,
     /// Sizes with the middle nanoseconds that such a batch was on the device.
     pub(crate) away: Vec<(usize, f64)>,
+    /// Whether how long a worker is busy was found from batches that follow each other, so that their simulation says nothing new.
+    pub(crate) fitted: bool,
+    /// Nanoseconds a packet of the laboratory's own work in the loop: [`Station::laboratory`].
+    pub(crate) laboratory: [f64; 3],
     /// Packets a second where the largest batches follow each other.
     pub(crate) rate: f64,
     /// How long the largest batch takes alone, from when it is taken until it is committed.
@@ -80,6 +84,8 @@ pub(crate) fn calibrate(
     let follow = station.carry(ground, &mut hold, Due::Always(4 * time.as_nanos() as u64))?;
     let apart = used.most as f64 * 1e9 / follow.rate().max(1.0);
     let found = times.model(station.workers, piece(station.workers, used.most), apart);
+    let laboratory = station.laboratory(ground)?;
+    let found = found.map(|found| Calibrated { laboratory, ..found });
     found.ok_or_else(|| "too few sizes to fit anything to".to_owned())
 }
 
@@ -126,6 +132,8 @@ impl Times {
             model,
             error: fit.error,
             away,
+            fitted: seen.is_none(),
+            laboratory: [0.0; 3],
             rate: largest * 1e9 / apart.max(1.0),
             full: Duration::from_nanos(full as u64),
         })
@@ -182,6 +190,8 @@ mod tests {
         let one =
             times(|size| 12_000.0 + 700.0 * size).model(1, piece(1, 256), 183_200.0).expect("nine sizes");
         for (found, workers, piece) in [(several, 2, 32), (one, 1, 256)] {
+            // Batches that follow each other were asked where there is one worker.
+            assert_eq!(found.fitted, workers == 1);
             let Model { service, way, crowded, take, begin, commit, here, .. } = found.model;
             for (line, fixed, slope) in
                 [(take, 100, 20), (begin, 900, 40), (commit, 300, 30), (here, 50, 100), (service, 4000, 700)]

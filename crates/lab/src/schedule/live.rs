@@ -1,13 +1,16 @@
 //! Packets in memory fall due by the clock, and the engine's own hold and its own program on a device carry them.
 //!
-//! The loop is that of a worker between live interfaces (`engine::live`): it takes what has come, has the hold run what is ready, and waits while there is
-//! nothing to do. A packet's delay is from when it was due until it is in the account, whoever ran it and whatever held the loop up. Every packet is
-//! known by the time that it carries, so that one that is lost, or out of turn, is found; every verdict is held against the interpreter's.
+//! The loop is that of a worker between live interfaces (`engine::live`): it takes what has come, has the hold run what is ready, and sleeps in the kernel
+//! while there is nothing to do. A packet's delay is from when it was due until it is in the account, whoever ran it and whatever held the loop up. Every packet is
+//! known by the time that it carries, so that one that is lost, or out of turn, is found; every verdict is held against the interpreter's. That, putting
+//! packets into memory and keeping delays are the laboratory's own work within the loop, the same a packet for all schedules; it is measured by itself.
 
 use super::Used;
 use super::came::Came;
 use super::due::Due;
+use super::waiting::Waiting;
 use crate::crossover::ground::{Ground, PORTS};
+use crate::experiment::Figure;
 use crate::measure::SEED;
 use cpu_time::ThreadTime;
 use engine::Ledger;
@@ -19,8 +22,8 @@ use gpu::DeviceError;
 use packet::{BATCH, Batch};
 use std::time::{Duration, Instant};
 
-/// A sleep may take so much longer than it was to; who has to be on time gives way to others instead.
-const OVERSLEPT: Duration = Duration::from_micros(200);
+/// So many batches say how long the laboratory's own work takes.
+const OWN_BATCHES: usize = 101;
 
 /// Why a device is not measured.
 pub(crate) enum Refusal {
@@ -93,6 +96,31 @@ impl Station {
         Ok((batch.len, took))
     }
 
+    /// Nanoseconds a packet of the laboratory's own work: putting it into memory, holding it against the interpreter's, and keeping its delay.
+    pub(crate) fn laboratory(&mut self, ground: &mut Ground) -> Result<[f64; 3], String> {
+        let mut came = Came::new()?;
+        let mut parts: [Vec<f64>; 3] = Default::default();
+        let mut batch = Batch::new();
+        self.processor.ahead();
+        for _ in 0..OWN_BATCHES {
+            let begin = Instant::now();
+            ground.fill(&mut batch, self.next, BATCH);
+            let filled = Instant::now();
+            self.outputs.clear();
+            self.processor.run(ground.memory(), &mut batch, &mut self.outputs);
+            let ran = Instant::now();
+            check(ground, self.next, &batch)?;
+            let checked = Instant::now();
+            (0..batch.len).for_each(|packet| came.delay(10_000 + 100 * packet as u64));
+            let kept = checked.elapsed();
+            self.next += batch.len as u64;
+            for (part, took) in parts.iter_mut().zip([filled - begin, checked - ran, kept]) {
+                part.push(took.as_nanos() as f64 / batch.len.max(1) as f64);
+            }
+        }
+        Ok(parts.map(|part| Figure::of(part).map_or(0.0, |figure| figure.median)))
+    }
+
     /// Carries packets that fall due, until all are done.
     pub(crate) fn carry(
         &mut self,
@@ -104,6 +132,7 @@ impl Station {
         let mut came = Came::new()?;
         let first = self.next;
         let (mut batch, mut done) = (Batch::new(), 0);
+        let mut rest = Waiting::new().map_err(|error| format!("a timer: {error}"))?;
         let start = Instant::now();
         let mut taken = 0;
         loop {
@@ -124,7 +153,15 @@ impl Station {
                 break;
             }
             if waiting == 0 && !ran {
-                rest(hold, due.time(taken), start);
+                if hold.is_under_way() {
+                    // The device has packets: it is asked again soon.
+                    std::thread::yield_now();
+                } else {
+                    let next = due.time(taken).map_or(0, |time| time.saturating_sub(nanoseconds(start)));
+                    let schedule = hold.due(Instant::now());
+                    let waited = rest.wait(Duration::from_nanos(next), schedule);
+                    waited.map_err(|error| format!("waiting: {error}"))?;
+                }
             }
         }
         if let Some(failure) = self.failure() {
@@ -285,23 +322,6 @@ fn check(ground: &Ground, number: u64, batch: &Batch) -> Result<(), String> {
     let (these, next) = batch.verdicts().split_at(batch.len.min(round));
     let wrong = ground.wrong(number, these).or_else(|| ground.wrong(number + these.len() as u64, next));
     wrong.map_or(Ok(()), Err)
-}
-
-/// Waits while there is nothing to do, as a worker does: for packets, for the device, or until the schedule wants to be asked.
-fn rest(hold: &Hold, next: Option<u64>, start: Instant) {
-    if hold.is_under_way() {
-        return std::thread::yield_now();
-    }
-    let now = nanoseconds(start);
-    let held = hold.due(Instant::now()).map(|time| now + time.as_nanos() as u64);
-    let Some(until) = next.into_iter().chain(held).min() else { return };
-    let left = Duration::from_nanos(until.saturating_sub(now));
-    if left > OVERSLEPT {
-        std::thread::sleep(left - OVERSLEPT);
-    }
-    while nanoseconds(start) < until {
-        std::thread::yield_now();
-    }
 }
 
 fn nanoseconds(since: Instant) -> u64 {

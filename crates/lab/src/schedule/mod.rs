@@ -2,7 +2,7 @@
 //! on a kernel that keeps running beside launches.
 //!
 //! What is measured goes through the engine's own hold and its own program on a device; every verdict is held against the interpreter's, and a wrong one
-//! takes all figures of its schedule on that device away. What is simulated is decided by the same code, over costs that were measured just before.
+//! takes all figures of its schedule on that device away. What is simulated asks the same schedulers, over costs that were measured just before.
 
 pub(crate) mod burst;
 mod calibrate;
@@ -14,6 +14,7 @@ mod page;
 mod policies;
 mod rows;
 mod simulate;
+mod waiting;
 
 pub(crate) use page::section;
 
@@ -281,7 +282,7 @@ impl Measured {
                 let case = format!("{device}, {}, {}", load.case, named.name);
                 rows.extend(match (failed, load.part) {
                     (Some(why), _) => vec![Row::refused(&case, DONE, MPPS, why)],
-                    (None, None) => cell.rates(&case),
+                    (None, None) => cell.rates(&case, self.calibrated.fitted && *named == self.lanes[0].0),
                     (None, Some(_)) => cell.rows(&case),
                 });
             }

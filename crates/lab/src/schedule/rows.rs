@@ -19,6 +19,8 @@ pub(super) const WITHIN: [(f64, &str); 3] =
 pub(super) const SPREAD: &str = "interquartile range of delays";
 /// What is simulated is called so where it stands beside what was measured.
 pub(super) const SIMULATED: &str = "simulated";
+/// What is simulated over a model that was fitted to the same is called so.
+pub(super) const FITTED: &str = "simulated, to which the model is fitted";
 
 /// What the ratio of each round is called.
 pub(super) const BY_ROUND: &str = "the ratio round by round";
@@ -37,11 +39,16 @@ impl Cell {
         Row::alone(case, what, unit, ours, None).against(other, better)
     }
 
-    /// What was carried, and by whom.
-    pub(super) fn rates(&self, case: &str) -> Vec<Row> {
+    /// What was carried, and by whom. Where the model is fitted to this very figure, no ratio is made of it.
+    pub(super) fn rates(&self, case: &str, fitted: bool) -> Vec<Row> {
         let share = |came: &Came| 100.0 * came.share();
         let share = Row { ratio: None, ..self.row(case, "given to the device", "%", Better::More, &share) };
-        vec![self.row(case, DONE, MPPS, Better::More, &|came| came.rate() / 1e6), share]
+        let mut done = self.row(case, DONE, MPPS, Better::More, &|came| came.rate() / 1e6);
+        if fitted {
+            done.ratio = None;
+            done.other = done.other.map(|other| Other { name: FITTED.to_owned(), ..other });
+        }
+        vec![done, share]
     }
 
     /// The same with delays.
@@ -49,7 +56,7 @@ impl Cell {
         let delay = |what: &str, value: &dyn Fn(&Came) -> f64| {
             self.row(case, what, MICROS, Better::Less, &|came| value(came) * 1e6)
         };
-        let mut rows = self.rates(case);
+        let mut rows = self.rates(case, false);
         rows.push(delay(MEDIAN, &|came| came.within(0.5)));
         rows.extend(WITHIN.map(|(share, what)| delay(what, &|came| came.within(share))));
         rows.push(delay(SPREAD, &Came::spread));
@@ -88,6 +95,14 @@ pub(super) fn model(device: &str, calibrated: &Calibrated) -> Vec<Row> {
     for (what, line) in parts {
         rows.push(row(&format!("{what}: each time"), MICROS, line.fixed as f64 / 1e3));
         rows.push(row(&format!("{what}: a packet"), "ns", line.slope as f64 / 1e3));
+    }
+    let own = ["putting packets into memory", "holding verdicts against the interpreter's", "keeping delays"];
+    for (what, nanoseconds) in own.into_iter().zip(calibrated.laboratory) {
+        rows.push(row(
+            &format!("the laboratory's own work in the loop: {what}: a packet"),
+            "ns",
+            nanoseconds,
+        ));
     }
     for (size, time) in &calibrated.away {
         rows.push(row(&format!("{size} packets alone on the device"), MICROS, time / 1e3));

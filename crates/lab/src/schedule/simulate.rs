@@ -2,7 +2,8 @@
 //!
 //! The idea: the loop of a worker (`engine::live`) is one server. It takes packets that are due, asks the schedule, hands convoys over and commits what
 //! has come back, and each of these takes the time that it took on the machine. A device is some workers that share a queue; a convoy is cut into
-//! pieces, each of which one worker runs. What decides is the code that decides in the engine: `gpu::placement` and `gpu::hermes`.
+//! pieces, each of which one worker runs. `gpu::placement` and `gpu::hermes` decide, as in the engine; what stands
+//! around them there, the line of convoys and the loop, is written after it here.
 //!
 //! Nanoseconds are integers and nothing depends on a clock or an address, so the same run gives the same delays again.
 
