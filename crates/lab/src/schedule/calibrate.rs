@@ -6,7 +6,7 @@
 //! Of a single worker, that gets all in one go, batches that follow each other say the same.
 
 use super::Used;
-use super::came::Came;
+use super::carried::Carried;
 use super::due::Due;
 use super::live::Station;
 use super::simulate::{Line, Model};
@@ -58,13 +58,13 @@ pub(crate) fn calibrate(
     time: Duration,
 ) -> Result<Calibrated, String> {
     let mut times = Times::default();
-    let mut came = Came::new()?;
+    let mut carried = Carried::new()?;
     for size in SIZES.into_iter().filter(|size| *size <= used.most) {
         let mut hold = station.hold(fixed(size))?;
         let mut runs: [Vec<f64>; 4] = Default::default();
         let begin = Instant::now();
         while runs[0].len() < REPEATS.0 || runs[0].len() < REPEATS.1 && begin.elapsed() < time {
-            let parts = station.single(ground, &mut hold, size, &mut came)?;
+            let parts = station.single(ground, &mut hold, size, &mut carried)?;
             runs.iter_mut().zip(parts).for_each(|(runs, part)| runs.push(part));
         }
         for (points, runs) in times.parts.iter_mut().zip(runs) {

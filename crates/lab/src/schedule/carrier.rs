@@ -1,7 +1,7 @@
 //! The schedules of a device take turns, each in front now and then; one that fails leaves the others whole.
 
 use super::Used;
-use super::came::Came;
+use super::carried::Carried;
 use super::due::{Due, Pattern};
 use super::live::{Refusal, Station};
 use super::policies::Named;
@@ -89,16 +89,16 @@ impl<'a> Carrier<'a> {
         &mut self,
         rate: Option<f64>,
         (rounds, time): (usize, Duration),
-    ) -> Option<Vec<[Came; 2]>> {
+    ) -> Option<Vec<[Carried; 2]>> {
         let ends = [self.lanes.len().checked_sub(1)?, 0];
         let round = |round: usize| {
             let times = rate.map(|rate| times(Pattern::Poisson, (rate, time), round));
             let due = times.as_deref().map_or(Due::Always(time.as_nanos() as u64), Due::At);
-            let mut came = [None, None];
+            let mut carried = [None, None];
             for place in in_turn(ends.len(), round) {
-                came[place] = self.carry(ends[place], due);
+                carried[place] = self.carry(ends[place], due);
             }
-            let [last, first] = came;
+            let [last, first] = carried;
             Some([last?, first?])
         };
         (0..rounds).map(round).collect()
@@ -114,7 +114,7 @@ impl<'a> Carrier<'a> {
         for place in in_turn(self.lanes.len(), round) {
             let Some(measured) = self.carry(place, due) else { continue };
             let lane = &mut self.lanes[place];
-            match lane.simulated.run(due).came() {
+            match lane.simulated.run(due).carried() {
                 Ok(simulated) => {
                     cells[place].measured.push(measured);
                     cells[place].simulated.push(simulated);
@@ -125,14 +125,14 @@ impl<'a> Carrier<'a> {
     }
 
     /// Lets a schedule carry. Where it fails, its device may still have packets of it, and is opened again for the others.
-    fn carry(&mut self, place: usize, due: Due<'_>) -> Option<Came> {
+    fn carry(&mut self, place: usize, due: Due<'_>) -> Option<Carried> {
         let lane = &mut self.lanes[place];
         if lane.failed.is_some() {
             return None;
         }
         let (index, room) = (lane.station, lane.room);
         let why = match self.stations[index].as_mut()?.carry(self.ground, &mut lane.hold, due) {
-            Ok(came) => return Some(came),
+            Ok(carried) => return Some(carried),
             Err(why) => why,
         };
         // The old one goes first: a device may not have room for both.

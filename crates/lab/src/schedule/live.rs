@@ -6,7 +6,7 @@
 //! packets into memory and keeping delays are the laboratory's own work within the loop, the same a packet for all schedules; it is measured by itself.
 
 use super::Used;
-use super::came::Came;
+use super::carried::Carried;
 use super::due::Due;
 use super::waiting::Waiting;
 use crate::crossover::ground::{Ground, PORTS};
@@ -98,7 +98,7 @@ impl Station {
 
     /// Nanoseconds a packet of the laboratory's own work: putting it into memory, holding it against the interpreter's, and keeping its delay.
     pub(crate) fn laboratory(&mut self, ground: &mut Ground) -> Result<[f64; 3], String> {
-        let mut came = Came::new()?;
+        let mut carried = Carried::new()?;
         let mut parts: [Vec<f64>; 3] = Default::default();
         let mut batch = Batch::new();
         self.processor.ahead();
@@ -111,7 +111,7 @@ impl Station {
             let ran = Instant::now();
             check(ground, self.next, &batch)?;
             let checked = Instant::now();
-            (0..batch.len).for_each(|packet| came.delay(10_000 + 100 * packet as u64));
+            (0..batch.len).for_each(|packet| carried.delay(10_000 + 100 * packet as u64));
             let kept = checked.elapsed();
             self.next += batch.len as u64;
             for (part, took) in parts.iter_mut().zip([filled - begin, checked - ran, kept]) {
@@ -127,9 +127,9 @@ impl Station {
         ground: &mut Ground,
         hold: &mut Hold,
         due: Due<'_>,
-    ) -> Result<Came, String> {
+    ) -> Result<Carried, String> {
         let before = self.on_device();
-        let mut came = Came::new()?;
+        let mut carried = Carried::new()?;
         let first = self.next;
         let (mut batch, mut done) = (Batch::new(), 0);
         let mut rest = Waiting::new().map_err(|error| format!("a timer: {error}"))?;
@@ -143,7 +143,8 @@ impl Station {
                 taken += batch.len;
                 self.next += batch.len as u64;
             }
-            let mut way = Way { station: self, ground, due, first, start, done: &mut done, came: &mut came };
+            let mut way =
+                Way { station: self, ground, due, first, start, done: &mut done, carried: &mut carried };
             if waiting > 0 {
                 hold.take(&mut way, ground.bytes(), &batch)?;
             }
@@ -170,8 +171,8 @@ impl Station {
         if !hold.is_empty() || done != taken as u64 {
             return Err(format!("of {taken} packets {done} were done"));
         }
-        came.end(done, self.on_device() - before, nanoseconds(start));
-        Ok(came)
+        carried.end(done, self.on_device() - before, nanoseconds(start));
+        Ok(carried)
     }
 
     /// One batch alone, of so many packets: nanoseconds of this thread to take it, to hand it over and to commit it, and all that passed besides until it
@@ -181,7 +182,7 @@ impl Station {
         ground: &mut Ground,
         hold: &mut Hold,
         packets: usize,
-        came: &mut Came,
+        carried: &mut Carried,
     ) -> Result<Single, String> {
         let mut batch = Batch::new();
         ground.fill(&mut batch, self.next, packets);
@@ -194,25 +195,25 @@ impl Station {
             first,
             start: Instant::now(),
             done: &mut done,
-            came,
+            carried,
         };
-        let mut alone = Alone { way, committing: None };
-        let bare = Moment::now();
-        let start = Moment::now();
+        let mut alone = SingleBatch { way, committing: None };
+        let bare = Timestamp::now();
+        let start = Timestamp::now();
         hold.take(&mut alone, ground.bytes(), &batch)?;
-        let taken = Moment::now();
+        let taken = Timestamp::now();
         let mut begun = None;
         // A batch that comes behind the last different packet is shorter than was asked for; nobody waits for the rest.
         let supply = if batch.len == packets { Supply::Unknown } else { Supply::Ended };
         loop {
             hold.run(&mut alone, supply)?;
-            begun.get_or_insert_with(Moment::now);
+            begun.get_or_insert_with(Timestamp::now);
             if hold.is_empty() {
                 break;
             }
             std::thread::yield_now();
         }
-        let end = Moment::now();
+        let end = Timestamp::now();
         let (Some(back), Some(begun)) = (alone.committing, begun) else {
             return Err("a batch was not run".to_owned());
         };
@@ -223,7 +224,7 @@ impl Station {
         let begun = if back.clock < begun.clock { back } else { begun };
         // Looking at the clocks is no work of the loop.
         let look = bare.work_until(start);
-        let work = |from: Moment, to: Moment| from.work_until(to).saturating_sub(look);
+        let work = |from: Timestamp, to: Timestamp| from.work_until(to).saturating_sub(look);
         let [take, begin, commit] = [work(start, taken), work(taken, begun), work(back, end)];
         let away = (back.clock - start.clock).saturating_sub(take + begin + 2 * look);
         Ok([take, begin, away, commit].map(|part| part.as_nanos() as f64))
@@ -247,7 +248,7 @@ struct Way<'a> {
     first: u64,
     start: Instant,
     done: &'a mut u64,
-    came: &'a mut Came,
+    carried: &'a mut Carried,
 }
 
 impl Run for Way<'_> {
@@ -265,7 +266,7 @@ impl Run for Way<'_> {
         let now = nanoseconds(self.start);
         let number = *self.done as usize;
         for time in (number..number + batch.len).map_while(|number| self.due.time(number)) {
-            self.came.delay(now.saturating_sub(time));
+            self.carried.delay(now.saturating_sub(time));
         }
         check(self.ground, self.first + *self.done, batch)?;
         *self.done += batch.len as u64;
@@ -274,30 +275,30 @@ impl Run for Way<'_> {
 }
 
 /// The way of one batch, with when it began to be committed.
-struct Alone<'a> {
+struct SingleBatch<'a> {
     way: Way<'a>,
-    committing: Option<Moment>,
+    committing: Option<Timestamp>,
 }
 
 /// A time by the clock, and by the work of this thread.
 #[derive(Clone, Copy)]
-struct Moment {
+struct Timestamp {
     clock: Instant,
     work: ThreadTime,
 }
 
-impl Moment {
-    fn now() -> Moment {
-        Moment { clock: Instant::now(), work: ThreadTime::now() }
+impl Timestamp {
+    fn now() -> Timestamp {
+        Timestamp { clock: Instant::now(), work: ThreadTime::now() }
     }
 
     /// How long this thread worked from then on.
-    fn work_until(self, then: Moment) -> Duration {
+    fn work_until(self, then: Timestamp) -> Duration {
         then.work.duration_since(self.work)
     }
 }
 
-impl Run for Alone<'_> {
+impl Run for SingleBatch<'_> {
     type Error = String;
 
     fn processor(&mut self) -> &mut dyn Processor {
@@ -305,7 +306,7 @@ impl Run for Alone<'_> {
     }
 
     fn batch(&mut self, memory: &mut [u8], batch: &mut Batch) -> Result<(), String> {
-        self.committing.get_or_insert_with(Moment::now);
+        self.committing.get_or_insert_with(Timestamp::now);
         self.way.batch(memory, batch)
     }
 }

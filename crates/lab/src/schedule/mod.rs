@@ -6,7 +6,7 @@
 
 pub(crate) mod burst;
 mod calibrate;
-mod came;
+mod carried;
 mod carrier;
 mod due;
 mod live;
@@ -24,7 +24,7 @@ use crate::experiment::Row;
 use crate::plan::{Length, Plan};
 use crate::traffic::LabError;
 use crate::transfer::{DeviceChoice, OVER};
-use came::Came;
+use carried::Carried;
 use carrier::{Carrier, Lane, Load};
 use due::Pattern;
 use gpu::{Memory, Setup, Submission, WARP};
@@ -173,7 +173,7 @@ pub fn measure(
                 left_out.push(name);
                 continue;
             }
-            let mut told = Told { progress: &mut *progress, left_out: &mut left_out, lines: &mut lines };
+            let mut told = Progress { progress: &mut *progress, left_out: &mut left_out, lines: &mut lines };
             match Measured::of(bench, (plan, time.min(1.0)), (used, &name), (&mut ground, &mut told)) {
                 Ok(measured) => rows.extend(measured.rows()),
                 Err(Refusal::Absent(why)) => rows.push(Row::absent(&name, DONE, &why)),
@@ -197,7 +197,7 @@ pub fn measure(
 }
 
 /// What hears of what is being done, of what is left out, and of what names mean.
-struct Told<'a> {
+struct Progress<'a> {
     progress: &'a mut dyn FnMut(&str),
     left_out: &'a mut Vec<String>,
     lines: &'a mut Vec<String>,
@@ -210,7 +210,7 @@ struct Measured {
     lanes: Vec<(Named, Option<String>)>,
     loads: Vec<Load>,
     /// What came by round of Hermes and of the fixed batch, at half load and at saturation; none where the time was over, or one of them failed.
-    beside: [Option<Vec<[Came; 2]>>; 2],
+    beside: [Option<Vec<[Carried; 2]>>; 2],
 }
 
 impl Measured {
@@ -218,7 +218,7 @@ impl Measured {
         bench: &Bench<'_>,
         (plan, part): (&Plan, f64),
         (used, name): (&Used<'_>, &str),
-        (ground, told): (&mut Ground, &mut Told<'_>),
+        (ground, told): (&mut Ground, &mut Progress<'_>),
     ) -> Result<Measured, Refusal> {
         let time = match plan.length {
             Length::Seconds(seconds) => Duration::from_secs_f64(seconds),
@@ -251,7 +251,7 @@ impl Measured {
         (told.progress)(&format!("schedule: {name}, saturation"));
         let saturated = carrier.saturation();
         // What the device carried before says it where the fixed batch has failed since.
-        let capacity = saturated.cells[0].figure(|came| came.rate());
+        let capacity = saturated.cells[0].figure(|carried| carried.rate());
         let capacity = capacity.map_or(calibrated.rate, |rate| rate.median);
         loads.push(saturated);
         let long = if used.wanted { time.mul_f64(WANTED_TIME) } else { short };
@@ -292,7 +292,7 @@ impl Measured {
     }
 
     /// What came of Hermes, which is the last schedule, and of the first, which is the fixed batch; or why there is nothing.
-    fn beside(&self) -> [Result<&[[Came; 2]], Missed>; 2] {
+    fn beside(&self) -> [Result<&[[Carried; 2]], Missed>; 2] {
         let mut ends = [self.lanes.last(), self.lanes.first()].into_iter().flatten();
         let failed = ends
             .find_map(|(named, failed)| failed.as_ref().map(|why| format!("{} failed: {why}", named.name)));

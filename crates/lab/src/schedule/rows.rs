@@ -1,7 +1,7 @@
 //! From what was measured and simulated to rows: every schedule at every load, the model of the device, and what was wanted.
 
 use super::calibrate::Calibrated;
-use super::came::Came;
+use super::carried::Carried;
 use super::simulate::Line;
 use crate::experiment::{Better, Figure, Other, Row};
 use crate::transfer::OVER;
@@ -28,12 +28,19 @@ pub(super) const BY_ROUND: &str = "the ratio round by round";
 /// What came of a schedule under a load, by run.
 #[derive(Default)]
 pub(super) struct Cell {
-    pub(super) measured: Vec<Came>,
-    pub(super) simulated: Vec<Came>,
+    pub(super) measured: Vec<Carried>,
+    pub(super) simulated: Vec<Carried>,
 }
 
 impl Cell {
-    fn row(&self, case: &str, what: &str, unit: &str, better: Better, value: &dyn Fn(&Came) -> f64) -> Row {
+    fn row(
+        &self,
+        case: &str,
+        what: &str,
+        unit: &str,
+        better: Better,
+        value: &dyn Fn(&Carried) -> f64,
+    ) -> Row {
         let other = Figure::of(self.simulated.iter().map(value)).map(|other| Other::of(SIMULATED, other));
         let ours = Figure::of(self.measured.iter().map(value));
         Row::alone(case, what, unit, ours, None).against(other, better)
@@ -41,9 +48,9 @@ impl Cell {
 
     /// What was carried, and by whom. Where the model is fitted to this very figure, no ratio is made of it.
     pub(super) fn rates(&self, case: &str, fitted: bool) -> Vec<Row> {
-        let share = |came: &Came| 100.0 * came.share();
+        let share = |carried: &Carried| 100.0 * carried.share();
         let share = Row { ratio: None, ..self.row(case, "given to the device", "%", Better::More, &share) };
-        let mut done = self.row(case, DONE, MPPS, Better::More, &|came| came.rate() / 1e6);
+        let mut done = self.row(case, DONE, MPPS, Better::More, &|carried| carried.rate() / 1e6);
         if fitted {
             done.ratio = None;
             done.other = done.other.map(|other| Other { name: FITTED.to_owned(), ..other });
@@ -53,18 +60,18 @@ impl Cell {
 
     /// The same with delays.
     pub(super) fn rows(&self, case: &str) -> Vec<Row> {
-        let delay = |what: &str, value: &dyn Fn(&Came) -> f64| {
-            self.row(case, what, MICROS, Better::Less, &|came| value(came) * 1e6)
+        let delay = |what: &str, value: &dyn Fn(&Carried) -> f64| {
+            self.row(case, what, MICROS, Better::Less, &|carried| value(carried) * 1e6)
         };
         let mut rows = self.rates(case, false);
-        rows.push(delay(MEDIAN, &|came| came.within(0.5)));
-        rows.extend(WITHIN.map(|(share, what)| delay(what, &|came| came.within(share))));
-        rows.push(delay(SPREAD, &Came::spread));
+        rows.push(delay(MEDIAN, &|carried| carried.within(0.5)));
+        rows.extend(WITHIN.map(|(share, what)| delay(what, &|carried| carried.within(share))));
+        rows.push(delay(SPREAD, &Carried::spread));
         rows
     }
 
     /// A figure of what was measured.
-    pub(super) fn figure(&self, value: impl Fn(&Came) -> f64) -> Option<Figure> {
+    pub(super) fn figure(&self, value: impl Fn(&Carried) -> f64) -> Option<Figure> {
         Figure::of(self.measured.iter().map(value))
     }
 }
@@ -124,13 +131,14 @@ pub(super) enum Missed {
 pub(super) fn beside(
     device: &str,
     batch: &str,
-    [half, saturated]: [Result<&[[Came; 2]], Missed>; 2],
+    [half, saturated]: [Result<&[[Carried; 2]], Missed>; 2],
 ) -> Vec<Row> {
     let case = format!("{device}, hermes beside {batch}");
     let late = "99 % of delays below at load 0.50; on threads of this machine a ratio of 2 is wanted";
     let rate = "packets done at saturation; on threads of this machine a ratio of 0.9 is wanted";
-    let mut rows = pair((&case, late), batch, (MICROS, Better::Less), half, &|came| came.within(0.99) * 1e6);
-    rows.extend(pair((&case, rate), batch, (MPPS, Better::More), saturated, &|came| came.rate() / 1e6));
+    let mut rows =
+        pair((&case, late), batch, (MICROS, Better::Less), half, &|carried| carried.within(0.99) * 1e6);
+    rows.extend(pair((&case, rate), batch, (MPPS, Better::More), saturated, &|carried| carried.rate() / 1e6));
     rows
 }
 
@@ -139,8 +147,8 @@ fn pair(
     (case, what): (&str, &str),
     batch: &str,
     (unit, better): (&str, Better),
-    rounds: Result<&[[Came; 2]], Missed>,
-    value: &dyn Fn(&Came) -> f64,
+    rounds: Result<&[[Carried; 2]], Missed>,
+    value: &dyn Fn(&Carried) -> f64,
 ) -> Vec<Row> {
     let rounds = match rounds {
         Ok(rounds) => rounds,
@@ -150,7 +158,7 @@ fn pair(
     let figure = |place: usize| Figure::of(rounds.iter().map(|round| value(&round[place])));
     let other = figure(1).map(|figure| Other::of(batch, figure));
     let ratios = rounds.iter().map(|round| {
-        let [hermes, fixed] = round.each_ref().map(|came| value(came).max(f64::MIN_POSITIVE));
+        let [hermes, fixed] = round.each_ref().map(|carried| value(carried).max(f64::MIN_POSITIVE));
         match better {
             Better::More => hermes / fixed,
             Better::Less => fixed / hermes,

@@ -14,7 +14,7 @@ mod warps;
 
 use self::placed::Placed;
 use self::warps::Warps;
-use super::came::Came;
+use super::carried::Carried;
 use super::due::Due;
 use engine::hold::{Schedule, Supply};
 use exec::Room;
@@ -81,11 +81,11 @@ impl Outcome {
     ///
     /// # Errors
     /// A histogram cannot be made.
-    pub(crate) fn came(&self) -> Result<Came, String> {
-        let mut came = Came::new()?;
-        self.delays.iter().for_each(|delay| came.delay(*delay));
-        came.end(self.packets, self.on_device, self.time);
-        Ok(came)
+    pub(crate) fn carried(&self) -> Result<Carried, String> {
+        let mut carried = Carried::new()?;
+        self.delays.iter().for_each(|delay| carried.delay(*delay));
+        carried.end(self.packets, self.on_device, self.time);
+        Ok(carried)
     }
 }
 

@@ -7,21 +7,21 @@ const LONGEST: u64 = 600_000_000_000;
 
 /// What came of it.
 #[derive(Clone, Debug)]
-pub(crate) struct Came {
+pub(crate) struct Carried {
     packets: u64,
     on_device: u64,
     nanoseconds: u64,
     delays: Histogram<u64>,
 }
 
-impl Came {
+impl Carried {
     /// Nothing yet.
     ///
     /// # Errors
     /// A histogram cannot be made.
-    pub(crate) fn new() -> Result<Came, String> {
+    pub(crate) fn new() -> Result<Carried, String> {
         let delays = Histogram::new_with_bounds(1, LONGEST, 3).map_err(|error| error.to_string())?;
-        Ok(Came { packets: 0, on_device: 0, nanoseconds: 0, delays })
+        Ok(Carried { packets: 0, on_device: 0, nanoseconds: 0, delays })
     }
 
     /// A packet is done so long after it fell due.
