@@ -177,7 +177,7 @@ impl Offloaded {
         })
     }
 
-    /// Puts a program on threads of this machine, as many as it has processors; `ports` is what the program was loaded with.
+    /// Puts a program on threads of this machine, one less than it has processors; `ports` is what the program was loaded with.
     ///
     /// # Errors
     /// The machine gives no thread.

@@ -103,7 +103,7 @@ struct Finished {
 }
 
 impl Host {
-    /// So many threads (none: as many as the machine has processors) for a kernel.
+    /// So many threads for a kernel (none: one less than the machine has processors, as whoever hands batches over needs one, too; at least one).
     ///
     /// # Errors
     /// The machine gives no thread.
@@ -141,7 +141,9 @@ impl Host {
             shared,
             threads: Vec::new(),
         };
-        let wanted = threads.or_else(|| std::thread::available_parallelism().ok()).map_or(1, NonZero::get);
+        let beside =
+            || std::thread::available_parallelism().map_or(1, |all| all.get().saturating_sub(1).max(1));
+        let wanted = threads.map_or_else(beside, NonZero::get);
         for number in 0..wanted {
             let shared = Arc::clone(&host.shared);
             let thread =
