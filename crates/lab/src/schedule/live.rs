@@ -8,6 +8,7 @@
 use super::Used;
 use super::carried::Carried;
 use super::due::Due;
+use super::processors;
 use super::waiting::Waiting;
 use crate::crossover::ground::{Ground, PORTS};
 use crate::experiment::Figure;
@@ -16,9 +17,10 @@ use cpu_time::ThreadTime;
 use engine::Ledger;
 use engine::hold::{Hold, Run, Schedule, Supply};
 use engine::offload::Offloaded;
+use exec::kernel::Kernel;
 use exec::offload::Offload;
 use exec::{Outputs, Processor, Room};
-use gpu::DeviceError;
+use gpu::{DeviceError, Geometry};
 use packet::{BATCH, Batch};
 use std::time::{Duration, Instant};
 
@@ -62,11 +64,12 @@ impl Station {
         let offload = Offload::new(&ground.program, PORTS, SEED, &ground.options);
         let offload = offload.map_err(|error| Refusal::Failed(error.to_string()))?;
         let mut workers = 1;
-        let processor = Offloaded::new(offload, room, |kernel, geometry| {
+        let open = |kernel: &Kernel, geometry: Geometry| {
             let device = used.site.open(kernel, (&ground.program, PORTS), geometry, used.setup)?;
             workers = device.workers();
             Ok(device)
-        })?;
+        };
+        let processor = processors::beside(|| Offloaded::new(offload, room, open))?;
         let ledger = Ledger::new(&ground.program, PORTS);
         let mut station = Station { processor, workers, ledger, outputs: Outputs::default(), next: 0 };
         while station.next < ground.packets() as u64 {

@@ -12,6 +12,7 @@ mod due;
 mod live;
 mod page;
 mod policies;
+mod processors;
 mod rows;
 mod simulate;
 mod waiting;
@@ -179,14 +180,15 @@ pub fn measure(
                 Err(Refusal::Absent(why)) => rows.push(Row::absent(&name, DONE, &why)),
                 Err(Refusal::Failed(why)) => rows.push(Row::refused(&name, DONE, MPPS, &why)),
             }
+            processors::together();
         }
     }
     rows.extend(of_bursts);
     let devices: Vec<String> =
         bench.used.iter().map(|used| format!("{}: {}", used.name, used.site.name())).collect();
     let mode = format!(
-        "lpm, and rules one by one, over {}, 64 bytes (60 in memory); packets lie in memory and fall due by the clock; one thread takes, hands over and commits them, as \
-         a worker of a gateway does; delays are from when a packet was due until it is in the account; every verdict is held against the \
+        "lpm, and rules one by one, over {}, 64 bytes (60 in memory); packets lie in memory and fall due by the clock; one thread takes, hands over and commits them, on a \
+         processor of its own, as a worker of a gateway with `cores` does; delays are from when a packet was due until it is in the account; every verdict is held against the \
          interpreter's; a load is a part of what the fixed batch carries at saturation on the same device; simulated: the same arrivals and the \
          same code that decides, over costs measured before; {}; {}",
         contents.line(),
