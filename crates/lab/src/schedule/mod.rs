@@ -50,10 +50,10 @@ const HALF: f64 = 0.5;
 /// A load lasts so many times as long as the plan says, and each size of a single batch such a part of it.
 const LOAD_TIME: f64 = 7.0;
 const SINGLE_TIME: f64 = 0.5;
-/// A round of what is wanted lasts so many times as long as the plan says where it is, and there are so many rounds more than runs; it is decided by how
-/// often a loop is off its processor, which takes long to be the same again.
-const WANTED_TIME: f64 = 30.0;
-const WANTED_MORE: usize = 2;
+/// What is wanted is measured so many times as often as the plan says, for shorter than other loads: a machine that takes a loop off its processor now and
+/// then spoils some of many short rounds, where it would spoil all of a few long ones.
+const WANTED_OFTEN: usize = 17;
+const WANTED_TIME: f64 = 1.0;
 /// For so many programs on devices there is time in full.
 const IN_FULL: f64 = 1.5;
 /// After this time the experiment begins nothing further.
@@ -256,10 +256,12 @@ impl Measured {
         let capacity = saturated.cells[0].figure(|carried| carried.rate());
         let capacity = capacity.map_or(calibrated.rate, |rate| rate.median);
         loads.push(saturated);
-        let long = if used.wanted { time.mul_f64(WANTED_TIME) } else { short };
+        let runs = plan.runs.max(1);
+        let rounds =
+            if used.wanted { (WANTED_OFTEN * runs, time.mul_f64(WANTED_TIME)) } else { (runs, short) };
         let beside = [Some(HALF * capacity), None].map(|rate| {
             (told.progress)(&format!("schedule: {name}, hermes beside {}", batch.name));
-            if bench.is_over() { None } else { carrier.beside(rate, (plan.runs.max(1) + WANTED_MORE, long)) }
+            if bench.is_over() { None } else { carrier.beside(rate, rounds) }
         });
         let parts: &[f64] = if plan.quick { &QUICK_LOADS } else { &LOADS };
         let even = parts.iter().filter(|part| EVEN_LOADS.contains(part) && !plan.quick);
