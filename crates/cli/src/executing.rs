@@ -77,7 +77,7 @@ impl Executing {
         };
         let card = opencl.iter().find(|device| device.accelerator);
         if self.back_end == BackEndChoice::Auto && cuda.is_empty() && card.is_none() {
-            return here(BackEnd::Native, String::new());
+            return here(BackEnd::Native, self.idle_schedule());
         }
         let alone =
             |why: &dyn std::fmt::Display| format!("note: {} runs on the processor: {why}\n", program.name);
@@ -128,8 +128,9 @@ impl Executing {
     /// What is to be said of a schedule for no device.
     fn idle_schedule(self) -> String {
         match self.is_said {
-            true => "note: --schedule is for devices, and changes nothing here; --back-end chooses one\n"
-                .to_owned(),
+            true => {
+                "note: --schedule is for devices, and there is none here; --back-end chooses one\n".to_owned()
+            }
             false => String::new(),
         }
     }
@@ -142,18 +143,18 @@ impl Executing {
         open: &dyn Fn(Setup) -> anyhow::Result<Offloaded>,
     ) -> anyhow::Result<(Offloaded, String)> {
         let with = |submission| open(Setup { submission, ..Setup::default() });
-        let mut note = String::new();
-        if let Schedule::Hermes { .. } = self.schedule {
-            match with(Submission::Persistent) {
-                Err(error) => match error.downcast_ref() {
-                    Some(DeviceError::Missing { .. } | DeviceError::Build { .. }) => {
-                        note = format!("note: a kernel is started for every warp: {error}\n");
-                    }
-                    _ => return Err(error),
-                },
-                Ok(offloaded) => return Ok((offloaded, note)),
+        let wanted = match self.schedule {
+            Schedule::Hermes { .. } => Submission::Persistent,
+            Schedule::Placed(_) => launched,
+        };
+        let lacks = |error: &anyhow::Error| {
+            matches!(error.downcast_ref(), Some(DeviceError::Missing { .. } | DeviceError::Build { .. }))
+        };
+        match with(wanted) {
+            Err(error) if wanted != launched && lacks(&error) => {
+                Ok((with(launched)?, format!("note: a kernel is started for every warp: {error}\n")))
             }
+            opened => Ok((opened?, String::new())),
         }
-        Ok((with(launched)?, note))
     }
 }

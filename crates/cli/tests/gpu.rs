@@ -168,6 +168,8 @@ fn warps_go_to_devices_and_a_schedule_without_one_is_told_of() {
     };
     let (judge, said) = run("interpreter");
     assert!(judge["device"].is_null() && said.contains("--schedule is for devices"), "{said}");
+    let (report, said) = run("auto");
+    assert_eq!(report["device"].is_null(), said.contains("--schedule is for devices"), "{said}");
     for back_end in ["host", "opencl"] {
         let (report, said) = run(back_end);
         assert!(!said.contains("--schedule"), "{said}");
