@@ -133,7 +133,7 @@ impl Run for Pass<'_, '_> {
 mod tests {
     use super::*;
     use crate::report::{Imbalance, Report, Setting, Times};
-    use exec::{BackEnd, Output, Room, TableReport};
+    use exec::{BackEnd, Output, Room};
     use gpu::placement::Policy;
     use lang::ir::{Program, Reason};
     use packet::{PortNumber, Verdict};
@@ -166,28 +166,6 @@ mod tests {
                     _ => Verdict::PENDING,
                 };
             }
-        }
-
-        fn advance(&mut self, _now: u64, _outputs: &mut Outputs) {}
-
-        fn tables(&self) -> Vec<TableReport> {
-            Vec::new()
-        }
-
-        fn entries(&self, _table: u32) -> Vec<(lang::ir::Entry, exec::EntryCount)> {
-            Vec::new()
-        }
-
-        fn counter(&self, _counter: u32) -> Vec<(u64, u64)> {
-            Vec::new()
-        }
-
-        fn events(&self) -> Vec<u64> {
-            Vec::new()
-        }
-
-        fn lost_events(&self) -> u64 {
-            0
         }
 
         fn back_end(&self) -> BackEnd {

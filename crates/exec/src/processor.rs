@@ -135,7 +135,7 @@ pub trait Ahead {
     fn workers(&self) -> usize;
 }
 
-/// A program with its tables, counters and timers.
+/// A program with its tables, counters and timers. One that has none of something leaves out what is said about it.
 pub trait Processor: Send {
     /// Runs every packet of the batch in order and writes its verdict into the batch. `memory` holds the frames the batch points into.
     ///
@@ -183,14 +183,18 @@ pub trait Processor: Send {
     }
 
     /// Lets time pass to `now` without a packet: entries and timers that are due are handled.
-    fn advance(&mut self, now: u64, outputs: &mut Outputs);
+    fn advance(&mut self, _now: u64, _outputs: &mut Outputs) {}
 
     /// The state of every table, in order of declaration.
-    fn tables(&self) -> Vec<TableReport>;
+    fn tables(&self) -> Vec<TableReport> {
+        Vec::new()
+    }
 
     /// Every entry of a table with the packets and bytes it was found for (zero where the table does not count): exact entries and
     /// prefixes sorted by key, rules and patterns in the order in which they are tried.
-    fn entries(&self, table: u32) -> Vec<(Entry, EntryCount)>;
+    fn entries(&self, _table: u32) -> Vec<(Entry, EntryCount)> {
+        Vec::new()
+    }
 
     /// Puts in an entry that stays until it is removed, or gives the one with its key this value. Rules come behind those that are there,
     /// or behind those of the same priority.
@@ -281,13 +285,19 @@ pub trait Processor: Send {
     }
 
     /// Packets and bytes of every cell of a counter.
-    fn counter(&self, counter: u32) -> Vec<(u64, u64)>;
+    fn counter(&self, _counter: u32) -> Vec<(u64, u64)> {
+        Vec::new()
+    }
 
     /// How often each event was raised, in order of declaration.
-    fn events(&self) -> Vec<u64>;
+    fn events(&self) -> Vec<u64> {
+        Vec::new()
+    }
 
     /// How many events were refused because too many were waiting.
-    fn lost_events(&self) -> u64;
+    fn lost_events(&self) -> u64 {
+        0
+    }
 
     /// The device that packets are run on first, if there is one.
     fn on_device(&self) -> Option<OnDevice> {

@@ -1,7 +1,7 @@
 //! Whatever comes, and whatever a device makes of it: packets that are held are run once each, in order of arrival.
 
 use super::*;
-use exec::{Ahead, BackEnd, Beginning, EntryCount, Outputs, TableReport};
+use exec::{Ahead, BackEnd, Beginning, Outputs};
 use proptest::prelude::*;
 use std::collections::VecDeque;
 use std::convert::Infallible;
@@ -101,28 +101,6 @@ impl Processor for Drawn {
 
     fn ahead(&mut self) -> Option<&mut dyn Ahead> {
         (!self.gone).then_some(self as &mut dyn Ahead)
-    }
-
-    fn advance(&mut self, _now: u64, _outputs: &mut Outputs) {}
-
-    fn tables(&self) -> Vec<TableReport> {
-        Vec::new()
-    }
-
-    fn entries(&self, _table: u32) -> Vec<(lang::ir::Entry, EntryCount)> {
-        Vec::new()
-    }
-
-    fn counter(&self, _counter: u32) -> Vec<(u64, u64)> {
-        Vec::new()
-    }
-
-    fn events(&self) -> Vec<u64> {
-        Vec::new()
-    }
-
-    fn lost_events(&self) -> u64 {
-        0
     }
 
     fn back_end(&self) -> BackEnd {

@@ -123,18 +123,6 @@ macro_rules! processor {
                 entries.iter().map(|held| (entry(held), (0, 0))).collect()
             }
 
-            fn counter(&self, _: u32) -> Vec<(u64, u64)> {
-                Vec::new()
-            }
-
-            fn events(&self) -> Vec<u64> {
-                Vec::new()
-            }
-
-            fn lost_events(&self) -> u64 {
-                0
-            }
-
             fn back_end(&self) -> BackEnd {
                 BackEnd::Native
             }
