@@ -2,7 +2,7 @@
 //! can be written for nftables is read again.
 #![no_main]
 
-use import::{cisco, iptables, nft};
+use import::{Naming, cisco, iptables, nft};
 use libfuzzer_sys::fuzz_target;
 
 fuzz_target!(|input: (bool, bool, &[u8])| {
@@ -15,7 +15,7 @@ fuzz_target!(|input: (bool, bool, &[u8])| {
             Ok(rules) => {
                 assert!(rules.rules.len() <= limit && (lenient || rules.refused.is_empty()));
                 if let Ok(json) = nft::write_json(&rules, &nft::Layout::default()) {
-                    let interfaces = rules.interfaces.clone();
+                    let interfaces = Naming::Ports(rules.interfaces.clone());
                     let options = nft::Options { interfaces, limit: usize::MAX >> 16, ..Default::default() };
                     let again = nft::read(json.as_bytes(), &options).expect("what is written is read");
                     assert_eq!(rules.default, again.default);

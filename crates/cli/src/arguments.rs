@@ -279,8 +279,9 @@ pub(crate) enum BackEndChoice {
   ravelin run programs/firewall.rav --in traffic.pcap --repeat 1000 --json
   ravelin run programs/firewall.rav --in traffic.pcap --filter 'host 10.0.0.1 and verdict == drop' --out sent/
   ravelin generate --preset sample1 | ravelin run programs/firewall.rav --in -
+  ravelin run programs/router.rav --in captured.pcapng --ingress interface
 
-Captures are pcap or pcapng, plain or compressed with gzip or zstd; `-` is standard input.")]
+Ctrl-C ends a run with the account of the packets that had run by then. Captures are pcap or pcapng, plain or compressed with gzip or zstd; `-` is standard input.")]
 pub(crate) struct RunArguments {
     /// The program (.rav)
     pub(crate) program: PathBuf,
@@ -290,7 +291,8 @@ pub(crate) struct RunArguments {
     /// How many ports the gateway has, numbered from 1
     #[arg(long, default_value_t = 5, value_parser = clap::value_parser!(u16).range(1..))]
     pub(crate) ports: u16,
-    /// Which port each packet enters by: round-robin, hash, random:SEED or port:P
+    /// Which port each packet enters by: round-robin, hash, random:SEED, port:P, interface (that of the capture), or by its source: subnet:10.0.1.0/24=1,else=2 or
+    /// mac:02:00:00:00:00:01=1,else=2
     #[arg(long, default_value = "round-robin", value_name = "WAY")]
     pub(crate) ingress: String,
     /// Which link types are let through
@@ -500,12 +502,13 @@ pub(crate) enum PresetChoice {
   ravelin lab router --routes rib4.txt.gz --rules acl1_1k.rules --html router.html
   ravelin lab switch-apps --capture sample1=smallFlows.pcap --capture other.pcapng --json
   ravelin lab gpu --out results --device cuda
+  ravelin lab --draw report.json --html report.html
 
 Without --capture, captures are made to the published shape of the thesis' samples and labelled as generated. `sample1=FILE` (or 2, 3) says that
 the file is that sample, so that the thesis' figures stand beside it. A program whose counts differ from the interpreter's gets no figure.")]
 pub(crate) struct LabArguments {
     /// What to measure
-    #[arg(required = true, value_enum, value_name = "EXPERIMENT")]
+    #[arg(required_unless_present = "draw", value_enum, value_name = "EXPERIMENT")]
     pub(crate) experiments: Vec<ExperimentChoice>,
     /// A capture to run instead of the generated ones; may be given several times
     #[arg(long, value_name = "[SAMPLE=]FILE")]
@@ -522,6 +525,9 @@ pub(crate) struct LabArguments {
     /// Write a page with plots and all numbers
     #[arg(long, value_name = "FILE")]
     pub(crate) html: Option<PathBuf>,
+    /// Measure nothing, and write the page of a report that --json has written before; may be given several times
+    #[arg(long, value_name = "REPORT", requires = "html", conflicts_with = "experiments")]
+    pub(crate) draw: Vec<PathBuf>,
     /// Fewer and shorter runs over shortened captures: to see that it works, not to quote
     #[arg(long)]
     pub(crate) quick: bool,

@@ -18,6 +18,9 @@ pub(crate) enum Failure {
     /// Something was found, and the command has already told it: exit code 1.
     #[error("already told")]
     Told,
+    /// The user ended it, and the command has told how far it came: exit code 130, as a shell has it for Ctrl-C.
+    #[error("interrupted")]
+    Interrupted,
     /// The reader of the output went away: not a failure.
     #[error("the output was closed")]
     Closed,
@@ -29,13 +32,14 @@ impl Failure {
         match self {
             Failure::Usage(_) => 2,
             Failure::Finding(_) | Failure::Documented(_) | Failure::Told => 1,
+            Failure::Interrupted => 130,
             Failure::Closed => 0,
         }
     }
 
     /// Tells it on standard error, and on standard output too where a JSON document is expected there and none is yet.
     pub(crate) fn report(&self, json: bool) {
-        if matches!(self, Failure::Told | Failure::Closed) {
+        if matches!(self, Failure::Told | Failure::Interrupted | Failure::Closed) {
             return;
         }
         if json && !matches!(self, Failure::Documented(_)) {

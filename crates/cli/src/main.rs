@@ -2,10 +2,14 @@
 
 #![forbid(unsafe_code)]
 
+mod allowance;
 mod arguments;
 mod commands;
 mod executing;
 mod failure;
+mod imported;
+mod interruption;
+mod memory_limit;
 mod program;
 mod render;
 

@@ -1,16 +1,21 @@
 //! From the path of a program to what the back ends run, with the diagnostics told on the way.
 
+use crate::allowance::Allowance;
 use crate::arguments::{DecodeChoice, DiagnosticFormat};
 use crate::failure::Failure;
+use crate::imported::{self, Imported, Origin};
 use crate::render;
 use gateway::config::TableFile;
+use import::entries::Contents;
 use lang::diagnostic::Severity;
 use lang::ir::{Match, Program, TableKind};
+use lang::limits::LONGEST_TEXT;
 use lang::pipeline::{Compiled, Decode, Options};
 use lang::source::Sources;
+use ports::files;
 use std::collections::HashSet;
 use std::fs;
-use std::io::{ErrorKind, Read};
+use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
@@ -29,12 +34,12 @@ pub(crate) struct Ready {
 /// The text of a file that the command line names.
 pub(crate) fn read(path: &Path) -> Result<String, Failure> {
     let name = path.display();
-    let bytes = fs::read(path).map_err(|error| match error.kind() {
-        ErrorKind::NotFound => Failure::Usage(match similar(path) {
+    let bytes = files::read(path, LONGEST_TEXT as u64).map_err(|error| match error.kind() {
+        Some(ErrorKind::NotFound) => Failure::Usage(match similar(path) {
             Some(meant) => format!("there is no file {name}; did you mean {}?", meant.display()),
             None => format!("there is no file {name}"),
         }),
-        ErrorKind::IsADirectory => {
+        Some(ErrorKind::IsADirectory) => {
             Failure::Usage(format!("{name} is a directory; name a file in it, such as {name}/firewall.rav"))
         }
         _ => Failure::Usage(format!("cannot read {name}: {error}")),
@@ -47,29 +52,46 @@ pub(crate) fn read(path: &Path) -> Result<String, Failure> {
     })
 }
 
-/// Compiles the program at `path`; modules are looked for beside it.
+/// Compiles the program at `path`, and fills its tables; modules are looked for beside it.
 pub(crate) fn compile(path: &Path, decode: DecodeChoice) -> Result<Compiled, Failure> {
-    let text = read(path)?;
-    let mut compiled = compile_text(&path.display().to_string(), &text, path.parent(), decode);
-    fill(compiled.program.as_mut(), path)?;
+    let mut compiled = unfilled(path, decode)?;
+    fill(compiled.program.as_mut(), path, &mut Allowance::to_load())?;
     Ok(compiled)
 }
 
+/// The same without what its tables and groups are filled from.
+pub(crate) fn unfilled(path: &Path, decode: DecodeChoice) -> Result<Compiled, Failure> {
+    let text = read(path)?;
+    Ok(compile_text(&path.display().to_string(), &text, path.parent(), decode))
+}
+
 /// Adds the entries and members of the files that tables and groups are filled from, which lie beside the program at `path`.
-fn fill(program: Option<&mut Program>, path: &Path) -> Result<(), Failure> {
-    let Some(program) = program else { return Ok(()) };
+pub(crate) fn fill(
+    program: Option<&mut Program>,
+    path: &Path,
+    allowance: &mut Allowance,
+) -> Result<Vec<Imported>, Failure> {
+    let mut imported = Vec::new();
+    let Some(program) = program else { return Ok(imported) };
     for group in &mut program.groups {
         let Some(file) = &group.file else { continue };
-        let (name, bytes) = filled_from(path, file, &format!("group `{}`", group.name))?;
+        let (name, bytes) = filled_from(
+            (path, file),
+            allowance,
+            &format!("group `{}`", group.name),
+            group.capacity.saturating_mul(group.size),
+        )?;
         let members = import::entries::read_members(&bytes, group)
             .map_err(|error| Failure::Finding(format!("{name}: {error}; nothing is loaded")))?;
         group.members.extend(members);
     }
-    for table in &mut program.tables {
+    for (index, table) in program.tables.iter_mut().enumerate() {
         let Some(file) = &table.file else { continue };
-        let (name, bytes) = filled_from(path, &file.path, &format!("table `{}`", table.name))?;
-        let entries = import::entries::read(&bytes, &file.format, table)
-            .map_err(|error| Failure::Finding(format!("{name}: {error}; nothing is loaded")))?;
+        let (name, bytes) =
+            filled_from((path, &file.path), allowance, &format!("table `{}`", table.name), table.capacity)?;
+        let Contents { entries, lines, default } =
+            import::entries::read(&bytes, &file.format, &file.interfaces, table)
+                .map_err(|error| Failure::Finding(format!("{name}: {error}; nothing is loaded")))?;
         let (all, room) = (table.entries.len() + entries.len(), table.capacity);
         if all > room as usize {
             let table = &table.name;
@@ -89,44 +111,73 @@ fn fill(program: Option<&mut Program>, path: &Path) -> Result<(), Failure> {
                 table.name
             )));
         }
+        let default = imported::agreed_default(table, default)
+            .map_err(|error| Failure::Finding(format!("{name}: {error}; nothing is loaded")))?;
+        let default = default.map(|policy| Origin { file: name.clone(), policy });
+        let own = table.entries.len();
         table.entries.extend(entries);
+        let text = allowance.keeps_texts.then_some(bytes);
+        imported.push(Imported { table: index, file: name, text, lines, own, default });
     }
-    Ok(())
+    Ok(imported)
 }
 
-/// Gives a table the entries of a file that a gateway's own file names, in place of those of the program's text.
+/// Gives a table the entries of a file that a gateway's own file names, in place of those of the program's text; and where the file says
+/// what becomes of packets that no entry fits, that as the table's default, in place of the program's.
 ///
 /// # Errors
 /// There is no such table, or the file cannot be read, does not suit it, or has more entries than it has room for; in words.
-pub(crate) fn refill(program: &mut Program, filled: &TableFile) -> Result<(), String> {
+pub(crate) fn refill(
+    program: &mut Program,
+    filled: &TableFile,
+    allowance: &mut Allowance,
+) -> Result<Imported, String> {
     let names: Vec<&str> = program.tables.iter().map(|table| table.name.as_str()).collect();
     let Some(index) = names.iter().position(|name| *name == filled.table) else {
         return Err(format!("the program has no table `{}`; it has {}", filled.table, names.join(", ")));
     };
     let (table, name) = (&mut program.tables[index], filled.file.display());
-    let mut bytes = Vec::new();
-    ports::capture_in::open(&name.to_string())
-        .and_then(|mut file| file.read_to_end(&mut bytes))
+    let bytes = allowance
+        .read(room(table.capacity), |most| files::read_unpacked(&filled.file, most))
         .map_err(|error| format!("cannot read {name}: {error}"))?;
-    let entries =
-        import::entries::read(&bytes, &filled.format, table).map_err(|error| format!("{name}: {error}"))?;
+    let Contents { entries, lines, default } =
+        import::entries::read(&bytes, &filled.format, &filled.interfaces, table)
+            .map_err(|error| format!("{name}: {error}"))?;
     if entries.len() > table.capacity as usize {
         let (all, room) = (entries.len(), table.capacity);
         return Err(format!("{name} has {all} entries and the table room for {room}: raise its capacity"));
     }
     table.entries = entries;
-    Ok(())
+    let file = name.to_string();
+    let default = default.map(|default| {
+        table.default = Some(default.value);
+        Origin { file: file.clone(), policy: default.policy }
+    });
+    let text = allowance.keeps_texts.then_some(bytes);
+    Ok(Imported { table: index, file, text, lines, own: 0, default })
 }
 
 /// The path and the bytes of a file beside the program at `path` that something is filled from.
-fn filled_from(path: &Path, file: &str, what: &str) -> Result<(String, Vec<u8>), Failure> {
-    let name = path.parent().unwrap_or(Path::new("")).join(file).display().to_string();
-    let cannot = |error: std::io::Error| {
-        Failure::Usage(format!("cannot read {name}, which {what} is filled from: {error}"))
-    };
-    let mut bytes = Vec::new();
-    ports::capture_in::open(&name).map_err(cannot)?.read_to_end(&mut bytes).map_err(cannot)?;
-    Ok((name, bytes))
+fn filled_from(
+    (path, file): (&Path, &str),
+    allowance: &mut Allowance,
+    what: &str,
+    capacity: u32,
+) -> Result<(String, Vec<u8>), Failure> {
+    let folder = path.parent().unwrap_or(Path::new(""));
+    let name = folder.join(file).display().to_string();
+    match allowance.read(room(capacity), |most| files::read_beside(folder, Path::new(file), most)) {
+        Ok(bytes) => Ok((name, bytes)),
+        Err(error) => {
+            Err(Failure::Usage(format!("cannot read {name}, which {what} is filled from: {error}")))
+        }
+    }
+}
+
+/// How many bytes of a file are read for so many entries: 4 MiB and 4 KiB for each, which is more than rules in JSON take, so that no small table makes
+/// much of a file.
+fn room(capacity: u32) -> u64 {
+    ((4 << 20) + 4096 * u64::from(capacity)).min(files::LARGEST)
 }
 
 /// Compiles a text; modules are looked for in `directory`.
@@ -136,7 +187,10 @@ pub(crate) fn compile_text(
     directory: Option<&Path>,
     decode: DecodeChoice,
 ) -> Compiled {
-    let load = |module: &str| fs::read_to_string(directory?.join(module)).ok();
+    let load = |module: &str| {
+        let bytes = files::read_beside(directory?, Path::new(module), LONGEST_TEXT as u64).ok()?;
+        String::from_utf8(bytes).ok()
+    };
     let decode = match decode {
         DecodeChoice::Lazy => Decode::Lazy,
         DecodeChoice::Declared => Decode::Declared,
@@ -150,7 +204,7 @@ pub(crate) fn ready(path: &Path, decode: DecodeChoice, json: bool) -> Result<Rea
     let text = read(path)?;
     let begin = Instant::now();
     let mut compiled = compile_text(&path.display().to_string(), &text, path.parent(), decode);
-    fill(compiled.program.as_mut(), path)?;
+    fill(compiled.program.as_mut(), path, &mut Allowance::to_load())?;
     accepted(path.display().to_string(), compiled, begin.elapsed(), json)
 }
 
@@ -191,11 +245,11 @@ pub(crate) fn traceable(path: &Path, json: bool) -> Result<(Ready, bool), Failur
     let begin = Instant::now();
     let mut compiled = compile_text(&path.display().to_string(), &text, path.parent(), DecodeChoice::Lazy);
     let Some(mut program) = compiled.refused.take() else {
-        fill(compiled.program.as_mut(), path)?;
+        fill(compiled.program.as_mut(), path, &mut Allowance::to_load())?;
         return accepted(path.display().to_string(), compiled, begin.elapsed(), json)
             .map(|ready| (ready, false));
     };
-    fill(Some(&mut program), path)?;
+    fill(Some(&mut program), path, &mut Allowance::to_load())?;
     render::diagnostic::to_stderr(&compiled.sources, &compiled.diagnostics, DiagnosticFormat::Short);
     let name = path.display().to_string();
     Ok((Ready { name, sources: compiled.sources, program, compile: begin.elapsed() }, true))

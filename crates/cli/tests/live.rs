@@ -243,6 +243,83 @@ fn a_program_that_is_wrong_does_not_take_over() {
     net.stop();
 }
 
+/// A control group that holds so many bytes, and goes with this; nothing where none can be made.
+struct Group(std::path::PathBuf);
+
+impl Group {
+    fn new(test: &str, bytes: u64) -> Option<Group> {
+        let name = format!("ravelin-test-{}", std::process::id());
+        for (root, bound) in
+            [("/sys/fs/cgroup/memory", "memory.limit_in_bytes"), ("/sys/fs/cgroup", "memory.max")]
+        {
+            let group = Group(std::path::Path::new(root).join(&name));
+            if fs::create_dir(&group.0).is_ok() && fs::write(group.0.join(bound), bytes.to_string()).is_ok() {
+                return Some(group);
+            }
+        }
+        eprintln!("{test}: not run, since no control group with a bound of memory can be made here");
+        None
+    }
+}
+
+impl Drop for Group {
+    fn drop(&mut self) {
+        // It goes when its last process has.
+        let _ = fs::remove_dir(&self.0);
+    }
+}
+
+#[test]
+fn a_program_that_finds_no_memory_in_its_control_group_is_refused_and_the_one_before_goes_on() {
+    let Some(group) = Group::new("a_program_that_finds_no_memory", 128 << 20) else { return };
+    let Some(mut net) = Net::new("a_program_that_finds_no_memory") else { return };
+    let copy = net.path("program.rav");
+    fs::copy(program("mac_switch.rav"), &copy).expect("can be copied");
+    net.serve(&copy);
+    net.stop();
+    // Not as `ip netns exec` starts programs, which hides control groups behind a /sys of its own.
+    let space = format!("--net=/run/netns/{}", net.name("g"));
+    let file = net.path("gateway.toml").display().to_string();
+    let mut command = Command::new("nsenter");
+    command
+        .args([&space, net::binary(), "serve", &file, "--json"])
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped());
+    net.gateway = Some(command.spawn().expect("it starts"));
+    net.wait_for_pings();
+    let process = net.gateway.as_ref().map(|gateway| gateway.id().to_string()).expect("runs");
+    fs::write(group.0.join("cgroup.procs"), process).expect("it can be put there");
+    let control = net.path("control.sock").display().to_string();
+    let text = fs::read_to_string(&copy).expect("is there");
+    let reload = |capacity: &str| {
+        let larger = text.replacen("capacity 64k", &format!("capacity {capacity}"), 1);
+        assert_ne!(larger, text);
+        fs::write(&copy, larger).expect("can be written");
+        let output = net.ravelin(&["reload", "--control", &control]);
+        String::from_utf8_lossy(&output.stdout).into_owned() + &String::from_utf8_lossy(&output.stderr)
+    };
+    let said = reload("64M");
+    assert!(said.contains("its tables take up to") && said.contains("nothing has changed"), "{said}");
+    assert_eq!(net.pings("10.0.0.2"), 20);
+    // The table would find room, and what is read to fill it does not.
+    let lines = (0..200_000_u32).map(|line| format!("{} => 1\n", std::net::Ipv4Addr::from(line)));
+    fs::write(net.path("many.txt"), lines.collect::<String>()).expect("can be written");
+    let filled = format!(
+        "{text}\ntable many: exact(ip4) -> port {{\n    capacity 200000\n    from \"many.txt\"\n}}\n"
+    );
+    fs::write(&copy, filled).expect("can be written");
+    let output = net.ravelin(&["reload", "--control", &control]);
+    let said =
+        String::from_utf8_lossy(&output.stdout).into_owned() + &String::from_utf8_lossy(&output.stderr);
+    assert!(
+        said.contains("while it is read it takes up to") && said.contains("nothing has changed"),
+        "{said}"
+    );
+    assert_eq!(net.pings("10.0.0.2"), 20);
+    assert!(reload("128k").contains("took over"), "what finds room does");
+    net.stop();
+}
+
 #[test]
 fn what_cannot_be_a_port_is_said() {
     let Some(mut net) = Net::new("what_cannot_be_a_port") else { return };
@@ -270,6 +347,37 @@ fn what_cannot_be_a_port_is_said() {
         assert!(errors.contains(wanted), "{errors}");
     }
     net.gateway = None;
+}
+
+#[test]
+fn two_gateways_do_not_share_an_interface() {
+    let Some(mut net) = Net::new("two_gateways_do_not_share") else { return };
+    net.serve(&program("hub.rav"));
+    let file = net.path("second.toml");
+    let write = |interface: &str| {
+        let (program, control) = (program("hub.rav"), net.path("second.sock"));
+        let (program, control) = (program.display(), control.display());
+        let text = format!(
+            "program = \"{program}\"\ncontrol = \"{control}\"\n[[port]]\ninterface = \"{interface}\"\n"
+        );
+        fs::write(&file, text).expect("can be written");
+    };
+    write("to-b");
+    let output = net.ravelin(&["serve", &file.display().to_string()]);
+    let errors = String::from_utf8_lossy(&output.stderr).into_owned();
+    assert_eq!(output.status.code(), Some(1), "{errors}");
+    let first = net.run("g", "pgrep", &["-f", "serve.*gateway.toml"]);
+    let first = String::from_utf8_lossy(&first.stdout).into_owned();
+    assert!(
+        first.lines().any(|process| errors.contains(&format!("taken by process {process} (ravelin)"))),
+        "{errors} of {first}"
+    );
+    assert!(errors.starts_with("error") || errors.contains("port 1: "), "{errors}");
+    // Where the first is gone, the second gets it.
+    assert_eq!(net.pings("10.0.0.2"), 20, "the first goes on, and answers once");
+    net.stop();
+    net.serve_ports(&program("hub.rav"), "[[port]]\ninterface = \"to-a\"\n[[port]]\ninterface = \"to-b\"\n");
+    net.stop();
 }
 
 #[test]

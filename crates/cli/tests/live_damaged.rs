@@ -22,11 +22,12 @@ use suite::random::Random;
 /// How many mutated frames are played.
 const MUTATED: usize = 1_000_000;
 
-/// Whether the kernel carries a frame as it is: a link header, no more than an MTU, and no VLAN tag without a packet behind it, which it drops
-/// while it takes the tag out.
+/// Whether the kernel and the port carry a frame as it is: a link header, no more than an MTU, no VLAN tag without a packet behind it, which the kernel drops
+/// while it takes the tag out, and no tag that names no VLAN, which the port takes out.
 fn carried(frame: &[u8]) -> bool {
     let tagged = matches!(frame.get(12..14), Some([0x81, 0x00] | [0x88, 0xa8]));
-    (if tagged { 20 } else { 14 }..=1514).contains(&frame.len())
+    let priority = matches!(frame.get(12..16), Some(&[0x81, 0x00, high, 0]) if high & 0x0f == 0);
+    (if tagged { 20 } else { 14 }..=1514).contains(&frame.len()) && !priority
 }
 
 /// The frames of a capture up to where it is damaged.

@@ -237,6 +237,16 @@ fn what_af_xdp_cannot_do_is_said() {
         std::thread::sleep(Duration::from_millis(20));
     }
     let port = |rest: &str| format!("[[port]]\ninterface = \"to-a\"\n{rest}\n");
+    // Without the right to lock memory: as root who has given it up.
+    let drop =
+        ["--bounding-set=-ipc_lock", "--inh-caps=-all", "prlimit", "--memlock=65536:65536", net::binary()];
+    let file = net.path("other.toml").display().to_string();
+    refused(&net, "", &port("kind = \"af_xdp\"\nqueues = [7]"), "port 1: interface to-a has no queue 7");
+    let text = std::fs::read_to_string(&file).expect("was written").replace("queues = [7]", "");
+    std::fs::write(&file, text).expect("can be written");
+    let output = net.run("g", "setpriv", &[&drop[..], &["serve", &file]].concat());
+    let errors = String::from_utf8_lossy(&output.stderr);
+    assert!(errors.contains("this process may lock 64 KiB: raise that (`ulimit -l`"), "{errors}");
     refused(&net, "", &port("kind = \"af_xdp\"\nqueues = [7]"), "port 1: interface to-a has no queue 7");
     refused(&net, "workers = 2\n", &port(DRIVER), "interface to-a has 1 receive queue(s) for 2 workers");
     refused(&net, "", &port("kind = \"af_xdp\"\nzero_copy = true"), "cannot use frames in place");

@@ -228,9 +228,13 @@ fn a_shell_opens_on_the_other_side() {
     fs::write(net.path("sshd.conf"), config).expect("can be written");
     let captured = net.path("b.pcap");
     let watching = capture(&net, &captured);
-    // The folder that it insists on is made where nobody else sees it.
+    // The folder and the user that it insists on are made where nobody else sees them.
+    let users = fs::read_to_string("/etc/passwd").expect("a list of users");
+    fs::write(net.path("passwd"), users + "sshd:x:65533:65534::/run/sshd:/usr/sbin/nologin\n")
+        .expect("can be written");
     let start = format!(
-        "mount -t tmpfs none /run && mkdir /run/sshd && exec $(command -v sshd) -D -e -f {}",
+        "mount -t tmpfs none /run && mkdir /run/sshd && mount --bind {} /etc/passwd && exec $(command -v sshd) -D -e -f {}",
+        at("passwd"),
         at("sshd.conf")
     );
     let server = serve(&net, "b", &["sh", "-c", &start]);

@@ -155,7 +155,9 @@ fn unmodified_programs_work_through_it() {
     std::fs::write(net.path("page.html"), "x".repeat(300_000)).expect("can be written");
     let directory = net.path("").display().to_string();
     let settings = format!(
-        "user root; pid {directory}/pid; error_log {directory}/errors; events {{}}\nhttp {{ access_log off; server {{ listen 10.0.2.2:8000; root {directory}; }} }}\n"
+        "user root; pid {directory}/pid; error_log {directory}/errors; events {{}}\nhttp {{ access_log off; client_body_temp_path {directory}/body; \
+         proxy_temp_path {directory}/proxy; fastcgi_temp_path {directory}/fastcgi; uwsgi_temp_path {directory}/uwsgi; \
+         scgi_temp_path {directory}/scgi; server {{ listen 10.0.2.2:8000; root {directory}; }} }}\n"
     );
     let file = net.path("nginx.conf");
     std::fs::write(&file, settings).expect("can be written");
@@ -296,7 +298,10 @@ fn another_file_takes_over_as_a_whole_or_not_at_all() {
     let routes = count(&net);
     let faults = [
         ("[[route]]\nto = \"10.9.0.0/16\"\nvia = \"10.0.7.7\"\n", "10.0.7.7 is on no connected network"),
-        ("[[port]]\ninterface = \"to-c\"\n", "other ports than the gateway runs with"),
+        (
+            "[[port]]\ninterface = \"to-c\"\n",
+            "other ports (the first that differs is port 3) than the gateway runs with",
+        ),
         ("[[table]]\nname = \"none\"\nfrom = \"rules.txt\"\n", "the program has no table `none`"),
         ("[[table]]\nname = \"acl\"\nfrom = \"rules.txt\"\n", "cannot read"),
     ];
@@ -310,6 +315,11 @@ fn another_file_takes_over_as_a_whole_or_not_at_all() {
     write(&format!(
         "{before}[[route]]\nto = \"198.51.100.0/24\"\nvia = \"10.0.2.2\"\n[[table]]\nname = \"acl\"\nfrom = \"rules.txt\"\n"
     ));
+    let received = |net: &Net| {
+        let shown = net.ask(&["show", "run", "--total"]);
+        shown["now"]["report"]["received"]["packets"].as_u64().unwrap_or_else(|| panic!("{shown}"))
+    };
+    let before_reload = received(&net);
     let said = reload();
     assert!(said.contains("took over"), "{said}");
     assert_eq!(count(&net), routes + 1);
@@ -318,7 +328,12 @@ fn another_file_takes_over_as_a_whole_or_not_at_all() {
     write(&before);
     assert!(reload().contains("took over"));
     assert_eq!((count(&net), net.pings("10.0.2.2")), (routes, 20));
-    net.stop();
+    let last = received(&net);
+    let total = net.stop()["received"]["packets"].as_u64().unwrap_or(0);
+    assert!(
+        before_reload > 0 && total >= before_reload + last,
+        "{total} packets in all, {before_reload} and {last}"
+    );
 }
 
 #[test]
@@ -345,5 +360,89 @@ fn a_program_without_the_tables_is_refused_at_the_address() {
     let text_of = std::fs::read_to_string(&file).expect("is there");
     std::fs::write(&file, format!("{text_of}[kernel]\nroutes = true\n")).expect("can be written");
     let said = text(&net.ravelin(&["check", path]));
-    assert!(said.contains("note: of a kernel's route with several next hops the first is used"), "{said}");
+    assert!(
+        said.contains("note: of a kernel's route with several next hops the first whose link is up is used"),
+        "{said}"
+    );
+}
+
+/// Three pings from `a`, which says to have this address.
+fn pings_from(net: &Net, source: &str, address: &str) {
+    let name = net.name("a");
+    net.ip(&["-n", &name, "address", "add", &format!("{source}/32"), "dev", "lo"]);
+    net.run("a", "ping", &["-c", "3", "-i", "0.2", "-W", "1", "-I", source, address]);
+    net.ip(&["-n", &name, "address", "del", &format!("{source}/32"), "dev", "lo"]);
+}
+
+#[test]
+fn sources_are_checked_as_the_file_says() {
+    for (asked, foreign, own) in [("", 3, 3), ("1 => loose\n", 0, 3), ("1 => any\n", 0, 0)] {
+        let Some(mut net) = hosts("sources_are_checked") else { return };
+        std::fs::write(net.path("sources.txt"), asked).expect("can be written");
+        let table = "[[table]]\nname = \"sources\"\nfrom = \"sources.txt\"\n";
+        // The gateway has never heard of this host, and gets its packets all the same: its network leads back to it.
+        let card = net.run("g", "cat", &["/sys/class/net/to-a/address"]).stdout;
+        let card = String::from_utf8_lossy(&card).trim().to_owned();
+        let host = net.name("a");
+        let fixed = ["lladdr", &card, "dev", "eth0", "nud", "permanent"];
+        net.ip(&[&["-n", &host, "neighbour", "replace", "10.0.1.1"][..], &fixed].concat());
+        net.serve_ports(&program("router.rav"), &format!("{PORTS}{table}"));
+        assert_eq!(net.pings("10.0.2.2"), 20, "{asked}");
+        pings_from(&net, "10.0.2.77", "10.0.2.2");
+        pings_from(&net, "10.0.2.1", "10.0.1.1");
+        let report = net.stop();
+        let drops = |reason: &str| report["drops"][reason].as_u64().unwrap_or(0);
+        assert_eq!((drops("reverse_path"), drops("own_source")), (foreign, own), "{asked}: {report}");
+    }
+}
+
+#[test]
+fn a_host_with_only_an_address_of_its_link_keeps_its_router() {
+    let Some(mut net) = routed("only_an_address_of_its_link", "") else { return };
+    let host = net.name("a");
+    net.ip(&["-n", &host, "-6", "address", "flush", "dev", "eth0", "scope", "global"]);
+    net.ip(&["-n", &host, "-6", "address", "replace", "fe80::a/64", "dev", "eth0", "nodad"]);
+    net.ip(&["-n", &host, "-6", "route", "replace", "fd00:1::/64", "dev", "eth0"]);
+    assert!(ping(&net, &["fd00:1::1"]).contains("1 received"), "own addresses answer");
+    let state = || {
+        let arguments = ["-n", &host, "-6", "neighbour", "show", "fd00:1::1"];
+        text(&std::process::Command::new("ip").args(arguments).output().expect("ip runs"))
+    };
+    let known = state();
+    let card = known.split_whitespace().skip_while(|word| *word != "lladdr").nth(1).expect(&known).to_owned();
+    // Now the host asks the router itself, three times, a second apart.
+    let probe = ["lladdr", &card, "dev", "eth0", "nud", "probe"];
+    net.ip(&[&["-n", &host, "-6", "neighbour", "change", "fd00:1::1"][..], &probe].concat());
+    let end = Instant::now() + Duration::from_secs(20);
+    while !state().contains("REACHABLE") {
+        assert!(!state().contains("FAILED") && Instant::now() < end, "{}", state());
+        thread::sleep(Duration::from_millis(50));
+    }
+    net.stop();
+}
+
+#[test]
+fn addresses_that_the_kernel_has_too_are_warned_of() {
+    let Some(mut net) = routed("addresses_of_the_kernel", "") else { return };
+    let file = net.path("gateway.toml");
+    let check = |net: &Net| text(&net.ravelin(&["check", file.to_str().expect("text")]));
+    assert!(!check(&net).contains("warning"), "{}", check(&net));
+    assert!(!net.stop_and_hear().1.contains("warning"));
+    net.ip(&["-n", &net.name("g"), "address", "add", "10.0.1.1/24", "dev", "to-a"]);
+    net.ip(&["-n", &net.name("g"), "address", "add", "fd00:2::1/64", "dev", "to-b", "nodad"]);
+    let wanted = [
+        "warning: 10.0.1.1 is an address of this machine's kernel, too, at `to-a`: it answers what comes by `to-a`, `to-b`",
+        "warning: fd00:2::1 is an address of this machine's kernel, too, at `to-b`",
+        "`ip address del 10.0.1.1/24 dev to-a`",
+    ];
+    let said = check(&net);
+    assert!(wanted.iter().all(|wanted| said.contains(wanted)), "{said}");
+    net.serve_ports(&program("router.rav"), PORTS);
+    let (_, said) = net.stop_and_hear();
+    assert!(wanted.iter().all(|wanted| said.contains(wanted)), "{said}");
+    // What the kernel never sees it does not answer.
+    let kept = PORTS.replace("addresses", "keep_from_kernel = true\naddresses");
+    net.serve_ports(&program("router.rav"), &kept);
+    let (_, said) = net.stop_and_hear();
+    assert!(!said.contains("warning"), "{said}");
 }

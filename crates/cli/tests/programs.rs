@@ -63,7 +63,7 @@ fn what_goes_over_to_a_new_program_is_told() {
     let told = ravelin(&["check", &new, "--replaces", &old, "--discard", "g"], 0).0;
     assert!(told.contains("g: its contents are given up"), "{told}");
     let told = ravelin(&["check", &new, "--replaces", &old, "--discard", "h"], 2).1;
-    assert!(told.contains("no table or group `h`"), "{told}");
+    assert!(told.contains("remembers nothing under the name `h`"), "{told}");
 }
 
 #[test]
@@ -179,4 +179,38 @@ fn every_command_has_help_and_those_with_arguments_have_examples() {
         assert!(help.contains("--json"));
     }
     assert!(ravelin(&["demo", "--help"], 0).0.contains("--json"));
+}
+
+/// Files that a program names: they lie beside it and are files, and nobody is waited for.
+#[test]
+fn a_program_reads_files_beside_it_and_no_others() {
+    let text = |file: &str| {
+        format!(
+            "table t: exact(u8) -> port {{ capacity 4 from \"{file}\" }}\nstart stage all() {{ match t[1] {{ some p => send p, none => flood }} }}\n"
+        )
+    };
+    let (directory, path) = file("own.rav", &text("inside.txt"));
+    fs::write(directory.path().join("inside.txt"), "1 => 2\n").expect("file");
+    assert!(ravelin(&["check", &path], 0).0.contains("all is well"));
+    let pipe = directory.path().join("pipe");
+    assert!(std::process::Command::new("mkfifo").arg(&pipe).status().expect("mkfifo runs").success());
+    let bomb = directory.path().join("bomb");
+    fs::write(&bomb, vec![b' '; 5_000_000]).expect("file");
+    assert!(std::process::Command::new("gzip").arg(&bomb).status().expect("gzip runs").success());
+    let cases = [
+        ("/dev/zero", "outside of the program's folder"),
+        ("/etc/passwd", "outside of the program's folder"),
+        ("../../../../etc/passwd", "outside of the program's folder"),
+        ("pipe", "it is a pipe"),
+        ("bomb.gz", "unpacked it has more than 4210688 bytes"),
+    ];
+    for (name, said) in cases {
+        fs::write(&path, text(name)).expect("file");
+        let told = ravelin(&["check", &path], 2).1;
+        assert!(told.contains(said) && !told.contains("root:"), "{name}: {told}");
+    }
+    let told = ravelin(&["check", &pipe.display().to_string()], 2).1;
+    assert!(told.contains("it is a pipe"), "{told}");
+    let told = ravelin(&["check", "/dev/zero"], 2).1;
+    assert!(told.contains("it is a device"), "{told}");
 }

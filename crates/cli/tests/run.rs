@@ -191,6 +191,10 @@ fn a_wrong_command_line_exits_with_2_and_says_what_was_meant() {
     told(&["run", program, "--in", "missing.pcap"], "there is no capture missing.pcap");
     told(&["run", program, "--in", &path, "--ingress", "randm"], "random:SEED");
     told(&["run", program, "--in", &path, "--ingress", "port:9"], "there is no port 9");
+    told(&["run", program, "--in", &path, "--ingress", "subnet:10.0.0.0/8=9,else=1"], "there is no port 9");
+    told(&["run", program, "--in", &path, "--ingress", "mac:02:00:00:00:00:01=1"], "else=PORT");
+    let each = ["run", program, "--in", &path, "--ingress", "interface", "--repeat", "2", "--order", "each"];
+    told(&each, "--order each");
     told(&["run", program, "--in", &path, "--ports", "0"], "--ports");
     told(&["generate", "--protocols", "tpc=1", "-o", "/dev/null"], "`tpc` is not known");
     told(&["generate", "--zipf", "99", "-o", "/dev/null"], "--zipf is 99");
@@ -390,4 +394,22 @@ fn traced_by_a_filter_a_packet_meets_what_it_meets_by_its_number() {
     trace(&[], 2);
     trace(&["--number", "1", "--count", "2"], 2);
     trace(&["--number", "1", "--filter", "tcp"], 2);
+}
+
+#[test]
+fn a_report_of_the_lab_is_drawn_again_as_it_was() {
+    let directory = tempfile::tempdir().expect("directory");
+    let at = |name: &str| directory.path().join(name).display().to_string();
+    let measured = ravelin()
+        .args(["lab", "compile", "--runs", "1", "--repeat", "1", "--json", "--html", &at("first.html")])
+        .assert()
+        .success();
+    fs::write(at("report.json"), &measured.get_output().stdout).expect("can be written");
+    ravelin().args(["lab", "--draw", &at("report.json"), "--html", &at("again.html")]).assert().success();
+    let page = |name: &str| fs::read_to_string(at(name)).expect("was written");
+    assert_eq!(page("first.html"), page("again.html"));
+    assert!(page("again.html").contains("lower is better"));
+    let refused = ravelin().args(["lab", "--draw", "README.md", "--html", &at("x.html")]).assert().code(2);
+    let said = String::from_utf8_lossy(&refused.get_output().stderr).into_owned();
+    assert!(said.contains("README.md is no report"), "{said}");
 }

@@ -4,12 +4,15 @@
 //! cell of packets and bytes (a flood has one for each arrival port), and a packet adds to one cell and to the one of its arrival port. Who was
 //! sent what is not counted packet by packet but derived from the cells when a report is asked for.
 
+pub(crate) mod moment;
+
 use crate::pieces;
 use exec::{Outputs, Resized};
 use lang::ir::{NO_SUCH_PORT, Program};
 use packet::{Batch, NO_PORT, Verdict, VerdictKind};
 use serde::Serialize;
 use std::ops::AddAssign;
+use std::sync::Arc;
 
 /// A number of packets and the sum of their lengths on the wire.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
@@ -41,7 +44,7 @@ impl Volume {
 pub struct Ledger {
     ports: u16,
     /// Sets of ports by index: existing ports only, each once.
-    sets: Vec<Vec<u16>>,
+    sets: Arc<[Vec<u16>]>,
     /// Where the cells of a kind begin, by the kind's number; the last cell of a kind takes arguments that nothing has.
     first: [u32; 8],
     /// How many cells a kind has, less one.
@@ -63,7 +66,7 @@ impl Ledger {
     /// An empty ledger for a program on a gateway with `ports` ports.
     pub fn new(program: &Program, ports: u16) -> Ledger {
         let exists = |port: &u16| (1..=ports).contains(port);
-        let sets: Vec<Vec<u16>> = program
+        let sets: Arc<[Vec<u16>]> = program
             .port_sets
             .iter()
             .map(|set| {

@@ -5,6 +5,7 @@
 
 mod ballot;
 mod crew;
+pub mod look;
 mod measure;
 mod punts;
 pub mod recent;
@@ -15,7 +16,7 @@ mod worker;
 
 pub use crew::{Core, run};
 pub use measure::{Latency, Measurement, Stop, StopCost};
-pub use punts::{Injected, IsUrgent, PuntQueue, Punted};
+pub use punts::{Injected, PuntQueue, Punted, Urgency, Urgent};
 pub use recent::{Example, Recent};
 pub use stage_costs::{ProgramCosts, StageCost};
 pub use state::remembered;
@@ -30,14 +31,16 @@ use exec::replace::{Carried, ReplaceError, take_over};
 use exec::{Draft, Processor};
 use lang::ir::Program;
 use lang::source::Sources;
+use look::{Counted, Look};
 use measure::Measuring;
+use ports::live::clock::Clock;
 use ports::live::{Bell, Lane, ReceiveLosses, SendLosses};
 use serde::Serialize;
 use stage_costs::Sampling;
 use std::io;
 use std::ops::{AddAssign, Sub};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, mpsc};
-use std::time::{Duration, Instant, SystemTime};
+use std::time::{Duration, Instant};
 use watch::Watcher;
 
 /// One worker's part of a program: its own tables and account, from when it takes over to when it is replaced.
@@ -50,6 +53,8 @@ pub struct Generation {
     pub processor: Box<dyn Processor>,
     /// What happened to the packets of this worker.
     pub ledger: Ledger,
+    /// One that has counted nothing, to take its place when somebody looks; none while somebody does.
+    empty: Option<Ledger>,
     /// How many programs have taken over, this one included.
     pub number: u64,
     /// When it took over.
@@ -77,6 +82,7 @@ impl Generation {
         number: u64,
     ) -> Generation {
         let ledger = Ledger::new(&program, ports);
+        let empty = Some(ledger.clone());
         let recent = Recent::new(program.reasons.len());
         let punts_lost = vec![0; program.reasons.len()];
         let reasons = program.reasons.iter().map(|reason| Arc::from(reason.name.as_str())).collect();
@@ -88,6 +94,7 @@ impl Generation {
             sources,
             processor,
             ledger,
+            empty,
             number,
             since,
             punts_lost,
@@ -168,6 +175,8 @@ type Question = Box<dyn FnOnce(&mut Generation, &[PortLosses]) + Send>;
 enum Request {
     /// To look at, or change, the state of the program.
     Ask(Question),
+    /// To tell what the program has counted.
+    Look(Look),
     /// To let another program take over, should it do so at all workers.
     Replace(Box<Takeover>),
     /// To send frames, in this order.
@@ -196,15 +205,16 @@ struct Takeover {
 
 impl Takeover {
     /// Puts the new program in the place of the old one, or leaves everything as it was.
-    fn perform(self, generation: &mut Generation, lost: Vec<PortLosses>) {
+    fn perform(self, generation: &mut Generation, lost: Vec<PortLosses>, now: u64) {
         let Takeover { mut new, discard, ballot, answer, worker } = self;
         let begun = Instant::now();
         let old: (&mut dyn Processor, &Program) = (generation.processor.as_mut(), &generation.program);
-        let taken = take_over(old, (new.processor.as_mut(), &new.program), &discard, now());
+        let taken = take_over(old, (new.processor.as_mut(), &new.program), &discard, now);
         let all = ballot.cast(taken.is_ok());
         let taken_over = match taken {
-            Ok((carried, exchanged)) if all => {
-                exchanged.keep(new.processor.as_mut());
+            Ok((mut carried, exchanged)) if all => {
+                carried.events_given_up =
+                    exchanged.keep(generation.processor.as_mut(), new.processor.as_mut());
                 (new.since, new.lost_before) = (Instant::now(), lost);
                 std::mem::swap(generation, &mut new);
                 Ok((carried, new))
@@ -251,15 +261,15 @@ impl Line {
     }
 }
 
-/// Workers over the lanes of ports, of which each inner list is one worker's, port 1 first; and how to ask them.
+/// Workers over the lanes of ports, of which each inner list is one worker's, port 1 first, whose programs run by this clock; and how to ask them.
 ///
 /// # Errors
 /// The kernel gives no further descriptor.
-pub fn workers(lanes: Vec<Vec<Lane>>) -> io::Result<(Vec<LiveWorker>, Remote)> {
+pub fn workers(lanes: Vec<Vec<Lane>>, clock: &Arc<dyn Clock>) -> io::Result<(Vec<LiveWorker>, Remote)> {
     let mut lines = Vec::new();
     let mut workers = Vec::new();
     for lanes in lanes {
-        let (worker, line) = LiveWorker::new(lanes)?;
+        let (worker, line) = LiveWorker::new(lanes, clock.clone())?;
         workers.push(worker);
         lines.push(line);
     }
@@ -282,6 +292,12 @@ impl Remote {
             let look = look.clone();
             Some(Request::Ask(Box::new(move |generation, losses| answer(look(generation, losses)))))
         })
+    }
+
+    /// What each worker's part of the program that runs has counted, worker by worker; `None` where one has ended. It is told a part at a time, and
+    /// costs packets as little as [`look::CELLS`] says.
+    pub fn look(&self) -> Option<Vec<Counted>> {
+        self.gather(|answer| Some(Request::Look(answer)))
     }
 
     /// Lets another program take over at all workers, or at none; `None` where one has ended. There is one generation for each worker.
@@ -329,8 +345,8 @@ impl Remote {
 
     /// Copies of all packets that the program punts from now on; whoever asked before gets no more. A packet that finds no room is counted in
     /// [`Generation::punts_lost`]. Those that are urgent find room whatever else waits.
-    pub fn punts(&self, is_urgent: IsUrgent) -> mpsc::Receiver<Punted> {
-        let (queue, packets) = PuntQueue::new(is_urgent);
+    pub fn punts(&self, urgency: Urgency) -> mpsc::Receiver<Punted> {
+        let (queue, packets) = PuntQueue::new(urgency);
         self.each(|_| Some(Request::Punts(queue.clone())));
         packets
     }
@@ -410,11 +426,6 @@ impl Remote {
     fn lines(&self) -> MutexGuard<'_, Vec<Line>> {
         self.lines.lock().unwrap_or_else(PoisonError::into_inner)
     }
-}
-
-/// Nanoseconds since 1970-01-01 UTC.
-fn now() -> u64 {
-    SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).map_or(0, |since| since.as_nanos() as u64)
 }
 
 #[cfg(test)]

@@ -8,6 +8,7 @@
 
 use exec::kernel::{Dialect, Kernel, Twin};
 use exec::offload::{Changes, Offload, Returned, Update, Whole};
+use exec::state::handover::Handover;
 use exec::{
     Ahead, BackEnd, Beginning, EntryCount, EntryError, Observer, OnDevice, Outputs, Processor, Room,
     TableReport,
@@ -371,12 +372,28 @@ impl Processor for Offloaded {
         self.offload.processor().advance(now, outputs);
     }
 
+    fn due(&self) -> Option<u64> {
+        self.offload.as_processor().due()
+    }
+
     fn tables(&self) -> Vec<TableReport> {
         self.offload.as_processor().tables()
     }
 
+    fn running_tables(&self) -> Vec<TableReport> {
+        self.offload.as_processor().running_tables()
+    }
+
+    fn entries_held(&self, table: u32) -> u64 {
+        self.offload.as_processor().entries_held(table)
+    }
+
     fn entries(&self, table: u32) -> Vec<(Entry, EntryCount)> {
         self.offload.as_processor().entries(table)
+    }
+
+    fn entries_part(&self, table: u32, from: usize, most: usize) -> (Vec<Entry>, Option<usize>) {
+        self.offload.as_processor().entries_part(table, from, most)
     }
 
     fn insert(&mut self, table: u32, entry: &Entry) -> Result<(), EntryError> {
@@ -393,6 +410,14 @@ impl Processor for Offloaded {
 
     fn exchange(&mut self, table: u32, other: &mut dyn Processor) -> bool {
         self.offload.processor().exchange(table, other)
+    }
+
+    fn handover(&mut self) -> Option<Handover<'_>> {
+        self.offload.processor().handover()
+    }
+
+    fn finish(&mut self, table: u32) {
+        self.offload.processor().finish(table);
     }
 
     fn count_anew(&mut self, table: u32) {
@@ -437,6 +462,10 @@ impl Processor for Offloaded {
 
     fn counter(&self, counter: u32) -> Vec<(u64, u64)> {
         self.offload.as_processor().counter(counter)
+    }
+
+    fn counter_part(&self, counter: u32, from: usize, most: usize, into: &mut Vec<(u64, u64)>) {
+        self.offload.as_processor().counter_part(counter, from, most, into);
     }
 
     fn events(&self) -> Vec<u64> {

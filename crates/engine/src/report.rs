@@ -238,7 +238,7 @@ pub struct CounterCell {
     pub bytes: u64,
 }
 
-/// What a processor has counted, taken from it at one moment. It costs the packets a copy of its counters, and no more.
+/// What a processor has counted.
 #[derive(Clone, Debug)]
 pub struct Figures {
     back_end: &'static str,
@@ -252,17 +252,44 @@ pub struct Figures {
 }
 
 impl Figures {
-    /// The figures of a processor that runs this program.
+    /// The figures of a processor that runs this program and no packet now.
     pub fn of(program: &Program, processor: &dyn Processor) -> Figures {
+        let mut figures = Figures { tables: processor.tables(), ..Figures::begin(processor) };
+        let mut most = usize::MAX;
+        figures.count(program, processor, &mut most);
+        figures
+    }
+
+    /// The figures between two packets, without counters, which are yet to be [counted](Figures::count).
+    pub(crate) fn begin(processor: &dyn Processor) -> Figures {
         Figures {
             back_end: back_end_name(processor.back_end()),
             device: processor.on_device().map(DeviceReport::from),
-            tables: processor.tables(),
-            counters: (0..program.counters.len()).map(|index| processor.counter(index as u32)).collect(),
+            tables: processor.running_tables(),
+            counters: Vec::new(),
             events: processor.events(),
             lost_events: processor.lost_events(),
             processors: 1,
         }
+    }
+
+    /// Copies so many further cells of counters at most, which it takes off `most`; whether all are there. Each cell is what it is when it is copied.
+    pub(crate) fn count(&mut self, program: &Program, processor: &dyn Processor, most: &mut usize) -> bool {
+        self.counters.reserve_exact(program.counters.len() - self.counters.len());
+        let sizes = program.counters.iter().map(|counter| counter.size as usize);
+        for (counter, size) in sizes.enumerate().skip(self.counters.len().saturating_sub(1)) {
+            if counter == self.counters.len() {
+                self.counters.push(Vec::with_capacity(size));
+            }
+            let cells = &mut self.counters[counter];
+            let from = cells.len();
+            processor.counter_part(counter as u32, from, (size - from).min(*most), cells);
+            *most -= cells.len() - from;
+            if cells.len() < size && *most == 0 {
+                return false;
+            }
+        }
+        true
     }
 
     /// Adds those of another processor with the same program. Tables that packets write are each processor's own, so entries and places are added up; of
@@ -343,9 +370,7 @@ impl Report {
         let drops = by_reason(program, |reason| ledger.dropped(reason).packets);
         let punts = by_reason(program, |reason| ledger.punted(reason).packets);
         check(ledger, received, forwarded, &drops, &punts, back_end)?;
-        let seconds = times.packets.as_secs_f64();
-        let per_second = |amount: f64| if seconds > 0.0 { amount / seconds } else { 0.0 };
-        Ok(Report {
+        let mut report = Report {
             setting,
             back_end,
             filter: None,
@@ -370,14 +395,14 @@ impl Report {
             made: ledger.made(),
             injected: ledger.injected(),
             outputs_lost: ledger.lost(),
-            seconds,
+            seconds: times.packets.as_secs_f64(),
             compile_seconds: times.compile.as_secs_f64(),
             prepare_seconds: times.prepare.as_secs_f64(),
             load_seconds: times.load.as_secs_f64(),
-            mpps: per_second(received.packets as f64 / 1e6),
-            gbps: per_second(received.bytes as f64 * 8.0 / 1e9),
-            forwarded_gbps: per_second(forwarded.bytes as f64 * 8.0 / 1e9),
-        })
+            ..Report::default()
+        };
+        report.rate();
+        Ok(report)
     }
 
     /// Says that this is the report of those packets of a run that a filter holds for, and `ran` the account of the run, whose speed it is.
@@ -389,6 +414,53 @@ impl Report {
         self.forwarded_gbps = per_second(ran.forwarded().bytes as f64 * 8.0 / 1e9);
         self.filter = Some(Filtered { text: filter.to_owned(), ran: received });
         self
+    }
+
+    /// Adds what happened to the packets of an earlier program that this one has replaced: verdicts, reasons and events by name, ports, and the time of both.
+    /// Tables and counters stay those of this program, which has taken over what it could.
+    pub fn add_earlier(&mut self, earlier: &Report) {
+        self.received += earlier.received;
+        self.forwarded += earlier.forwarded;
+        self.transmitted += earlier.transmitted;
+        let verdicts = &mut self.verdicts;
+        for (sum, more) in [
+            (&mut verdicts.send, earlier.verdicts.send),
+            (&mut verdicts.flood, earlier.verdicts.flood),
+            (&mut verdicts.multicast, earlier.verdicts.multicast),
+            (&mut verdicts.punt, earlier.verdicts.punt),
+            (&mut verdicts.drop, earlier.verdicts.drop),
+            (&mut self.events_lost, earlier.events_lost),
+            (&mut self.copies, earlier.copies),
+            (&mut self.made, earlier.made),
+            (&mut self.injected, earlier.injected),
+            (&mut self.outputs_lost, earlier.outputs_lost),
+        ] {
+            *sum += more;
+        }
+        for (sums, more) in [(&mut self.drops, &earlier.drops), (&mut self.punts, &earlier.punts)] {
+            for (reason, packets) in more {
+                *sums.entry(reason.clone()).or_default() += packets;
+            }
+        }
+        for (event, raised) in &earlier.events {
+            *self.events.entry(event.clone()).or_default() += raised;
+        }
+        for (port, more) in self.ports.iter_mut().zip(&earlier.ports) {
+            port.received += more.received;
+            port.transmitted += more.transmitted;
+            port.received_bytes += more.received_bytes;
+            port.transmitted_bytes += more.transmitted_bytes;
+        }
+        self.seconds += earlier.seconds;
+        self.rate();
+    }
+
+    /// Works the rates out from the sums.
+    fn rate(&mut self) {
+        let per_second = |amount: f64| if self.seconds > 0.0 { amount / self.seconds } else { 0.0 };
+        self.mpps = per_second(self.received.packets as f64 / 1e6);
+        self.gbps = per_second(self.received.bytes as f64 * 8.0 / 1e9);
+        self.forwarded_gbps = per_second(self.forwarded.bytes as f64 * 8.0 / 1e9);
     }
 
     /// Packets dropped for any reason.

@@ -5,6 +5,7 @@ use crate::native::{Draft, Measured};
 use crate::outputs::Outputs;
 use crate::processor::{BackEnd, EntryCount, EntryError, Processor, TableReport};
 use crate::stages::StageClock;
+use crate::state::handover::Handover;
 use crate::state::table_set::Family;
 use crate::state::{RunHandler, State};
 use lang::ir::{Entry, Match, Program};
@@ -80,15 +81,31 @@ impl<F: Family, E: Engine<F> + 'static> Processor for Execution<F, E> {
     }
 
     fn advance(&mut self, now: u64, outputs: &mut Outputs) {
-        self.state.settle(now, &mut self.engine, outputs);
+        self.state.advance(now, &mut self.engine, outputs);
+    }
+
+    fn due(&self) -> Option<u64> {
+        Some(self.state.next_wake).filter(|due| *due != u64::MAX)
     }
 
     fn tables(&self) -> Vec<TableReport> {
         self.state.tables.reports()
     }
 
+    fn running_tables(&self) -> Vec<TableReport> {
+        self.state.tables.running_reports()
+    }
+
+    fn entries_held(&self, table: u32) -> u64 {
+        self.state.tables.held(table)
+    }
+
     fn entries(&self, table: u32) -> Vec<(Entry, EntryCount)> {
         self.state.tables.entries(table)
+    }
+
+    fn entries_part(&self, table: u32, from: usize, most: usize) -> (Vec<Entry>, Option<usize>) {
+        self.state.tables.entries_part(table, from, most)
     }
 
     fn insert(&mut self, table: u32, entry: &Entry) -> Result<(), EntryError> {
@@ -108,8 +125,7 @@ impl<F: Family, E: Engine<F> + 'static> Processor for Execution<F, E> {
     }
 
     fn leave(&mut self, group: u32, index: u32, member: &[u128]) -> bool {
-        self.state.memory.has_shape(group, member)
-            && self.state.memory.leave(group, index, member.iter().copied())
+        self.state.memory.has_shape(group, member) && self.state.memory.take_out(group, index, member)
     }
 
     fn learned(&self, table: u32) -> Vec<Entry> {
@@ -122,7 +138,9 @@ impl<F: Family, E: Engine<F> + 'static> Processor for Execution<F, E> {
 
     fn exchange(&mut self, table: u32, other: &mut dyn Processor) -> bool {
         let Some(other) = other.as_any().and_then(|other| other.downcast_mut::<Self>()) else { return false };
-        let exchanged = self.state.tables.exchange(table, &mut other.state.tables);
+        let (ours, theirs) = (&self.state.memory, &other.state.memory);
+        let same_pool = |pool: u32| ours.same_pool(pool, theirs);
+        let exchanged = self.state.tables.exchange(table, &mut other.state.tables, same_pool);
         if exchanged {
             for state in [&mut self.state, &mut other.state] {
                 // Entries have come that end sooner than those that were there.
@@ -132,6 +150,14 @@ impl<F: Family, E: Engine<F> + 'static> Processor for Execution<F, E> {
             (self.state.now, other.state.now) = (now, now);
         }
         exchanged
+    }
+
+    fn handover(&mut self) -> Option<Handover<'_>> {
+        Some(self.state.handover())
+    }
+
+    fn finish(&mut self, table: u32) {
+        self.state.finish(table);
     }
 
     fn count_anew(&mut self, table: u32) {
@@ -160,6 +186,10 @@ impl<F: Family, E: Engine<F> + 'static> Processor for Execution<F, E> {
 
     fn counter(&self, counter: u32) -> Vec<(u64, u64)> {
         self.state.counter(counter)
+    }
+
+    fn counter_part(&self, counter: u32, from: usize, most: usize, into: &mut Vec<(u64, u64)>) {
+        into.extend(self.state.counted(counter).skip(from).take(most));
     }
 
     fn events(&self) -> Vec<u64> {

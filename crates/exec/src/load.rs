@@ -4,7 +4,9 @@ use crate::interpret::Interpreter;
 use crate::native::Native;
 use crate::processor::{BackEnd, Processor};
 use lang::ir::Program;
+use lang::ir::footprint;
 use lang::ir::verify::VerifyError;
+use lang::limits::LARGEST_MEMORY;
 use std::sync::Arc;
 use tables::exact::SpecError;
 
@@ -95,6 +97,17 @@ pub enum LoadError {
         /// Cells of all counters.
         cells: usize,
     },
+    /// A function's values do not fit into the stack that it may have.
+    #[error(
+        "function `{function}` needs {bytes} bytes of stack as machine code and at most {} are possible: compute values where they are needed, so that fewer wait at once, or use the interpreter",
+        lang::limits::LARGEST_FRAME
+    )]
+    Frame {
+        /// The function.
+        function: String,
+        /// What it needs.
+        bytes: u32,
+    },
     /// This machine has no code generator.
     #[error("native code cannot be made on this machine: {0}; use the interpreter")]
     Machine(String),
@@ -110,7 +123,17 @@ pub enum LoadError {
 
 /// Checks a program as every back end relies on.
 pub(crate) fn verify(program: &Program) -> Result<(), LoadError> {
-    lang::ir::verify::verify(program).map_err(LoadError::Verify)
+    lang::ir::verify::verify(program).map_err(LoadError::Verify)?;
+    let footprint = footprint::footprint(program);
+    if footprint::total(&footprint) <= LARGEST_MEMORY {
+        return Ok(());
+    }
+    let largest = footprint.into_iter().max_by_key(|part| part.bytes).unwrap_or_default();
+    let cause = format!(
+        "with it the program takes {} bytes, and a program may take {LARGEST_MEMORY}",
+        footprint::total(&footprint::footprint(program))
+    );
+    Err(LoadError::Memory { name: largest.name, cause })
 }
 
 fn list(faults: &[VerifyError]) -> String {

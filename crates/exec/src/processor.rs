@@ -4,6 +4,7 @@ use crate::interpret::Observer;
 use crate::native::{Draft, Measured};
 use crate::outputs::Outputs;
 use crate::stages::StageClock;
+use crate::state::handover::Handover;
 use lang::ir::{Entry, Match, Program};
 use packet::batch::{BATCH, Batch};
 use std::any::Any;
@@ -50,7 +51,7 @@ pub enum EntryError {
 pub struct TableReport {
     /// Its name.
     pub name: String,
-    /// Entries it holds now.
+    /// Entries it holds now; see [`Processor::running_tables`] for a report between packets.
     pub entries: u64,
     /// New entries since the start.
     pub inserts: u64,
@@ -185,15 +186,37 @@ pub trait Processor: Send {
     /// Lets time pass to `now` without a packet: entries and timers that are due are handled.
     fn advance(&mut self, _now: u64, _outputs: &mut Outputs) {}
 
-    /// The state of every table, in order of declaration.
+    /// When time is to be passed at the latest, should no packet come before: the time of whatever is due next, or an earlier one. `None` where nothing ever is.
+    fn due(&self) -> Option<u64> {
+        None
+    }
+
+    /// The state of every table, in order of declaration. It may look at all entries, so it is not asked between packets.
     fn tables(&self) -> Vec<TableReport> {
         Vec::new()
+    }
+
+    /// As [`Processor::tables`], between packets: in a time that does not grow with what tables hold. Entries that have ended and are still to be taken out
+    /// of memory, a few before each packet, count as held and not yet as expired.
+    fn running_tables(&self) -> Vec<TableReport> {
+        self.tables()
+    }
+
+    /// The entries of a table as [`Processor::running_tables`] counts them.
+    fn entries_held(&self, _table: u32) -> u64 {
+        0
     }
 
     /// Every entry of a table with the packets and bytes it was found for (zero where the table does not count): exact entries and
     /// prefixes sorted by key, rules and patterns in the order in which they are tried.
     fn entries(&self, _table: u32) -> Vec<(Entry, EntryCount)> {
         Vec::new()
+    }
+
+    /// Entries of a table from a place on, `most` at most, and the place of the next ones, as long as there are any; it begins with place 0. What is
+    /// changed between two parts may be told twice or not at all.
+    fn entries_part(&self, _table: u32, _from: usize, _most: usize) -> (Vec<Entry>, Option<usize>) {
+        (Vec::new(), None)
     }
 
     /// Puts in an entry that stays until it is removed, or gives the one with its key this value. Rules come behind those that are there,
@@ -224,7 +247,16 @@ pub trait Processor: Send {
         false
     }
 
-    /// Counts what happens in a table from now on; what it holds counts as put in.
+    /// What it remembers besides its tables, as another program takes it over; `None` where that is nothing.
+    fn handover(&mut self) -> Option<Handover<'_>> {
+        None
+    }
+
+    /// Takes out of a table at once what has ended in it and is still to be taken out, whatever that takes.
+    fn finish(&mut self, _table: u32) {}
+
+    /// Counts what happens in a table from now on; what it holds counts as put in: also what has ended and is still to be taken out, which counts as
+    /// expired then.
     fn count_anew(&mut self, _table: u32) {}
 
     /// Itself, for [`exchange`](Processor::exchange) to see whether it is of the same kind.
@@ -288,6 +320,9 @@ pub trait Processor: Send {
     fn counter(&self, _counter: u32) -> Vec<(u64, u64)> {
         Vec::new()
     }
+
+    /// Adds packets and bytes of the cells of a counter from `from` on, of `most` at most, to `into`.
+    fn counter_part(&self, _counter: u32, _from: usize, _most: usize, _into: &mut Vec<(u64, u64)>) {}
 
     /// How often each event was raised, in order of declaration.
     fn events(&self) -> Vec<u64> {

@@ -1,8 +1,12 @@
-//! Carrying over what packets put into the tables and groups of a program to the one that replaces it.
+//! A program takes over from another one: what packets left in the old one goes over where the new one has the same.
+//!
+//! Two steps. The first one can fail and can be undone: tables are exchanged or copied, members of groups copied. The second one cannot fail, and is done when
+//! it is certain that the old program does not go on: what is neither table nor group changes its owner.
 
 use crate::processor::{EntryError, Processor};
-use lang::ir::Program;
+use crate::state::handover::{Handover, Pairs, Shared};
 use lang::ir::replace::{Fate, Replacement, replacement};
+use lang::ir::{Entry, Program};
 
 /// Why a program does not replace another. Nothing has changed then.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
@@ -29,42 +33,71 @@ pub enum ReplaceError {
     },
 }
 
-/// What went over.
+/// What went over, and what did not.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Carried {
-    /// Entries by the name of their table.
+    /// Entries by the name of their table; in one that changed its owner, also those that have ended and are still to be taken out.
     pub tables: Vec<(String, u64)>,
     /// Members by the name of their group.
     pub groups: Vec<(String, u64)>,
+    /// Entries that have ended since the pool of the new program does not have their item, by the name of their table.
+    pub ended: Vec<(String, u64)>,
+    /// What begins anew since its shape is another: word for its kind, name, shape so far, shape from now on.
+    pub anew: Vec<(&'static str, String, String, String)>,
+    /// Events that were queued or delayed and are given up.
+    pub events_given_up: u64,
 }
 
-/// Tables that were exchanged while a program took over, so that it can be undone.
+/// Tables that were exchanged while a program took over, so that it can be undone, and what is to follow.
 #[derive(Debug, Default)]
 #[must_use]
-pub struct Exchanged(Vec<u32>);
+pub struct Exchanged {
+    tables: Vec<u32>,
+    shared: Shared,
+    /// Tables of the old program whose entries gave their items up, with the pool of the new program.
+    given: Pairs,
+    /// Tables of the new program whose entries take their items, with the pool.
+    taken: Pairs,
+}
 
 impl Exchanged {
     /// Gives the tables back: `old` goes on as if nothing had been.
     pub fn undo(self, old: &mut dyn Processor, new: &mut dyn Processor) {
-        for table in self.0 {
+        for table in self.tables {
             new.exchange(table, old);
         }
     }
 
-    /// `new` goes on with them.
-    pub fn keep(self, new: &mut dyn Processor) {
-        for table in self.0 {
+    /// `new` goes on with them, and with all else that both programs remember alike. `old` is not to run any more. Says how many events are given up.
+    pub fn keep(self, old: &mut dyn Processor, new: &mut dyn Processor) -> u64 {
+        for table in self.tables {
             new.count_anew(table);
         }
+        let items = |of: &dyn Processor, table| -> Vec<Vec<u128>> {
+            of.entries(table).into_iter().map(|(entry, _)| entry.value).collect()
+        };
+        // What has ended gives its items back first: nobody does that for a table that does not go over.
+        self.given.iter().for_each(|&(table, _)| old.finish(table));
+        let given: Vec<_> = self.given.iter().map(|&(table, pool)| (pool, items(old, table))).collect();
+        let taken: Vec<_> = self.taken.iter().map(|&(table, pool)| (pool, items(new, table))).collect();
+        let (Some(mut old), Some(mut new)) = (old.handover(), new.handover()) else { return 0 };
+        let given_up = new.take_over(&mut old, &self.shared);
+        // Where an item is given up by an entry of the old program and held by one of the new, it is held.
+        given.into_iter().for_each(|(pool, items)| new.items(pool, false, items.into_iter()));
+        taken.into_iter().for_each(|(pool, items)| new.items(pool, true, items.into_iter()));
+        given_up
     }
 }
 
 /// Gives what packets made in the tables and groups of `old` to `new`, a program that has just been loaded. Tables that both keep in one way and that hold
-/// nothing else change their owner as they are, however large, with the times of their entries; `old` has them no more until that is undone. All others
-/// are copied as by [`carry_over`].
+/// nothing else change their owner as they are, however large, with the times of their entries; `old` has them no more until that is undone. From others
+/// entries are copied as if packets had made them at `now` (ns). Entries and members of the program text and of the control plane do not go over: those of
+/// the new program are its own. An entry whose item the pool of the new program does not have ends. Members of groups that both declare alike, and that
+/// nobody outside changed, keep their buckets; others share the flows out as ones that join the new program's in ascending order. `discard`
+/// names what is given up.
 ///
 /// # Errors
-/// As for [`carry_over`]; `old` has everything then.
+/// A table or group of both has another shape and is not given up, or the new one has no room; `new` is then of no use, and `old` has everything.
 pub fn take_over(
     (old, old_program): (&mut dyn Processor, &Program),
     (new, new_program): (&mut dyn Processor, &Program),
@@ -72,24 +105,21 @@ pub fn take_over(
     now: u64,
 ) -> Result<(Carried, Exchanged), ReplaceError> {
     let plan = plan(old_program, new_program, discard)?;
-    let (mut carried, mut exchanged) = (Carried::default(), Exchanged::default());
-    let copied = plan.tables.into_iter().filter(|(name, fate)| {
-        let &Fate::Kept { old: from, new: to } = fate else { return true };
-        let given = from == to && new.exchange(to, old);
-        if given {
-            exchanged.0.push(to);
-            let entries = new.tables().get(to as usize).map_or(0, |table| table.entries);
-            carried.tables.push((name.clone(), entries));
-        }
-        !given
-    });
-    let rest = Replacement { tables: copied.collect(), groups: plan.groups };
-    match copy(old, new, rest, now) {
-        Ok(copied) => {
-            carried.tables.extend(copied.tables);
-            carried.groups.extend(copied.groups);
-            Ok((carried, exchanged))
-        }
+    let (mut carried, mut exchanged) =
+        (Carried { anew: anew(&plan), ..Carried::default() }, Exchanged::default());
+    exchanged.shared = Shared {
+        tables: kept(&plan.tables),
+        groups: Vec::new(),
+        meters: kept(&plan.meters),
+        registers: kept(&plan.registers),
+        pools: kept(&plan.pools),
+        counters: kept(&plan.counters),
+        events: kept(&plan.events),
+    };
+    let taken = tables((old, old_program), (new, new_program), &plan, now, (&mut carried, &mut exchanged))
+        .and_then(|()| groups(old, new, &plan, (&mut carried, &mut exchanged)));
+    match taken {
+        Ok(()) => Ok((carried, exchanged)),
         Err(error) => {
             exchanged.undo(old, new);
             Err(error)
@@ -97,22 +127,7 @@ pub fn take_over(
     }
 }
 
-/// Puts what packets made in the tables and groups of `old` into `new`, a program that has just been loaded, as if they had made it at `now` (ns). Entries
-/// and members of the program text and of the control plane do not go over: those of the new program are its own. Members share the flows out as
-/// ones that join the new program's in ascending order. `discard` names tables and groups whose contents are given up.
-///
-/// # Errors
-/// A table or group of both has another shape and is not given up, or the new one has no room; `new` is then of no use and `old` goes on.
-pub fn carry_over(
-    (old, old_program): (&dyn Processor, &Program),
-    (new, new_program): (&mut dyn Processor, &Program),
-    discard: &[String],
-    now: u64,
-) -> Result<Carried, ReplaceError> {
-    copy(old, new, plan(old_program, new_program, discard)?, now)
-}
-
-/// What becomes of every table and group, all of which fit or are given up.
+/// What becomes of everything: tables and groups all fit or are given up.
 fn plan(old: &Program, new: &Program, discard: &[String]) -> Result<Replacement, ReplaceError> {
     let plan = replacement(old, new, discard);
     for (name, fate) in plan.tables.iter().chain(&plan.groups) {
@@ -123,30 +138,96 @@ fn plan(old: &Program, new: &Program, discard: &[String]) -> Result<Replacement,
     Ok(plan)
 }
 
-fn copy(
-    old: &dyn Processor,
-    new: &mut dyn Processor,
-    Replacement { tables, groups }: Replacement,
+fn kept(fates: &[(String, Fate)]) -> Pairs {
+    let pair = |(_, fate): &(String, Fate)| match fate {
+        &Fate::Kept { old, new } => Some((old, new)),
+        _ => None,
+    };
+    fates.iter().filter_map(pair).collect()
+}
+
+/// What begins anew since its shape is another.
+fn anew(plan: &Replacement) -> Vec<(&'static str, String, String, String)> {
+    let one = |kind, (name, fate): &(String, Fate)| match fate {
+        Fate::Anew { old, new } => Some((kind, name.clone(), old.clone(), new.clone())),
+        _ => None,
+    };
+    plan.kinds()
+        .into_iter()
+        .flat_map(|(kind, fates)| fates.iter().filter_map(move |fate| one(kind, fate)))
+        .collect()
+}
+
+/// Tables change their owner or are copied; what their entries hold of pools is put down.
+fn tables(
+    (old, old_program): (&mut dyn Processor, &Program),
+    (new, new_program): (&mut dyn Processor, &Program),
+    plan: &Replacement,
     now: u64,
-) -> Result<Carried, ReplaceError> {
-    let mut carried = Carried::default();
-    for (name, fate) in tables {
-        let Fate::Kept { old: from, new: to } = fate else { continue };
+    (carried, exchanged): (&mut Carried, &mut Exchanged),
+) -> Result<(), ReplaceError> {
+    let pool_of = |program: &Program, table: u32| program.tables[table as usize].releases;
+    for (name, fate) in &plan.tables {
+        let &Fate::Kept { old: from, new: to } = fate else { continue };
+        let pool = pool_of(new_program, to);
+        let pool_goes_over = pool.is_none_or(|pool| exchanged.shared.pools.contains(&(pool, pool)));
+        if from == to && pool_goes_over && new.exchange(to, old) {
+            exchanged.tables.push(to);
+            carried.tables.push((name.clone(), new.entries_held(to)));
+            continue;
+        }
+        let has_item = |entry: &Entry| {
+            pool.is_none_or(|pool| new_program.pools[pool as usize].number(&entry.value).is_some())
+        };
         let learned = old.learned(from);
+        let (mut entries, mut ended) = (0, 0);
         for entry in &learned {
+            if !has_item(entry) {
+                ended += 1;
+                continue;
+            }
             let refused = |cause| ReplaceError::Entry { name: name.clone(), cause };
             new.learn(to, entry, now).map_err(refused)?;
+            entries += 1;
         }
-        carried.tables.push((name, learned.len() as u64));
+        carried.tables.push((name.clone(), entries));
+        if ended > 0 {
+            carried.ended.push((name.clone(), ended));
+        }
     }
-    for (name, fate) in groups {
-        let Fate::Kept { old: from, new: to } = fate else { continue };
+    let is_copied = |table: &u32| !exchanged.tables.contains(table);
+    let given = (0..old_program.tables.len() as u32).filter(is_copied).filter_map(|table| {
+        let pool = pool_of(old_program, table)?;
+        exchanged.shared.pools.iter().find(|(from, _)| *from == pool).map(|(_, to)| (table, *to))
+    });
+    exchanged.given = given.collect();
+    let taken = (0..new_program.tables.len() as u32)
+        .filter(is_copied)
+        .filter_map(|table| Some((table, pool_of(new_program, table)?)));
+    exchanged.taken = taken.collect();
+    Ok(())
+}
+
+/// Members of groups that do not go over whole are copied.
+fn groups(
+    old: &mut dyn Processor,
+    new: &mut dyn Processor,
+    plan: &Replacement,
+    (carried, exchanged): (&mut Carried, &mut Exchanged),
+) -> Result<(), ReplaceError> {
+    for (name, fate) in &plan.groups {
+        let &Fate::Kept { old: from, new: to } = fate else { continue };
         let learned = old.learned_members(from);
-        for (index, member) in &learned {
-            let refused = |cause| ReplaceError::Entry { name: name.clone(), cause };
-            new.learn_member(to, *index, member).map_err(refused)?;
+        let whole = |old: Handover<'_>, new: Handover<'_>| old.memory.group_goes_whole(from, new.memory, to);
+        if old.handover().zip(new.handover()).is_some_and(|(old, new)| whole(old, new)) {
+            exchanged.shared.groups.push((from, to));
+        } else {
+            for (index, member) in &learned {
+                let refused = |cause| ReplaceError::Entry { name: name.clone(), cause };
+                new.learn_member(to, *index, member).map_err(refused)?;
+            }
         }
-        carried.groups.push((name, learned.len() as u64));
+        carried.groups.push((name.clone(), learned.len() as u64));
     }
-    Ok(carried)
+    Ok(())
 }

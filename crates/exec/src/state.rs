@@ -5,13 +5,16 @@
 //! creation. Three bounds keep a program from growing or running without end, also where a damaged capture jumps by
 //! years: [`MAX_RUNS`], [`MAX_QUEUED`] and [`MAX_TIMERS`].
 
+pub mod handover;
 pub mod matching;
 pub mod memory;
+mod pending;
 pub mod rows;
 pub mod table_set;
 
 use self::memory::Memory;
-use self::table_set::{Family, TablePlace, TableSet};
+use self::pending::{NEVER, Pending};
+use self::table_set::{Family, Shape, TablePlace, TableSet};
 
 use crate::load::LoadError;
 use crate::outputs::{Output, Outputs, Raised};
@@ -19,8 +22,6 @@ use crate::pack::MAX_WORDS;
 use crate::processor::EntryError;
 use crate::stages::StageClock;
 use lang::ir::{Entry, Match, Op, Program};
-use std::cmp::Reverse;
-use std::collections::{BinaryHeap, VecDeque};
 use tables::exact::{Exact, Learned};
 
 /// Handlers run after a packet at most, and as many again before the next one. What is left stays due for the next time; a
@@ -30,11 +31,17 @@ pub const MAX_RUNS: u32 = 4096;
 pub const MAX_QUEUED: usize = 4096;
 /// Delayed events pending at once at most; further ones are refused and counted.
 pub const MAX_TIMERS: usize = 65_536;
+/// Entries that have ended are taken out of tables in so many steps before a packet, whatever their number: a batch of 256 packets does 2,048. What is left
+/// is as good as gone, see [`tables::exact::Exact`]. A packet makes fewer entries in a table, so what is left becomes less.
+///
+/// Two things a packet does take more steps. An item of a pool that is taken or given ([`State::take`], [`State::give`]) first takes out all that has ended in
+/// the tables that hold items of that pool, since which items are free decides which one is taken. And a new key of a full table is refused only when
+/// every entry that could have ended, but was renewed, has been looked at; each is looked at once in an idle time.
+pub const STEPS_BEFORE_PACKET: u32 = 8;
+/// As [`STEPS_BEFORE_PACKET`], where time passes without a packet and nobody waits: live, once a millisecond.
+pub const STEPS_WITHOUT_PACKET: u32 = 512;
 /// Cells of all counters together at most.
 pub const MAX_CELLS: usize = 1 << 26;
-
-/// The time at which nothing ever happens.
-const NEVER: u64 = u64::MAX;
 
 /// A default entry. The layout is part of the interface to compiled code.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -76,16 +83,10 @@ pub struct State<F: Family> {
     pub cause: u32,
     /// Nothing is due before this time, ns.
     pub next_wake: u64,
+    /// The default entries that the program text and the control plane have given.
+    given_defaults: Vec<DefaultEntry>,
     events: Vec<EventState>,
-    queue: VecDeque<u32>,
-    queue_args: VecDeque<u128>,
-    timers: BinaryHeap<Reverse<Timer>>,
-    timer_args: Vec<u128>,
-    free_timer_args: Vec<u32>,
-    stride: usize,
-    periodic: Vec<Periodic>,
-    started: bool,
-    created: u64,
+    pending: Pending,
     lost_events: u64,
     scratch: Vec<u128>,
     /// What the variant of a program that measures its stages calls.
@@ -95,26 +96,7 @@ pub struct State<F: Family> {
 #[derive(Clone, Debug)]
 struct EventState {
     handler: u32,
-    params: usize,
     raised: u64,
-}
-
-/// A delayed event; the order of the fields is the order in which timers run.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-struct Timer {
-    due: u64,
-    created: u64,
-    event: u32,
-    args: u32,
-}
-
-/// A periodic handler. `created` orders it among timers due at the same time.
-#[derive(Clone, Copy, Debug)]
-struct Periodic {
-    due: u64,
-    created: u64,
-    period: u64,
-    handler: u32,
 }
 
 /// Runs one handler: the function's index and its arguments.
@@ -145,25 +127,18 @@ impl<F: Family> State<F> {
         if cells > MAX_CELLS {
             return Err(LoadError::TooManyCells { cells });
         }
-        let events: Vec<EventState> = program
-            .events
-            .iter()
-            .map(|event| EventState { handler: event.handler, params: event.params.len(), raised: 0 })
-            .collect();
-        let stride = events.iter().map(|event| event.params).max().unwrap_or(0);
-        let periodic = program
-            .every
-            .iter()
-            .map(|every| Periodic {
-                due: NEVER,
-                created: 0,
-                period: every.period.max(1),
-                handler: every.handler,
-            })
-            .collect();
+        let events: Vec<EventState> =
+            program.events.iter().map(|event| EventState { handler: event.handler, raised: 0 }).collect();
+        let most_params = program.events.iter().map(|event| event.params.len()).max().unwrap_or(0);
+        let mut memory = Memory::new(program, ports)?;
+        for table in &program.tables {
+            let Some(pool) = table.releases else { continue };
+            table.entries.iter().for_each(|entry| memory.take_item(pool, &entry.value));
+        }
         Ok(State {
             tables,
-            memory: Memory::new(program, ports)?,
+            memory,
+            given_defaults: defaults.clone(),
             defaults,
             may_default: may_default(program),
             cells: vec![Cell::default(); cells],
@@ -172,17 +147,9 @@ impl<F: Family> State<F> {
             cause: Output::BETWEEN,
             next_wake: 0,
             events,
-            queue: VecDeque::new(),
-            queue_args: VecDeque::new(),
-            timers: BinaryHeap::new(),
-            timer_args: Vec::new(),
-            free_timer_args: Vec::new(),
-            stride,
-            periodic,
-            started: false,
-            created: 0,
+            pending: Pending::new(program),
             lost_events: 0,
-            scratch: Vec::with_capacity(stride),
+            scratch: Vec::with_capacity(most_params),
             clock: StageClock::default(),
         })
     }
@@ -192,27 +159,41 @@ impl<F: Family> State<F> {
     /// Whether events wait to be handled at once.
     #[inline]
     pub fn has_queued(&self) -> bool {
-        !self.queue.is_empty()
+        self.pending.has_queued()
     }
 
-    /// Handles what is due by `time`, and makes it the time if it is later.
+    /// Handles what is due by `time`, before a packet of that time, and makes it the time if it is later.
     pub fn settle(&mut self, time: u64, runner: &mut impl RunHandler<F>, outputs: &mut Outputs) {
+        self.settle_in(STEPS_BEFORE_PACKET, time, runner, outputs);
+    }
+
+    /// As [`State::settle`], where time passes without a packet.
+    pub fn advance(&mut self, time: u64, runner: &mut impl RunHandler<F>, outputs: &mut Outputs) {
+        self.settle_in(STEPS_WITHOUT_PACKET, time, runner, outputs);
+    }
+
+    /// Handles what is due, and takes out of tables what has ended in so many steps.
+    fn settle_in(
+        &mut self,
+        mut steps: u32,
+        time: u64,
+        runner: &mut impl RunHandler<F>,
+        outputs: &mut Outputs,
+    ) {
         let time = time.max(self.now);
         self.cause = Output::BETWEEN;
-        if !self.started {
-            self.start(time);
-        }
+        self.pending.start(time);
         let mut runs = MAX_RUNS;
         self.drain(&mut runs, runner, outputs);
         while runs > 0 {
-            let (timer, periodic) = (self.first_timer(), self.first_periodic());
+            let (timer, periodic) = (self.pending.first_delayed(), self.pending.first_periodic());
             let Some((due, ..)) =
                 timer.into_iter().chain(periodic.map(|(at, ..)| at)).min().filter(|at| at.0 <= time)
             else {
                 break;
             };
             self.now = self.now.max(due);
-            self.expire();
+            self.expire(&mut steps);
             runs -= 1;
             match periodic.filter(|(at, _)| timer.is_none_or(|timer| *at < timer)) {
                 Some((_, index)) => self.run_periodic(index, runner, outputs),
@@ -221,12 +202,9 @@ impl<F: Family> State<F> {
             self.drain(&mut runs, runner, outputs);
         }
         self.now = time;
-        self.expire();
-        for periodic in &mut self.periodic {
-            if runs == 0 && periodic.due <= time {
-                let periods = (time - periodic.due) / periodic.period + 1;
-                periodic.due = periodic.due.saturating_add(periods.saturating_mul(periodic.period));
-            }
+        self.expire(&mut steps);
+        if runs == 0 {
+            self.pending.skip_periods(time);
         }
         self.set_next_wake();
     }
@@ -249,10 +227,10 @@ impl<F: Family> State<F> {
         delay: Option<u64>,
         outputs: &mut Outputs,
     ) {
-        let params = self.events[event as usize].params;
+        let params = self.pending.params(event);
         let full = match delay {
-            None => self.queue.len() >= MAX_QUEUED,
-            Some(_) => self.timers.len() >= MAX_TIMERS,
+            None => self.pending.queued() >= MAX_QUEUED,
+            Some(_) => self.pending.delayed() >= MAX_TIMERS,
         };
         if full {
             self.lost_events += 1;
@@ -270,30 +248,20 @@ impl<F: Family> State<F> {
         });
         let args = &outputs.arguments[first..];
         let Some(delay) = delay else {
-            self.queue.push_back(event);
-            self.queue_args.extend(args);
+            self.pending.queue(event, args);
             return;
         };
-        let place = self.free_timer_args.pop().unwrap_or_else(|| {
-            let place = self.timer_args.len();
-            self.timer_args.resize(place + self.stride, 0);
-            // At most 65,536 timers times 65,536 arguments.
-            (place / self.stride.max(1)) as u32
-        });
-        let start = place as usize * self.stride;
-        self.timer_args[start..start + params].copy_from_slice(args);
         let due = self.now.saturating_add(delay);
-        let timer = Timer { due, created: self.next_created(), event, args: place };
-        self.timers.push(Reverse(timer));
+        self.pending.delay(due, event, args);
         self.next_wake = self.next_wake.min(due);
     }
 
     /// Whether every key is in its table or, where the table refuses when full, would find a free place; `keys` gives each
     /// key's table and whether it is there.
-    pub fn has_room(&self, keys: &[(u32, bool)]) -> bool {
+    pub fn has_room(&mut self, keys: &[(u32, bool)]) -> bool {
         keys.iter().all(|&(table, _)| {
             let new = keys.iter().filter(|key| key.0 == table && !key.1).count();
-            new == 0 || !self.tables.shapes[table as usize].refuses || self.free(table) >= new
+            new == 0 || !self.tables.shapes[table as usize].refuses || self.free_for(table, new) >= new
         })
     }
 
@@ -319,60 +287,127 @@ impl<F: Family> State<F> {
 
     /// The cells of a counter.
     pub fn counter(&self, counter: u32) -> Vec<(u64, u64)> {
-        let cells = self.first_cell[counter as usize]..self.first_cell[counter as usize + 1];
-        self.cells[cells].iter().map(|cell| (cell.packets, cell.bytes)).collect()
+        self.counted(counter).collect()
     }
 
-    /// Free places of an exact table.
-    fn free(&self, table: u32) -> usize {
-        match self.tables.places[table as usize] {
-            TablePlace::Exact(place) => self.tables.exact[place].free(),
-            _ => 0,
+    /// Packets and bytes of the cells of a counter.
+    pub(crate) fn counted(&self, counter: u32) -> impl Iterator<Item = (u64, u64)> {
+        let cells = self.first_cell[counter as usize]..self.first_cell[counter as usize + 1];
+        self.cells[cells].iter().map(|cell| (cell.packets, cell.bytes))
+    }
+
+    /// Takes an item of a pool, if one is free; entries that have ended hold none.
+    pub fn take(&mut self, pool: u32, hint: u32) -> Option<impl Iterator<Item = u128>> {
+        self.finish_for(pool);
+        self.memory.take(pool, hint)
+    }
+
+    /// Gives an item of a pool back.
+    pub fn give(&mut self, pool: u32, item: &[u128]) {
+        self.finish_for(pool);
+        self.memory.give(pool, item);
+    }
+
+    /// Takes out all entries that have ended and hold items of a pool.
+    #[inline]
+    fn finish_for(&mut self, pool: u32) {
+        for table in 0..self.tables.shapes.len() {
+            if self.tables.shapes[table].releases == Some(pool) {
+                self.finish(table as u32);
+            }
         }
     }
 
-    /// Puts in an entry from outside: for ever, or as if a packet had made it at `now`. An item of a pool that it replaces goes back.
+    /// Takes out all entries of a table that have ended.
+    pub fn finish(&mut self, table: u32) {
+        let TableSet { exact, places, shapes, .. } = &mut self.tables;
+        let (shape, TablePlace::Exact(place)) = (&shapes[table as usize], places[table as usize]) else {
+            return;
+        };
+        let held = &mut exact[place];
+        if held.next_deadline() <= self.now {
+            let memory = &mut self.memory;
+            held.expire_some(self.now, &mut { u32::MAX }, &mut |words| release(memory, shape, words));
+        }
+    }
+
+    /// Entries that have ended and are in the way of this key, or of so many, are taken out; how many then find room in an exact table.
+    fn make_way(&mut self, table: u32, key: Option<&[u64]>, wanted: usize) -> usize {
+        let TableSet { exact, places, shapes, .. } = &mut self.tables;
+        let shape = &shapes[table as usize];
+        let TablePlace::Exact(place) = places[table as usize] else { return 0 };
+        let memory = &mut self.memory;
+        exact[place].make_way(key, wanted, &mut |words| release(memory, shape, words))
+    }
+
+    /// How many of so many new keys find a free place in an exact table.
+    pub fn free_for(&mut self, table: u32, wanted: usize) -> usize {
+        self.make_way(table, None, wanted)
+    }
+
+    /// Puts in an entry from outside: for ever, or as if a packet had made it at `now`. It takes its item of a pool, if that is free; one that it
+    /// replaces goes back.
     pub fn insert_entry(&mut self, table: u32, entry: &Entry, now: Option<u64>) -> Result<(), EntryError> {
-        let before = self.held_items(table, |held| held.key == entry.key && held.value != entry.value);
         if let Some(now) = now {
             self.now = self.now.max(now);
         }
+        if let Some(pool) = self.tables.shapes[table as usize].releases {
+            self.finish_for(pool);
+        }
+        let before = self.held_item(table, &entry.key).filter(|item| *item != entry.value);
         self.tables.insert(table, entry, now.map(|_| self.now))?;
-        self.give_back(table, &before);
+        self.give_back(table, before.as_slice());
+        self.take_items(table, std::slice::from_ref(entry));
         self.wake_for(table);
         Ok(())
     }
 
     /// Takes out an entry from outside; an item of a pool that it holds goes back.
     pub fn remove_entry(&mut self, table: u32, key: &[Match], priority: u32) -> bool {
-        let before = self.held_items(table, |held| held.key == key);
+        let before = self.held_item(table, key);
         let removed = self.tables.remove(table, key, priority);
         if removed {
-            self.give_back(table, &before);
+            self.give_back(table, before.as_slice());
         }
         removed
     }
 
-    /// Exchanges all entries of a table; items of a pool that they hold go back.
+    /// Exchanges all entries of a table; items of a pool that they hold go back, and the new ones take theirs.
     pub fn replace_entries(&mut self, table: u32, entries: Vec<Entry>) -> Result<(), EntryError> {
-        let before = self.held_items(table, |_| true);
+        self.finish(table);
+        let before = self.held_items(table);
+        let items =
+            if self.tables.shapes[table as usize].releases.is_some() { entries.clone() } else { Vec::new() };
         self.tables.replace(table, entries)?;
         self.give_back(table, &before);
+        self.take_items(table, &items);
         Ok(())
     }
 
-    /// The items of a pool that these entries of a table hold; none where it holds no items.
-    fn held_items(&self, table: u32, which: impl Fn(&Entry) -> bool) -> Vec<Vec<u128>> {
+    /// The items of a pool that the entries of a table hold; none where it holds no items.
+    fn held_items(&self, table: u32) -> Vec<Vec<u128>> {
         if self.tables.shapes[table as usize].releases.is_none() {
             return Vec::new();
         }
-        let entries = self.tables.entries(table).into_iter().map(|(held, _)| held);
-        entries.filter(which).map(|held| held.value).collect()
+        self.tables.entries(table).into_iter().map(|(held, _)| held.value).collect()
+    }
+
+    /// The item of a pool that the entry with this key holds; none where the table holds no items.
+    fn held_item(&self, table: u32, key: &[Match]) -> Option<Vec<u128>> {
+        self.tables.shapes[table as usize].releases?;
+        self.tables.exact_value(table, key)
     }
 
     fn give_back(&mut self, table: u32, items: &[Vec<u128>]) {
         if let Some(pool) = self.tables.shapes[table as usize].releases {
             items.iter().for_each(|item| self.memory.give(pool, item));
+        }
+    }
+
+    /// Entries that hold items of a pool take them.
+    fn take_items(&mut self, table: u32, entries: &[Entry]) {
+        if let Some(pool) = self.tables.shapes[table as usize].releases {
+            entries.iter().for_each(|entry| self.memory.take_item(pool, &entry.value));
         }
     }
 
@@ -386,6 +421,7 @@ impl<F: Family> State<F> {
             return Err(EntryError::Key);
         }
         self.set_default(table, value);
+        self.given_defaults[table as usize] = self.defaults[table as usize];
         Ok(())
     }
 
@@ -399,62 +435,31 @@ impl<F: Family> State<F> {
         }
     }
 
-    fn start(&mut self, time: u64) {
-        self.started = true;
-        for index in 0..self.periodic.len() {
-            self.periodic[index].due = time.saturating_add(self.periodic[index].period);
-            self.periodic[index].created = self.next_created();
-        }
-    }
-
-    fn next_created(&mut self) -> u64 {
-        self.created += 1;
-        self.created
-    }
-
-    /// When and in which order the first timer is due.
-    fn first_timer(&self) -> Option<(u64, u64)> {
-        let Reverse(timer) = self.timers.peek()?;
-        (timer.due != NEVER).then_some((timer.due, timer.created))
-    }
-
-    /// When and in which order the first periodic handler is due, and its index.
-    fn first_periodic(&self) -> Option<((u64, u64), usize)> {
-        let all = self.periodic.iter().enumerate().filter(|(_, periodic)| periodic.due != NEVER);
-        all.map(|(index, periodic)| ((periodic.due, periodic.created), index)).min()
-    }
-
     fn run_periodic(&mut self, index: usize, runner: &mut impl RunHandler<F>, outputs: &mut Outputs) {
-        let periodic = &mut self.periodic[index];
-        periodic.due = periodic.due.saturating_add(periodic.period);
-        let handler = periodic.handler;
+        let handler = self.pending.next_period(index);
         runner.run_handler(self, handler, &[], outputs);
     }
 
     fn run_timer(&mut self, runner: &mut impl RunHandler<F>, outputs: &mut Outputs) {
-        let Some(Reverse(timer)) = self.timers.pop() else { return };
-        let EventState { handler, params, .. } = self.events[timer.event as usize];
-        let start = timer.args as usize * self.stride;
         let mut args = std::mem::take(&mut self.scratch);
-        args.clear();
-        args.extend_from_slice(&self.timer_args[start..start + params]);
-        self.free_timer_args.push(timer.args);
-        runner.run_handler(self, handler, &args, outputs);
+        if let Some(event) = self.pending.next_delayed(&mut args) {
+            let handler = self.events[event as usize].handler;
+            runner.run_handler(self, handler, &args, outputs);
+        }
         self.scratch = args;
     }
 
     /// Runs queued events in order while the budget lasts.
     fn drain(&mut self, runs: &mut u32, runner: &mut impl RunHandler<F>, outputs: &mut Outputs) {
-        while *runs > 0 {
-            let Some(event) = self.queue.pop_front() else { return };
+        let mut args = std::mem::take(&mut self.scratch);
+        while *runs > 0
+            && let Some(event) = self.pending.next_queued(&mut args)
+        {
             *runs -= 1;
-            let EventState { handler, params, .. } = self.events[event as usize];
-            let mut args = std::mem::take(&mut self.scratch);
-            args.clear();
-            args.extend(self.queue_args.drain(..params));
+            let handler = self.events[event as usize].handler;
             runner.run_handler(self, handler, &args, outputs);
-            self.scratch = args;
         }
+        self.scratch = args;
     }
 
     /// An entry was made by a packet: the next wake is not later than its end.
@@ -466,6 +471,7 @@ impl<F: Family> State<F> {
     /// Learns in a table whose entries hold items of a pool: an item that is replaced goes back.
     pub fn learn_releasing(&mut self, table: u32, key: &[u64], value: &[u64]) -> Learned {
         let now = self.now;
+        self.make_way(table, Some(key), 1);
         let shape = &self.tables.shapes[table as usize];
         let TablePlace::Exact(place) = self.tables.places[table as usize] else { return Learned::Refused };
         let held = &mut self.tables.exact[place];
@@ -492,8 +498,8 @@ impl<F: Family> State<F> {
         held.remove(key);
     }
 
-    /// Takes out entries whose deadline has come.
-    fn expire(&mut self) {
+    /// Ends entries whose deadline has come, and takes them out as far as these steps lead.
+    fn expire(&mut self, steps: &mut u32) {
         if self.tables.next_deadline() > self.now {
             return;
         }
@@ -504,15 +510,10 @@ impl<F: Family> State<F> {
             if table.next_deadline() > self.now {
                 continue;
             }
-            match shape.releases {
-                None => table.expire(self.now),
-                Some(pool) => {
-                    let (memory, value) = (&mut self.memory, &shape.value);
-                    table.expire_telling(self.now, &mut |words| memory.give_words(pool, value, words))
-                }
-            };
+            let memory = &mut self.memory;
+            table.expire_some(self.now, steps, &mut |words| release(memory, shape, words));
         }
-        self.tables.expire_others(self.now);
+        self.tables.expire_others(self.now, steps);
     }
 
     /// Entries learned from now on live at least as long as their table's shortest lifetime, so a learn need not bring
@@ -522,11 +523,16 @@ impl<F: Family> State<F> {
             self.next_wake = 0;
             return;
         }
-        let timer = self.first_timer().map_or(NEVER, |(due, _)| due);
-        let periodic = self.periodic.iter().map(|periodic| periodic.due).min().unwrap_or(NEVER);
         let deadlines = self.tables.next_deadline();
         let lifetime = self.tables.shapes.iter().map(|shape| shape.lifetime).min().unwrap_or(NEVER);
-        self.next_wake = timer.min(periodic).min(deadlines).min(self.now.saturating_add(lifetime));
+        self.next_wake = self.pending.next_time().min(deadlines).min(self.now.saturating_add(lifetime));
+    }
+}
+
+/// The item of a pool that an entry with this value holds goes back.
+fn release(memory: &mut Memory, shape: &Shape, words: &[u64]) {
+    if let Some(pool) = shape.releases {
+        memory.give_words(pool, &shape.value, words);
     }
 }
 
@@ -541,3 +547,6 @@ fn may_default(program: &Program) -> Vec<bool> {
     }
     may
 }
+
+#[cfg(test)]
+mod tests;

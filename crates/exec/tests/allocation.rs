@@ -74,3 +74,48 @@ fn no_packet_allocates_after_warm_up() {
     let tables = processor.tables();
     assert!(tables[0].inserts > 5000 && tables[1].evictions > 5000, "{tables:?}");
 }
+
+/// What does not change its owner as it is would be copied entry by entry, each with allocations of its own.
+#[test]
+fn a_takeover_does_not_touch_what_packets_did_not_make() {
+    const MANY: u32 = 5_000;
+    let text = "
+        table acl: rules(a: u32, b: u16) -> bool { capacity 10k age 1h entries { (1, _) => true } }
+        table routes: lpm(u32) -> port { capacity 10k age 1h }
+        table known: exact(u32) -> port { capacity 10k age 1h evict refuse }
+        start stage all() {
+            insert acl[length, 5] = true else { drop gone }
+            insert routes[length / 24] = in_port else { drop gone }
+            learn known[length] = in_port else { drop gone }
+            match acl[length, 7] { some _ => flood, none => drop gone }
+        }";
+    let compiled = lang::pipeline::compile("p.rav", text, &|_| None, &lang::pipeline::Options::default());
+    let program = compiled.program.unwrap_or_else(|| panic!("{:#?}", compiled.diagnostics));
+    let filled = || {
+        let mut processor = load(&program, BackEnd::Native, 4, 1).expect("the program is sound");
+        let fill = |key: &dyn Fn(u128) -> Vec<Match>, value: u128| -> Vec<Entry> {
+            let entry = |number| Entry { key: key(number), value: vec![value], priority: 0 };
+            (0..u128::from(MANY)).map(entry).collect()
+        };
+        let exact = Match::Exact;
+        processor.replace(0, fill(&|number| vec![exact(number), Match::Any], 1)).expect("room");
+        processor.replace(1, fill(&|number| vec![exact(number)], 1)).expect("room");
+        processor.replace(2, fill(&|number| vec![exact(number)], 1)).expect("room");
+        processor
+    };
+    let (mut running, mut next) = (filled(), filled());
+    let made = Entry { key: vec![Match::Exact(77), Match::Exact(5)], value: vec![1], priority: 0 };
+    running.learn(0, &made, 1).expect("room");
+    let mut carried = None;
+    let taking = measure(|| {
+        let old: (&mut dyn exec::Processor, &Program) = (running.as_mut(), &program);
+        let (told, exchanged) =
+            exec::replace::take_over(old, (next.as_mut(), &program), &[], 1).expect("it is the same");
+        exchanged.keep(running.as_mut(), next.as_mut());
+        carried = Some(told);
+    });
+    let carried = carried.expect("it was told");
+    assert_eq!(carried.tables, [("acl".into(), 1), ("routes".into(), 0), ("known".into(), 0)]);
+    assert!(next.learned(0).contains(&made));
+    assert!(taking.count_total < 1000, "{} allocations for {MANY} entries in each table", taking.count_total);
+}

@@ -29,6 +29,7 @@
 //! name = "acl"
 //! from = "rules.txt"              # beside this file, unless it begins with /
 //! as = "iptables"                 # the format of the file; the language's own is the default
+//! interfaces = { wan0 = 1 }       # the ports that interfaces in the file stand for; unless it is said, those of this file by their names
 //! ```
 
 mod addresses;
@@ -39,7 +40,7 @@ use engine::live::{Core, remembered};
 use lang::ir::Program;
 use ports::live::{Kind, Offloads, Wanted, XdpMode, XdpWishes};
 use serde::Deserialize;
-use std::collections::{HashMap, HashSet};
+use std::collections::{BTreeMap, HashMap, HashSet};
 use std::net::SocketAddr;
 use std::ops::Range;
 use std::path::{Path, PathBuf};
@@ -82,7 +83,21 @@ pub struct Config {
     pub first_address: [Option<(usize, usize)>; 2],
     /// Files with entries for tables.
     pub tables: Vec<TableFile>,
+    /// Where the file says what a running gateway cannot change.
+    pub(crate) places: Places,
 }
+
+/// Lines and columns of what is taken once and for all when a gateway starts; the start of the file for what it does not say.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Places {
+    /// The interface of each port.
+    ports: Vec<Place>,
+    control: Option<Place>,
+    metrics: Option<Place>,
+}
+
+/// A line and a column, counted from 1.
+type Place = (usize, usize);
 
 /// A file with entries for a table of the program.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -93,6 +108,8 @@ pub struct TableFile {
     pub file: PathBuf,
     /// Its format; empty for the language's own entries.
     pub format: String,
+    /// The ports that names of interfaces in the file stand for.
+    pub interfaces: Vec<(String, u16)>,
     /// Line and column of the table's name.
     pub place: (usize, usize),
 }
@@ -145,8 +162,7 @@ impl Workers {
 #[serde(deny_unknown_fields)]
 struct File {
     program: Spanned<String>,
-    #[serde(default = "control")]
-    control: PathBuf,
+    control: Option<Spanned<PathBuf>>,
     metrics: Option<Spanned<String>>,
     #[serde(default)]
     metrics_anywhere: bool,
@@ -233,6 +249,7 @@ struct FileTable {
     from: Spanned<String>,
     #[serde(default, rename = "as")]
     format: String,
+    interfaces: Option<BTreeMap<String, Spanned<u16>>>,
 }
 
 /// The address of the metrics: on this machine only, unless that is said not to be meant.
@@ -246,10 +263,6 @@ fn metrics_at(text: &str, anywhere: bool) -> Result<SocketAddr, String> {
     Err(format!(
         "{address} can be asked from other machines: use 127.0.0.1, or add `metrics_anywhere = true` if that is meant"
     ))
-}
-
-fn control() -> PathBuf {
-    PathBuf::from(CONTROL)
 }
 
 impl Config {
@@ -280,6 +293,12 @@ impl Config {
         let (routing, first_address) = addresses::read(&file, &at)?;
         let first_address = first_address.map(|span| span.map(|span| line_and_column(text, span.start)));
         let workers = workers(text, file.workers, file.cores, file.state.is_some())?;
+        let stands = |span: Range<usize>| line_and_column(text, span.start);
+        let places = Places {
+            ports: file.port.iter().map(|port| stands(port.interface.span())).collect(),
+            control: file.control.as_ref().map(|control| stands(control.span())),
+            metrics: file.metrics.as_ref().map(|metrics| stands(metrics.span())),
+        };
         let mut owners = HashMap::new();
         for (index, port) in file.port.iter().enumerate() {
             let name = port.interface.get_ref();
@@ -304,7 +323,23 @@ impl Config {
             if from.is_empty() {
                 return Err(at(Some(table.from.span()), "`from` names no file".to_owned()));
             }
+            let interfaces = match table.interfaces {
+                None => {
+                    (1..).zip(&file.port).map(|(port, own)| (own.interface.get_ref().clone(), port)).collect()
+                }
+                Some(bound) => {
+                    let count = file.port.len();
+                    if let Some(none) =
+                        bound.values().find(|port| !(1..=count).contains(&usize::from(*port.get_ref())))
+                    {
+                        let message = format!("there is no port {}: the file has {count}", none.get_ref());
+                        return Err(at(Some(none.span()), message));
+                    }
+                    bound.into_iter().map(|(name, port)| (name, port.into_inner())).collect()
+                }
+            };
             tables.push(TableFile {
+                interfaces,
                 file: directory.join(from),
                 format: table.format,
                 place: line_and_column(text, table.name.span().start),
@@ -330,13 +365,14 @@ impl Config {
         }
         Ok(Config {
             program: directory.join(file.program.into_inner()),
-            control: file.control,
+            control: file.control.map_or_else(|| PathBuf::from(CONTROL), Spanned::into_inner),
             metrics,
             workers,
             ports,
             routing,
             first_address,
             tables,
+            places,
         })
     }
 }
@@ -375,20 +411,23 @@ impl Config {
     /// # Errors
     /// It has other ports, workers, or another place to be asked at, which are taken once and for all.
     pub fn takes(&self, other: &Config) -> Result<(), ConfigError> {
-        let what = if self.ports != other.ports {
-            "ports"
-        } else if !self.workers.are(&other.workers) {
-            "workers"
-        } else if self.control != other.control {
-            "`control`"
-        } else if self.metrics != other.metrics {
-            "`metrics`"
-        } else {
-            return Ok(());
-        };
+        let ports = self.ports.len().max(other.ports.len());
+        let (what, place) =
+            if let Some(index) = (0..ports).find(|&index| self.ports.get(index) != other.ports.get(index)) {
+                let place = other.places.ports.get(index).or(other.places.ports.last());
+                (format!("ports (the first that differs is port {})", index + 1), place.copied())
+            } else if !self.workers.are(&other.workers) {
+                ("workers".to_owned(), Some(other.workers.place))
+            } else if self.control != other.control {
+                ("`control`".to_owned(), other.places.control)
+            } else if self.metrics != other.metrics {
+                ("`metrics`".to_owned(), other.places.metrics)
+            } else {
+                return Ok(());
+            };
         let message =
             format!("other {what} than the gateway runs with: stop it and start it anew to have them");
-        Err(ConfigError::at((1, 1), message))
+        Err(ConfigError::at(place.unwrap_or((1, 1)), message))
     }
 
     /// Whether the program has the tables that the addresses of this file need.
@@ -435,6 +474,37 @@ mod tests {
 
     fn read(text: &str) -> Result<Config, String> {
         Config::read(text, Path::new("/etc/ravelin")).map_err(|error| error.to_string())
+    }
+
+    #[test]
+    fn what_a_reload_cannot_change_is_shown_where_it_stands() {
+        let read = |text: &str| Config::read(text, Path::new("")).expect("a gateway");
+        let running = read("program = \"a.rav\"\n[[port]]\ninterface = \"x\"\n[[port]]\ninterface = \"y\"\n");
+        for (text, said) in [
+            (
+                "program = \"a.rav\"\n[[port]]\ninterface = \"x\"\n[[port]]\n interface = \"z\"\n",
+                "line 5, column 14: other ports (the first that differs is port 2) than",
+            ),
+            (
+                "program = \"a.rav\"\n[[port]]\ninterface = \"x\"\n",
+                "line 3, column 13: other ports (the first that differs is port 2) than",
+            ),
+            (
+                "program = \"a.rav\"\nworkers = 2\n[[port]]\ninterface = \"x\"\n[[port]]\ninterface = \"y\"\n",
+                "line 2, column 11: other workers than",
+            ),
+            (
+                "program = \"a.rav\"\ncontrol = \"/run/b\"\n[[port]]\ninterface = \"x\"\n[[port]]\ninterface = \"y\"\n",
+                "line 2, column 11: other `control` than",
+            ),
+            (
+                "program = \"a.rav\"\n\nmetrics = \"127.0.0.1:9\"\n[[port]]\ninterface = \"x\"\n[[port]]\ninterface = \"y\"\n",
+                "line 3, column 11: other `metrics` than",
+            ),
+        ] {
+            let error = running.takes(&read(text)).expect_err(text).to_string();
+            assert!(error.starts_with(said), "{error}");
+        }
     }
 
     #[test]

@@ -23,6 +23,7 @@
 //! ← {"error":"…"}                         and the connection is closed
 //! ```
 
+use crate::limits::{BACKLOG, PATIENCE, QUESTION, RELOADED, SILENCE};
 use crate::routing::{NeighboursPicture, RoutesPicture};
 use crate::seeing::{PacketPicture, Wanted, Watched};
 use engine::Report;
@@ -32,24 +33,12 @@ use rustix::net::{self, AddressFamily, SocketAddrUnix, SocketFlags, SocketType, 
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 use std::fs::{self, Metadata};
-use std::io::{self, BufRead, BufReader, Read, Write};
+use std::io::{self, BufRead, BufReader, Write};
 use std::os::fd::OwnedFd;
 use std::os::unix::fs::{FileTypeExt, MetadataExt};
 use std::os::unix::net::{UnixListener, UnixStream};
 use std::path::{Path, PathBuf};
-use std::time::Duration;
-
-/// The longest question, in bytes.
-const LONGEST: u64 = 64 << 10;
-/// How long a client may take over a question once it has begun, and over reading an answer; and how long it waits for one.
-const PATIENCE: Duration = Duration::from_secs(10);
-/// How long a client waits for the answer to `reload`.
-const COMPILING: Duration = Duration::from_secs(300);
-/// How long a client may say nothing between two questions.
-const SILENCE: Duration = Duration::from_secs(600);
-
-/// How many clients wait to be taken at most.
-const BACKLOG: i32 = 128;
+use std::time::{Duration, Instant};
 
 /// What a client asks.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -127,6 +116,8 @@ pub struct Picture {
     pub punt_queue_full: u64,
     /// The same by reason, of those that lost any.
     pub punts_lost: BTreeMap<String, u64>,
+    /// Routes of the kernel that are not followed, since they say what the gateway cannot do.
+    pub kernel_routes_unmeant: u64,
     /// Its ports.
     pub ports: Vec<PortPicture>,
 }
@@ -146,6 +137,9 @@ pub struct PortPicture {
     /// Why it could not be used again at the last attempt, while it is gone.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub gone_because: Option<String>,
+    /// Why its trace is not written, while it is not.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub untraced_because: Option<String>,
     /// How often its interface has vanished.
     pub vanished: u64,
     /// What was lost at it since the program took over.
@@ -163,6 +157,16 @@ pub enum ControlError {
         "no gateway answers at {path}: {source}; `ravelin serve` starts one, and `--control` names its socket"
     )]
     Connect {
+        /// The socket.
+        path: String,
+        /// What the system said.
+        source: io::Error,
+    },
+    /// somebody may listen, but not to this user
+    #[error(
+        "the socket {path} cannot be used: {source}; a gateway answers only the user that started it, so run this as that user, as with sudo"
+    )]
+    Permission {
         /// The socket.
         path: String,
         /// What the system said.
@@ -220,8 +224,7 @@ pub fn listen_to<E: From<ControlError>>(
 /// How long a gateway that is well may say nothing.
 fn patience(asked: &Asked) -> Duration {
     match asked {
-        // Compiling, and reading a million routes, may take a while on a busy machine.
-        Asked::Reload => COMPILING,
+        Asked::Reload => RELOADED,
         Asked::Measure { seconds } => {
             Duration::try_from_secs_f64(*seconds).map_or(PATIENCE, |measured| PATIENCE + measured)
         }
@@ -271,10 +274,17 @@ impl Line<'_> {
             net::connect(&socket, &SocketAddrUnix::new(self.path)?)?;
             Ok(UnixStream::from(socket))
         };
-        connected().map_err(|source: io::Error| match source.kind() {
+        connected().map_err(|source: io::Error| self.refused(source))
+    }
+
+    /// Why nobody could be asked.
+    fn refused(&self, source: io::Error) -> ControlError {
+        let path = self.path.display().to_string();
+        match source.kind() {
             io::ErrorKind::WouldBlock => self.broken(source),
-            _ => ControlError::Connect { path: self.path.display().to_string(), source },
-        })
+            io::ErrorKind::PermissionDenied => ControlError::Permission { path, source },
+            _ => ControlError::Connect { path, source },
+        }
     }
 
     fn broken(&self, source: io::Error) -> ControlError {
@@ -295,16 +305,18 @@ fn unix_socket() -> io::Result<OwnedFd> {
 /// Answers a question; what there is to say before the answer is handed over.
 pub(crate) type Answering<'a> = dyn FnMut(Asked, &mut dyn FnMut(&Answer) -> io::Result<()>) -> Answer + 'a;
 
-/// Answers one client until it goes, or asks something that is not understood. Says whether the gateway is to end.
-pub(crate) fn converse(stream: &UnixStream, answer: &mut Answering<'_>) -> io::Result<bool> {
-    stream.set_write_timeout(Some(PATIENCE))?;
+/// Answers one client until it goes, or asks something that is not understood. `turn` hears that it is the client's turn to say something, and that it is not
+/// any more. Says whether the gateway is to end.
+pub(crate) fn converse(
+    stream: &UnixStream,
+    turn: &dyn Fn(bool),
+    answer: &mut Answering<'_>,
+) -> io::Result<bool> {
     let mut reader = BufReader::new(stream);
     loop {
-        stream.set_read_timeout(Some(SILENCE))?;
-        reader.fill_buf()?;
-        stream.set_read_timeout(Some(PATIENCE))?;
-        let mut line = Vec::new();
-        reader.by_ref().take(LONGEST).read_until(b'\n', &mut line)?;
+        turn(true);
+        let line = question(stream, &mut reader)?;
+        turn(false);
         if line.is_empty() {
             return Ok(false);
         }
@@ -326,11 +338,47 @@ pub(crate) fn converse(stream: &UnixStream, answer: &mut Answering<'_>) -> io::R
     }
 }
 
-/// Says something to a client.
+/// The next question, or as much of it as there may be. Once it has begun it has to come to its end: who sends it byte by byte has no longer for it.
+fn question(stream: &UnixStream, reader: &mut BufReader<&UnixStream>) -> io::Result<Vec<u8>> {
+    stream.set_read_timeout(Some(SILENCE))?;
+    reader.fill_buf()?;
+    let end = Instant::now() + PATIENCE;
+    let mut line = Vec::new();
+    while !line.ends_with(b"\n") && (line.len() as u64) < QUESTION {
+        stream.set_read_timeout(Some(left(end)?))?;
+        let part = reader.fill_buf()?;
+        let whole = part.iter().position(|byte| *byte == b'\n').map_or(part.len(), |end| end + 1);
+        let taken = whole.min(QUESTION as usize - line.len());
+        line.extend_from_slice(&part[..taken]);
+        reader.consume(taken);
+        if taken == 0 {
+            break;
+        }
+    }
+    Ok(line)
+}
+
+/// Says something to a client, which has so long to read all of it.
 pub(crate) fn say(mut stream: &UnixStream, answer: &Answer) -> io::Result<()> {
     let mut text = serde_json::to_vec(answer).map_err(io::Error::from)?;
     text.push(b'\n');
-    stream.write_all(&text)
+    let (end, mut rest) = (Instant::now() + PATIENCE, &text[..]);
+    while !rest.is_empty() {
+        stream.set_write_timeout(Some(left(end)?))?;
+        match stream.write(rest) {
+            Ok(0) => return Err(io::ErrorKind::WriteZero.into()),
+            Ok(length) => rest = &rest[length..],
+            Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+            Err(error) => return Err(error),
+        }
+    }
+    Ok(())
+}
+
+/// What is left of the time until then.
+fn left(end: Instant) -> io::Result<Duration> {
+    let left = end.saturating_duration_since(Instant::now());
+    if left.is_zero() { Err(io::ErrorKind::TimedOut.into()) } else { Ok(left) }
 }
 
 /// A socket that is listened at; it goes with this, unless another has taken its place.
@@ -385,7 +433,6 @@ fn bound(path: &Path) -> io::Result<UnixListener> {
 mod tests {
     use super::*;
     use std::os::unix::fs::PermissionsExt;
-    use std::time::Instant;
 
     fn listener(directory: &tempfile::TempDir) -> (UnixListener, PathBuf) {
         let path = directory.path().join("control.sock");
@@ -419,6 +466,33 @@ mod tests {
         drop(listener);
         let error = ask(&path, Asked::Picture).expect_err("nobody is there");
         assert!(matches!(error, ControlError::Connect { .. }), "{error}");
+    }
+
+    #[test]
+    fn a_question_that_comes_byte_by_byte_has_an_end() {
+        let (ours, mut theirs) = UnixStream::pair().expect("a pair");
+        theirs.write_all(b"{\"ask\":\"stop\"}\nand more").expect("there is room");
+        let mut reader = BufReader::new(&ours);
+        assert_eq!(question(&ours, &mut reader).expect("is whole"), b"{\"ask\":\"stop\"}\n");
+        theirs.write_all(&vec![b' '; QUESTION as usize]).expect("there is room");
+        assert_eq!(question(&ours, &mut reader).expect("as much as there may be").len() as u64, QUESTION);
+        // Time that is over is none, however much comes.
+        assert!(left(Instant::now()).is_err());
+        drop(theirs);
+        assert_eq!(question(&ours, &mut reader).expect("the rest").len(), b"and more".len());
+        assert!(question(&ours, &mut reader).expect("the end").is_empty());
+    }
+
+    #[test]
+    fn a_socket_of_another_user_is_not_said_to_have_no_gateway() {
+        let line = Line { path: Path::new("/run/x.sock"), patience: PATIENCE };
+        let said = line.refused(io::ErrorKind::PermissionDenied.into()).to_string();
+        assert!(
+            said.contains("/run/x.sock cannot be used: permission denied") && said.contains("sudo"),
+            "{said}"
+        );
+        let said = line.refused(io::ErrorKind::NotFound.into()).to_string();
+        assert!(said.starts_with("no gateway answers at /run/x.sock"), "{said}");
     }
 
     #[test]

@@ -2,13 +2,17 @@
 
 use crate::config::Config;
 use crate::control::{self, Answer, Asked, Picture, PortPicture};
+use crate::limits::{CLIENTS, SILENT};
+use crate::reload::Reloading;
 use crate::routing::Routing;
 use crate::{http, metrics, seeing};
+use engine::live::look::Counted;
 use engine::live::{Generation, Loaded, PortLosses, Remote};
 use engine::{Figures, Imbalance, Ledger, Report, Setting, Times, places};
 use lang::ir::Program;
 use lang::source::Sources;
 use ports::live::Presence;
+use ports::live::clock::{Clock, Machine};
 use rustix::net::{Shutdown, shutdown};
 use std::collections::HashMap;
 use std::io;
@@ -17,43 +21,53 @@ use std::os::unix::net::{UnixListener, UnixStream};
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::thread;
-use std::time::{Duration, SystemTime};
+use std::time::{Duration, Instant};
 
-/// How many clients are answered at once; further ones are turned away.
-const CLIENTS: usize = 16;
 /// How long to wait when no client can be taken, as when descriptors have run out.
 const PAUSE: Duration = Duration::from_millis(100);
 
+/// The file that describes a gateway, read; or what is wrong with it, in words.
+pub type ReadConfig = dyn Fn() -> Result<Config, String> + Send + Sync;
+
+/// The program that such a file names, loaded for its ports and workers, with the entries of the files that it names; or why that is not possible,
+/// in words.
+pub type Load = dyn Fn(&Config) -> Result<Loaded, String> + Send + Sync;
+
 /// What a gateway is made from, read again whenever it is asked for.
-#[derive(Clone, Copy)]
-pub struct Reader<'a> {
-    /// The file that describes it, or what is wrong with it, in words.
-    pub config: &'a (dyn Fn() -> Result<Config, String> + Sync),
-    /// The program that such a file names, loaded for its ports and workers, with the entries of the files that it names; or why that is not possible,
-    /// in words.
-    pub load: &'a (dyn Fn(&Config) -> Result<Loaded, String> + Sync),
+#[derive(Clone)]
+pub struct Reader {
+    /// Reads its file.
+    pub config: Arc<ReadConfig>,
+    /// Loads what that names.
+    pub load: Arc<Load>,
 }
 
-/// What the threads that answer need.
-pub(crate) struct Desk<'a> {
-    remote: Remote,
-    reader: Reader<'a>,
+/// What the threads that answer need. They share it, and nobody waits for them at the end.
+pub(crate) struct Desk {
+    pub(crate) remote: Remote,
+    pub(crate) reader: Reader,
     /// What it runs by.
     config: Mutex<Config>,
     /// Name of every port, its mode at first, and whether its interface is there.
-    ports: Vec<(String, String, Arc<Presence>)>,
-    pub(crate) routing: Routing,
-    /// How many programs have taken over; locked while one does.
-    generations: Mutex<u64>,
-    clients: Mutex<HashMap<u64, UnixStream>>,
+    pub(crate) ports: Vec<(String, String, Arc<Presence>)>,
+    pub(crate) routing: Arc<Routing>,
+    pub(crate) reloading: Reloading,
+    clients: Mutex<HashMap<u64, Client>>,
     visits: AtomicU64,
-    pub(crate) ended: AtomicBool,
+    pub(crate) ended: Arc<AtomicBool>,
     /// Where the metrics can be asked for.
     pub(crate) metrics: Option<TcpListener>,
 }
 
+/// A client at the control socket.
+struct Client {
+    stream: UnixStream,
+    /// Since when it has been its turn to say something, if it is.
+    silent: Option<Instant>,
+}
+
 /// Sends all clients away and stops taking new ones when it goes, however the packet loop ended.
-pub(crate) struct Closing<'a>(pub(crate) &'a Desk<'a>, pub(crate) &'a UnixListener);
+pub(crate) struct Closing<'a>(pub(crate) &'a Desk, pub(crate) &'a UnixListener);
 
 impl Drop for Closing<'_> {
     fn drop(&mut self) {
@@ -66,35 +80,35 @@ impl Drop for Closing<'_> {
         }
         for client in desk.clients().values() {
             // It may have gone by itself.
-            let _ = client.shutdown(StreamShutdown::Both);
+            let _ = client.stream.shutdown(StreamShutdown::Both);
         }
     }
 }
 
-impl<'a> Desk<'a> {
+impl Desk {
     pub(crate) fn new(
         remote: Remote,
-        reader: Reader<'a>,
+        reader: Reader,
         config: Config,
         ports: Vec<(String, String, Arc<Presence>)>,
         routing: Routing,
-    ) -> Desk<'a> {
+    ) -> Desk {
         Desk {
             remote,
             reader,
             config: Mutex::new(config),
             ports,
-            routing,
-            generations: Mutex::new(1),
+            routing: Arc::new(routing),
+            reloading: Reloading::new(),
             clients: Mutex::default(),
             visits: AtomicU64::new(0),
-            ended: AtomicBool::new(false),
+            ended: Arc::default(),
             metrics: None,
         }
     }
 
-    /// Answers clients until the packet loop has ended.
-    pub(crate) fn open<'s>(&'s self, scope: &'s thread::Scope<'s, '_>, listener: &UnixListener) {
+    /// Answers clients until the packet loop has ended, each on a thread that nobody waits for.
+    pub(crate) fn open<'s>(self: &'s Arc<Desk>, scope: &'s thread::Scope<'s, '_>, listener: &UnixListener) {
         if let Some(server) = &self.metrics {
             scope.spawn(move || {
                 let page = |method: &str, path: &str| metrics::page(method, path, &|| self.picture());
@@ -109,38 +123,49 @@ impl<'a> Desk<'a> {
                 thread::sleep(PAUSE);
                 continue;
             };
-            if visit.is_none() {
+            let Some(visit) = visit else {
                 let text = format!("{CLIENTS} clients are being answered already: ask again later");
                 // A client that goes away is no matter.
                 let _ = control::say(&stream, &Answer::Error(text));
                 continue;
-            }
-            scope.spawn(move || {
-                let _visit = visit;
+            };
+            let answer = move || {
+                let desk = &visit.0;
                 // A client that goes away, or says nothing, is no matter.
-                if control::converse(&stream, &mut |asked, say| self.answer(asked, say)).unwrap_or(false) {
-                    self.remote.stop();
+                let turn = |silent| visit.turn(silent);
+                let stops = control::converse(&stream, &turn, &mut |asked, say| desk.answer(asked, say));
+                if stops.unwrap_or(false) {
+                    desk.remote.stop();
                 }
-            });
+            };
+            // Where there is no further thread the client is hung up on.
+            let _ = thread::Builder::new().name("client".to_owned()).spawn(answer);
         }
     }
 
-    /// Notes who is there, unless too many are; `None` where descriptors have run out.
-    fn enter(&self, stream: UnixStream) -> Option<(Option<Visit<'_>>, UnixStream)> {
+    /// Notes who is there, unless too many are and none of them has been silent for long; `None` where descriptors have run out.
+    fn enter(self: &Arc<Desk>, stream: UnixStream) -> Option<(Option<Visit>, UnixStream)> {
         let mut clients = self.clients();
         if clients.len() >= CLIENTS {
-            return Some((None, stream));
+            let silent = clients.iter().filter_map(|(number, client)| Some((client.silent?, *number)));
+            let longest = silent.min().filter(|(since, _)| since.elapsed() >= SILENT);
+            let Some(client) = longest.and_then(|(_, number)| clients.remove(&number)) else {
+                return Some((None, stream));
+            };
+            // Its thread reads the end.
+            let _ = client.stream.shutdown(StreamShutdown::Both);
         }
         let number = self.visits.fetch_add(1, Ordering::Relaxed);
-        clients.insert(number, stream.try_clone().ok()?);
+        let client = Client { stream: stream.try_clone().ok()?, silent: Some(Instant::now()) };
+        clients.insert(number, client);
         // Whoever closes the desk shuts the streams that it finds after saying so.
         if self.ended.load(Ordering::SeqCst) {
             let _ = stream.shutdown(StreamShutdown::Both);
         }
-        Some((Some(Visit(self, number)), stream))
+        Some((Some(Visit(self.clone(), number)), stream))
     }
 
-    fn answer(&self, asked: Asked, say: &mut dyn FnMut(&Answer) -> io::Result<()>) -> Answer {
+    fn answer(self: &Arc<Desk>, asked: Asked, say: &mut dyn FnMut(&Answer) -> io::Result<()>) -> Answer {
         match asked {
             Asked::Picture => match self.picture() {
                 Ok(picture) => Answer::Picture(Box::new(picture)),
@@ -158,7 +183,8 @@ impl<'a> Desk<'a> {
 
     fn picture(&self) -> Result<Picture, String> {
         let ended = || "the packet loop has ended".to_owned();
-        let parts = self.remote.ask(Snapshot::of).ok_or_else(ended)?;
+        let parts = self.remote.look().ok_or_else(ended)?;
+        let parts = parts.into_iter().map(Snapshot::from).collect();
         let whole = Snapshot::whole(parts).ok_or_else(ended)?;
         let (number, losses, lost) = (whole.number, whole.losses.clone(), whole.punts_lost.clone());
         let (seconds, program) = (whole.age.as_secs_f64(), whole.program.clone());
@@ -181,51 +207,9 @@ impl<'a> Desk<'a> {
                 .filter(|(_, lost)| *lost > 0)
                 .map(|(reason, lost)| (reason.name.clone(), lost))
                 .collect(),
+            kernel_routes_unmeant: self.routing.unmeant() as u64,
             ports: self.pictures(&losses),
         })
-    }
-
-    fn reload(&self) -> Answer {
-        let count = self.ports.len() as u16;
-        // One after the other, from reading on: what was read last is what runs in the end.
-        let mut generations = self.generations.lock().unwrap_or_else(PoisonError::into_inner);
-        let read = (self.reader.config)().and_then(|config| {
-            self.config().takes(&config).map_err(|error| error.to_string())?;
-            let loaded = (self.reader.load)(&config)?;
-            config.workers.suit(&loaded.program).map_err(|error| error.to_string())?;
-            Ok((config, loaded))
-        });
-        let (config, mut loaded) = match read {
-            Ok(read) => read,
-            Err(error) => return Answer::Error(format!("{error}\nnothing has changed")),
-        };
-        // From here on nothing changes routes or neighbours until the program has taken over or not.
-        let staged = self.routing.stage(&loaded.program, &config.routing);
-        let staged = staged.map_err(|error| config.explain(error).to_string()).and_then(|staged| {
-            loaded.processors.iter_mut().try_for_each(|processor| staged.fill(processor.as_mut()))?;
-            Ok(staged)
-        });
-        let staged = match staged {
-            Ok(staged) => staged,
-            Err(error) => return Answer::Error(format!("{error}\nnothing has changed")),
-        };
-        let replaced = self.remote.replace(loaded.generations(count, *generations + 1), Vec::new());
-        let Some(replaced) = replaced else { return ended() };
-        match replaced.outcome {
-            Ok(carried) => {
-                staged.commit();
-                *generations += 1;
-                *self.config() = config;
-                let entries: u64 =
-                    carried.iter().flat_map(|part| &part.tables).map(|(_, entries)| entries).sum();
-                let packets: u64 = replaced.retired.iter().map(|old| old.ledger.received().packets).sum();
-                let pause = replaced.pause.as_micros();
-                Answer::Done(format!(
-                    "the program took over after {packets} packets of the one before, in {pause} µs; {entries} entries went over"
-                ))
-            }
-            Err(error) => Answer::Error(format!("{error}; nothing has changed")),
-        }
     }
 
     fn measure(&self, seconds: f64) -> Answer {
@@ -250,6 +234,7 @@ impl<'a> Desk<'a> {
                 mode: presence.mode().unwrap_or_else(|| mode.clone()),
                 gone_seconds: presence.gone_since().map(seconds_since),
                 gone_because: presence.refused(),
+                untraced_because: presence.untraced(),
                 vanished: presence.vanished(),
                 losses: losses.since_takeover,
                 since_attached: losses.since_attached,
@@ -267,31 +252,39 @@ impl<'a> Desk<'a> {
         self.config().program.display().to_string()
     }
 
-    fn config(&self) -> MutexGuard<'_, Config> {
+    pub(crate) fn config(&self) -> MutexGuard<'_, Config> {
         self.config.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    fn clients(&self) -> MutexGuard<'_, HashMap<u64, UnixStream>> {
+    fn clients(&self) -> MutexGuard<'_, HashMap<u64, Client>> {
         self.clients.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
-/// Seconds since a time in nanoseconds since 1970-01-01 UTC.
+/// Seconds since a time of the program.
 fn seconds_since(time: u64) -> f64 {
-    let now = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).unwrap_or_default();
-    now.saturating_sub(Duration::from_nanos(time)).as_secs_f64()
+    Duration::from_nanos(Machine.program().saturating_sub(time)).as_secs_f64()
 }
 
 /// A client that is being answered.
-struct Visit<'a>(&'a Desk<'a>, u64);
+struct Visit(Arc<Desk>, u64);
 
-impl Drop for Visit<'_> {
+impl Visit {
+    /// It is the client's turn to say something, or not.
+    fn turn(&self, silent: bool) {
+        if let Some(client) = self.0.clients().get_mut(&self.1) {
+            client.silent = silent.then(Instant::now);
+        }
+    }
+}
+
+impl Drop for Visit {
     fn drop(&mut self) {
         self.0.clients().remove(&self.1);
     }
 }
 
-fn ended() -> Answer {
+pub(crate) fn ended() -> Answer {
     Answer::Error("the packet loop has ended".to_owned())
 }
 
@@ -314,8 +307,17 @@ pub(crate) struct Snapshot {
     punts_lost: Vec<u64>,
 }
 
+impl From<Counted> for Snapshot {
+    fn from(counted: Counted) -> Snapshot {
+        let Counted { program, sources, number, age, ledger, figures, losses, punts_lost } = counted;
+        let losses = losses.iter().map(|(since, before)| lost((since, before))).collect();
+        Snapshot { program, sources, number, age, ledger, figures, losses, punts_lost }
+    }
+}
+
 impl Snapshot {
-    pub(crate) fn of(generation: &mut Generation, losses: &[PortLosses]) -> Snapshot {
+    /// Of a part that runs no more.
+    pub(crate) fn of(generation: &Generation) -> Snapshot {
         Snapshot {
             program: generation.program.clone(),
             sources: generation.sources.clone(),
@@ -323,7 +325,7 @@ impl Snapshot {
             age: generation.since.elapsed(),
             ledger: generation.ledger.clone(),
             figures: Figures::of(&generation.program, generation.processor.as_ref()),
-            losses: losses.iter().zip(generation.lost_before()).map(lost).collect(),
+            losses: Vec::new(),
             punts_lost: generation.punts_lost.clone(),
         }
     }

@@ -8,18 +8,13 @@
 //! Strangers may ask: there are few threads for them, room for a short question, and a few seconds for question and answer together, so that nobody who
 //! says nothing, or reads nothing, keeps others from their answers or the gateway from its end.
 
+use crate::limits::{HTTP_CLIENTS as CLIENTS, HTTP_PATIENCE as PATIENCE, HTTP_QUESTION as LONGEST};
 use std::io::{self, ErrorKind, Read, Write};
 use std::net::{TcpListener, TcpStream};
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::thread;
 use std::time::{Duration, Instant};
 
-/// The longest question, in bytes.
-const LONGEST: usize = 8 << 10;
-/// How many are answered at once; further connections are closed.
-const CLIENTS: usize = 16;
-/// How long one may take to ask and to read the answer.
-const PATIENCE: Duration = Duration::from_secs(5);
 /// How often is looked whether all ends.
 const LOOK: Duration = Duration::from_millis(200);
 

@@ -116,6 +116,13 @@ impl Collector for Whole {
             None,
             reasons(&picture.punts_lost),
         )?;
+        gauges(
+            out,
+            "kernel_routes_unmeant",
+            "Routes of the kernel that are not followed, since they say what the gateway cannot do",
+            None,
+            one(picture.kernel_routes_unmeant),
+        )?;
         let names: Vec<Labels> = (picture.ports.iter())
             .map(|port| vec![("port", port.port.to_string()), ("interface", port.interface.clone())])
             .collect();
@@ -308,6 +315,7 @@ mod tests {
             mode: String::new(),
             gone_seconds: None,
             gone_because: None,
+            untraced_because: None,
             vanished: 3,
             losses: Default::default(),
             since_attached: Default::default(),
@@ -324,6 +332,7 @@ mod tests {
             workers: 1,
             punt_queue_full: 4,
             punts_lost: BTreeMap::from([("unresolved".to_owned(), 4)]),
+            kernel_routes_unmeant: 3,
             ports: vec![port],
         };
         let values = parsed(&written(picture).expect("is written"));
@@ -335,6 +344,7 @@ mod tests {
             ("ravelin_table_entries{table=\"hosts\"}", 5.0),
             ("ravelin_port_lost_total{port=\"1\",interface=\"eth\\\"0\",why=\"busy\"}", 0.0),
             ("ravelin_port_waiting{port=\"1\",interface=\"eth\\\"0\",why=\"waiting\"}", 0.0),
+            ("ravelin_kernel_routes_unmeant", 3.0),
             ("ravelin_generation", 2.0),
         ] {
             assert_eq!(values.get(name), Some(&value), "{name} in {:#?}", values.keys());

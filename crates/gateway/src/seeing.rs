@@ -2,7 +2,7 @@
 
 use crate::control::Answer;
 use engine::filter::{Decided, Filter, FilterError};
-use engine::live::{Example, Generation, Remote, Seen, Wish};
+use engine::live::{Example, Remote, Seen, Wish};
 use engine::places;
 use engine::steps::{Recorder, Step, told};
 use exec::{Interpreter, Outputs, Processor};
@@ -11,6 +11,7 @@ use lang::source::Sources;
 use packet::describe::describe;
 use packet::region::{HEADROOM, SLACK};
 use packet::{Batch, Verdict, VerdictKind};
+use ports::live::clock::{Clock, Machine};
 use serde::{Deserialize, Serialize};
 use std::io;
 use std::sync::Arc;
@@ -22,6 +23,9 @@ const LONGEST: f64 = 86_400.0;
 const SIGN: Duration = Duration::from_secs(1);
 /// Paths of dropped packets are told where all tables together hold at most so many entries, since they are found out on copies.
 const ENTRIES: u64 = 10_000;
+
+/// So many entries, or packets, are copied between two batches at most.
+const PART: usize = 256;
 
 /// Which packets somebody wants to see.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -157,7 +161,7 @@ fn of_packet(
     let number = verdict.reason().map(usize::from);
     let reason = number.and_then(|number| program.reasons.get(number));
     PacketPicture {
-        time,
+        time: Machine.now().on_wall(time),
         port,
         wire,
         bytes: bytes.iter().map(|byte| format!("{byte:02x}")).collect(),
@@ -192,21 +196,68 @@ struct Kept {
     held: Option<Vec<Vec<Entry>>>,
 }
 
-impl Kept {
-    fn of(generation: &mut Generation) -> Kept {
-        let examples = generation.recent.examples().map(|(reason, example)| (reason, *example)).collect();
-        let entries: u64 = generation.processor.tables().iter().map(|table| table.entries).sum();
-        let of = |table| generation.processor.entries(table).into_iter().map(|(entry, _)| entry).collect();
-        let held =
-            (entries <= ENTRIES).then(|| (0..generation.program.tables.len() as u32).map(of).collect());
-        Kept {
+/// What all workers tell, a part at a time: between two batches nobody copies more than a few entries or packets. `None` where one has ended.
+fn kept(remote: &Remote) -> Option<Vec<Kept>> {
+    let mut entries = 0;
+    let begun = remote.ask(|generation, _| {
+        let entries: u64 = generation.processor.running_tables().iter().map(|table| table.entries).sum();
+        let kept = Kept {
             program: generation.program.clone(),
             sources: generation.sources.clone(),
             ports: generation.ledger.ports(),
-            examples,
-            held,
+            examples: Vec::new(),
+            held: None,
+        };
+        (generation.number, entries, kept)
+    })?;
+    let number = begun.first()?.0;
+    let mut all: Vec<Kept> = Vec::with_capacity(begun.len());
+    for (_, held, kept) in begun {
+        entries = entries.max(held);
+        all.push(kept);
+    }
+    for part in 0.. {
+        let from = part * PART;
+        let parts = remote.ask(move |generation, _| {
+            let kept = generation.recent.examples().skip(from).take(PART);
+            let part: Vec<_> = kept.map(|(reason, example)| (reason, *example)).collect();
+            (generation.number, part)
+        })?;
+        // Those of another program are not of this one.
+        let mut more = false;
+        for (kept, (of, part)) in all.iter_mut().zip(parts) {
+            if of == number {
+                more |= part.len() == PART;
+                kept.examples.extend(part);
+            }
+        }
+        if !more {
+            break;
         }
     }
+    if entries > ENTRIES {
+        return Some(all);
+    }
+    let tables = all.first()?.program.tables.len() as u32;
+    let mut held = vec![Vec::new(); all.len()];
+    for table in 0..tables {
+        let mut next = Some(0);
+        held.iter_mut().for_each(|tables: &mut Vec<Vec<Entry>>| tables.push(Vec::new()));
+        while let Some(from) = next.take() {
+            let parts = remote.ask(move |generation, _| {
+                (generation.number, generation.processor.entries_part(table, from, PART))
+            })?;
+            for (tables, (of, (part, further))) in held.iter_mut().zip(parts) {
+                if of != number {
+                    return Some(all);
+                }
+                tables.last_mut()?.extend(part);
+                next = next.max(further);
+            }
+        }
+    }
+    all.iter_mut().zip(held).for_each(|(kept, held)| kept.held = Some(held));
+    Some(all)
 }
 
 /// The last packets that were dropped or punted and that a filter holds for, oldest first.
@@ -215,7 +266,7 @@ pub(crate) fn why(remote: &Remote, filter: &str, last: u64) -> Answer {
         Ok(filter) => filter,
         Err(error) => return Answer::Error(error.to_string()),
     };
-    let Some(parts) = remote.ask(|generation, _| Kept::of(generation)) else {
+    let Some(parts) = kept(remote) else {
         return Answer::Error("the packet loop has ended".to_owned());
     };
     let places: Vec<_> = parts.iter().map(|part| places::of_reasons(&part.program, &part.sources)).collect();

@@ -4,13 +4,15 @@ use crate::config::{Config, ConfigError};
 use crate::control::{self, PortPicture};
 use crate::desk::{Closing, Desk, Reader, Snapshot};
 use crate::metrics;
+use crate::remarks::Remarks;
 use crate::routing::Routing;
 use engine::live::{self, Remote};
 use engine::{Imbalance, Report};
 use lang::ir::Program;
 use lang::source::Sources;
 use packet::PortNumber;
-use ports::live::{AttachError, attach_all, keep_off};
+use ports::live::clock::{Clock, Machine};
+use ports::live::{AttachError, Heard, attach_all, keep_off};
 use std::io;
 use std::os::unix::net::UnixListener;
 use std::sync::Arc;
@@ -61,24 +63,35 @@ pub enum ServeError {
 
 /// How a gateway ended.
 pub struct Served {
-    /// The account of the last program.
+    /// The account of all packets, whichever program they had. Tables and counters are those of the last one.
     pub report: Report,
-    /// That program.
+    /// How many programs have run, one after the other.
+    pub programs: u64,
+    /// The last program.
     pub program: Arc<Program>,
     /// Its text.
     pub sources: Arc<Sources>,
 }
 
-/// Runs a gateway until it is asked to stop. `started` is called once packets run, with the ports' modes and a way to ask it; `back` whenever the
-/// interface of a port is there again, with its number, its name and what was obtained.
+/// Who is told of what happens while a gateway runs.
+#[derive(Clone, Copy)]
+pub struct Telling {
+    /// The interface of a port is there again: its number, its name and what was obtained.
+    pub back: fn(PortNumber, &str, &str),
+    /// Something that whoever runs it should know, in words.
+    pub remark: fn(&str),
+}
+
+/// Runs a gateway until it is asked to stop. `started` is called once packets run, with the ports' modes and a way to ask it; `telling` is told of what
+/// happens then.
 ///
 /// # Errors
 /// What is wrong with the ports, the program or the socket; then no packet has been taken.
 pub fn serve(
     config: &Config,
-    reader: Reader<'_>,
+    reader: Reader,
     started: impl FnOnce(&[PortPicture], Remote),
-    back: fn(PortNumber, &str, &str),
+    telling: Telling,
 ) -> Result<Served, ServeError> {
     let (count, workers) = (config.ports.len() as u16, config.workers.count);
     let mut loaded = (reader.load)(config).map_err(ServeError::Program)?;
@@ -99,12 +112,19 @@ pub fn serve(
         attach_all(&config.ports, workers).map_err(|(port, source)| ServeError::Attach { port, source })?;
     for (port, attached) in (1..).zip(attached) {
         let name = attached.name.clone();
-        attached.presence.tell(move |mode| back(port, &name, mode)).map_err(ServeError::Loop)?;
+        let told = move |heard: &Heard| match heard {
+            Heard::Back(mode) => (telling.back)(port, &name, mode),
+            Heard::Remark(words) => (telling.remark)(&format!("port {port}: {name}: {words}")),
+        };
+        attached.presence.tell(told).map_err(ServeError::Loop)?;
         ports.push((attached.name, attached.mode, attached.presence));
         lanes.iter_mut().zip(attached.lanes).for_each(|(worker, lane)| worker.push(lane));
     }
-    let (crew, remote) = live::workers(lanes).map_err(ServeError::Loop)?;
-    let routing = Routing::new(&loaded.program, &config.routing).map_err(|error| config.explain(error))?;
+    let clock: Arc<dyn Clock> = Arc::new(Machine);
+    let (crew, remote) = live::workers(lanes, &clock).map_err(ServeError::Loop)?;
+    let remarks = Remarks::to(telling.remark).map_err(ServeError::Loop)?;
+    let routing =
+        Routing::new(&loaded.program, &config.routing, remarks).map_err(|error| config.explain(error))?;
     for processor in &mut loaded.processors {
         routing.fill(processor.as_mut()).map_err(ServeError::Program)?;
     }
@@ -112,28 +132,30 @@ pub fn serve(
     keep_off(&config.workers.cores).map_err(ServeError::Loop)?;
     let mut desk = Desk::new(remote.clone(), reader, config.clone(), ports, routing);
     desk.metrics = server;
+    let desk = Arc::new(desk);
     let generations = loaded.generations(count, 1);
     let run = || {
         started(&desk.pictures(&[]), remote.clone());
         live::run(crew, generations, &remote, &config.workers.cores)
     };
-    let mut last = attend(&desk, &listening.listener, run).map_err(ServeError::Loop)?;
+    let last = attend(&desk, &listening.listener, run).map_err(ServeError::Loop)?;
     let (program, sources) = match last.first() {
         Some(first) => (first.program.clone(), first.sources.clone()),
         None => return Err(ServeError::Loop(io::Error::other("there is no worker"))),
     };
-    let parts: Vec<_> = last.iter_mut().map(|part| Snapshot::of(part, &[])).collect();
+    let parts: Vec<_> = last.iter().map(Snapshot::of).collect();
     let whole =
         Snapshot::whole(parts).ok_or_else(|| ServeError::Loop(io::Error::other("there is no worker")))?;
-    Ok(Served { report: whole.report(&desk.program())?, program, sources })
+    let (report, programs) = desk.total(whole.report(&desk.program())?);
+    Ok(Served { report, programs, program, sources })
 }
 
-/// Answers clients while the packet loop runs. However that ends, nobody is waited for then.
-fn attend<T>(desk: &Desk<'_>, listener: &UnixListener, run: impl FnOnce() -> T) -> T {
+/// Answers clients while the packet loop runs. However that ends, nobody is waited for then: neither whoever is being answered nor what control is about.
+fn attend<T>(desk: &Arc<Desk>, listener: &UnixListener, run: impl FnOnce() -> T) -> T {
     thread::scope(|scope| {
         let _closing = Closing(desk, listener);
         scope.spawn(|| desk.open(scope, listener));
-        desk.routing.start(scope, desk.remote(), &desk.ended);
+        desk.routing.start(desk.remote(), &desk.ended);
         run()
     })
 }

@@ -9,6 +9,7 @@ mod tests;
 
 use crate::ImportError;
 use crate::address::Family;
+use crate::conditions::Naming;
 use crate::region::{RangeUnderMask, Region};
 use crate::ruleset::Decision;
 use std::collections::BTreeSet;
@@ -56,8 +57,8 @@ pub struct Options {
     pub chain: Option<String>,
     /// The family of the packets.
     pub family: Family,
-    /// The names of all interfaces, for names that end in `+` or `*`. Without them such a name is refused.
-    pub interfaces: Vec<String>,
+    /// What the names of interfaces mean.
+    pub interfaces: Naming,
     /// Whether the rules are read for the first packet of a connection: then it is known whether a match on the
     /// state of a connection fits. Without that such a match is refused.
     pub first_packets: bool,
@@ -73,7 +74,7 @@ impl Default for Options {
             table: "filter".to_owned(),
             chain: None,
             family: Family::V4,
-            interfaces: Vec::new(),
+            interfaces: Naming::Themselves(Vec::new()),
             first_packets: false,
             lenient: false,
             limit: 1_000_000,

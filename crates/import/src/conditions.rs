@@ -2,7 +2,8 @@
 
 use crate::address::Family;
 use crate::region::{Region, Set};
-use crate::ruleset::Part;
+use crate::ruleset::{Part, RuleSet};
+use crate::text::shown;
 
 /// Conditions that must all hold.
 #[derive(Debug)]
@@ -12,6 +13,10 @@ pub(crate) struct Conditions {
     all: Vec<Vec<Vec<(Part, Set)>>>,
     /// Whether no packet can fit.
     never: bool,
+    /// Whether a header is looked into that later fragments have not.
+    header: bool,
+    /// Whether ports are asked for of whatever protocol there is.
+    any_ports: bool,
 }
 
 /// Why conditions are no list of boxes.
@@ -21,17 +26,33 @@ pub(crate) enum Fault {
     Mixed(Part),
     /// There are more boxes than the limit.
     TooMany,
+    /// Ports are asked for where the protocol need not have any.
+    NoPorts,
 }
+
+/// The protocols whose headers begin with two ports: TCP, UDP, DCCP, SCTP and UDP-Lite.
+pub(crate) const WITH_PORTS: [u8; 5] = [6, 17, 33, 132, 136];
 
 impl Conditions {
     /// No condition: all packets fit.
     pub(crate) fn new(family: Family) -> Self {
-        Self { family, all: Vec::new(), never: false }
+        Self { family, all: Vec::new(), never: false, header: false, any_ports: false }
     }
 
     /// No packet can fit.
     pub(crate) fn never(&mut self) {
         self.never = true;
+    }
+
+    /// The rule looks into the header of TCP, UDP, ICMP or the like: no later fragment fits, whatever is asked and however it is turned
+    /// round.
+    pub(crate) fn header(&mut self) {
+        self.header = true;
+    }
+
+    /// The rule looks for ports in whatever header there is; it must say besides that the protocol is one with ports.
+    pub(crate) fn any_ports(&mut self) {
+        (self.header, self.any_ports) = (true, true);
     }
 
     /// The column holds one of the set, or one outside of it.
@@ -72,6 +93,9 @@ impl Conditions {
     /// The boxes in which all conditions hold, at most `limit`.
     pub(crate) fn regions(&self, limit: usize) -> Result<Vec<Region>, Fault> {
         let mut regions = vec![Region::any(self.family)];
+        if self.header {
+            regions = vec![Region::any(self.family).with(Part::Fragment, Set::exact(0))];
+        }
         if self.never {
             regions.clear();
         }
@@ -92,6 +116,13 @@ impl Conditions {
             }
             regions = narrowed;
         }
+        let has_ports = |region: &Region| {
+            let protocol = region.set(Part::Protocol);
+            protocol.is_some_and(|set| WITH_PORTS.iter().any(|own| set == Set::exact((*own).into())))
+        };
+        if self.any_ports && !regions.iter().all(has_ports) {
+            return Err(Fault::NoPorts);
+        }
         Ok(regions)
     }
 }
@@ -107,45 +138,105 @@ fn both(region: &Region, alternative: &[(Part, Set)]) -> Result<Option<Region>, 
     Ok(Some(region))
 }
 
-/// The names of interfaces and the numbers that stand for them, from 1.
+/// What the names of interfaces in a file mean.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Naming {
+    /// Ports. A name that is not among these is refused where it stands, and `eth+` or `eth*` means those among them that start so.
+    Ports(Vec<(String, u16)>),
+    /// Themselves: each has a number that stands for it and means nothing else. `eth+` or `eth*` means those among these that start
+    /// so, and is refused if there are none.
+    Themselves(Vec<String>),
+}
+
+/// The names of interfaces and the numbers that stand for them.
 #[derive(Debug)]
 pub(crate) struct Interfaces {
-    names: Vec<String>,
+    names: Vec<(String, u16)>,
     /// How many the caller named; if any, they are all that there are.
     named: usize,
+    bound: bool,
+}
+
+/// Why a name has no number.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Unnamed {
+    /// The caller bound other names to ports, and not this one.
+    Unbound,
+    /// It means all names that start so, and it is not known which there are.
+    Unknown,
+    /// There are more names than numbers.
+    TooMany,
+}
+
+impl Unnamed {
+    /// What is wrong with a name, and what to do.
+    pub(crate) fn words(self, name: &str) -> (String, &'static str) {
+        let name = shown(name);
+        match self {
+            Self::Unbound => (
+                format!("the interface `{name}` is bound to no port"),
+                "say which port it is where the file is named: `interfaces { \"eth0\" = 1 }` in a program, \
+                 `interfaces = { eth0 = 1 }` in a gateway's file",
+            ),
+            Self::Unknown => (
+                format!("`{name}` means all interfaces whose names start so"),
+                "say which interfaces there are: `--interface NAME`, once for each",
+            ),
+            Self::TooMany => {
+                ("the file names more than 65,535 interfaces".to_owned(), "leave out those that are not used")
+            }
+        }
+    }
 }
 
 impl Interfaces {
-    pub(crate) fn new(named: &[String]) -> Self {
-        Self { names: named.to_vec(), named: named.len() }
-    }
-
-    pub(crate) fn into_names(self) -> Vec<String> {
-        self.names
-    }
-
-    /// The set of one name; `None` if there are more names than numbers.
-    pub(crate) fn one(&mut self, name: &str) -> Option<Set> {
-        let known = self.names.iter().position(|own| own == name);
-        let index = known.unwrap_or_else(|| {
-            self.names.push(name.to_owned());
-            self.names.len() - 1
-        });
-        number(index)
-    }
-
-    /// The sets of all names that start so; `None` if it is not known which names there are.
-    pub(crate) fn starting(&self, start: &str) -> Option<Vec<Set>> {
-        if self.named == 0 {
-            return None;
+    pub(crate) fn new(naming: &Naming) -> Self {
+        match naming {
+            Naming::Ports(names) => Self { names: names.clone(), named: names.len(), bound: true },
+            Naming::Themselves(names) => Self {
+                names: (1..).zip(names).map(|(number, name)| (name.clone(), number)).collect(),
+                named: names.len(),
+                bound: false,
+            },
         }
-        let names = self.names[..self.named].iter().enumerate();
-        names.filter(|(_, name)| name.starts_with(start)).map(|(index, _)| number(index)).collect()
     }
-}
 
-fn number(index: usize) -> Option<Set> {
-    u16::try_from(index + 1).ok().map(|number| Set::exact(number.into()))
+    /// Hands the names to the rules.
+    pub(crate) fn tell(self, rules: &mut RuleSet) {
+        (rules.interfaces, rules.bound) = (self.names, self.bound);
+    }
+
+    /// The set of one name.
+    pub(crate) fn one(&mut self, name: &str) -> Result<Set, Unnamed> {
+        if let Some((_, number)) = self.names.iter().find(|(own, _)| own == name) {
+            return Ok(Set::exact((*number).into()));
+        }
+        if self.bound {
+            return Err(Unnamed::Unbound);
+        }
+        let number = u16::try_from(self.names.len() + 1).map_err(|_| Unnamed::TooMany)?;
+        self.names.push((name.to_owned(), number));
+        Ok(Set::exact(number.into()))
+    }
+
+    /// The sets of all names that start so.
+    pub(crate) fn starting(&self, start: &str) -> Result<Vec<Set>, Unnamed> {
+        // `+` alone is every interface, named or not.
+        if start.is_empty() {
+            return Ok(vec![Set::Range { low: 0, high: u16::MAX.into() }]);
+        }
+        if self.named == 0 {
+            return Err(if self.bound { Unnamed::Unbound } else { Unnamed::Unknown });
+        }
+        let names = self.names[..self.named].iter().filter(|(name, _)| name.starts_with(start));
+        let mut numbers: Vec<u16> = names.map(|(_, number)| *number).collect();
+        numbers.sort_unstable();
+        numbers.dedup();
+        if numbers.is_empty() && self.bound {
+            return Err(Unnamed::Unbound);
+        }
+        Ok(numbers.into_iter().map(|number| Set::exact(number.into())).collect())
+    }
 }
 
 #[cfg(test)]
@@ -174,12 +265,22 @@ mod tests {
     }
 
     #[test]
-    fn names_are_numbered_as_they_come() {
-        let mut open = Interfaces::new(&[]);
-        assert_eq!((open.one("a"), open.one("b"), open.one("a")), (number(0), number(1), number(0)));
-        assert_eq!(open.starting("a"), None);
-        let mut named = Interfaces::new(&["b1".to_owned(), "b2".to_owned()]);
-        assert_eq!(named.one("b3"), number(2));
+    fn names_are_those_that_somebody_bound_or_stand_for_themselves() {
+        let port = |number: u128| Ok(Set::exact(number));
+        let mut open = Interfaces::new(&Naming::Themselves(Vec::new()));
+        assert_eq!(open.one("a"), open.one("a"));
+        assert_ne!(open.one("a"), open.one("b"));
+        assert_eq!(open.starting("a"), Err(Unnamed::Unknown));
+        let mut named = Interfaces::new(&Naming::Themselves(vec!["b1".to_owned(), "b2".to_owned()]));
+        assert!(named.one("b3").is_ok());
         assert_eq!(named.starting("b").unwrap().len(), 2);
+        let ports = [("eth1", 2), ("eth0", 7), ("br0", 7)].map(|(name, port)| (name.to_owned(), port));
+        let mut bound = Interfaces::new(&Naming::Ports(ports.to_vec()));
+        assert_eq!((bound.one("eth0"), bound.one("eth1"), bound.one("br0")), (port(7), port(2), port(7)));
+        assert_eq!(bound.one("eth2"), Err(Unnamed::Unbound));
+        assert_eq!(bound.starting("eth").unwrap(), [Set::exact(2), Set::exact(7)]);
+        assert_eq!(Interfaces::new(&Naming::Ports(Vec::new())).starting("eth"), Err(Unnamed::Unbound));
+        assert_eq!(bound.starting("wlan"), Err(Unnamed::Unbound));
+        assert_eq!(bound.starting("").unwrap(), [Set::Range { low: 0, high: 0xffff }]);
     }
 }

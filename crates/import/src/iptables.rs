@@ -10,6 +10,7 @@
 //! A stateless program can mean what depends on the packet alone. What asks for a connection, a rate, a
 //! process or the payload is refused by its line.
 
+mod hooks;
 mod rule;
 #[cfg(test)]
 mod tests;
@@ -17,8 +18,9 @@ mod tests;
 pub use crate::chains::Options;
 
 use crate::ImportError;
+use crate::address::Family;
 use crate::chains::{Chain, Step, unroll};
-use crate::ruleset::RuleSet;
+use crate::ruleset::{Policy, RuleSet};
 use crate::text::{Line, lines, one_of, shown};
 use rule::Context;
 use std::collections::HashMap;
@@ -30,6 +32,7 @@ use std::collections::HashMap;
 /// of the wanted chain, or of one that it leads to, that means more than a rule can say; jumps in a circle or to
 /// nowhere; more rules than the limit.
 pub fn read(text: &[u8], options: &Options) -> Result<RuleSet, ImportError> {
+    refuse_other_family(text, options.family)?;
     let tables = tables(text)?;
     let Some(table) = tables.iter().find(|table| table.name == options.table) else {
         return Err(ImportError::new(
@@ -48,6 +51,10 @@ pub fn read(text: &[u8], options: &Options) -> Result<RuleSet, ImportError> {
             one_of(table.chains.iter().map(|(chain, _)| *chain)),
         ));
     };
+    let other = hooks::others_decide_nothing(&tables, table, wanted).err();
+    if let (false, Some(other)) = (options.lenient, &other) {
+        return Err(other.clone());
+    }
     let mut context = Context::new(options);
     let mut chains = Vec::with_capacity(table.chains.len());
     for (name, policy) in &table.chains {
@@ -59,8 +66,16 @@ pub fn read(text: &[u8], options: &Options) -> Result<RuleSet, ImportError> {
     }
     let (decisions, refused) = unroll(&chains, start, options)?;
     let mut rules = RuleSet::of(options.family, decisions, chains[start].policy);
-    rules.interfaces = context.into_interfaces();
-    rules.refused = refused;
+    context.into_interfaces().tell(&mut rules);
+    rules.refused = other.into_iter().chain(refused).collect();
+    rules.policy = table.policies.get(start).copied().flatten().map(|line| Policy {
+        line,
+        words: format!(
+            "the chain {} has the policy {}",
+            shown(wanted),
+            if rules.default == Some(true) { "ACCEPT" } else { "DROP" }
+        ),
+    });
     Ok(rules)
 }
 
@@ -77,11 +92,38 @@ pub fn chains(text: &[u8]) -> Result<Vec<(String, String)>, ImportError> {
     Ok(all)
 }
 
+/// Refuses a dump whose first comment says that it is of the other family: not every line of it would show that.
+fn refuse_other_family(text: &[u8], family: Family) -> Result<(), ImportError> {
+    for line in lines(text)?.filter(|line| line.is_blank()) {
+        let mut words = line.words();
+        if !words.by_ref().take(3).map(|word| word.text).eq(["#", "Generated", "by"]) {
+            continue;
+        }
+        let Some(program) = words.next() else { continue };
+        let name = program.text.rsplit('/').next().unwrap_or_default();
+        let written = match name {
+            _ if name.starts_with("ip6tables") => Family::V6,
+            _ if name.starts_with("iptables") => Family::V4,
+            _ => continue,
+        };
+        if written != family {
+            let what =
+                format!("the dump is of {}, and rules for {} are wanted", written.name(), family.name());
+            return Err(
+                program.error(what, "name the dump of the other family, or ask for the other packets")
+            );
+        }
+    }
+    Ok(())
+}
+
 struct Table<'a> {
     name: &'a str,
     line: u32,
     /// Each chain with its policy.
     chains: Vec<(&'a str, Option<bool>)>,
+    /// The line of each chain's policy, where it has one.
+    policies: Vec<Option<u32>>,
     numbers: HashMap<&'a str, usize>,
     /// The lines that start with `-A`, without their counters.
     rules: Vec<Line<'a>>,
@@ -116,11 +158,13 @@ fn tables(text: &[u8]) -> Result<Vec<Table<'_>>, ImportError> {
                     let what = format!("the table `{}` starts on line {} already", shown(name), before.line);
                     return Err(first.error(what, "put both into one"));
                 }
+                nothing_more(line, 1, SHAPE)?;
                 let (numbers, line) = (HashMap::new(), line.number);
                 tables.push(Table {
                     name,
                     line,
                     chains: Vec::new(),
+                    policies: Vec::new(),
                     numbers,
                     rules: Vec::new(),
                     whole: false,
@@ -131,7 +175,10 @@ fn tables(text: &[u8]) -> Result<Vec<Table<'_>>, ImportError> {
             }
             (b':', Some(table)) => chain(line, table)?,
             (b'-' | b'[', Some(table)) => table.rules.push(line),
-            (_, Some(table)) if first.text == "COMMIT" => table.whole = true,
+            (_, Some(table)) if first.text == "COMMIT" => {
+                nothing_more(line, 1, SHAPE)?;
+                table.whole = true;
+            }
             (_, Some(_)) => {
                 return Err(first.error(format!("`{}` starts no line of a dump", shown(first.text)), SHAPE));
             }
@@ -163,6 +210,13 @@ fn chain<'a>(line: Line<'a>, table: &mut Table<'a>) -> Result<(), ImportError> {
         }
         None => return Err(line.error_at_end("the policy is missing", SHAPE)),
     };
+    if let Some(counters) = words.next()
+        && !is_counters(counters.text)
+    {
+        return Err(counters.error(format!("`{}` are no counters", shown(counters.text)), SHAPE));
+    }
+    nothing_more(line, 3, SHAPE)?;
+    table.policies.push(policy.map(|_| line.number));
     if table.numbers.insert(name.text, table.chains.len()).is_some() {
         return Err(name.error(format!("the chain `{}` is there twice", shown(name.text)), "remove one"));
     }
@@ -170,11 +224,26 @@ fn chain<'a>(line: Line<'a>, table: &mut Table<'a>) -> Result<(), ImportError> {
     Ok(())
 }
 
+/// Refuses words behind those that a line has.
+fn nothing_more(line: Line<'_>, words: usize, advice: &str) -> Result<(), ImportError> {
+    match line.words().nth(words) {
+        Some(word) => Err(word.error(format!("`{}` is one word too many", shown(word.text)), advice)),
+        None => Ok(()),
+    }
+}
+
+/// Whether a word is written `[packets:bytes]`.
+fn is_counters(word: &str) -> bool {
+    let counts = word.strip_prefix('[').and_then(|rest| rest.strip_suffix(']')?.split_once(':'));
+    let is_number = |text: &str| !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_digit());
+    counts.is_some_and(|(packets, bytes)| is_number(packets) && is_number(bytes))
+}
+
 /// The chain that a rule belongs to, and what it does there.
 fn step(line: Line<'_>, table: &Table<'_>, context: &mut Context<'_>) -> Result<(usize, Step), ImportError> {
     const SHAPE: &str = "a rule is written `-A CHAIN match… -j TARGET`";
     let mut words = rule::words(line)?;
-    if words.first().is_some_and(|word| word.text.starts_with('[')) {
+    if words.first().is_some_and(|word| is_counters(&word.text)) {
         words.remove(0);
     }
     let mut words = words.into_iter();

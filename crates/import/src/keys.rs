@@ -71,9 +71,12 @@ impl RuleSet {
             return Ok(address);
         }
         if matches!(column.name, "in_port" | "out_port") {
-            let place = self.interfaces.iter().position(|name| name == word.text);
-            if let Some(place) = place {
-                return Ok(place as u128 + 1);
+            if let Some((_, number)) = self.interfaces.iter().find(|(name, _)| name == word.text) {
+                return Ok((*number).into());
+            }
+            if !self.bound && word.text != "0" {
+                let what = format!("`{}` is no value of {}", shown(word.text), column.name);
+                return Err(word.error(what, "name an interface that the rules name, or write 0 for another"));
             }
         }
         let most = host_mask(column.width, 0);
@@ -96,7 +99,7 @@ mod tests {
         let keys = rules
             .keys(b"# a\n10.0.0.1 2 3 4 6 tcp_flags=0x2 in_port=eth0 out_port=7 5 -1\n1 2 3 4 6\n")
             .unwrap();
-        assert_eq!(keys, [vec![0x0a00_0001, 2, 3, 4, 6, 2, 1], vec![1, 2, 3, 4, 6, 0, 0]]);
+        assert_eq!(keys, [vec![0x0a00_0001, 2, 3, 4, 6, 2, 1, 0], vec![1, 2, 3, 4, 6, 0, 0, 0]]);
         for (text, column, part) in [
             ("1 2 3 4\n", 8, "4 fields"),
             ("1 2 3 4 256\n", 9, "no value of proto"),

@@ -25,5 +25,6 @@ mod services;
 pub mod snort;
 mod text;
 
+pub use conditions::Naming;
 pub use error::ImportError;
-pub use ruleset::{Column, ImportedRule, RuleSet};
+pub use ruleset::{Column, ImportedRule, Policy, RuleSet};

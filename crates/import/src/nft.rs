@@ -12,6 +12,7 @@
 //! As with iptables, what depends on more than the packet is refused; the place is that of the statement in the
 //! JSON text.
 
+mod hooks;
 mod matches;
 mod read;
 #[cfg(test)]
@@ -21,4 +22,4 @@ mod write;
 
 pub use crate::chains::Options;
 pub use read::read;
-pub use write::{Layout, write_json, write_text};
+pub use write::{Layout, PORTS_OF_PROGRAMS, write_json, write_text};

@@ -78,6 +78,14 @@ impl Set {
         }
     }
 
+    /// Whether it holds a value.
+    pub(crate) fn holds(self, value: u128) -> bool {
+        match self {
+            Set::Range { low, high } => (low..=high).contains(&value),
+            Set::Masked { value: wanted, mask } => value & mask == wanted,
+        }
+    }
+
     /// What both hold; `None` if that is nothing.
     fn meet(self, other: Self, width: u8) -> Result<Option<Self>, RangeUnderMask> {
         if let (Set::Range { low, high }, Set::Range { low: other_low, high: other_high }) = (self, other) {
@@ -203,13 +211,6 @@ mod tests {
 
     const WIDTH: u8 = 8;
 
-    fn holds(set: Set, value: u128) -> bool {
-        match set {
-            Set::Range { low, high } => (low..=high).contains(&value),
-            Set::Masked { value: wanted, mask } => value & mask == wanted,
-        }
-    }
-
     fn sets() -> impl Strategy<Value = Set> {
         prop_oneof![
             (0u128..256, 0u128..256)
@@ -221,7 +222,7 @@ mod tests {
     fn holds_all(region: &Region, protocol: u128, flags: u128) -> bool {
         [(Part::Protocol, protocol), (Part::TcpFlags, flags)]
             .into_iter()
-            .all(|(part, value)| region.set(part).is_none_or(|set| holds(set, value)))
+            .all(|(part, value)| region.set(part).is_none_or(|set| set.holds(value)))
     }
 
     fn regions() -> impl Strategy<Value = Region> {
@@ -239,7 +240,7 @@ mod tests {
         fn two_sets_meet_where_both_hold(one in sets(), other in sets()) {
             if let Ok(met) = one.meet(other, WIDTH) {
                 for value in 0..256 {
-                    prop_assert_eq!(met.is_some_and(|set| holds(set, value)), holds(one, value) && holds(other, value));
+                    prop_assert_eq!(met.is_some_and(|set| set.holds(value)), one.holds(value) && other.holds(value));
                 }
             } else {
                 let mixed = |one: Set, other: Set| matches!(one, Set::Masked { .. }) && other.as_mask(WIDTH).is_none();
@@ -250,8 +251,8 @@ mod tests {
         #[test]
         fn each_value_is_in_a_set_or_in_one_part_of_its_complement(set in sets()) {
             for value in 0..256 {
-                let parts = set.complement(WIDTH).into_iter().filter(|part| holds(*part, value)).count();
-                prop_assert_eq!(parts + usize::from(holds(set, value)), 1);
+                let parts = set.complement(WIDTH).into_iter().filter(|part| part.holds(value)).count();
+                prop_assert_eq!(parts + usize::from(set.holds(value)), 1);
             }
         }
 

@@ -15,12 +15,25 @@ pub struct RuleSet {
     pub rules: Vec<ImportedRule>,
     /// Whether a packet that no rule fits may pass; `None` if the file does not say.
     pub default: Option<bool>,
-    /// The interfaces that `in_port` and `out_port` stand for: the first is 1, and 0 is an interface without
-    /// a name here.
-    pub interfaces: Vec<String>,
+    /// The line that says so, and in what words; `None` if the format has none.
+    pub policy: Option<Policy>,
+    /// The names of interfaces, and the numbers in `in_port` and `out_port` that stand for them. 0 is an interface
+    /// without a name here.
+    pub interfaces: Vec<(String, u16)>,
+    /// Whether these numbers are ports that the caller bound the names to; otherwise they mean nothing outside.
+    pub bound: bool,
     /// Lines that were left out because the caller asked for that, in the order of the file. What is kept may
     /// then decide otherwise than the file does.
     pub refused: Vec<ImportError>,
+}
+
+/// Where a file says what happens to a packet that no rule fits.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Policy {
+    /// The line, from 1.
+    pub line: u32,
+    /// Its words, such as "the chain `FORWARD` has the policy DROP".
+    pub words: String,
 }
 
 /// A column of the key.
@@ -75,10 +88,12 @@ pub(crate) enum Part {
     OutPort,
     SourceMac,
     Flags,
+    /// 1 for a later fragment, which has no header of TCP, UDP or ICMP; otherwise 0.
+    Fragment,
 }
 
 impl Part {
-    pub(crate) const COUNT: usize = 12;
+    pub(crate) const COUNT: usize = 13;
     /// Those that every set of rules has.
     const ALWAYS: usize = 5;
     pub(crate) const ALL: [Part; Self::COUNT] = [
@@ -94,7 +109,11 @@ impl Part {
         Part::OutPort,
         Part::SourceMac,
         Part::Flags,
+        Part::Fragment,
     ];
+    /// Those of a header that later fragments have not.
+    pub(crate) const OF_TRANSPORT: [Part; 5] =
+        [Part::SourcePort, Part::DestinationPort, Part::IcmpType, Part::IcmpCode, Part::TcpFlags];
 
     pub(crate) fn name(self) -> &'static str {
         match self {
@@ -110,6 +129,7 @@ impl Part {
             Part::OutPort => "out_port",
             Part::SourceMac => "src_mac",
             Part::Flags => "flags",
+            Part::Fragment => "fragment",
         }
     }
 
@@ -123,6 +143,7 @@ impl Part {
             Part::SourcePort | Part::DestinationPort | Part::InPort | Part::OutPort | Part::Flags => 16,
             Part::Protocol | Part::IcmpType | Part::IcmpCode | Part::TcpFlags => 8,
             Part::SourceMac => 48,
+            Part::Fragment => 1,
         }
     }
 }

@@ -50,6 +50,23 @@ pub(crate) fn place(bytes: &[u8], offset: usize) -> (u32, u32) {
     (number(line), number(before.len() - start))
 }
 
+/// Where the lines of a text begin, so that a place is found without reading what is before it.
+#[derive(Debug)]
+pub(crate) struct Lines(Vec<usize>);
+
+impl Lines {
+    pub(crate) fn of(bytes: &[u8]) -> Lines {
+        let ends = bytes.iter().enumerate().filter(|(_, byte)| **byte == b'\n');
+        Lines(std::iter::once(0).chain(ends.map(|(at, _)| at + 1)).collect())
+    }
+
+    /// As [`place`], of a byte of the text.
+    pub(crate) fn place(&self, offset: usize) -> (u32, u32) {
+        let line = self.0.partition_point(|begin| *begin <= offset) - 1;
+        (number(line), number(offset - self.0[line]))
+    }
+}
+
 /// A place counted from 0 as one counted from 1.
 pub(crate) fn number(index: usize) -> u32 {
     u32::try_from(index).unwrap_or(u32::MAX).saturating_add(1)
@@ -196,6 +213,16 @@ mod tests {
         assert_eq!(parse_number("31"), Some(31));
         for wrong in ["", "+1", "-1", "0x", "1f", "18446744073709551616", "1_0"] {
             assert_eq!(parse_number(wrong), None, "{wrong}");
+        }
+    }
+
+    #[test]
+    fn lines_give_the_places_that_reading_does() {
+        for text in ["", "\n", "ab\n\ncd\ne", "no end"] {
+            let lines = super::Lines::of(text.as_bytes());
+            for at in 0..=text.len() {
+                assert_eq!(lines.place(at), super::place(text.as_bytes(), at), "{at} of {text:?}");
+            }
         }
     }
 }

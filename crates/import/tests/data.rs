@@ -110,7 +110,7 @@ fn dumps_are_kept_or_refused_line_by_line() {
             continue;
         }
         for first_packets in [false, true] {
-            let (mut rules, mut kept, mut refused) = (0, BTreeSet::new(), BTreeMap::new());
+            let (mut rules, mut hooks, mut kept, mut refused) = (0, 0, BTreeSet::new(), BTreeMap::new());
             for (table, chain) in iptables::chains(&text).unwrap_or_else(|error| panic!("{name}: {error}")) {
                 let strict = iptables::Options {
                     table,
@@ -124,16 +124,21 @@ fn dumps_are_kept_or_refused_line_by_line() {
                     Ok(whole) => assert_eq!((whole, set.refused.len()), (set.clone(), 0)),
                     Err(error) => assert_eq!(Some(&error), set.refused.first()),
                 }
+                // Another table at the same hook is a cause of its own: its lines are kept where they are asked for.
+                let of_others =
+                    set.refused.iter().filter(|error| error.what.contains("decides about the same")).count();
+                hooks += of_others;
+                let own = set.refused.into_iter().skip(of_others);
                 rules += set.rules.len();
                 kept.extend(set.rules.iter().map(|rule| rule.line));
-                refused.extend(set.refused.into_iter().map(|error| (error.line, error.what)));
+                refused.extend(own.map(|error| (error.line, error.what)));
             }
             let mut causes: BTreeMap<&str, usize> = BTreeMap::new();
             for what in refused.values() {
                 *causes.entry(what).or_default() += 1;
             }
             println!(
-                "{name}, first packets {first_packets}: {rules} rules of {} lines, {} lines refused {causes:?}",
+                "{name}, first packets {first_packets}: {rules} rules of {} lines, {hooks} chains beside another, {} lines refused {causes:?}",
                 kept.len(),
                 refused.len()
             );
@@ -153,7 +158,8 @@ fn configurations_of_routers_are_kept_whole() {
     let (mut lists, mut lines, mut routes) = (0, 0, 0);
     for (name, text) in archive(&data.join("acl/stanford-backbone.tar.zst")) {
         if name.ends_with("_route.txt") {
-            routes += cisco::forwarding_table(&text)
+            // The files of this collection end with a whole line that has no end.
+            routes += cisco::forwarding_table(&[&text[..], b"\n"].concat())
                 .unwrap_or_else(|error| panic!("{name}: {error}"))
                 .entries
                 .len();

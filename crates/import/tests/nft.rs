@@ -1,7 +1,7 @@
 //! Linux' own nft judges what the exporter writes: it takes it, and what it prints again means the same.
 
 use import::nft::{Layout, Options, read, write_json, write_text};
-use import::{RuleSet, iptables};
+use import::{Naming, RuleSet, iptables};
 use std::io::Write;
 use std::process::{Command, Stdio};
 
@@ -65,7 +65,7 @@ fn rule_sets() -> Vec<RuleSet> {
 
 /// Values near the ends of all fields, and a few between them.
 fn keys(rules: &RuleSet) -> Vec<Vec<(&'static str, u128)>> {
-    let choices: [(&str, &[u128]); 11] = [
+    let choices: [(&str, &[u128]); 12] = [
         ("src", &[0x0a00_0001, 0x0a00_0002, 0x0aff_ff01, 0xac10_0001, 0xac10_000a, 0x0b00_0000]),
         ("dst", &[0xc000_0201, 0xc000_0202, 0x0a01_0000, 0x0a02_0000, 7]),
         ("sport", &[0, 80, 65535]),
@@ -77,6 +77,7 @@ fn keys(rules: &RuleSet) -> Vec<Vec<(&'static str, u128)>> {
         ("in_port", &[0, 1, 2]),
         ("out_port", &[0, 1, 2]),
         ("src_mac", &[0x0200_0000_000a, 1]),
+        ("fragment", &[0, 0, 1]),
     ];
     let (mut state, mut keys) = (1u64, Vec::new());
     for _ in 0..20_000 {
@@ -84,7 +85,22 @@ fn keys(rules: &RuleSet) -> Vec<Vec<(&'static str, u128)>> {
             state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
             (*name, values[(state >> 33) as usize % values.len()])
         });
-        keys.push(key.collect());
+        let mut key: Vec<(&'static str, u128)> = key.collect();
+        let of = |name: &str, key: &[(&str, u128)]| {
+            key.iter().find(|(own, _)| *own == name).map_or(0, |(_, value)| *value)
+        };
+        let (proto, later) = (of("proto", &key), of("fragment", &key) == 1);
+        for (name, value) in &mut key {
+            // What a header holds is 0 where there is none.
+            let has = match *name {
+                "sport" | "dport" => !later && matches!(proto, 6 | 17),
+                "icmp_type" | "icmp_code" => !later && proto == 1,
+                "tcp_flags" => !later && proto == 6,
+                _ => true,
+            };
+            *value = if has { *value } else { 0 };
+        }
+        keys.push(key);
     }
     keys
 }
@@ -113,7 +129,8 @@ fn nft_takes_what_is_written_and_means_the_same() {
             if script.ends_with("null") {
                 continue;
             }
-            let options = Options { interfaces: rules.interfaces.clone(), ..Options::default() };
+            let options =
+                Options { interfaces: Naming::Ports(rules.interfaces.clone()), ..Options::default() };
             let again = read(printed.as_bytes(), &options).expect("what nft prints can be kept");
             let mut decided = [0, 0];
             for key in keys(&rules) {

@@ -1,10 +1,10 @@
 //! The shape that every experiment's result has, as JSON and as the source of tables and plots.
 
 use crate::machine::Machine;
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 
 /// The result of one experiment.
-#[derive(Clone, Debug, PartialEq, Serialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Experiment {
     /// Its name as on the command line.
     pub experiment: String,
@@ -15,7 +15,7 @@ pub struct Experiment {
 }
 
 /// One figure with what it is held against.
-#[derive(Clone, Debug, PartialEq, Serialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Row {
     /// What was run: parts separated by commas, the traffic first.
     pub case: String,
@@ -23,7 +23,7 @@ pub struct Row {
     pub what: String,
     /// The unit of all figures of the row; none where there is nothing to measure on this machine.
     pub unit: String,
-    /// What was measured; none where the run did not do what the interpreter does.
+    /// What was measured of ours; none where the run did not do what the interpreter does, and in rows of something else alone.
     pub ours: Option<Figure>,
     /// What it is held against, measured in the same run.
     pub other: Option<Other>,
@@ -35,7 +35,7 @@ pub struct Row {
 }
 
 /// The middle and the range of several runs.
-#[derive(Clone, Copy, Debug, PartialEq, Serialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Figure {
     /// The middle one, or the mean of the middle two.
     pub median: f64,
@@ -46,7 +46,7 @@ pub struct Figure {
 }
 
 /// Something else that was measured in the same run.
-#[derive(Clone, Debug, PartialEq, Serialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Other {
     /// What it is.
     pub name: String,
@@ -105,6 +105,31 @@ impl Row {
         };
         self.other = other;
         self
+    }
+
+    /// A figure of something else alone, as of the kernel's routing.
+    pub(crate) fn of_other(case: &str, what: &str, unit: &str, other: Option<Other>) -> Row {
+        Row { other, ..Row::alone(case, what, unit, None, None) }
+    }
+
+    /// Whether it should have a figure and has none.
+    pub fn is_missing(&self) -> bool {
+        self.ours.is_none() && self.other.is_none() && !self.unit.is_empty()
+    }
+
+    /// Which way its unit is better, where that is known: by its ratio, or by the unit itself.
+    pub(crate) fn better(&self) -> Option<Better> {
+        if let (Some(ours), Some(other), Some(ratio)) = (&self.ours, &self.other, self.ratio)
+            && ours.median != other.median
+        {
+            let more = (ours.median > other.median) == (ratio > 1.0);
+            return Some(if more { Better::More } else { Better::Less });
+        }
+        match self.unit.split(' ').next().unwrap_or("") {
+            "Mpps" | "Gbit/s" | "Gb/s" | "MB/s" | "M/s" | "k/s" => Some(Better::More),
+            "ns" | "µs" | "ms" | "s" | "MiB" | "KiB" => Some(Better::Less),
+            _ => None,
+        }
     }
 
     /// A row for what cannot be had on this machine, and why. It has no unit.

@@ -1,9 +1,9 @@
 //! Where and how figures were measured: what goes with every experiment.
 
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 
 /// The machine, the build and the manner of a measurement.
-#[derive(Clone, Debug, Default, PartialEq, Serialize)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Machine {
     /// The processor's model as the system names it.
     pub cpu: String,

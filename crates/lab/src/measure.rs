@@ -160,7 +160,7 @@ impl Workload {
     /// Runs every packet `repeat` times.
     pub(crate) fn pass(&mut self, contender: &mut Contender<'_>, repeat: u64) -> Result<Pass, String> {
         let mut ledger = Ledger::new(contender.program, self.ports);
-        let ingress = Ingress::new(self.policy, self.ports);
+        let ingress = Ingress::new(self.policy.clone(), self.ports);
         let frames = std::mem::take(&mut self.frames);
         let mut source = MemorySource::new(frames, self.order, repeat, self.restore, ingress);
         let processor = contender.processor.as_mut();

@@ -1,8 +1,8 @@
 //! One self-contained page of HTML: for every experiment the machine, plots, and all numbers in a table.
 
-use crate::experiment::{Experiment, Row};
+use crate::experiment::{Better, Experiment, Row};
 use crate::plan::Kind;
-use crate::plot::plot;
+use crate::plot::{Entry, plot};
 use crate::transfer;
 use std::fmt::Write;
 
@@ -14,61 +14,110 @@ h1, h2, h3 { line-height: 1.2; } h2 { margin-top: 3rem; border-bottom: 1px solid
 table { border-collapse: collapse; width: 100%; font-size: 13px; } caption { text-align: left; padding: .4rem 0; }
 th, td { text-align: left; padding: .2rem .5rem; border-bottom: 1px solid light-dark(#e3e6ea, #2c3136); vertical-align: top; }
 td.number { text-align: right; font-variant-numeric: tabular-nums; white-space: nowrap; }
-figure { margin: 1.5rem 0; } figcaption, .machine { font-size: 13px; color: light-dark(#545b63, #a7aeb5); }
+figure { margin: 2rem 0; } figure > svg { display: block; max-width: 45rem; height: auto; }
+nav ol { columns: 22rem; font-size: 13px; } nav summary { cursor: pointer; } .scroll { overflow-x: auto; } figcaption, .machine { font-size: 13px; color: light-dark(#545b63, #a7aeb5); }
 .key span { display: inline-block; width: .8rem; height: .8rem; margin: 0 .3rem 0 1rem; }
 code { font-size: 13px; }
 ";
 
 /// The page.
 pub fn page(experiments: &[Experiment]) -> String {
-    let mut html = String::from("<!DOCTYPE html>\n<html lang=\"en\"><head><meta charset=\"utf-8\">\n");
-    html.push_str("<meta name=\"viewport\" content=\"width=device-width, initial-scale=1\">\n");
-    let _ = writeln!(html, "<title>Ravelin: measurements</title>\n<style>{STYLE}</style></head><body>");
-    html.push_str("<h1>Ravelin: measurements</h1>\n");
-    html.push_str(
-        "<p>Every figure is the median of the runs that its section names, with the lowest and the highest of them. A ratio above 1 means that ours \
-is better. The publication is the thesis on the language Steve (2016), for <code>transfer</code> the study of a router on a GPU (2012), for <code>hermes</code> Hermes (DAC 2011); their machines were others and older ones: their figures show proportions, not a race.</p>\n\
-<p class=\"key\"><span style=\"background:#2f81d6\"></span>ours<span style=\"background:#d98426\"></span>what it is held against, measured in the same \
-run<span style=\"background:#d6495a\"></span>the publication (diamond)</p>\n",
+    let names: Vec<&str> = experiments.iter().map(|experiment| experiment.experiment.as_str()).collect();
+    let title = format!("Ravelin lab: {}", escaped(&names.join(", ")));
+    let mut body = String::new();
+    experiments.iter().for_each(|experiment| section(&mut body, experiment));
+    let (index, body) = indexed(&body);
+    format!(
+        "<!DOCTYPE html>\n<html lang=\"en\"><head><meta charset=\"utf-8\">\n\
+<meta name=\"viewport\" content=\"width=device-width, initial-scale=1\">\n\
+<title>{title}</title>\n<style>{STYLE}</style></head><body>\n<h1>{title}</h1>\n{}{index}{body}</body></html>\n",
+        key(experiments)
+    )
+}
+
+/// What figures, colours and marks mean, as far as this page has them.
+fn key(experiments: &[Experiment]) -> String {
+    let rows = || experiments.iter().flat_map(|experiment| &experiment.rows);
+    let mut key = String::from(
+        "<p>Every figure is the median of the runs that its section names; a line across a bar goes from the lowest to the highest of them.",
     );
-    for experiment in experiments {
-        section(&mut html, experiment);
+    if rows().any(|row| row.ratio.is_some()) {
+        key.push_str(" A ratio above 1 means that ours is better.");
     }
-    html.push_str("</body></html>\n");
-    html
+    if rows().any(|row| row.paper.is_some()) {
+        key.push_str(
+            " A publication's machines were other and older ones: its figures show proportions, not a race.",
+        );
+    }
+    key.push_str("</p>\n<p class=\"key\"><span style=\"background:#2f81d6\"></span>ours");
+    if rows().any(|row| row.other.is_some()) {
+        key.push_str(
+            "<span style=\"background:#d98426\"></span>what it is held against, measured in the same run",
+        );
+    }
+    if rows().any(|row| row.paper.is_some()) {
+        key.push_str("<span style=\"background:#d6495a\"></span>the publication (diamond)");
+    }
+    key + "</p>\n"
+}
+
+/// An index of all figures, where there are several, and the body with a mark at each.
+fn indexed(body: &str) -> (String, String) {
+    let mut parts = body.split("<figure>");
+    let mut marked = parts.next().unwrap_or_default().to_owned();
+    let mut entries = Vec::new();
+    for (number, part) in (1..).zip(parts) {
+        let caption = part.split_once("<figcaption>").and_then(|(_, rest)| rest.split_once("</figcaption>"));
+        let title = caption.map_or("", |(caption, _)| caption.split(';').next().unwrap_or(caption));
+        entries.push(format!("<li><a href=\"#figure-{number}\">{title}</a>\n"));
+        let _ = write!(marked, "<figure id=\"figure-{number}\">{part}");
+    }
+    if entries.len() < 2 {
+        return (String::new(), marked);
+    }
+    let count = entries.len();
+    let open = if count <= 30 { " open" } else { "" };
+    let index = format!(
+        "<nav><details{open}><summary>Index of {count} figures</summary><ol>\n{}</ol></details></nav>\n",
+        entries.concat()
+    );
+    (index, marked)
 }
 
 fn section(html: &mut String, experiment: &Experiment) {
     let name = escaped(&experiment.experiment);
-    let _ = write!(html, "<h2 id=\"{name}\">{name}</h2>\n{}", conditions(experiment));
-    if experiment.experiment == Kind::Transfer.name() {
+    let kind = Kind::named(&experiment.experiment);
+    let about = kind.map(|kind| format!("<p>{}</p>\n", escaped(kind.about()))).unwrap_or_default();
+    let _ = write!(html, "<h2 id=\"{name}\">{name}</h2>\n{about}{}", conditions(experiment));
+    if kind == Some(Kind::Transfer) {
         html.push_str(&transfer::page::section(&experiment.rows));
         return;
     }
-    if experiment.experiment == Kind::Crossover.name() {
+    if kind == Some(Kind::Crossover) {
         for (caption, svg) in crate::crossover::plots(&experiment.rows) {
             let _ = writeln!(html, "<figure>{svg}<figcaption>{}</figcaption></figure>", escaped(&caption));
         }
         return table(html, &experiment.rows);
     }
-    if experiment.experiment == Kind::Schedule.name() {
+    if kind == Some(Kind::Schedule) {
         html.push_str(&crate::schedule::section(&experiment.rows));
         return table(html, &experiment.rows);
     }
     for (title, rows) in groups(&experiment.rows) {
         let Some(first) = rows.first() else { continue };
-        let label = |row: &Row| shortened(row, &rows);
-        let caption = format!("{} in {}", escaped(&title), escaped(&first.unit));
+        let (entries, shared) = Entry::of_rows(&rows);
         // A plot that cannot be drawn is left out; its numbers are in the table.
-        if let Ok(svg) = plot(&rows, label) {
-            let _ = writeln!(
-                html,
-                "<figure>{svg}<figcaption>{caption}; median and range of {} runs; {}; {}</figcaption></figure>",
-                experiment.machine.runs,
-                escaped(&experiment.machine.cpu),
-                escaped(&experiment.machine.date),
-            );
-        }
+        let Ok(svg) = plot(&entries) else { continue };
+        let own: Vec<&str> = shared.iter().skip(1).map(String::as_str).collect();
+        let own = if own.is_empty() { String::new() } else { format!(", {}", own.join(", ")) };
+        let _ = writeln!(
+            html,
+            "<figure>{svg}<figcaption>{} in {}{}; median and range of {} runs</figcaption></figure>",
+            escaped(&format!("{title}{own}")),
+            escaped(&first.unit),
+            direction(&rows),
+            experiment.machine.runs,
+        );
     }
     table(html, &experiment.rows);
 }
@@ -94,9 +143,11 @@ fn conditions(experiment: &Experiment) -> String {
 /// Rows that are plotted together: the same traffic, measure and unit. Bit rates follow from packet rates and are left to the table.
 fn groups(rows: &[Row]) -> Vec<(String, Vec<&Row>)> {
     let mut groups: Vec<(String, Vec<&Row>)> = Vec::new();
-    for row in rows.iter().filter(|row| row.ours.is_some() && row.unit != "Gbit/s") {
+    for row in rows.iter().filter(|row| !row.is_missing() && !row.unit.is_empty() && row.unit != "Gbit/s") {
         let traffic = row.case.split(", ").next().unwrap_or("");
-        let title = format!("{traffic}: {}", row.what);
+        // What is wanted of a figure stands behind it, and only in the table.
+        let what = row.what.split("; ").next().unwrap_or("");
+        let title = format!("{traffic}: {what}");
         match groups.iter_mut().find(|(known, rows)| *known == title && rows[0].unit == row.unit) {
             Some((_, rows)) => rows.push(row),
             None => groups.push((title, vec![row])),
@@ -105,27 +156,25 @@ fn groups(rows: &[Row]) -> Vec<(String, Vec<&Row>)> {
     groups
 }
 
-/// What tells a row from the others of its plot.
-fn shortened(row: &Row, rows: &[&Row]) -> String {
-    let case = row.case.split_once(", ").map_or(row.case.as_str(), |(_, rest)| rest);
-    let several = rows.iter().filter(|other| other.case == row.case).count() > 1;
-    let mut label = match &row.other {
-        Some(other) if several => format!("{case} | {}", other.name),
-        _ => case.to_owned(),
-    };
-    if label.chars().count() > 62 {
-        label = label.chars().take(72).chain(['…']).collect();
+/// Which way is better, where all rows agree on it.
+pub(crate) fn direction(rows: &[&Row]) -> &'static str {
+    let mut ways = rows.iter().filter_map(|row| row.better());
+    match ways.next() {
+        Some(first) if ways.any(|way| way != first) => "",
+        Some(Better::More) => "; higher is better",
+        Some(Better::Less) => "; lower is better",
+        None => "",
     }
-    label
 }
 
 fn table(html: &mut String, rows: &[Row]) {
-    html.push_str("<table><caption>All figures</caption><thead><tr><th>case<th>what<th>unit<th>ours<th>range<th>held against<th>ratio<th>publication</tr></thead><tbody>\n");
+    html.push_str("<div class=\"scroll\"><table><caption>All figures</caption><thead><tr><th>case<th>what<th>unit<th>ours<th>range<th>held against<th>ratio<th>publication</tr></thead><tbody>\n");
     for row in rows {
         let ours = row
             .ours
             .map(|ours| (number(ours.median), format!("{} – {}", number(ours.low), number(ours.high))));
-        let (ours, range) = ours.unwrap_or_else(|| ("no figure".to_owned(), String::new()));
+        let none = if row.is_missing() { "no figure" } else { "" };
+        let (ours, range) = ours.unwrap_or_else(|| (none.to_owned(), String::new()));
         let other = row.other.as_ref().map(|other| {
             let range = format!("{} – {}", number(other.low), number(other.high));
             format!("{}: {} ({range})", escaped(&other.name), number(other.median))
@@ -142,7 +191,7 @@ fn table(html: &mut String, rows: &[Row]) {
             optional(row.paper),
         );
     }
-    html.push_str("</tbody></table>\n");
+    html.push_str("</tbody></table></div>\n");
 }
 
 fn number(value: f64) -> String {

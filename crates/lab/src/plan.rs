@@ -66,6 +66,58 @@ impl Kind {
         matches!(self, Kind::Transfer | Kind::Crossover | Kind::Schedule)
     }
 
+    /// The experiment that has this name on the command line.
+    pub fn named(name: &str) -> Option<Kind> {
+        let others = [
+            Kind::Forwarding,
+            Kind::Latency,
+            Kind::Soak,
+            Kind::Transfer,
+            Kind::Crossover,
+            Kind::Schedule,
+            Kind::Hermes,
+        ];
+        Kind::ALL.into_iter().chain(others).find(|kind| kind.name() == name)
+    }
+
+    /// What its page shows: the first sentence of the page.
+    pub(crate) fn about(self) -> &'static str {
+        match self {
+            Kind::SwitchApps => {
+                "Programs over captures on one core: packets a second, bits that came in and bits that were forwarded, beside the same programs written by hand in Rust."
+            }
+            Kind::Decode => {
+                "What a packet costs where a program decodes only the fields that it reads, the headers that it names, or every field."
+            }
+            Kind::Operations => "What single operations of the language cost.",
+            Kind::Learn => "A table of 65,536 entries that packets fill and look up at random.",
+            Kind::Compile => "How long programs take from text to machine code.",
+            Kind::Tables => {
+                "Tables apart from programs, beside the libraries that one would have taken instead; all answers are compared."
+            }
+            Kind::Router => "A router and its kin over whole tables, and what each of its stages costs.",
+            Kind::Forwarding => {
+                "A gateway between two hosts on virtual cables, beside Linux, DPDK's testpmd and nftables in the same place."
+            }
+            Kind::Latency => {
+                "How long packets take through a gateway at parts of the load that it can carry, beside Linux routing."
+            }
+            Kind::Soak => {
+                "A gateway for a long time at half load, while programs take over, and under more than it can carry: every packet is accounted for."
+            }
+            Kind::Transfer => {
+                "What a device makes of batches, by the way that packets take to it: the iterations of a study of a router on a GPU (2012), with the study's figures."
+            }
+            Kind::Crossover => "From which batch and from which load on a device is faster than one core.",
+            Kind::Schedule => {
+                "When packets that wait for a device are handed over: every schedule by load, measured and simulated."
+            }
+            Kind::Hermes => {
+                "The evaluation of Hermes (DAC 2011) on a simulated device, with the paper's figures."
+            }
+        }
+    }
+
     /// Its name on the command line.
     pub fn name(self) -> &'static str {
         match self {

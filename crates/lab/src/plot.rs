@@ -1,6 +1,6 @@
 //! Bars with ranges, and curves, as SVG, in the colour of the text around them, so that they can be read on light and on dark.
 
-use crate::experiment::Row;
+use crate::experiment::{Figure, Other, Row};
 use plotters::element::DashedPathElement;
 use plotters::prelude::*;
 use plotters::style::text_anchor::{HPos, Pos, VPos};
@@ -15,45 +15,183 @@ const PAPER: RGBColor = RGBColor(214, 73, 90);
 const COLOURS: [RGBColor; 6] =
     [OURS, OTHER, PAPER, RGBColor(58, 158, 99), RGBColor(148, 97, 201), RGBColor(125, 133, 140)];
 
-const WIDTH: u32 = 1000;
-const LABELS: i32 = 430;
-const BAR: i32 = 9;
-const LINE: i32 = 30;
-const BOTTOM: i32 = 34;
+/// The width of a plot in its own units. A page shows it at 0.8 to 1.3 times that, from the screen of a telephone to that of a desk.
+const WIDTH: u32 = 560;
+/// The bars take this part of it; their names and figures stand to the right.
+const BARS: i32 = 250;
+const BAR: i32 = 10;
+/// From one line of text to the next.
+const LINE: i32 = 16;
+/// How many letters of the label of an entry fit into one line, and of the name of a bar.
+const LABEL_LETTERS: usize = 76;
+const NAME_LETTERS: usize = 44;
+const BOTTOM: i32 = 26;
+/// The room for the name of a curve; names of curves are short.
+const NAME_WIDTH: usize = 180;
 
 type Failed = Box<dyn std::error::Error>;
 
-/// One plot of rows that share a unit: a bar for ours, one for what it is held against, a diamond for the publication's figure.
-pub(crate) fn plot(rows: &[&Row], label: impl Fn(&Row) -> String) -> Result<String, Failed> {
-    let shown: Vec<&&Row> = rows.iter().filter(|row| row.ours.is_some()).collect();
-    let highest = shown.iter().flat_map(|row| highs(row)).fold(0.0, f64::max);
-    let lowest = shown.iter().filter_map(|row| row.ours).map(|ours| ours.low).fold(0.0, f64::min);
+/// What stands together in a plot of bars: one figure of ours, what it is held against, and the publication's figure.
+pub(crate) struct Entry {
+    /// What was measured.
+    pub(crate) label: String,
+    /// Ours, if there is one.
+    pub(crate) ours: Option<Figure>,
+    /// What was measured beside it.
+    pub(crate) others: Vec<Other>,
+    /// The publication's figure.
+    pub(crate) paper: Option<f64>,
+}
+
+/// A bar: its colour, its text to the right, line by line, and its figure.
+struct Bar {
+    colour: RGBColor,
+    name: Vec<String>,
+    figure: Figure,
+}
+
+impl Entry {
+    /// Rows of one unit as entries. Rows with the same case and the same figure of ours are one entry, and what several entries are held against is an entry of
+    /// its own at the end, so that no bar stands there twice. A label is the case without the parts that all cases share: those are returned, too.
+    pub(crate) fn of_rows(rows: &[&Row]) -> (Vec<Entry>, Vec<String>) {
+        let parts = |row: &Row| row.case.split(", ").map(str::to_owned).collect::<Vec<_>>();
+        let mut shared = rows.first().map(|row| parts(row)).unwrap_or_default();
+        shared.retain(|part| rows.iter().all(|row| parts(row).contains(part)));
+        let mut entries: Vec<(&str, Entry)> = Vec::new();
+        for row in rows {
+            let same = |(case, entry): &&mut (&str, Entry)| *case == row.case && entry.ours == row.ours;
+            if let Some((_, entry)) = entries.iter_mut().find(same) {
+                entry.others.extend(row.other.clone());
+                entry.paper = entry.paper.or(row.paper);
+                continue;
+            }
+            let own: Vec<String> = parts(row).into_iter().filter(|part| !shared.contains(part)).collect();
+            let entry = Entry {
+                label: own.join(", "),
+                ours: row.ours,
+                others: row.other.clone().into_iter().collect(),
+                paper: row.paper,
+            };
+            entries.push((&row.case, entry));
+        }
+        let mut entries: Vec<Entry> = entries.into_iter().map(|(_, entry)| entry).collect();
+        let shared_others = Entry::taken_out(&mut entries);
+        entries.extend(shared_others);
+        (entries, shared)
+    }
+
+    /// What several entries are held against, in entries of its own and no longer in theirs: an entry for each set of parts that the labels have in common.
+    fn taken_out(entries: &mut [Entry]) -> Vec<Entry> {
+        let mut taken: Vec<Entry> = Vec::new();
+        let all: Vec<Other> = entries.iter().flat_map(|entry| entry.others.iter().cloned()).collect();
+        for other in all {
+            let holds = |entry: &&Entry| entry.others.contains(&other);
+            let known = taken.iter().any(|entry| entry.others.contains(&other));
+            if known || entries.iter().filter(holds).count() < 2 {
+                continue;
+            }
+            let of = |entry: &Entry| entry.label.split(", ").map(str::to_owned).collect::<Vec<_>>();
+            let mut common = entries.iter().find(holds).map(of).unwrap_or_default();
+            common.retain(|part| entries.iter().filter(holds).all(|entry| of(entry).contains(part)));
+            common.insert(0, "held against".to_owned());
+            let label = common.join(", ");
+            match taken.iter_mut().find(|entry| entry.label == label) {
+                Some(entry) => entry.others.push(other),
+                None => taken.push(Entry { label, ours: None, others: vec![other], paper: None }),
+            }
+        }
+        let is_taken = |other: &Other| taken.iter().any(|entry| entry.others.contains(other));
+        entries.iter_mut().for_each(|entry| entry.others.retain(|other| !is_taken(other)));
+        taken
+    }
+
+    fn bars(&self) -> Vec<Bar> {
+        let ours = self.ours.map(|figure| Bar { colour: OURS, name: vec![readable(figure.median)], figure });
+        let others = self.others.iter().map(|other| Bar {
+            colour: OTHER,
+            name: wrapped(&format!("{}  {}", readable(other.median), other.name), NAME_LETTERS),
+            figure: Figure { median: other.median, low: other.low, high: other.high },
+        });
+        ours.into_iter().chain(others).collect()
+    }
+
+    fn highest(&self) -> f64 {
+        let others = self.others.iter().map(|other| other.high);
+        let all = self.ours.map(|ours| ours.high).into_iter().chain(others).chain(self.paper);
+        all.fold(0.0, f64::max)
+    }
+}
+
+/// Bars that share a unit: ours, what it is held against below it, and a diamond for the publication's figure.
+pub(crate) fn plot(entries: &[Entry]) -> Result<String, Failed> {
+    let highest = entries.iter().map(Entry::highest).fold(0.0, f64::max);
+    let lowest = entries.iter().filter_map(|entry| entry.ours).map(|ours| ours.low).fold(0.0, f64::min);
     let scale = Scale { lowest, highest: if highest > lowest { highest } else { lowest + 1.0 } };
-    let height = shown.len() as i32 * LINE + BOTTOM;
+    let laid: Vec<(Vec<String>, Vec<Bar>, &Entry)> =
+        entries.iter().map(|entry| (wrapped(&entry.label, LABEL_LETTERS), entry.bars(), entry)).collect();
+    let lines = |label: &[String], bars: &[Bar]| {
+        (label.len() + bars.iter().map(|bar| bar.name.len()).sum::<usize>()) as i32
+    };
+    let height =
+        laid.iter().map(|(label, bars, _)| lines(label, bars) * LINE + LINE / 2).sum::<i32>() + BOTTOM;
     let mut svg = String::new();
     {
         let area = SVGBackend::with_string(&mut svg, (WIDTH, height as u32)).into_drawing_area();
         axis(&area, &scale, height)?;
-        for (number, row) in (0..).zip(&shown) {
-            let top = number * LINE + 4;
-            let words = TextStyle::from(("sans-serif", 13).into_font()).color(&INK);
-            let right = words.clone().pos(Pos::new(HPos::Right, VPos::Center));
-            area.draw(&Text::new(label(row), (LABELS - 8, top + BAR), right))?;
-            if let Some(ours) = row.ours {
-                bar(&area, &scale, top, OURS, [ours.low, ours.median, ours.high])?;
+        let words = |size: i32| {
+            let style = TextStyle::from(("sans-serif", size).into_font()).color(&INK);
+            style.pos(Pos::new(HPos::Left, VPos::Center))
+        };
+        let mut top = LINE / 2;
+        for (label, bars, entry) in &laid {
+            for line in label {
+                area.draw(&Text::new(line.clone(), (0, top), words(13)))?;
+                top += LINE;
             }
-            if let Some(other) = &row.other {
-                bar(&area, &scale, top + BAR + 2, OTHER, [other.low, other.median, other.high])?;
-            }
-            if let Some(paper) = row.paper {
-                let (x, y) = (scale.x(paper), top + BAR);
+            if let Some(paper) = entry.paper {
+                let (x, y) = (scale.x(paper), top);
                 let diamond = vec![(x - 5, y), (x, y - 5), (x + 5, y), (x, y + 5)];
                 area.draw(&Polygon::new(diamond, PAPER.filled()))?;
             }
+            for each in bars {
+                let Figure { median, low, high } = each.figure;
+                bar(&area, &scale, top - BAR / 2, each.colour, [low, median, high])?;
+                for line in &each.name {
+                    area.draw(&Text::new(line.clone(), (BARS + 10, top), words(12)))?;
+                    top += LINE;
+                }
+            }
+            top += LINE / 2;
         }
         area.present()?;
     }
     Ok(finished(&svg))
+}
+
+/// A text in lines of at most so many letters, broken between words where that is possible.
+fn wrapped(text: &str, letters: usize) -> Vec<String> {
+    let mut lines: Vec<String> = Vec::new();
+    for word in text.split(' ') {
+        match lines.last_mut() {
+            Some(line) if line.chars().count() + 1 + word.chars().count() <= letters => {
+                line.push(' ');
+                line.push_str(word);
+            }
+            _ => lines.push(word.to_owned()),
+        }
+    }
+    lines.retain(|line| !line.is_empty());
+    lines
+}
+
+/// A figure with three digits that count.
+fn readable(value: f64) -> String {
+    match value.abs() {
+        size if size >= 100.0 || size == 0.0 => format!("{value:.0}"),
+        size if size >= 10.0 => format!("{value:.1}"),
+        size if size >= 1.0 => format!("{value:.2}"),
+        _ => format!("{value:.3}"),
+    }
 }
 
 /// Points that belong together, all above 0.
@@ -75,22 +213,30 @@ impl Curve {
 
 /// Some curves on logarithmic axes, their names above them in their colours, each once.
 pub(crate) fn curves(curves: &[Curve], below: &str, beside: &str) -> Result<String, Failed> {
-    const HEIGHT: i32 = 340;
-    const FRAME: [i32; 4] = [90, 40, WIDTH as i32 - 30, HEIGHT - 60];
+    let mut named: Vec<&str> = Vec::new();
+    for curve in curves.iter().filter(|curve| !curve.points.is_empty()) {
+        if !named.contains(&curve.name.as_str()) {
+            named.push(&curve.name);
+        }
+    }
+    let across_names = (WIDTH as usize / NAME_WIDTH).max(1);
+    let top = LINE + 8 + named.len().div_ceil(across_names) as i32 * LINE;
+    let height = top + 260;
+    let frame: [i32; 4] = [58, top, WIDTH as i32 - 12, height - 48];
     let points = || curves.iter().flat_map(|curve| curve.points.iter().copied());
     let (Some(across), Some(up)) =
         (Decades::of(points().map(|point| point.0)), Decades::of(points().map(|point| point.1)))
     else {
         return Err("there is nothing to draw".into());
     };
-    let [left, top, right, bottom] = FRAME;
+    let [left, top, right, bottom] = frame;
     let place = |(x, y): (f64, f64)| {
         let along = |share: f64, from: i32, to: i32| from + (share * f64::from(to - from)) as i32;
         (along(across.share(x), left, right), along(up.share(y), bottom, top))
     };
     let mut svg = String::new();
     {
-        let area = SVGBackend::with_string(&mut svg, (WIDTH, HEIGHT as u32)).into_drawing_area();
+        let area = SVGBackend::with_string(&mut svg, (WIDTH, height as u32)).into_drawing_area();
         let words = |size: i32| TextStyle::from(("sans-serif", size).into_font()).color(&INK);
         let (centre, end) = (Pos::new(HPos::Center, VPos::Top), Pos::new(HPos::Right, VPos::Center));
         for tick in across.ticks() {
@@ -104,13 +250,17 @@ pub(crate) fn curves(curves: &[Curve], below: &str, beside: &str) -> Result<Stri
             area.draw(&Text::new(short(tick), (left - 8, y), words(12).pos(end)))?;
         }
         area.draw(&Text::new(below.to_owned(), ((left + right) / 2, bottom + 30), words(13).pos(centre)))?;
-        area.draw(&Text::new(beside.to_owned(), (8, 8), words(13)))?;
-        let mut named: Vec<&str> = Vec::new();
-        let names = curves.iter().filter(|curve| !curve.dashed).count().max(1) as i32;
-        let apart = 160.min((right - left - 160) / names);
+        area.draw(&Text::new(beside.to_owned(), (0, 4), words(13)))?;
+        for (number, name) in named.iter().enumerate() {
+            let place = (
+                (number % across_names * NAME_WIDTH) as i32,
+                LINE + 4 + (number / across_names) as i32 * LINE,
+            );
+            let name = wrapped(name, NAME_WIDTH / 7).join(" ");
+            area.draw(&Text::new(name, place, words(13).color(&COLOURS[number % COLOURS.len()])))?;
+        }
         for curve in curves {
-            let known = named.iter().position(|name| *name == curve.name);
-            let number = known.unwrap_or(named.len());
+            let Some(number) = named.iter().position(|name| *name == curve.name) else { continue };
             let colour = COLOURS[number % COLOURS.len()];
             let drawn: Vec<_> = curve.points.iter().map(|point| place(*point)).collect();
             let filled = if curve.dashed { colour.stroke_width(1) } else { colour.filled() };
@@ -121,11 +271,6 @@ pub(crate) fn curves(curves: &[Curve], below: &str, beside: &str) -> Result<Stri
                 area.draw(&DashedPathElement::new(drawn, 6, 5, colour.stroke_width(1)))?;
             } else {
                 area.draw(&PathElement::new(drawn, colour.stroke_width(2)))?;
-            }
-            if known.is_none() {
-                named.push(&curve.name);
-                let name = words(13).color(&colour);
-                area.draw(&Text::new(curve.name.clone(), (left + 160 + apart * number as i32, 8), name))?;
             }
         }
         area.present()?;
@@ -175,13 +320,15 @@ struct Scale {
 
 impl Scale {
     fn x(&self, value: f64) -> i32 {
-        let room = f64::from(WIDTH as i32 - LABELS - 24);
-        LABELS + ((value - self.lowest) / (self.highest - self.lowest) * room) as i32
+        // The first number of the axis has its middle here.
+        let left = 5;
+        let room = f64::from(BARS - left - 1);
+        left + ((value - self.lowest) / (self.highest - self.lowest) * room) as i32
     }
 
-    /// About five round numbers.
+    /// About three round numbers.
     fn ticks(&self) -> Vec<f64> {
-        let rough = (self.highest - self.lowest) / 5.0;
+        let rough = (self.highest - self.lowest) / 3.0;
         let power = 10_f64.powf(rough.log10().floor());
         let step = [1.0, 2.0, 5.0, 10.0].map(|factor| factor * power).into_iter().find(|step| *step >= rough);
         let step = step.unwrap_or(rough);
@@ -223,12 +370,6 @@ fn bar(area: &Area<'_>, scale: &Scale, top: i32, colour: RGBColor, range: [f64; 
     Ok(())
 }
 
-fn highs(row: &Row) -> impl Iterator<Item = f64> {
-    let ours = row.ours.map(|ours| ours.high);
-    let other = row.other.as_ref().map(|other| other.high);
-    [ours, other, row.paper].into_iter().flatten()
-}
-
 /// The SVG with the colour of its surroundings, as wide as there is room.
 fn finished(svg: &str) -> String {
     let fixed = format!("width=\"{WIDTH}\" height=\"");
@@ -264,10 +405,36 @@ mod tests {
         let figure = Figure { median: 60.0, low: 55.0, high: 62.0 };
         let row = Row::alone("sample1, replay, firewall", "packet rate", "Mpps", Some(figure), Some(1.64))
             .against(Some(Other::of("twin", figure)), Better::More);
-        let svg = plot(&[&row], |row| row.case.clone()).expect("a plot");
+        let (entries, shared) = Entry::of_rows(&[&row]);
+        assert_eq!(shared.join(", "), row.case, "a single row shares all with itself");
+        let svg = plot(&entries).expect("a plot");
         assert!(svg.starts_with("<svg") && svg.contains("viewBox"), "{svg}");
         assert!(svg.contains("currentColor") && !svg.contains(INK_WRITTEN));
-        assert!(svg.contains("sample1, replay, firewall"));
+        assert!(svg.contains("60.0  twin"));
         assert_eq!(svg.matches("<polygon").count(), 1, "the publication's figure is one diamond");
+    }
+
+    #[test]
+    fn one_figure_held_against_several_is_one_bar_and_no_label_is_cut() {
+        let figure = |median| Figure { median, low: median, high: median };
+        let row = |case: &str, other: &str| {
+            let other = Some(Other::of(other, figure(5.0)));
+            Row::alone(case, "w", "u", Some(figure(10.0)), None).against(other, Better::More)
+        };
+        let long = "a very long name of a case that is told from its neighbour only by what stands at its very end: ";
+        let (one, two) = (format!("traffic, {long}1"), format!("traffic, {long}2"));
+        let rows = [row(&one, "x"), row(&one, "y"), row(&one, "z"), row(&two, "x")];
+        let (entries, shared) = Entry::of_rows(&rows.iter().collect::<Vec<_>>());
+        assert_eq!((entries.len(), shared.as_slice()), (3, &["traffic".to_owned()][..]));
+        let others =
+            |index: usize| entries[index].others.iter().map(|other| other.name.as_str()).collect::<Vec<_>>();
+        assert_eq!((others(0), others(1), others(2)), (vec!["y", "z"], vec![], vec!["x"]));
+        let svg = plot(&entries).expect("a plot");
+        // Ours twice, the others three times; each has one rectangle.
+        assert_eq!(svg.matches("<rect").count(), 5);
+        assert!(svg.contains("end: 1") || svg.contains("\n1\n"), "{svg}");
+        let lines = wrapped(&format!("{long}1"), LABEL_LETTERS);
+        assert_eq!(lines.join(" "), format!("{}1", long));
+        assert!(lines.iter().all(|line| line.chars().count() <= LABEL_LETTERS));
     }
 }

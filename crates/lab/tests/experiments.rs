@@ -164,7 +164,7 @@ fn a_router_by_its_stages() {
         let case = sum.case.trim_end_matches("sum of the stages");
         let parts = experiment.rows.iter().filter(|row| row.case.starts_with(case) && row.case != sum.case);
         let parts: Vec<f64> = parts.filter_map(|row| row.ours).map(|ours| ours.median).collect();
-        assert_eq!(parts.len(), 7, "{case}");
+        assert_eq!(parts.len(), 8, "{case}");
         assert!((parts.iter().sum::<f64>() - ours).abs() < 1e-6, "{parts:?} {ours}");
         assert!(
             sum.other.as_ref().is_some_and(|whole| whole.name == "router as a whole" && whole.median > 0.0)

@@ -342,7 +342,9 @@ fn bursts_stand_beside_each_way_to_launch_them_and_a_lie_is_found() {
     let html = page(rows);
     // Bars for each of the three figures.
     assert_eq!(html.matches("<svg").count(), 3, "{html}");
-    assert!(html.contains("made-up, bursts, 64 packets, persistent and queued"), "{html}");
+    for said in ["64 packets", "queued", "; made-up, bursts, persistent"] {
+        assert!(html.contains(said), "{said} is missing: {html}");
+    }
     // Devices for launches have slots of 128 packets.
     let rows = bursts(Wrong::Verdict(30, 128));
     assert!(rows.len() == 4 && rows.iter().all(|row| row.ours.is_none()), "{rows:#?}");

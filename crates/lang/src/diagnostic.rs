@@ -1,9 +1,11 @@
 //! A diagnostic as plain data: code, headline, places, packet witness, suggestion. Rendering lives elsewhere.
 
-use crate::source::Span;
+use crate::limits::MOST_FAULTS;
+use crate::source::{Sources, Span};
+use std::collections::HashSet;
 
 /// How bad it is.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum Severity {
     /// The program is refused.
     Error,
@@ -12,7 +14,7 @@ pub enum Severity {
 }
 
 /// A place with a remark.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct Label {
     /// The place.
     pub span: Span,
@@ -21,7 +23,7 @@ pub struct Label {
 }
 
 /// An edit that mends the program: replace `span` by `replacement`.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct Suggestion {
     /// What the edit does, in the user's words.
     pub text: String,
@@ -32,7 +34,7 @@ pub struct Suggestion {
 }
 
 /// The smallest packet found that leads to the fault.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct PacketWitness {
     /// The bytes.
     pub bytes: Vec<u8>,
@@ -41,7 +43,7 @@ pub struct PacketWitness {
 }
 
 /// One root cause.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct Diagnostic {
     /// Stable code such as `E0412`; the number is the key of `ravelin explain`.
     pub code: &'static str,
@@ -107,5 +109,72 @@ impl Diagnostic {
     pub fn suggest(mut self, text: impl Into<String>, span: Span, replacement: impl Into<String>) -> Self {
         self.suggestion = Some(Suggestion { text: text.into(), span, replacement: replacement.into() });
         self
+    }
+}
+
+/// Stands in a replacement for the text that is replaced.
+pub(crate) const REPLACED: char = '\u{0}';
+
+impl Suggestion {
+    /// Puts in the text that is replaced.
+    pub(crate) fn fill(&mut self, sources: &Sources) {
+        if self.replacement.contains(REPLACED) {
+            self.replacement = self.replacement.replace(REPLACED, sources.text(self.span));
+        }
+    }
+}
+
+/// What was found so far: each finding once, and of errors and of warnings one more than [`MOST_FAULTS`], so that it can be seen that there are more.
+#[derive(Clone, Debug, Default)]
+pub struct Findings {
+    list: Vec<Diagnostic>,
+    known: HashSet<Diagnostic>,
+    /// Errors and warnings in the list.
+    kept: [usize; 2],
+    reported: usize,
+}
+
+impl Findings {
+    /// Notes a finding, unless it was noted before or there are too many.
+    pub fn report(&mut self, found: Diagnostic) {
+        self.reported += 1;
+        let kept = &mut self.kept[usize::from(found.severity == Severity::Warning)];
+        if *kept > MOST_FAULTS || self.known.contains(&found) {
+            return;
+        }
+        *kept += 1;
+        self.known.insert(found.clone());
+        self.list.push(found);
+    }
+
+    /// Whether a further error would not be kept.
+    pub fn is_full(&self) -> bool {
+        self.kept[0] > MOST_FAULTS
+    }
+
+    /// How many findings were reported, repeated ones and those that were not kept among them.
+    pub fn reported(&self) -> usize {
+        self.reported
+    }
+
+    /// Whether an error is among them.
+    pub fn failed(&self) -> bool {
+        self.kept[0] > 0
+    }
+
+    /// In the order in which they came.
+    pub fn list(&self) -> &[Diagnostic] {
+        &self.list
+    }
+
+    /// The same, to keep.
+    pub fn into_list(self) -> Vec<Diagnostic> {
+        self.list
+    }
+}
+
+impl Extend<Diagnostic> for Findings {
+    fn extend<T: IntoIterator<Item = Diagnostic>>(&mut self, found: T) {
+        found.into_iter().for_each(|found| self.report(found));
     }
 }

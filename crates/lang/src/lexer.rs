@@ -4,12 +4,10 @@ mod literal;
 #[cfg(test)]
 mod tests;
 
-use crate::diagnostic::Diagnostic;
+use crate::diagnostic::{Diagnostic, Findings};
+use crate::limits::{LONGEST_NAME, LONGEST_TEXT};
 use crate::source::{FileId, Span};
 use crate::token::{Sign, Token, TokenKind};
-
-/// The longest text that is read, in bytes (16 MiB).
-pub const LONGEST_TEXT: usize = 16 << 20;
 
 /// Splits a text into tokens, comments among them; the last token is [`TokenKind::End`].
 pub fn lex(file: FileId, text: &str) -> (Vec<Token>, Vec<Diagnostic>) {
@@ -20,9 +18,9 @@ pub fn lex(file: FileId, text: &str) -> (Vec<Token>, Vec<Diagnostic>) {
         return (vec![Token { kind: TokenKind::End, span, first_on_line: true }], vec![fault]);
     }
     let mut lexer =
-        Lexer { file, text, at: 0, line_begins: true, tokens: Vec::new(), diagnostics: Vec::new() };
+        Lexer { file, text, at: 0, line_begins: true, tokens: Vec::new(), diagnostics: Findings::default() };
     lexer.run();
-    (lexer.tokens, lexer.diagnostics)
+    (lexer.tokens, lexer.diagnostics.into_list())
 }
 
 struct Lexer<'t> {
@@ -31,7 +29,7 @@ struct Lexer<'t> {
     at: usize,
     line_begins: bool,
     tokens: Vec<Token>,
-    diagnostics: Vec<Diagnostic>,
+    diagnostics: Findings,
 }
 
 impl<'t> Lexer<'t> {
@@ -80,7 +78,14 @@ impl<'t> Lexer<'t> {
                 return self.push(TokenKind::Sign(Sign::AsSaturate), 3);
             }
         }
-        self.push(TokenKind::Word, length);
+        self.push(TokenKind::Word, length.min(LONGEST_NAME));
+        if length > LONGEST_NAME {
+            let span = self.span(self.at - LONGEST_NAME, self.at);
+            let label = format!("it goes on, with {length} in all");
+            let headline = format!("A name has at most {LONGEST_NAME} bytes.");
+            self.report(Diagnostic::error("E0016", headline, span, label).help("Give it a shorter name."));
+            self.at += length - LONGEST_NAME;
+        }
     }
 
     fn sign(&mut self) -> bool {
@@ -281,7 +286,7 @@ impl<'t> Lexer<'t> {
     }
 
     fn report(&mut self, fault: Diagnostic) {
-        self.diagnostics.push(fault);
+        self.diagnostics.report(fault);
     }
 
     fn push(&mut self, kind: TokenKind, length: usize) {

@@ -175,9 +175,13 @@ impl Listing {
                     Property::Answer(name) => list.line(format!("answer {}", name.text)),
                     Property::Counted(_) => list.line("counted"),
                     Property::Releases(name) => list.line(format!("releases {}", name.text)),
-                    Property::From(path, format, _) => {
+                    Property::From(path, format, bindings, _) => {
                         let format = format.as_ref().map(|format| format!(" as {}", format.text));
                         list.line(format!("from {path:?}{}", format.unwrap_or_default()));
+                        let bound = |binding: &Binding| {
+                            format!("interface {:?} = {}", binding.interface.text, words::expr(&binding.port))
+                        };
+                        list.nested(|list| bindings.iter().for_each(|binding| list.line(bound(binding))));
                     }
                     Property::Default(value) => list.line(format!("default => {}", words::expr(value))),
                     Property::Entries(entries) => {

@@ -3,6 +3,7 @@
 //! `BLESS=1 cargo test -p lang --test bad` writes the golden files anew; read what changed before you keep it.
 
 use lang::diagnostic::{Diagnostic, Severity};
+use lang::mend::mend;
 use lang::pipeline::{Compiled, Options, compile};
 use lang::source::{FileId, Sources, Span};
 use std::fmt::Write;
@@ -121,6 +122,82 @@ fn every_suggestion_mends_its_fault() {
         }
     }
     assert!(applied >= 25, "only {applied} suggestions were tried");
+}
+
+fn error_count(compiled: &Compiled) -> usize {
+    compiled.diagnostics.iter().filter(|found| found.severity == Severity::Error).count()
+}
+
+#[test]
+fn mending_never_makes_more_errors_and_a_second_time_changes_nothing() {
+    let mut mended = 0;
+    for (name, text) in &programs() {
+        let compile = |text: &str| compiled(name, text);
+        let before = compile(text);
+        let once = mend(text, &compile);
+        // Behind what could not be read, more may come to light.
+        let unread = before.diagnostics.iter().any(|found| found.code < "E0100");
+        assert!(unread || error_count(&once.compiled) <= error_count(&before), "{name}:\n{}", once.text);
+        let twice = mend(&once.text, &compile);
+        assert_eq!((twice.text, twice.edits.len()), (once.text, 0), "{name}");
+        mended += usize::from(!once.edits.is_empty());
+    }
+    assert!(mended >= 25, "only {mended} programs were mended");
+}
+
+#[test]
+fn what_is_shifted_is_converted_before_and_an_operation_as_a_whole() {
+    let program = |edit: &str| {
+        format!(
+            "layout three {{ a: u8  b: u8  c: u32 }}\nstart decoder all(h: three) {{\n    set h.c = {edit}\n    flood\n}}\n"
+        )
+    };
+    let compile = |text: &str| compile("shift.rav", text, &|_| None, &Options::default());
+    for (wrong, right) in [
+        ("h.b << 8", "h.b as u32 << 8"),
+        ("h.a & h.b", "(h.a & h.b) as u32"),
+        ("h.b", "h.b as u32"),
+        ("(h.a | h.b)", "((h.a | h.b)) as u32"),
+    ] {
+        let mended = mend(&program(wrong), &compile);
+        assert_eq!((mended.text, mended.edits.len()), (program(right), 1));
+        assert_eq!(error_count(&mended.compiled), 0);
+    }
+}
+
+#[test]
+fn what_newcomers_write_is_mended_to_what_they_mean() {
+    let before = "import std.net.{ethernet, tcp, udp}
+meter line: packets { committed 10  burst 1 }
+table hosts: exact(mac) -> port { capacity 64  evict lru }
+start decoder frame(eth: ethernet) {
+    let class = line
+    match eth.type { 1 => segment, 2 => datagram, 3 => one, else => flood }
+}
+stage one() { match length { 1 => flood, else => send 1 } }
+decoder segment(t: tcp) { flood }
+decoder datagram(udp: udp) { if udp.dst == 53 { send 1 } flood }
+stage look() requires eth { match hosts[eth.dst] { some _ => flood, none => send 1 } }
+test \"syn\" { packet 1 { ethernet / tcp(flags 0x02, dst 80) } expect flood }
+";
+    let compile = |text: &str| compile("newcomer.rav", text, &|_| None, &Options::default());
+    for (part, wrong, meant) in [
+        ("3 => one", "3, 4 => one", "3 | 4 => one"),
+        ("3 => one", "3,4, 5 => one", "3 | 4 | 5 => one"),
+        ("3 => one", "3 || 4 => one", "3 | 4 => one"),
+        ("3 => one", "3 -> one", "3 => one"),
+        ("flags 0x02", "flags syn", "flags 0x02"),
+        ("flags 0x02", "syn 1", "flags 0x02"),
+        ("let class = line", "if line == red { drop late }", "if line == colour.red { drop late }"),
+        ("let class = line", "if red != line { drop late }", "if colour.red != line { drop late }"),
+        ("some _", "some", "some _"),
+        ("udp.dst", "u.dst", "udp.dst"),
+        ("eth.dst", "ethernet.dst", "eth.dst"),
+    ] {
+        let mended = mend(&before.replace(part, wrong), &compile);
+        assert_eq!((mended.text, mended.edits.len()), (before.replace(part, meant), 1), "{wrong}");
+        assert_eq!(error_count(&mended.compiled), 0, "{wrong}");
+    }
 }
 
 #[test]

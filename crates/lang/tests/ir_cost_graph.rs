@@ -51,7 +51,9 @@ fn each_figure_is_the_dearest_path() {
         }
     );
     assert_eq!(cost.functions[1].bound, Bound { instructions: 3, table_writes: 1, ..Bound::default() });
-    assert_eq!((cost.tables[0].entry, cost.memory), (6 + 2 + 16 + 1, 25_000));
+    // 2,048 slots of 4 words, their tags, and two orders of 16 bytes and a bit a slot; the first two begin at a cache line.
+    let memory = 2048 * 32 + 64 + (2048 + 64) + 64 + 2 * (2048 * 16 + 2048 / 8);
+    assert_eq!((cost.footprint[0].bytes, cost.memory), (memory, memory + 16));
     assert_eq!(
         cost.to_string(),
         "for each packet at most:
@@ -68,9 +70,10 @@ for each run of on seen at most:
   packets made                 0
   events                       0
   bytes touched                0
-memory of tables, about:
-  hosts                 24.4 KiB  (1,000 entries of 25 bytes)
-  total                 24.4 KiB
+memory at most:
+  hosts                130.7 KiB  (a table, entries: 1,000)
+  hits                      16 B  (a counter, cells: 1)
+  total                130.7 KiB
 "
     );
 }
@@ -89,7 +92,7 @@ fn loops_count_as_often_as_their_fuel_and_once_more() {
     let text = format!("program \"x\" slots 1 function f0 \"packet\" {{ {around} }}");
     let shown = cost(&read(&text).expect("reads")).to_string();
     assert!(shown.contains("  loop at b1 (2 blocks), at most 6 rounds of: 3 instructions\n"), "{shown}");
-    assert!(shown.ends_with("no tables\n"), "{shown}");
+    assert!(shown.ends_with("nothing is remembered\n"), "{shown}");
 }
 
 /// Steps of a run in which every fuel is passed by its rules and every branch is taken as `choose` says.

@@ -163,7 +163,11 @@ impl Maker {
                 value: make.many(Self::number),
                 priority: make.word(),
             }),
-            file: self.maybe(|make| EntryFile { path: make.name(), format: make.name() }),
+            file: self.maybe(|make| EntryFile {
+                path: make.name(),
+                format: make.name(),
+                interfaces: make.many(|make| (make.name(), make.next() as u16)),
+            }),
             default: self.maybe(|make| make.many(Self::number)),
             span: self.span(),
         }

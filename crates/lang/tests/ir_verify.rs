@@ -753,3 +753,17 @@ fn a_multicast_group_is_of_ports_and_bounded() {
     fails_when(|program| program.groups.push(group(65, Kind::Port, 16)), Fault::Memory("group", 0));
     fails_when(|program| program.groups.push(group(64, Kind::Mac, 48)), Fault::Memory("group", 0));
 }
+
+#[test]
+fn tables_of_patterns_have_no_default_to_set() {
+    for packet in
+        ["b0: %0:16 = const 1 set_default t0 = (%0) flood", "b0: %0:16 = const 1 clear_default t0 flood"]
+    {
+        let mut program = program_of(packet);
+        let table = &mut program.tables[0];
+        (table.kind, table.keys, table.entries) =
+            (TableKind::Patterns(Answer::First), Vec::new(), Vec::new());
+        (table.age, table.default) = (None, None);
+        assert_eq!(faults(&program), [("f0 b0 1".to_string(), Fault::TableKind(0))]);
+    }
+}

@@ -190,5 +190,51 @@ fn many_entries_tables_and_faults() {
         writeln!(faults, "    count missing{number}").expect("a text takes it");
     }
     faults.push_str("    flood\n}\n");
-    assert_eq!(errors(&compiled(&faults)).len(), 3_000);
+    let most = lang::limits::MOST_FAULTS;
+    assert_eq!(errors(&compiled(&faults)).len(), most + 1, "and that there are more");
+}
+
+/// A program that makes a packet of so many computed one-bit fields, in headers of 64.
+fn bits(fields: usize) -> String {
+    let mut text = "layout bits {".to_string();
+    (0..64).for_each(|field| write!(text, " f{field}: u1").expect("a text takes it"));
+    text.push_str(" }\nstart stage all() {\n    let bit = length as% u1\n    emit ");
+    let written: Vec<String> = (0..64).map(|field| format!("f{field} bit")).collect();
+    text.push_str(&vec![format!("bits({})", written.join(", ")); fields / 64].join(" / "));
+    text.push_str(" to 1\n    flood\n}\n");
+    text
+}
+
+#[test]
+fn a_packet_of_two_hundred_thousand_computed_bits_is_refused() {
+    assert_eq!(errors(&compiled(&bits(4_096))), Vec::<&str>::new());
+    assert_eq!(errors(&compiled(&bits(4_160))), ["E0615"]);
+    assert_eq!(errors(&compiled(&bits(204_800))), ["E0615"]);
+}
+
+#[test]
+fn an_event_of_more_arguments_than_wait_is_refused() {
+    let text = |count: usize| {
+        let params: Vec<String> = (0..count).map(|number| format!("a{number}: u8")).collect();
+        let args = vec!["1"; count].join(", ");
+        format!("event many({}) {{ }}\nstart stage all() {{ raise many({args}) flood }}\n", params.join(", "))
+    };
+    assert_eq!(errors(&compiled(&text(256))), Vec::<&str>::new());
+    assert_eq!(errors(&compiled(&text(257))), ["E0530"]);
+}
+
+#[test]
+fn values_that_wait_for_each_other_need_no_more_stack_than_there_is() {
+    let text = |count: usize| {
+        let mut text = "register r: u64\nstart stage all() {\n".to_string();
+        (0..count).for_each(|number| writeln!(text, "    let a{number} = r").expect("a text takes it"));
+        text.push_str("    var sum: u64 = 0\n");
+        (0..count)
+            .rev()
+            .for_each(|number| writeln!(text, "    sum = sum ^ a{number}").expect("a text takes it"));
+        text.push_str("    if sum == 1 { flood }\n    send 1\n}\n");
+        text
+    };
+    assert_eq!(errors(&compiled(&text(10_000))), Vec::<&str>::new());
+    assert_eq!(errors(&compiled(&text(40_000))), ["E0234"]);
 }

@@ -80,7 +80,7 @@ pub fn uncompressed(stream: impl Read + Send + 'static) -> io::Result<Stream> {
     Ok(match magic {
         [0x1f, 0x8b, ..] => Box::new(MultiGzDecoder::new(whole)),
         [0x28, 0xb5, 0x2f, 0xfd] | [0x50..=0x5f, 0x2a, 0x4d, 0x18] => {
-            Box::new(ZstdFrames { source: whole, decoder: FrameDecoder::new(), inside: false })
+            Box::new(ZstdFrames { source: whole, decoder: FrameDecoder::new(), inside: false, damage: None })
         }
         _ => Box::new(whole),
     })
@@ -137,7 +137,15 @@ impl CaptureSource {
                     link: record.link,
                 });
             }
+            let port =
+                self.ingress.of_interface(record.interface).map_err(|ports| ReceiveError::Interface {
+                    name: self.name.clone(),
+                    packet: self.received + 1,
+                    interface: record.interface,
+                    ports,
+                })?;
             self.arena.push(batch, record.data, record.wire, record.time_ns);
+            batch.port[batch.len - 1] = port;
             self.received += 1;
         }
         Ok(())
@@ -172,7 +180,13 @@ struct ZstdFrames<R> {
     source: R,
     decoder: FrameDecoder,
     inside: bool,
+    /// What ended the data early; it is told behind everything that was decoded before.
+    damage: Option<io::Error>,
 }
+
+/// A last block without content (RFC 8878, section 3.1.1.2), and room for a checksum. It ends a frame that was cut off, and the decoder then hands out what it
+/// kept as its window.
+const END_OF_FRAME: [u8; 7] = [1, 0, 0, 0, 0, 0, 0];
 
 impl<R: BufRead> Read for ZstdFrames<R> {
     fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
@@ -185,13 +199,18 @@ impl<R: BufRead> Read for ZstdFrames<R> {
             }
             while self.decoder.can_collect() == 0 && !self.decoder.is_finished() {
                 let step = BlockDecodingStrategy::UptoBlocks(1);
-                self.decoder.decode_blocks(&mut self.source, step).map_err(|error| broken_zstd(&error))?;
+                if let Err(error) = self.decoder.decode_blocks(&mut self.source, step) {
+                    self.cut(broken_zstd(&error))?;
+                }
             }
             let n = self.decoder.read(buffer)?;
             if n > 0 {
                 return Ok(n);
             }
-            self.end_frame()?;
+            match self.damage.take() {
+                Some(damage) => return Err(damage),
+                None => self.end_frame()?,
+            }
         }
     }
 }
@@ -218,6 +237,18 @@ impl<R: BufRead> ZstdFrames<R> {
             }
         }
         Ok(false)
+    }
+
+    /// Ends a frame whose data end early, so that the whole blocks before are still handed out. What is damaged in another way is an error at once: what a
+    /// damaged block has left in the decoder is not to be trusted.
+    fn cut(&mut self, damage: io::Error) -> io::Result<()> {
+        if damage.kind() != io::ErrorKind::UnexpectedEof {
+            return Err(damage);
+        }
+        let end = self.decoder.decode_blocks(&END_OF_FRAME[..], BlockDecodingStrategy::All);
+        end.map_err(|error| broken_zstd(&error))?;
+        self.damage = Some(damage);
+        Ok(())
     }
 
     fn end_frame(&mut self) -> io::Result<()> {

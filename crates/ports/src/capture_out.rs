@@ -2,14 +2,15 @@
 
 use crate::{Departure, Transmit};
 use packet::capture::write::{Interface, PcapngWriter};
-use packet::{LinkType, NO_PORT};
+use packet::{LinkType, NO_PORT, PortNumber};
 use std::fs::{self, File};
 use std::io::{self, BufWriter};
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 /// Writes `port1.pcapng`, `port2.pcapng` and so on, and `dropped.pcapng`, all of them from the start, also
 /// where they stay empty.
 pub struct CaptureOut {
+    directory: PathBuf,
     /// The capture of dropped packets, then those of the ports: as port numbers have it.
     writers: Vec<PcapngWriter<BufWriter<File>>>,
 }
@@ -20,24 +21,36 @@ impl CaptureOut {
     pub fn create(directory: &Path, ports: u16, link: LinkType) -> io::Result<CaptureOut> {
         fs::create_dir_all(directory).map_err(|error| in_words(directory, &error))?;
         let writers = (0..=ports).map(|port| {
-            let name = if port == NO_PORT { "dropped".to_owned() } else { format!("port{port}") };
-            let path = directory.join(format!("{name}.pcapng"));
+            let (name, path) = (name(port), path(directory, port));
             let interface = Interface { name: &name, link };
             // Many ports share the memory, so their buffers are small.
             File::create(&path)
                 .and_then(|file| PcapngWriter::new(BufWriter::with_capacity(64 << 10, file), &[interface]))
                 .map_err(|error| in_words(&path, &error))
         });
-        Ok(CaptureOut { writers: writers.collect::<io::Result<_>>()? })
+        Ok(CaptureOut { directory: directory.to_owned(), writers: writers.collect::<io::Result<_>>()? })
     }
 
     /// Ends the captures. Without this, what could not be written at the end goes unnoticed.
+    ///
+    /// # Errors
+    /// The first capture that could not be written, with its file; the others are ended all the same.
     pub fn finish(self) -> io::Result<()> {
-        for writer in self.writers {
-            writer.finish()?;
+        let mut first = Ok(());
+        for (port, writer) in (0..).zip(self.writers) {
+            let end = writer.finish().map_err(|error| in_words(&path(&self.directory, port), &error));
+            first = first.and(end.map(drop));
         }
-        Ok(())
+        first
     }
+}
+
+fn name(port: PortNumber) -> String {
+    if port == NO_PORT { "dropped".to_owned() } else { format!("port{port}") }
+}
+
+fn path(directory: &Path, port: PortNumber) -> PathBuf {
+    directory.join(format!("{}.pcapng", name(port)))
 }
 
 impl Transmit for CaptureOut {
@@ -45,7 +58,9 @@ impl Transmit for CaptureOut {
         let &Departure { port, bytes, wire, time, comment, .. } = departure;
         let ports = self.writers.len() - 1;
         match self.writers.get_mut(usize::from(port)) {
-            Some(writer) => writer.write(0, time, wire, bytes, comment),
+            Some(writer) => writer
+                .write(0, time, wire, bytes, comment)
+                .map_err(|error| in_words(&path(&self.directory, port), &error)),
             None => {
                 let text = format!("there is no port {port} to write to; the ports are 1 to {ports}");
                 Err(io::Error::new(io::ErrorKind::InvalidInput, text))
@@ -61,7 +76,7 @@ fn in_words(path: &Path, error: &io::Error) -> io::Error {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use packet::{Capture, Offload, PortNumber};
+    use packet::{Capture, Offload};
 
     fn packets(path: &Path) -> Vec<(Vec<u8>, u32, u64)> {
         let mut capture = Capture::open(File::open(path).expect("was made")).expect("a capture");
@@ -95,6 +110,21 @@ mod tests {
         assert_eq!(packets(&dropped), [(b"none".to_vec(), 4, 7)]);
         let bytes = fs::read(&dropped).expect("was made");
         assert!(bytes.windows(7).any(|window| window == b"not_web"));
+        fs::remove_dir_all(&directory).expect("can be removed");
+    }
+
+    #[test]
+    fn a_full_disk_names_the_file() {
+        let directory = std::env::temp_dir().join(format!("ravelin-full-disk-{}", std::process::id()));
+        fs::create_dir_all(&directory).expect("can be made");
+        // Every write to this device finds no room (full(4)).
+        std::os::unix::fs::symlink("/dev/full", directory.join("port1.pcapng")).expect("can be made");
+        let mut out = CaptureOut::create(&directory, 1, LinkType::ETHERNET).expect("nothing is written yet");
+        let large = vec![0; 100_000];
+        let error = out.transmit(&packet(1, &large, 100_000, 5)).expect_err("the buffer is full").to_string();
+        assert!(error.contains("port1.pcapng: No space left on device"), "{error}");
+        let error = out.finish().expect_err("what waits cannot be written").to_string();
+        assert!(error.contains("port1.pcapng: No space left on device"), "{error}");
         fs::remove_dir_all(&directory).expect("can be removed");
     }
 

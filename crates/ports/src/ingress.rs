@@ -1,14 +1,17 @@
-//! By which port each packet of a capture enters: in turn, by flow, at random, or always the same.
+//! By which port each packet of a capture enters: in turn, by flow, at random, always the same, or by where it came from.
 //!
 //! The random numbers are SplitMix64 (Steele, Lea and Flood, "Fast splittable pseudorandom number
 //! generators", OOPSLA 2014); the flow hash folds the addresses, protocol and ports through its mixing
 //! function.
 
-use packet::{Batch, PortNumber};
+pub mod origins;
+
+use origins::{Origins, OriginsError};
+use packet::{Batch, NO_PORT, PortNumber};
 use std::str::FromStr;
 
 /// How ports are chosen.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Policy {
     /// Packet i, counted from 0, enters by port i mod N + 1.
     RoundRobin,
@@ -19,12 +22,25 @@ pub enum Policy {
     Random(u64),
     /// Every packet enters by this port.
     Port(PortNumber),
+    /// Packets of interface i of the capture, counted from 0, enter by port i + 1: what a gateway captured enters as it did there. A pcap file has interface
+    /// 0 alone.
+    Interface,
+    /// By the source address of a packet, IP or MAC.
+    Origins(Origins),
 }
 
 /// A text that names no policy.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("`{0}` is no way to choose ports; use round-robin, hash, random:SEED or port:P with P at least 1")]
-pub struct PolicyError(String);
+pub enum PolicyError {
+    /// no policy has this name or form
+    #[error(
+        "`{0}` is no way to choose ports; use round-robin, hash, interface, random:SEED, port:P with P at least 1, subnet:10.0.1.0/24=1,else=2 or mac:02:00:00:00:00:01=1,else=2"
+    )]
+    Unknown(String),
+    /// origins that are not understood
+    #[error(transparent)]
+    Origins(#[from] OriginsError),
+}
 
 impl FromStr for Policy {
     type Err = PolicyError;
@@ -33,13 +49,25 @@ impl FromStr for Policy {
         let policy = match text.split_once(':') {
             None if text == "round-robin" => Some(Policy::RoundRobin),
             None if text == "hash" => Some(Policy::Hash),
+            None if text == "interface" => Some(Policy::Interface),
+            Some(("subnet", origins)) => Some(Policy::Origins(Origins::subnets(origins)?)),
+            Some(("mac", origins)) => Some(Policy::Origins(Origins::mac_addresses(origins)?)),
             Some(("random", seed)) => seed.parse().ok().map(Policy::Random),
-            Some(("port", port)) => {
-                port.parse().ok().filter(|&port| port != packet::NO_PORT).map(Policy::Port)
-            }
+            Some(("port", port)) => port.parse().ok().filter(|&port| port != NO_PORT).map(Policy::Port),
             _ => None,
         };
-        policy.ok_or_else(|| PolicyError(text.to_owned()))
+        policy.ok_or_else(|| PolicyError::Unknown(text.to_owned()))
+    }
+}
+
+impl Policy {
+    /// The largest port that it names itself; 0 if it takes the ports that there are.
+    pub fn largest(&self) -> PortNumber {
+        match self {
+            Policy::Port(port) => *port,
+            Policy::Origins(origins) => origins.largest(),
+            Policy::RoundRobin | Policy::Hash | Policy::Random(_) | Policy::Interface => 0,
+        }
     }
 }
 
@@ -64,11 +92,25 @@ impl Ingress {
         Ingress { policy, ports: ports.max(1), turn: 0, random }
     }
 
-    /// Fills the port column of the batch, whose frames lie in `memory`.
+    /// The port of a packet of this interface of a capture, where interfaces decide; [`NO_PORT`] otherwise.
+    ///
+    /// # Errors
+    /// There is no such port: how many there are.
+    #[inline]
+    pub fn of_interface(&self, interface: u32) -> Result<PortNumber, u16> {
+        if self.policy != Policy::Interface {
+            return Ok(NO_PORT);
+        }
+        let port = interface.checked_add(1).and_then(|port| PortNumber::try_from(port).ok());
+        port.filter(|&port| port <= self.ports).ok_or(self.ports)
+    }
+
+    /// Fills the port column of the batch, whose frames lie in `memory`. Where interfaces decide, the capture has filled it.
     #[inline]
     pub fn assign(&mut self, memory: &[u8], batch: &mut Batch) {
         let n = batch.len;
-        match self.policy {
+        match &self.policy {
+            Policy::Interface => {}
             Policy::RoundRobin => {
                 for port in &mut batch.port[..n] {
                     *port = self.turn + 1;
@@ -78,7 +120,7 @@ impl Ingress {
                     }
                 }
             }
-            Policy::Port(fixed) => batch.port[..n].fill(fixed),
+            Policy::Port(fixed) => batch.port[..n].fill(*fixed),
             Policy::Random(_) => {
                 for port in &mut batch.port[..n] {
                     self.random = self.random.wrapping_add(GOLDEN);
@@ -88,6 +130,12 @@ impl Ingress {
             Policy::Hash => {
                 for i in 0..n {
                     batch.port[i] = self.reduce(flow_hash(batch.bytes(memory, i).unwrap_or_default()));
+                }
+            }
+            Policy::Origins(origins) => {
+                for i in 0..n {
+                    let frame = batch.bytes(memory, i).unwrap_or_default();
+                    batch.port[i] = origins.port(frame, payload(frame));
                 }
             }
         }
@@ -115,18 +163,22 @@ fn fold(hash: u64, bytes: &[u8]) -> u64 {
     })
 }
 
+/// The EtherType behind all VLAN tags, and the bytes behind it.
+fn payload(frame: &[u8]) -> Option<(u16, &[u8])> {
+    let mut at = 12;
+    loop {
+        match frame.get(at..at + 2)? {
+            [0x81, 0x00] | [0x88, 0xa8] => at += 4,
+            &[high, low] => return Some((u16::from_be_bytes([high, low]), &frame[at + 2..])),
+            _ => return None,
+        }
+    }
+}
+
 /// A hash of what tells a flow: addresses, protocol and ports of the first IP header, or the MAC addresses
 /// and EtherType.
 fn flow_hash(frame: &[u8]) -> u64 {
-    let mut at = 12;
-    let ether_type = loop {
-        match frame.get(at..at + 2) {
-            Some(&[0x81, 0x00] | &[0x88, 0xa8]) => at += 4,
-            Some(&[high, low]) => break u16::from_be_bytes([high, low]),
-            _ => return fold(0, frame),
-        }
-    };
-    let packet = &frame[at + 2..];
+    let Some((ether_type, packet)) = payload(frame) else { return fold(0, frame) };
     ip_hash(ether_type, packet).unwrap_or_else(|| fold(fold(0, &frame[..12]), &ether_type.to_be_bytes()))
 }
 
@@ -233,6 +285,10 @@ mod tests {
         assert_eq!("hash".parse(), Ok(Policy::Hash));
         assert_eq!("random:7".parse(), Ok(Policy::Random(7)));
         assert_eq!("port:3".parse(), Ok(Policy::Port(3)));
+        assert_eq!("interface".parse(), Ok(Policy::Interface));
+        let by_network: Policy = "subnet:10.0.0.0/8=2,else=3".parse().expect("a policy");
+        assert_eq!(by_network.largest(), 3);
+        assert!("mac:02:00:00:00:00:01=1".parse::<Policy>().is_err(), "`else` is missing");
         for bad in ["", "port:0", "port:", "port:65536", "random", "random:x", "hash:1", "Hash"] {
             let error = bad.parse::<Policy>().expect_err("no policy").to_string();
             assert!(error.starts_with(&format!("`{bad}` is no way to choose ports")), "{error}");

@@ -5,6 +5,7 @@
 pub mod arena;
 pub mod capture_in;
 pub mod capture_out;
+pub mod files;
 pub mod generator_in;
 pub mod ingress;
 #[cfg(target_os = "linux")]
@@ -80,6 +81,21 @@ pub enum ReceiveError {
         interface: u32,
         /// Its link type.
         link: LinkType,
+    },
+    /// a packet of an interface for which there is no port
+    #[error(
+        "{name}: packet {packet} is of interface {interface}, counted from 0, which would be port {}, and there are ports 1 to {ports}; --ports makes more",
+        u64::from(*interface) + 1
+    )]
+    Interface {
+        /// The path of the capture, or "standard input".
+        name: String,
+        /// The number of the packet, counted from 1.
+        packet: u64,
+        /// The number of the interface within its section of the capture.
+        interface: u32,
+        /// How many ports there are.
+        ports: u16,
     },
 }
 

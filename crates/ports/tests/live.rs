@@ -4,6 +4,7 @@
 #![cfg(target_os = "linux")]
 
 use packet::{Batch, Offload};
+use ports::live::clock::{Clock, Machine};
 use ports::live::{Attached, Kind, Middleware, Offloads, Receiver, Wanted, XdpWishes, attach};
 use std::collections::{BTreeMap, BTreeSet};
 use std::ops::Range;
@@ -102,7 +103,7 @@ fn receive(receiver: &mut dyn Receiver, count: usize) -> Vec<Vec<u8>> {
     let (mut batch, mut frames) = (Batch::new(), Vec::new());
     let end = Instant::now() + Duration::from_secs(5);
     while frames.len() < count && Instant::now() < end {
-        let memory = receiver.receive(&mut batch, 1);
+        let memory = receiver.receive(&mut batch, Machine.now());
         for index in 0..batch.len {
             frames.push(batch.bytes(memory, index).expect("lies in the memory").to_vec());
         }
@@ -138,7 +139,7 @@ fn every_packet_comes_by_one_lane_and_flows_stay_together() {
         while (lanes.len() as u32) < sent && Instant::now() < end {
             for (index, lane) in receiver.lanes.iter_mut().enumerate() {
                 let mut batch = Batch::new();
-                let memory = lane.receive.receive(&mut batch, 1);
+                let memory = lane.receive.receive(&mut batch, Machine.now());
                 for frame in (0..batch.len).filter_map(|at| batch.bytes(memory, at)) {
                     let number = number(frame);
                     assert_eq!(lanes.insert(number, index), None, "{number} came twice");
@@ -302,7 +303,7 @@ fn what_came_before_the_interface_vanished_comes_first() {
 
 fn receive_now(receiver: &mut dyn Receiver) -> Vec<Vec<u8>> {
     let mut batch = Batch::new();
-    let memory = receiver.receive(&mut batch, 1);
+    let memory = receiver.receive(&mut batch, Machine.now());
     (0..batch.len).filter_map(|at| batch.bytes(memory, at)).map(<[u8]>::to_vec).collect()
 }
 

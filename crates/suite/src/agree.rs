@@ -1,6 +1,7 @@
 //! Do both back ends mean the same? Random programs over random packets, in every decode mode and batch size.
 
 use crate::coverage::Coverage;
+use crate::edit_search::{self, Judged};
 use crate::packet_generator::{self, Arrivals};
 use crate::program_generator;
 use crate::shrink;
@@ -42,6 +43,8 @@ pub struct Tally {
     pub coverage: Coverage,
     /// Codes of diagnostics for programs that were not accepted, and the seed of one.
     pub refusals: std::collections::BTreeMap<&'static str, (u64, u64)>,
+    /// What the twin that sums whole packets judged.
+    pub judged: Judged,
 }
 
 /// A program and packets over which two runs differ, made as small as easily done.
@@ -76,8 +79,9 @@ pub fn search(seed: u64, time: Duration, programs: u64) -> Result<Tally, Box<Dis
 /// The program of one seed over its packets.
 ///
 /// # Errors
-/// If two runs differ.
+/// If two runs differ, or the program of edits of this seed lets a packet leave wrong that came in right.
 pub fn one(seed: u64, tally: &mut Tally) -> Result<(), Box<Disagreement>> {
+    edit_search::one(seed, tally)?;
     let generated = program_generator::generate(seed);
     tally.programs += 1;
     let compiled = compile_as(&generated.text, Decode::Lazy);

@@ -140,6 +140,21 @@ pub fn see_on(
     watch.end(arrivals)
 }
 
+/// As [`see_on`], packet by packet, each in memory of its own that begins with its headroom and ends where the packet ends.
+pub fn see_exactly(program: &Program, processor: &mut dyn Processor, arrivals: &Arrivals) -> Sighting {
+    let mut watch = Watch::new(program, processor);
+    let mut batch = Batch::new();
+    for (index, frame) in arrivals.frames.iter().enumerate() {
+        arrivals.frames.fill(&mut batch, index..index + 1);
+        let room = batch.headroom as usize;
+        let mut memory = vec![0xa5; room + frame.bytes.len()].into_boxed_slice();
+        memory[room..].copy_from_slice(frame.bytes);
+        (batch.frame[0], batch.port[0]) = (room as u64, arrivals.ports[index]);
+        let Ok(()) = watch.batch(&mut memory, &mut batch);
+    }
+    watch.end(arrivals)
+}
+
 /// As [`see_on`], with packets held until as many can be run together as a schedule wants. `supply` says of every batch but the last what comes behind it.
 pub fn see_held(
     program: &Program,

@@ -102,7 +102,8 @@ fn a_million_packets_mean_the_same_on_a_device() {
     let sum = sum.into_inner().expect("nobody panics");
     println!("{sum:?}");
     assert!(sum.finished + sum.again >= 1_000_000 && sum.again > 100_000 && sum.kept > 1_000, "{sum:?}");
-    assert!(sum.programs + sum.refused == there && sum.refused <= 3, "{sum:?}");
+    // Of four no packet can be finished on a device: `delayed-event`, `events-in-order`, `hole-recirculation-budget` and `one-cell`, which reads a register.
+    assert!(sum.programs + sum.refused == there && sum.refused == 4, "{sum:?}");
 }
 
 #[test]

@@ -28,7 +28,9 @@ fn dpi(entries: impl FnOnce(&lang::ir::Table) -> Vec<Entry>) -> Program {
 }
 
 fn literals(text: &str) -> Program {
-    dpi(|table| import::entries::read(text.as_bytes(), "literals", table).expect("the list is sound"))
+    dpi(|table| {
+        import::entries::read(text.as_bytes(), "literals", &[], table).expect("the list is sound").entries
+    })
 }
 
 /// How often each pattern was found, in the order of the list.
@@ -182,8 +184,9 @@ fn counts_over_a_real_capture_are_those_of_another_search() {
     ] {
         let expected = oracle(&data.join(answers));
         let list = unpacked(&data.join(list));
-        let program =
-            dpi(|table| import::entries::read(&list, "literals", table).expect("the list is sound"));
+        let program = dpi(|table| {
+            import::entries::read(&list, "literals", &[], table).expect("the list is sound").entries
+        });
         let mut bench = Bench::new(&program, BackEnd::Native, 2, 0).expect("it loads");
         let capture = unpacked(&data.join("captures/s1like.pcap.zst"));
         let mut capture = Capture::open(&capture[..]).expect("it is a capture");
@@ -229,7 +232,8 @@ fn the_monitor_gets_what_another_search_found() {
     // The numbers of the list are no classes: all patterns are of the first.
     let mut unvalued = ids.tables[signatures].clone();
     unvalued.values.clear();
-    let mut entries = import::entries::read(&list, "literals", &unvalued).expect("the list is sound");
+    let mut entries =
+        import::entries::read(&list, "literals", &[], &unvalued).expect("the list is sound").entries;
     entries.iter_mut().for_each(|entry| entry.value = vec![0]);
     ids.tables[signatures].entries = entries;
     let mut bench = Bench::new(&ids, BackEnd::Native, 3, 0).expect("it loads");

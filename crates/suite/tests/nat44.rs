@@ -1,5 +1,6 @@
 //! The program `nat44`, judged by what a translation must keep: packets are those that came in but for one address, port and their checksums;
-//! answers come back as they were sent; mappings are one to one and last as long as they should.
+//! answers come back as they were sent; mappings are one to one, lie in their host's part of the pool and last as long as they should; and nobody
+//! takes what belongs to others.
 //!
 //! `RAVELIN_DATA=DIRECTORY` names a folder with `captures/`; without it the captures are left out.
 
@@ -12,7 +13,8 @@ use exec::BackEnd;
 use lang::ir::{Match, Program};
 use lang::pipeline::Decode;
 use packet::{Capture, VerdictKind};
-use std::collections::{BTreeMap, HashMap};
+use std::collections::{BTreeMap, HashMap, HashSet};
+use std::ops::Range;
 use std::path::PathBuf;
 use suite::corpus::{compile_file, root};
 use suite::random::Random;
@@ -22,7 +24,14 @@ const OUTSIDE: u16 = 2;
 
 const SECOND: u64 = 1_000_000_000;
 
+/// Ports of TCP and of UDP that a host has, and identifiers of ICMP.
+const PORTS_OF_ONE: u32 = 1_008;
+const IDENTIFIERS_OF_ONE: u32 = 1_024;
+/// What the end inside of a made connection sends, and the end outside.
+const NUMBERS: [u32; 2] = [70_000, 90_000];
+
 /// Flags of TCP in its fourteenth byte.
+const FIN: u8 = 1;
 const SYN: u8 = 2;
 const RST: u8 = 4;
 const ACK: u8 = 16;
@@ -50,6 +59,21 @@ struct Judge<'a> {
     sent: u64,
     answered: u64,
     gone: u64,
+}
+
+/// Whether an end outside lies in the part of a host.
+fn is_part(proto: u8, host: [u8; 4], outside: End) -> bool {
+    let (base, size, below) =
+        if proto == ICMP { (65_536, IDENTIFIERS_OF_ONE, 0) } else { (64_512, PORTS_OF_ONE, 1_024) };
+    let [198, 51, 100, last @ 4..=7] = outside.0 else { return false };
+    let place = u32::from(last - 4) * base + u32::from(outside.1).wrapping_sub(below);
+    u32::from(outside.1) >= below && place / size == u32::from(host[3])
+}
+
+/// The place of a port or identifier where all of its host's part is free.
+fn preferred(proto: u8, (host, port): End) -> u16 {
+    let (size, first) = if proto == ICMP { (IDENTIFIERS_OF_ONE, 0) } else { (PORTS_OF_ONE, 1_024) };
+    (first + u32::from(host[3] % 64) * size + u32::from(port) % size) as u16
 }
 
 /// How long a mapping lasts without packets, at least and at most.
@@ -106,8 +130,7 @@ impl<'a> Judge<'a> {
         assert!(!reset || idle.is_some_and(|idle| idle < most), "a reset makes no mapping");
         let [(OUTSIDE, left)] = &outcome.left[..] else { panic!("one packet leaves: {outcome:?}") };
         let after = ends::ends(left).expect("it is what it was");
-        assert!(matches!(after.src.0, [198, 51, 100, 4..=7]), "{after:?}");
-        assert!(proto == ICMP || after.src.1 >= 1024);
+        assert!(is_part(proto, src.0, after.src), "{src:?} is {:?}", after.src);
         let good = valid(frame);
         assert_eq!(valid(left), good, "right checksums stay right, wrong ones wrong: {ends:?}");
         let back = rewritten(left, Some(src), None);
@@ -161,18 +184,26 @@ impl<'a> Judge<'a> {
         self.answered += 1;
     }
 
+    fn all(&self, name: &str) -> Vec<lang::ir::Entry> {
+        let table = self.program.tables.iter().position(|table| table.name == name).expect("it is declared");
+        self.bench.processor().entries(table as u32).into_iter().map(|(entry, _)| entry).collect()
+    }
+
+    /// How many entries a table has.
+    fn entries(&self, name: &str) -> usize {
+        self.all(name).len()
+    }
+
     /// Entries of a table: the first two parts of the key and of the value.
     fn pairs(&self, name: &str) -> BTreeMap<[u128; 2], [u128; 2]> {
-        let table = self.program.tables.iter().position(|table| table.name == name).expect("it is declared");
-        let entries = self.bench.processor().entries(table as u32);
         let exact = |part: &Match| match part {
             Match::Exact(value) => *value,
             other => panic!("{other:?} in an exact table"),
         };
-        let pair = |(entry, _): (lang::ir::Entry, _)| {
+        let pair = |entry: lang::ir::Entry| {
             ([exact(&entry.key[0]), exact(&entry.key[1])], [entry.value[0], entry.value[1]])
         };
-        entries.into_iter().map(pair).collect()
+        self.all(name).into_iter().map(pair).collect()
     }
 
     /// Each mapping stands in both tables of its protocol, and no two share an address and port.
@@ -198,17 +229,23 @@ fn frame(random: &mut Random, proto: u8, from: End, to: End, flags: u8) -> Vec<u
     let mut frame = Vec::new();
     let written = match proto {
         TCP => {
-            let mut step = builder.tcp(from.1, to.1, random.number() as u32, 1_000);
+            // Segments follow on each other, but for some of strangers.
+            let [mut sent, mut acknowledged] =
+                if from.0[0] == 10 { NUMBERS } else { [NUMBERS[1], NUMBERS[0] + 1] };
+            if random.one_in(8) {
+                (sent, acknowledged) = (random.number() as u32, random.number() as u32);
+            }
+            let mut step = builder.tcp(from.1, to.1, sent, 1_000);
             if flags & SYN != 0 {
                 step = step.syn();
             }
             if flags & ACK != 0 {
-                step = step.ack(random.number() as u32);
+                step = step.ack(acknowledged);
             }
             if flags & RST != 0 {
                 step = step.rst();
             }
-            if flags & 1 != 0 {
+            if flags & FIN != 0 {
                 step = step.fin();
             }
             step.write(&mut frame, &payload)
@@ -238,7 +275,7 @@ fn traffic(judge: &mut Judge<'_>, random: &mut Random, packets: u32, pause: impl
         let outside = ([192, 0, 2, random.between(1, 3) as u8], *random.pick(&[53, 443, inside.1]));
         let leaves = random.one_in(2);
         let flags = match proto {
-            TCP => *random.pick(&[SYN, ACK, ACK, ACK | 8, ACK | 1, ACK | SYN, RST]),
+            TCP => *random.pick(&[SYN, ACK, ACK, ACK | 8, ACK | FIN, ACK | SYN, RST]),
             _ => u8::from(!leaves),
         };
         if leaves {
@@ -248,7 +285,7 @@ fn traffic(judge: &mut Judge<'_>, random: &mut Random, packets: u32, pause: impl
             let frame = frame(random, proto, outside, inside, flags);
             judge.returns(&frame, ends(&frame).expect("it is sound"));
         }
-        if random.one_in(20) {
+        if random.one_in(200) {
             judge.one_to_one();
         }
     }
@@ -262,19 +299,24 @@ fn all_is_given_back(judge: &mut Judge<'_>, random: &mut Random) {
     judge.now += 8_000 * SECOND;
     judge.bench.advance(judge.now);
     for table in ["udp_out", "udp_in", "icmp_out", "icmp_in", "tcp_out", "tcp_in", "young_out", "young_in"] {
-        assert_eq!(judge.pairs(table), BTreeMap::new(), "{table}");
+        assert_eq!(judge.entries(table), 0, "{table}");
     }
+    assert_eq!(judge.entries("spare"), 0);
     for host in 1..=6 {
         for proto in [TCP, UDP, ICMP] {
-            for port in PORTS.into_iter().filter(|port| *port >= 1_024) {
+            for port in PORTS {
                 let inside = ([10, 0, 0, host], port);
                 let flags = if proto == TCP { SYN } else { 0 };
                 let frame = frame(random, proto, inside, ([192, 0, 2, 1], 53), flags);
                 judge.leaves(&frame, ends(&frame).expect("it is sound"));
-                assert_eq!(judge.mappings[&(proto, inside)].outside.1, port, "{proto}");
+                assert_eq!(
+                    judge.mappings[&(proto, inside)].outside.1,
+                    preferred(proto, inside),
+                    "{proto} {inside:?}"
+                );
+                judge.now += 8_000 * SECOND;
             }
         }
-        judge.now += 8_000 * SECOND;
     }
 }
 
@@ -324,26 +366,52 @@ fn real_flows_go_out_and_come_back() {
         let mut capture = Capture::open(ports::capture_in::open(&path).expect("it can be opened"))
             .expect("it is a capture");
         let mut judge = Judge::new(&program, BackEnd::Native);
-        // Who sent the first packet of a flow is inside.
+        // Who sent the first packet of a flow is inside, and gets an address there.
         let mut inside: HashMap<(u8, End, End), bool> = HashMap::new();
+        let mut hosts: HashMap<[u8; 4], u8> = HashMap::new();
         let mut others = 0;
         while let Some(record) = capture.next().expect("it is whole") {
             judge.now = judge.now.max(record.time_ns);
-            let Some(found) = ends(record.data).filter(|found| found.dst.0[0] < 224) else {
+            let found = ends(record.data).filter(|found| {
+                [found.src.0, found.dst.0].iter().all(|[a, b, c, _]| {
+                    (1..224).contains(a)
+                        && *a != 127
+                        && (*a, *b) != (169, 254)
+                        && (*a, *b, *c) != (10, 0, 0)
+                        && (*a, *b, *c) != (198, 51, 100)
+                })
+            });
+            let named = found.and_then(|found| {
+                let Ends { proto, src, dst, kind } = found;
+                let leaves = if proto == ICMP {
+                    kind == 8
+                } else {
+                    inside.entry((proto, dst, src)).or_insert(false);
+                    *inside.entry((proto, src, dst)).or_insert(true)
+                };
+                let next = u8::try_from(hosts.len() + 1).ok().filter(|next| *next < 255);
+                let host = if leaves { src } else { dst };
+                let host = match (hosts.get(&host.0), next) {
+                    (Some(known), _) => *known,
+                    (None, Some(next)) => *hosts.entry(host.0).or_insert(next),
+                    (None, None) => return None,
+                };
+                Some((found, leaves, [10, 0, 0, host]))
+            });
+            let Some((found, leaves, host)) = named else {
                 // Whatever it is, it is accounted for.
                 let outcome = judge.run(INSIDE, record.data);
                 assert_ne!(outcome.verdict.expect("a verdict").kind(), VerdictKind::Pending);
                 others += 1;
                 continue;
             };
-            let Ends { proto, src, dst, kind } = found;
-            if proto == ICMP && kind == 0 {
-                judge.returns(record.data, found);
-                continue;
+            if leaves {
+                let frame = rewritten(record.data, Some((host, found.src.1)), None);
+                judge.leaves(&frame, ends(&frame).expect("it is sound"));
+            } else {
+                let frame = rewritten(record.data, None, Some((host, found.dst.1)));
+                judge.returns(&frame, ends(&frame).expect("it is sound"));
             }
-            let first = *inside.entry((proto, src, dst)).or_insert(true);
-            inside.entry((proto, dst, src)).or_insert(false);
-            if first { judge.leaves(record.data, found) } else { judge.returns(record.data, found) }
         }
         judge.one_to_one();
         println!(
@@ -351,5 +419,201 @@ fn real_flows_go_out_and_come_back() {
             judge.sent, judge.answered, judge.gone
         );
         assert!(judge.sent > 3_000 && judge.answered > 3_000, "{} out, {} back", judge.sent, judge.answered);
+    }
+}
+
+/// What a host that opens as many mappings as it can has of a protocol.
+struct Opened {
+    /// Packets that left, and that were dropped since all of the part was in use.
+    left: u32,
+    quota: u32,
+    outside: HashSet<End>,
+}
+
+/// A host sends a first packet from so many of its ports; whoever was asked answers, or not.
+fn open(judge: &mut Judge<'_>, proto: u8, host: [u8; 4], ports: Range<u16>, answered: bool) -> Opened {
+    let mut random = Random::new(9);
+    let mut opened = Opened { left: 0, quota: 0, outside: HashSet::new() };
+    for port in ports {
+        judge.now += 1_000;
+        let (inside, server) = ((host, port), ([192, 0, 2, 1], 53));
+        let flags = if proto == TCP { SYN } else { 0 };
+        let outcome = judge.run(INSIDE, &sound(&mut random, proto, inside, server, flags));
+        if let Some(reason) = judge.reason(&outcome) {
+            assert_eq!(reason, "quota");
+            opened.quota += 1;
+            continue;
+        }
+        let [(OUTSIDE, left)] = &outcome.left[..] else { panic!("one packet leaves: {outcome:?}") };
+        let outside = ends::ends(left).expect("it is sound").src;
+        assert!(is_part(proto, host, outside), "{proto}: {host:?} is {outside:?}");
+        opened.left += 1;
+        opened.outside.insert(outside);
+        if answered {
+            let flags = if proto == TCP { SYN | ACK } else { 1 };
+            let outcome = judge.run(OUTSIDE, &sound(&mut random, proto, server, outside, flags));
+            assert_eq!(judge.reason(&outcome), None);
+        }
+    }
+    opened
+}
+
+/// A packet whose numbers follow on those of its other end.
+fn sound(random: &mut Random, proto: u8, from: End, to: End, flags: u8) -> Vec<u8> {
+    loop {
+        let frame = frame(random, proto, from, to, flags);
+        let at = ends::transport(&frame);
+        let first = |at: usize| u32::from_be_bytes([frame[at], frame[at + 1], frame[at + 2], frame[at + 3]]);
+        if proto != TCP || NUMBERS.contains(&first(at + 4)) {
+            return frame;
+        }
+    }
+}
+
+const TABLES: [(u8, u32, &[&str]); 3] = [
+    (TCP, PORTS_OF_ONE, &["tcp_out", "young_out"]),
+    (UDP, PORTS_OF_ONE, &["udp_out"]),
+    (ICMP, IDENTIFIERS_OF_ONE, &["icmp_out"]),
+];
+
+#[test]
+fn a_host_that_opens_as_many_as_it_can_takes_no_more_than_its_part() {
+    let program = program();
+    for back_end in [BackEnd::Interpreter, BackEnd::Native] {
+        for (proto, size, tables) in TABLES {
+            let mut judge = Judge::new(&program, back_end);
+            let held = |judge: &Judge<'_>| tables.iter().map(|table| judge.entries(table)).sum::<usize>();
+            // Nobody answers: what is new takes the place of what is old, and nothing of anybody else.
+            let opened = open(&mut judge, proto, [10, 0, 0, 9], 1..4_001, false);
+            assert_eq!((opened.left, opened.quota), (4_000, 0), "{proto}");
+            assert_eq!((opened.outside.len(), held(&judge)), (size as usize, size as usize), "{proto}");
+            let other = open(&mut judge, proto, [10, 0, 0, 10], 1..1_001, true);
+            assert_eq!((other.left, other.quota), (1_000, 0), "{proto}");
+            assert_eq!(held(&judge), size as usize + 1_000, "{proto}");
+            // With everything answered nothing gives way, and the rest is dropped.
+            let opened = open(&mut judge, proto, [10, 0, 0, 9], 10_001..14_001, true);
+            assert_eq!((opened.left, opened.quota), (size, 4_000 - size), "{proto}");
+            assert_eq!(held(&judge), size as usize + 1_000, "{proto}");
+            let third = open(&mut judge, proto, [10, 0, 0, 200], 1..(size as u16 + 1), true);
+            assert_eq!((third.left, third.quota), (size, 0), "{proto}");
+            judge.one_to_one();
+        }
+    }
+}
+
+/// A packet from a stranger to every item of a part: such as find a mapping pass, and renew it. Says how many do.
+fn strangers(
+    judge: &mut Judge<'_>,
+    proto: u8,
+    outside: &HashSet<End>,
+    packet: impl Fn(End) -> Vec<u8>,
+) -> usize {
+    let passed = |end: &&End| {
+        let outcome = judge.run(OUTSIDE, &packet(**end));
+        assert!(matches!(judge.reason(&outcome), None | Some("no_mapping")), "{proto}: {outcome:?}");
+        judge.reason(&outcome).is_none()
+    };
+    outside.iter().filter(passed).count()
+}
+
+/// What was sent from an end outside, and by a router on its way there, that it did not arrive.
+fn not_arrived(proto: u8, from: End) -> Vec<u8> {
+    let quoted =
+        sound(&mut Random::new(3), proto, from, ([192, 0, 2, 1], 53), if proto == TCP { SYN } else { 0 });
+    let mut error = Vec::new();
+    let time_exceeded =
+        etherparse::Icmpv4Type::TimeExceeded(etherparse::icmpv4::TimeExceededCode::TtlExceededInTransit);
+    PacketBuilder::ethernet2([2, 0, 0, 0, 0, 1], [2, 0, 0, 0, 0, 2])
+        .ipv4([203, 0, 113, 9], from.0, 64)
+        .icmpv4(time_exceeded)
+        .write(&mut error, &quoted[14..])
+        .expect("memory");
+    error
+}
+
+/// Packets of strangers keep mappings that nobody has answered, and errors do; these go on giving way to new ones as long as they are kept.
+#[test]
+fn what_strangers_keep_gives_way_however_long_they_do() {
+    let program = program();
+    let host = [10, 0, 0, 9];
+    for back_end in [BackEnd::Interpreter, BackEnd::Native] {
+        for (proto, size, tables) in TABLES {
+            for error in [false, true] {
+                let mut judge = Judge::new(&program, back_end);
+                let held = |judge: &Judge<'_>| tables.iter().map(|table| judge.entries(table)).sum::<usize>();
+                let first = open(&mut judge, proto, host, 1..(size as u16 + 1), false);
+                assert_eq!((first.left, held(&judge)), (size, size as usize), "{proto}");
+                // Longer than anything lasts that is not renewed.
+                for _ in 0..16 {
+                    judge.now += 50 * SECOND;
+                    let found = strangers(&mut judge, proto, &first.outside, |end| match error {
+                        true => not_arrived(proto, end),
+                        false => sound(
+                            &mut Random::new(4),
+                            proto,
+                            ([203, 0, 113, 9], 9),
+                            end,
+                            if proto == TCP { ACK } else { 1 },
+                        ),
+                    });
+                    assert_eq!(found, size as usize, "{proto}: all are there");
+                }
+                let second = open(&mut judge, proto, host, 10_001..(10_001 + size as u16), true);
+                assert_eq!((second.left, second.quota), (size, 0), "{proto}, errors: {error}");
+                assert_eq!(held(&judge), size as usize, "{proto}");
+                judge.one_to_one();
+            }
+        }
+    }
+}
+
+#[test]
+fn every_table_has_room_for_the_whole_pool() {
+    let program = program();
+    for (proto, size, tables) in TABLES {
+        for name in tables.iter().flat_map(|table| [(*table).to_owned(), table.replace("_out", "_in")]) {
+            let table = program.tables.iter().find(|table| table.name == name).expect("it is declared");
+            assert_eq!(table.capacity, size * 256, "{proto} {name}");
+        }
+    }
+}
+
+/// A reset with a sequence number that its receiver does not expect leaves a connection its time.
+#[test]
+fn only_an_expected_reset_ends_a_connection() {
+    let program = program();
+    for back_end in [BackEnd::Interpreter, BackEnd::Native] {
+        let mut random = Random::new(11);
+        let (inside, server) = (([10, 0, 0, 9], 40_000), ([192, 0, 2, 1], 443));
+        // What the host has acknowledged last, and its window, are those of `frame`.
+        let expected = NUMBERS[1];
+        let (mut ended, mut lasted) = (0, 0);
+        for offset in [-1_i64, 0, 1, 999, 1_000, 1_001, 1 << 31]
+            .into_iter()
+            .chain((0..40).map(|_| i64::from(random.number() as u32) + 2_000))
+        {
+            let mut judge = Judge::new(&program, back_end);
+            let mut numbers = Random::new(12);
+            let outside = {
+                let outcome = judge.run(INSIDE, &sound(&mut numbers, TCP, inside, server, SYN));
+                ends::ends(&outcome.left[0].1).expect("it is sound").src
+            };
+            judge.run(OUTSIDE, &sound(&mut numbers, TCP, server, outside, SYN | ACK));
+            judge.run(INSIDE, &sound(&mut numbers, TCP, inside, server, ACK));
+            assert_eq!(judge.entries("tcp_out"), 1);
+            let mut reset = sound(&mut numbers, TCP, server, outside, RST);
+            let number = (i64::from(expected) + offset) as u32;
+            let at = ends::transport(&reset) + 4;
+            reset[at..at + 4].copy_from_slice(&number.to_be_bytes());
+            let passed = judge.run(OUTSIDE, &reset);
+            assert_eq!(judge.reason(&passed), None, "it passes all the same");
+            let good = number.wrapping_sub(expected) <= 1_000;
+            judge.now += 241 * SECOND;
+            let answer = judge.run(OUTSIDE, &sound(&mut numbers, TCP, server, outside, ACK));
+            let gone = judge.reason(&answer) == Some("no_mapping");
+            assert_eq!(gone, good, "{offset}");
+            *if gone { &mut ended } else { &mut lasted } += 1;
+        }
+        assert!(ended == 4 && lasted > 40, "{ended} ended, {lasted} lasted");
     }
 }

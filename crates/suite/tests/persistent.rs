@@ -89,7 +89,8 @@ fn a_million_packets_mean_the_same_to_kernels_that_keep_running() {
     });
     let (packets, programs, without) = sum.into_inner().expect("nobody panics");
     println!("{packets} packets, {programs} programs, {without} without a kernel");
-    assert!(packets >= 1_000_000 && programs > 80 && without <= 3);
+    // Of four no packet can be finished on a device: see `devices.rs`.
+    assert!(packets >= 1_000_000 && programs > 80 && without == 4);
 }
 
 #[test]

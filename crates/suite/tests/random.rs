@@ -39,6 +39,23 @@ fn a_seed_gives_one_program() {
     assert_ne!(generate(11).text, generate(12).text);
 }
 
+/// A search that judges nothing would say the same.
+#[test]
+fn edits_leave_packets_right_that_came_in_right() {
+    let mut tally = Tally::default();
+    for seed in 0..400 {
+        if let Err(found) = suite::edit_search::one(seed, &mut tally) {
+            let frames: Vec<&[u8]> = found.arrivals.frames.iter().map(|frame| frame.bytes).collect();
+            panic!("seed {}: {}\n{frames:02x?}\n{}", found.seed, found.what, found.text);
+        }
+    }
+    let judged = tally.judged;
+    assert!(
+        judged.programs > 60 && judged.refused > 5 && judged.resized > 1_000 && judged.checks > 10_000,
+        "too little happened: {judged:?}"
+    );
+}
+
 #[test]
 fn back_ends_agree_over_random_programs() {
     let tally = match search(1000, Duration::from_secs(600), 25) {

@@ -27,6 +27,10 @@ pub const MAX_KEY_WORDS: usize = 8;
 pub const MAX_VALUE_WORDS: usize = 8;
 /// The largest capacity, in entries.
 pub const MAX_CAPACITY: usize = 1 << 28;
+/// The longest run of taken slots that a new key may leave: so many slots at most an operation looks at in one array, on the processor as on a
+/// device. Half of the slots are free at least, so for keys that the seed scatters a run as long is less likely than one in 10¹⁵ inserts; where
+/// it would come about, the table goes on with another seed.
+pub const LONGEST_RUN: usize = 256;
 
 /// What a full table does with a new key.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -52,9 +56,12 @@ pub struct ExactSpec {
     pub age: Option<u64>,
     /// What happens when the table is full.
     pub evict: Evict,
-    /// Chooses the hash function. Whoever cannot guess it cannot pick keys that collide.
+    /// Chooses the hash function, and has no other effect. Whoever cannot guess it cannot pick keys that collide.
     pub seed: u64,
 }
+
+/// Slots that are passed for each entry asked for in [`Exact::entries_part`], most of which are empty.
+const PASSED: usize = 64;
 
 /// A hit or learn numbers the entry, for eviction by least recent use.
 pub const MARK_RECENCY: u8 = 1;
@@ -64,6 +71,11 @@ pub const MARK_IDLE: u8 = 2;
 pub const MARK_AGE: u8 = 4;
 
 impl ExactSpec {
+    /// Bytes that a fast table of this shape allocates when it is made; it needs no more while it keeps its size.
+    pub fn allocated(&self) -> u64 {
+        generation::Generation::<0>::allocated(self, self.capacity as u64)
+    }
+
     /// What hits and learns write besides the value: [`MARK_RECENCY`], [`MARK_IDLE`] and [`MARK_AGE`], added up.
     pub fn marks(&self) -> u8 {
         let mark = |kept: bool, mark: u8| if kept { mark } else { 0 };
@@ -72,15 +84,12 @@ impl ExactSpec {
             | mark(self.age.is_some(), MARK_AGE)
     }
 
-    /// When an entry last learned at `learned` and last hit or learned at `renewed` ends; `None` for never.
+    /// When an entry last learned at `learned` and last hit or learned at `renewed` ends; `None` for never. It lives for a nanosecond at least.
     #[inline]
     fn deadline(&self, learned: u64, renewed: u64) -> Option<u64> {
-        let aged = self.age.map(|age| learned.saturating_add(age));
-        let idled = self.idle.map(|idle| renewed.saturating_add(idle));
-        match (aged, idled) {
-            (Some(a), Some(i)) => Some(a.min(i)),
-            (one, other) => one.or(other),
-        }
+        let after =
+            |from: u64, time: Option<u64>| time.map_or(u64::MAX, |time| from.saturating_add(time.max(1)));
+        Some(after(learned, self.age).min(after(renewed, self.idle))).filter(|deadline| *deadline < u64::MAX)
     }
 
     fn check(&self) -> Result<(), SpecError> {
@@ -137,7 +146,8 @@ pub enum Learned {
     Confirmed,
     /// The key was there with another value; it now has this one, and its times were renewed.
     Moved,
-    /// The table is full and nothing may make room; nothing changed.
+    /// The table is full and nothing may make room; nothing changed. So it is where the key would make a run longer than [`LONGEST_RUN`] and the
+    /// table, which has changed its seed a few times already and still moves its entries, cannot change it again.
     Refused,
 }
 
@@ -157,7 +167,7 @@ pub struct Statistics {
     pub expired: u64,
     /// Entries removed by [`Exact::remove`].
     pub removed: u64,
-    /// Learns refused because the table was full.
+    /// Learns refused because the table was full, or had no place for the key within [`LONGEST_RUN`].
     pub refused: u64,
 }
 
@@ -177,9 +187,11 @@ pub struct Entry {
 /// An exact-match table. Keys and values have the number of words that the table's [`ExactSpec`] says; passing another
 /// number is an error in the calling code and panics.
 ///
-/// An entry's deadline is the earlier of its last hit or learn plus `idle` and its last learn plus `age`, saturating. No
-/// operation but [`expire`](Exact::expire) looks at deadlines, so the caller runs it before a packet whose time has
-/// reached [`next_deadline`](Exact::next_deadline).
+/// An entry's deadline is the earlier of its last hit or learn plus `idle` and its last learn plus `age`. No
+/// operation but [`expire`](Exact::expire) and [`expire_some`](Exact::expire_some) ends entries by it, so the caller runs one of them before a
+/// packet whose time has reached [`next_deadline`](Exact::next_deadline). Whichever it is, every entry whose deadline has come has ended then: it is not
+/// found, listed or counted, and takes no room. What a table of the fast kind has not yet taken out of its memory is nobody else's matter, but that
+/// `gone` is told of a value when that happens.
 pub trait Exact {
     /// The value of `key`. A hit renews the entry's idle time and recency.
     fn find(&mut self, key: &[u64], now: u64) -> Option<&[u64]>;
@@ -195,21 +207,38 @@ pub trait Exact {
     fn remove(&mut self, key: &[u64]) -> bool;
     /// Takes out every entry whose deadline is at or before `now`; how many there were.
     fn expire(&mut self, now: u64) -> u64;
-    /// As [`expire`](Exact::expire), and tells the value of every entry that goes.
-    fn expire_telling(&mut self, now: u64, gone: &mut dyn FnMut(&[u64])) -> u64;
+    /// Ends every entry whose deadline is at or before `now`, as [`expire`](Exact::expire), but takes them out in `steps` steps at most, which it counts
+    /// down; what is left is taken out by later calls, first those whose deadline came first, as well as the table knows. Tells the value of every
+    /// entry that is taken out.
+    fn expire_some(&mut self, now: u64, steps: &mut u32, gone: &mut dyn FnMut(&[u64]));
+    /// Before `key` is learned or made permanent, or so many entries are: takes out what has ended and is in the way, and tells its values. Without it, these
+    /// operations do the same and tell nobody. How many of so many new keys find room then without any making room; it looks at no entry that it does
+    /// not take out or put in order.
+    fn make_way(&mut self, key: Option<&[u64]>, wanted: usize, gone: &mut dyn FnMut(&[u64])) -> usize;
     /// A time before which nothing expires; `u64::MAX` if nothing ever will. After `expire(now)` it is later than `now`
-    /// unless it is `u64::MAX`.
+    /// unless it is `u64::MAX`; after `expire_some(now)` it is not as long as something is left.
     fn next_deadline(&self) -> u64;
+    /// How many entries have ended and are still to be taken out. It looks at all entries where there are any, so nothing on the way of a packet asks.
+    fn left_to_expire(&self) -> usize;
+    /// Numbers of which one at least is another whenever other entries are found, in the time of one operation.
+    fn version(&self) -> [u64; 5];
     /// Changes the capacity; the entries stay. A table that holds more than its new capacity keeps them until they go: it refuses new
     /// keys, or evicts two entries for each, until it fits. Fails, and changes nothing, where a table of that capacity could not be
     /// made.
     fn resize(&mut self, capacity: usize) -> Result<(), SpecError>;
-    /// Entries that can be put in without any making room.
-    fn free(&self) -> usize;
-    /// What has happened so far.
+    /// What has happened so far. It may look at all entries, see [`left_to_expire`](Exact::left_to_expire).
     fn statistics(&self) -> Statistics;
+    /// As [`statistics`](Exact::statistics), but in the time of one operation: what has ended and is still to be taken out counts as held, and not as expired.
+    fn running_statistics(&self) -> Statistics;
     /// All entries, by ascending key (words compared first to last).
     fn entries(&self) -> Vec<Entry>;
+    /// Entries from a place on, `most` at most, in no order; and the place from which the next ones are asked for, until there is none. It begins with
+    /// place 0. What is changed in between may be told twice or not at all. It takes no longer than `most` says, however large the table is.
+    fn entries_part(&self, from: usize, most: usize) -> (Vec<Entry>, Option<usize>) {
+        let all = self.entries();
+        let next = from.saturating_add(most);
+        (all.get(from..next.min(all.len())).unwrap_or_default().to_vec(), (next < all.len()).then_some(next))
+    }
 }
 
 #[cfg(test)]

@@ -80,6 +80,12 @@ pub struct Group {
 }
 
 impl Group {
+    /// Bytes that a group of so many buckets and members takes, itself among them.
+    pub fn allocated(buckets: u32, members: u32) -> u64 {
+        let members = if members == 0 { 0 } else { u64::from(members).next_power_of_two().max(4) };
+        size_of::<Group>() as u64 + 4 * u64::from(buckets) + size_of::<Member>() as u64 * members
+    }
+
     /// An empty group.
     pub fn new(buckets: u32) -> Result<Group, GroupError> {
         if buckets == 0 || buckets > MAX_BUCKETS {

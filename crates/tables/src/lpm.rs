@@ -69,6 +69,12 @@ pub struct LpmSpec {
 }
 
 impl LpmSpec {
+    /// Bytes that a fast table of this shape may come to before its image has to grow: the widest direct cells, the words of nodes that it is made
+    /// with, and what its writer keeps of every prefix. The system gives them as they are used.
+    pub fn allocated(&self) -> u64 {
+        table::Table::allocated(*self)
+    }
+
     fn check(&self) -> Result<(), SpecError> {
         if !(1..=MAX_WIDTH).contains(&self.width) {
             return Err(SpecError::Width { width: self.width });
@@ -148,6 +154,14 @@ pub enum InsertError {
         bits: u128,
         /// Its length.
         length: u8,
+    },
+    /// The image would be larger than its cells can tell places apart.
+    #[error(
+        "the prefixes need an image of more than {bytes} bytes, the most there can be: remove prefixes, or spread them over several tables"
+    )]
+    Cells {
+        /// The bytes that an image has at most.
+        bytes: usize,
     },
     /// The image must grow and the machine has no room for it.
     #[error("no memory for an image of {bytes} bytes: remove prefixes or give the machine more")]

@@ -121,6 +121,11 @@ pub enum MeterError {
 }
 
 impl MeterSpec {
+    /// Bytes that a meter of so many cells allocates.
+    pub fn allocated(cells: u32) -> u64 {
+        u64::from(cells) * size_of::<Cell>() as u64
+    }
+
     fn check(&self) -> Result<(), MeterError> {
         if self.cells == 0 || self.cells > MAX_CELLS {
             return Err(MeterError::Cells { cells: self.cells });

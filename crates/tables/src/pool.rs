@@ -61,6 +61,18 @@ pub struct Pool {
     words: Vec<u64>,
 }
 
+impl PoolSpec {
+    /// Bytes that a pool of so many items allocates: a bit an item, and one for each 64 of the level below.
+    pub fn allocated(items: u64) -> u64 {
+        let (mut count, mut words) = (items, 0_u64);
+        while count > 1 || words == 0 {
+            count = count.div_ceil(64);
+            words += count;
+        }
+        words * 8
+    }
+}
+
 impl Pool {
     /// A pool of free items.
     pub fn new(spec: PoolSpec) -> Result<Pool, PoolError> {
@@ -143,6 +155,21 @@ impl Pool {
     #[inline]
     pub fn is_free(&self, item: u32) -> bool {
         item < self.items && self.words[item as usize / 64] >> (item % 64) & 1 != 0
+    }
+
+    /// The items that are taken, ascending.
+    pub fn taken(&self) -> impl Iterator<Item = u32> + '_ {
+        let words = &self.words[..self.level_end(0)];
+        let items = self.items;
+        words.iter().zip((0..).step_by(64)).flat_map(move |(word, first)| {
+            let mut taken = !word;
+            std::iter::from_fn(move || {
+                let bit = taken.trailing_zeros();
+                taken &= taken.wrapping_sub(1);
+                (bit < 64).then(|| first + bit)
+            })
+            .take_while(move |item| *item < items)
+        })
     }
 
     /// The first free item at or after `item`, which exists.

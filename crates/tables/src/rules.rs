@@ -53,6 +53,8 @@ pub trait Rules {
     /// # Panics
     /// If `key` has not the words that the columns ask for.
     fn find(&self, key: &[u64]) -> Option<Hit>;
+    /// The value of the rule at `order`.
+    fn value(&self, order: u64) -> Option<u32>;
     /// All rules in order: their order, the rule, its value.
     fn entries(&self) -> Vec<(u64, Rule, u32)>;
     /// The rules held.

@@ -1,6 +1,6 @@
 //! Steps that cargo does.
 
-use super::{Context, Outcome, cargo, execute};
+use super::{Context, Outcome, cargo, execute, packages};
 
 pub(super) fn format(context: &Context) -> anyhow::Result<Outcome> {
     execute(&mut cargo(context, &["fmt", "--all", "--check"]))
@@ -9,28 +9,29 @@ pub(super) fn format(context: &Context) -> anyhow::Result<Outcome> {
 pub(super) fn clippy(context: &Context) -> anyhow::Result<Outcome> {
     execute(&mut cargo(
         context,
-        &["clippy", "--workspace", "--all-targets", "--quiet", "--", "-D", "warnings"],
+        &["clippy", "--workspace", "--all-targets", "--locked", "--quiet", "--", "-D", "warnings"],
     ))
 }
 
 pub(super) fn unit(context: &Context) -> anyhow::Result<Outcome> {
-    execute(&mut cargo(context, &["test", "--workspace", "--no-fail-fast", "--quiet"]))
+    let mut tests = cargo(context, &["test", "--workspace", "--locked", "--no-fail-fast", "--quiet"]);
+    execute(tests.env("PATH", packages::search_path(context)))
 }
 
 pub(super) fn documentation(context: &Context) -> anyhow::Result<Outcome> {
-    let arguments = ["doc", "--workspace", "--no-deps", "--document-private-items", "--quiet"];
+    let arguments = ["doc", "--workspace", "--locked", "--no-deps", "--document-private-items", "--quiet"];
     execute(cargo(context, &arguments).env("RUSTDOCFLAGS", "-D warnings"))
 }
 
 pub(super) fn release(context: &Context) -> anyhow::Result<Outcome> {
-    execute(&mut cargo(context, &["build", "--release"]))
+    execute(&mut cargo(context, &["build", "--release", "--locked"]))
 }
 
 /// Compiles without linking, so that neither a C++ compiler nor a nightly toolchain is needed.
 pub(super) fn fuzz_targets(context: &Context) -> anyhow::Result<Outcome> {
     let target = context.target.join("fuzz");
     execute(
-        cargo(context, &["check", "--quiet", "--manifest-path", "fuzz/Cargo.toml"])
+        cargo(context, &["check", "--quiet", "--locked", "--manifest-path", "fuzz/Cargo.toml"])
             .env("CARGO_TARGET_DIR", target)
             .env("CUSTOM_LIBFUZZER_PATH", "/nowhere/libfuzzer.a"),
     )

@@ -1,6 +1,7 @@
 //! `cargo xtask test`: every check of the repository as a list of named steps.
 
 mod build;
+mod checkout;
 mod console;
 mod judge;
 mod packages;
@@ -24,6 +25,8 @@ struct Context {
     root: PathBuf,
     /// Where cargo puts what it builds.
     target: PathBuf,
+    /// What git said of the checkout before the first step; nothing where this is no checkout of git.
+    checkout: Option<String>,
 }
 
 struct Step {
@@ -59,9 +62,15 @@ const STEPS: &[Step] = &[
         run: program::format,
     },
     Step { name: "agree", what: "random programs mean the same on both back ends", run: program::agree },
+    Step {
+        name: "agree-ir",
+        what: "random IR that the verifier admits touches nothing else as machine code",
+        run: program::agree_ir,
+    },
     Step { name: "demo-capture", what: "the shipped capture is what its seed makes", run: demo_capture },
     Step { name: "judge", what: "another decoder sees what Ravelin decides and writes", run: judge::tshark },
     Step { name: "readme", what: "commands of README.md print what it shows", run: console::readme },
+    Step { name: "checkout", what: "the steps left the checkout as it was", run: checkout::unchanged },
 ];
 
 /// Names of the steps.
@@ -81,7 +90,7 @@ pub(crate) fn run(root: &Path, options: &[&str]) -> anyhow::Result<bool> {
         return Ok(true);
     }
     let chosen = choose(options)?;
-    let context = Context { root: root.to_owned(), target: target()? };
+    let context = Context { root: root.to_owned(), target: target()?, checkout: checkout::status(root) };
     let strict = std::env::var("CI").is_ok_and(|value| value == "true");
     let mut report = Vec::new();
     for step in chosen {

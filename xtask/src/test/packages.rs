@@ -1,50 +1,149 @@
-//! Debian packages that tests use: installed where that is allowed, named where it is not.
+//! Debian packages that tests use: installed or unpacked where that is allowed, named where it is not. No service is started or enabled.
 
 use super::{Context, Outcome, execute};
-use std::path::Path;
+use anyhow::{Context as _, ensure};
+use std::collections::BTreeSet;
+use std::ffi::OsString;
+use std::io::{BufRead, IsTerminal, Write};
+use std::path::{Path, PathBuf};
 use std::process::Command;
 
 /// A package and the program, or the file with its whole path, by which one sees that it is there.
-const PACKAGES: [(&str, &str); 19] = [
-    ("tshark", "tshark"),
-    ("nftables", "nft"),
-    ("iproute2", "ip"),
-    ("iputils-ping", "ping"),
-    ("iperf3", "iperf3"),
-    ("ethtool", "ethtool"),
-    ("tcpdump", "tcpdump"),
-    ("curl", "curl"),
-    ("nginx-light", "nginx"),
-    ("dnsmasq-base", "dnsmasq"),
-    ("bind9-dnsutils", "dig"),
-    ("openssh-server", "sshd"),
-    ("openssh-client", "ssh"),
-    ("traceroute", "traceroute"),
-    ("python3-minimal", "python3"),
-    ("ocl-icd-libopencl1", "/usr/lib/x86_64-linux-gnu/libOpenCL.so.1"),
-    ("pocl-opencl-icd", "/etc/OpenCL/vendors/pocl.icd"),
-    ("oclgrind", "/usr/lib/oclgrind/liboclgrind-rt-icd.so"),
-    ("clang", "clang"),
+struct Package {
+    name: &'static str,
+    file: &'static str,
+}
+
+const fn package(name: &'static str, file: &'static str) -> Package {
+    Package { name, file }
+}
+
+/// Packages that hold programs and libraries. None of them starts or enables a service.
+const INSTALLED: &[Package] = &[
+    package("tshark", "tshark"),
+    package("nftables", "nft"),
+    package("iproute2", "ip"),
+    package("iputils-ping", "ping"),
+    package("iperf3", "iperf3"),
+    package("ethtool", "ethtool"),
+    package("tcpdump", "tcpdump"),
+    package("curl", "curl"),
+    package("dnsmasq-base", "dnsmasq"),
+    package("bind9-dnsutils", "dig"),
+    package("openssh-client", "ssh"),
+    package("libwrap0", "/usr/lib/x86_64-linux-gnu/libwrap.so.0"),
+    package("traceroute", "traceroute"),
+    package("python3-minimal", "python3"),
+    package("ocl-icd-libopencl1", "/usr/lib/x86_64-linux-gnu/libOpenCL.so.1"),
+    package("pocl-opencl-icd", "/etc/OpenCL/vendors/pocl.icd"),
+    package("oclgrind", "/usr/lib/oclgrind/liboclgrind-rt-icd.so"),
+    package("clang", "clang"),
 ];
 
-/// Installs what is missing when this runs as root on a machine with apt-get.
-pub(super) fn install(_: &Context) -> anyhow::Result<Outcome> {
-    let missing: Vec<&str> =
-        PACKAGES.iter().filter(|(_, program)| !is_there(program)).map(|(package, _)| *package).collect();
-    if missing.is_empty() {
+/// Packages whose installation would enable a server. Their files are unpacked into the target folder instead, and their scripts do not run.
+const UNPACKED: &[Package] = &[package("nginx", "nginx"), package("openssh-server", "sshd")];
+
+/// Installs and unpacks what is missing. Installing needs root and apt-get; on a terminal the user is asked first.
+pub(super) fn install(context: &Context) -> anyhow::Result<Outcome> {
+    let missing = missing(INSTALLED);
+    let servers = missing_servers(context);
+    if missing.is_empty() && servers.is_empty() {
         return Ok(Outcome::Passed);
     }
-    if !on_path("apt-get") || !is_root() {
-        let names = missing.join(" ");
+    if !on_path("apt-get") || (!missing.is_empty() && !is_root()) {
+        let names = [missing, servers].concat().join(" ");
         return Ok(Outcome::Skipped(format!("not installed: {names} (as root: apt-get install {names})")));
     }
-    execute(Command::new("apt-get").arg("update"))?;
-    execute(
-        Command::new("apt-get")
-            .args(["install", "-y", "--no-install-recommends"])
-            .args(missing)
-            .env("DEBIAN_FRONTEND", "noninteractive"),
-    )
+    if !missing.is_empty() {
+        println!("Debian packages to install: {}", missing.join(" "));
+    }
+    if !servers.is_empty() {
+        println!("Debian packages to unpack into {}: {}", folder(context).display(), servers.join(" "));
+    }
+    if std::io::stdin().is_terminal() && !agreed()? {
+        return Ok(Outcome::Skipped("the packages above were declined".to_owned()));
+    }
+    if is_root() {
+        execute(Command::new("apt-get").arg("update"))?;
+    }
+    let before = enabled_services();
+    if !missing.is_empty() {
+        let fixed = ["install", "-y", "--no-install-recommends"];
+        let mut install = Command::new("apt-get");
+        execute(install.args(fixed).args(missing).env("DEBIAN_FRONTEND", "noninteractive"))?;
+    }
+    unpack(&folder(context), &servers)?;
+    let new: Vec<PathBuf> = enabled_services().difference(&before).cloned().collect();
+    ensure!(new.is_empty(), "a package enabled services, which no package of this list may do: {new:?}");
+    Ok(Outcome::Passed)
+}
+
+/// The search path with the folder of unpacked programs at its end, for tests.
+pub(super) fn search_path(context: &Context) -> OsString {
+    let mut folders: Vec<PathBuf> =
+        std::env::var_os("PATH").map(|path| std::env::split_paths(&path).collect()).unwrap_or_default();
+    folders.push(folder(context).join("usr/sbin"));
+    std::env::join_paths(folders).unwrap_or_default()
+}
+
+fn folder(context: &Context) -> PathBuf {
+    context.target.join("debian")
+}
+
+fn missing(packages: &[Package]) -> Vec<&'static str> {
+    packages.iter().filter(|package| !is_there(package.file)).map(|package| package.name).collect()
+}
+
+fn missing_servers(context: &Context) -> Vec<&'static str> {
+    let unpacked = folder(context).join("usr/sbin");
+    let needed =
+        UNPACKED.iter().filter(|package| !on_path(package.file) && !unpacked.join(package.file).is_file());
+    needed.map(|package| package.name).collect()
+}
+
+fn agreed() -> anyhow::Result<bool> {
+    print!("Go on? [y/N] ");
+    std::io::stdout().flush()?;
+    let mut answer = String::new();
+    std::io::stdin().lock().read_line(&mut answer)?;
+    Ok(matches!(answer.trim(), "y" | "Y" | "yes"))
+}
+
+/// Fetches packages and unpacks their files into `folder`.
+fn unpack(folder: &Path, packages: &[&str]) -> anyhow::Result<()> {
+    if packages.is_empty() {
+        return Ok(());
+    }
+    let archives = folder.join("archives");
+    std::fs::create_dir_all(&archives).with_context(|| format!("cannot make {}", archives.display()))?;
+    execute(Command::new("apt-get").arg("download").args(packages).current_dir(&archives))?;
+    for archive in std::fs::read_dir(&archives)? {
+        execute(Command::new("dpkg-deb").arg("--extract").arg(archive?.path()).arg(folder))?;
+    }
+    std::fs::remove_dir_all(&archives).with_context(|| format!("cannot remove {}", archives.display()))
+}
+
+/// The links by which systemd and the older init start services at boot.
+fn enabled_services() -> BTreeSet<PathBuf> {
+    let mut links = BTreeSet::new();
+    for parent in ["/etc/systemd/system", "/etc"] {
+        for folder in entries(Path::new(parent)) {
+            let name = folder.file_name().unwrap_or_default().to_string_lossy().into_owned();
+            let run_level = name.starts_with("rc") && name.ends_with(".d");
+            if name.ends_with(".wants") || run_level {
+                let starts = |link: &PathBuf| {
+                    !run_level || link.file_name().is_some_and(|name| name.to_string_lossy().starts_with('S'))
+                };
+                links.extend(entries(&folder).into_iter().filter(starts));
+            }
+        }
+    }
+    links
+}
+
+/// What a folder holds; nothing where it cannot be read.
+fn entries(folder: &Path) -> Vec<PathBuf> {
+    std::fs::read_dir(folder).into_iter().flatten().flatten().map(|entry| entry.path()).collect()
 }
 
 fn is_there(program: &str) -> bool {

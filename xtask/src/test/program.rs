@@ -50,9 +50,18 @@ pub(super) fn format(context: &Context) -> anyhow::Result<Outcome> {
 
 /// Random programs and packets on both back ends for half a minute, with a seed that is printed and different each time.
 pub(super) fn agree(context: &Context) -> anyhow::Result<Outcome> {
+    search(context, "agree")
+}
+
+/// Random IR on both back ends for half a minute, in memory that ends where what is in it ends; seeds as above.
+pub(super) fn agree_ir(context: &Context) -> anyhow::Result<Outcome> {
+    search(context, "agree_ir")
+}
+
+fn search(context: &Context, program: &str) -> anyhow::Result<Outcome> {
     let seed = RandomState::new().hash_one(std::process::id()).to_string();
     println!("seed {seed}");
-    let arguments = ["run", "--release", "--quiet", "--package", "suite", "--bin", "agree", "--"];
+    let arguments = ["run", "--release", "--locked", "--quiet", "--package", "suite", "--bin", program, "--"];
     execute(cargo(context, &arguments).args(["--seconds", "30", "--seed", &seed]))
 }
 

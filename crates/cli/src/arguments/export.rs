@@ -21,11 +21,11 @@ pub(crate) enum ExportKind {
 /// `ravelin export nft`
 #[derive(Debug, Args)]
 #[command(after_help = "Examples:
-  ravelin export nft programs/router.rav --rules acl --default drop | nft -c -f -
+  ravelin export nft programs/router.rav --rules acl | nft -c -f -
   ravelin export nft iptables.dump --chain FORWARD --as-json
 
 Of a program, a table of `rules` is written whose columns have the names src, dst, sport, dport, proto, icmp_type, icmp_code, tcp_flags, in_port, \
-out_port or src_mac, and whose value says permit, accept, pass or allow, or else deny, drop, reject or block.")]
+out_port, src_mac or fragment, and whose value says permit, accept, pass or allow, or else deny, drop, reject or block.")]
 pub(crate) struct NftArguments {
     /// A program (.rav), or a file of rules in any format that `ravelin table rules` reads
     #[arg(value_name = "FILE")]

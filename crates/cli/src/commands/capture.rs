@@ -2,6 +2,7 @@
 
 use crate::arguments::seeing::CaptureArguments;
 use crate::failure::Failure;
+use crate::interruption;
 use crate::render;
 use gateway::control::{ask, listen_to};
 use gateway::{Asked, Wanted};
@@ -46,7 +47,8 @@ pub(crate) fn run(arguments: &CaptureArguments, json: bool) -> Result<(), Failur
         snap: arguments.snap,
         steps: false,
     };
-    let (mut end, mut sink) = (Value::Null, None);
+    interruption::heed()?;
+    let (mut end, mut sink, mut written) = (Value::Null, None, 0_u64);
     listen_to(control, &Asked::Watch(wanted), &mut |mut said| -> Result<bool, Failure> {
         // Nothing is written where the filter is not understood.
         let sink = match &mut sink {
@@ -55,19 +57,21 @@ pub(crate) fn run(arguments: &CaptureArguments, json: bool) -> Result<(), Failur
         };
         if let Some(packet) = said.get("packet") {
             put(sink, packet)?;
+            written += 1;
         }
         let over = said.get_mut("watched").map(Value::take);
-        let goes_on = over.is_none();
+        // The gateway says something each second, also where no packet comes.
+        let goes_on = over.is_none() && !interruption::is_asked();
         end = over.unwrap_or_default();
         Ok(goes_on)
     })?;
-    let (packets, lost) = (end["packets"].as_u64().unwrap_or(0), end["lost"].as_u64().unwrap_or(0));
+    let lost = end["lost"].as_u64().unwrap_or(0);
     let lost = if lost > 0 {
         format!("; {} more found no room on their way", render::quantity::count(lost))
     } else {
         String::new()
     };
-    anstream::eprintln!("{}{lost}", render::quantity::of(packets, "packet"));
+    anstream::eprintln!("{}{lost}", render::quantity::of(written, "packet"));
     Ok(())
 }
 

@@ -1,15 +1,17 @@
 //! `ravelin check`: whether programs are right, and what they cost; and whether a gateway's file is right.
 
 use super::serve;
+use crate::allowance::Allowance;
 use crate::arguments::{CheckArguments, DecodeChoice};
 use crate::executing::Executing;
 use crate::failure::Failure;
+use crate::imported::Imported;
 use crate::render::quantity::{bytes, of};
 use crate::{program, render};
 use lang::diagnostic::Severity;
 use lang::ir::Program;
 use lang::ir::cost::cost;
-use lang::ir::replace::{Fate, Replacement, replacement};
+use lang::ir::replace::{Fate, replacement};
 use lang::pipeline::Compiled;
 use serde_json::{Value, json};
 use std::fmt::Write;
@@ -25,14 +27,20 @@ pub(crate) fn run(arguments: &CheckArguments, json: bool) -> Result<(), Failure>
             serve::check(path, Executing::default(), json)?;
             continue;
         }
-        let compiled = program::compile(path, DecodeChoice::Lazy)?;
+        let mut compiled = program::unfilled(path, DecodeChoice::Lazy)?;
+        let imported = program::fill(compiled.program.as_mut(), path, &mut Allowance::to_check())?;
+        if let Some(program) = &compiled.program {
+            let found =
+                imported.iter().flat_map(|imported| imported.never_found(program, &mut compiled.sources));
+            compiled.diagnostics.extend(found);
+        }
         let right = is_right(&compiled);
         wrong += usize::from(!right);
         if json {
-            found.push(document(&name, &compiled, right));
+            found.push(document(&name, &compiled, &imported, right));
         } else {
             render::diagnostic::to_stderr(&compiled.sources, &compiled.diagnostics, arguments.format);
-            render::text(&summary(&name, &compiled, right))?;
+            render::text(&summary(&name, &compiled, &imported, right))?;
         }
         if let (Some(old), Some(program)) = (&arguments.replaces, compiled.program.as_ref().filter(|_| right))
         {
@@ -45,36 +53,41 @@ pub(crate) fn run(arguments: &CheckArguments, json: bool) -> Result<(), Failure>
     if wrong > 0 { Err(Failure::Told) } else { Ok(()) }
 }
 
-/// Tells what goes over from the old program's tables and groups; false if something does not fit.
+/// Tells what goes over of what the old program remembers; false if something does not fit.
 fn replaces(old: &Path, new: &Program, arguments: &CheckArguments, json: bool) -> Result<bool, Failure> {
     let name = old.display();
     let compiled = program::compile(old, DecodeChoice::Lazy)?;
     let Some(running) = compiled.program else {
         return Err(Failure::Finding(format!("{name} has faults; `ravelin check {name}` tells them")));
     };
-    let groups = running.groups.iter().map(|group| group.name.as_str());
-    let known: Vec<&str> = running.tables.iter().map(|table| table.name.as_str()).chain(groups).collect();
+    let plan = replacement(&running, new, &arguments.discard);
+    let all = replacement(&running, &running, &[]);
+    let known: Vec<&str> =
+        all.kinds().into_iter().flat_map(|(_, fates)| fates).map(|(name, _)| name.as_str()).collect();
     if let Some(unknown) = arguments.discard.iter().find(|name| !known.contains(&name.as_str())) {
         return Err(Failure::Usage(format!(
-            "{name} has no table or group `{unknown}` whose contents could be given up"
+            "{name} remembers nothing under the name `{unknown}` that could be given up"
         )));
     }
     let mut fits = true;
     let mut text = format!("in place of {name}:\n");
-    let Replacement { tables, groups } = replacement(&running, new, &arguments.discard);
-    for (name, fate) in tables.into_iter().chain(groups) {
-        let words = match fate {
-            Fate::Kept { .. } => "what packets made goes over".to_string(),
-            Fate::New => "is new and begins with its own contents".to_string(),
-            Fate::Discarded => "its contents are given up".to_string(),
-            Fate::Misfit { old, new } => {
-                fits = false;
-                format!(
-                    "does not fit: it held {old}, it would hold {new}; keep its columns, or say --discard {name}"
-                )
-            }
-        };
-        let _ = writeln!(text, "  {name}: {words}");
+    for (kind, fates) in plan.kinds() {
+        for (name, fate) in fates {
+            let words = match fate {
+                Fate::Kept { .. } => stays(kind).to_string(),
+                Fate::New => "is new and begins with its own contents".to_string(),
+                Fate::Discarded => "its contents are given up".to_string(),
+                Fate::Anew { old, new } => format!("begins anew: it was {old}, it is {new}"),
+                Fate::Misfit { old, new } => {
+                    fits = false;
+                    format!(
+                        "does not fit: it held {old}, it would hold {new}; keep its columns, or say --discard {name}"
+                    )
+                }
+            };
+            let kind = if matches!(kind, "table" | "group") { String::new() } else { format!("{kind} ") };
+            let _ = writeln!(text, "  {kind}{name}: {words}");
+        }
     }
     if json {
         anstream::eprint!("{text}");
@@ -84,13 +97,25 @@ fn replaces(old: &Path, new: &Program, arguments: &CheckArguments, json: bool) -
     Ok(fits)
 }
 
+/// What goes over of something that both programs have alike.
+fn stays(kind: &str) -> &'static str {
+    match kind {
+        "meter" => "keeps its levels",
+        "register" => "keeps its numbers",
+        "pool" => "what is taken stays taken; an entry whose item it no longer has ends",
+        "counter" => "counts on",
+        "event" => "what is delayed still comes",
+        _ => "what packets made goes over",
+    }
+}
+
 /// Whether it can be run.
 pub(crate) fn is_right(compiled: &Compiled) -> bool {
     compiled.program.is_some()
         && compiled.diagnostics.iter().all(|diagnostic| diagnostic.severity != Severity::Error)
 }
 
-fn document(name: &str, compiled: &Compiled, right: bool) -> Value {
+fn document(name: &str, compiled: &Compiled, imported: &[Imported], right: bool) -> Value {
     let bounds = compiled.program.as_ref().map(|program| {
         let cost = cost(program);
         let bound = cost.functions.first().map(|function| function.bound).unwrap_or_default();
@@ -101,7 +126,13 @@ fn document(name: &str, compiled: &Compiled, right: bool) -> Value {
             "packets_made": bound.packets_made,
             "events": bound.events,
             "bytes_touched": bound.bytes_touched,
-            "table_bytes": cost.memory,
+            "memory_bytes": cost.memory,
+            "memory": cost.footprint.iter().map(|part| json!({
+                "what": part.what,
+                "name": part.name,
+                "count": part.count,
+                "bytes": part.bytes,
+            })).collect::<Vec<_>>(),
         })
     });
     json!({
@@ -110,14 +141,20 @@ fn document(name: &str, compiled: &Compiled, right: bool) -> Value {
         "diagnostics": render::diagnostic::as_json(&compiled.sources, &compiled.diagnostics),
         "tests": compiled.tests.len(),
         "at_most": bounds,
+        "filled": compiled.program.as_ref().map(|program| {
+            imported.iter().map(|imported| imported.document(program)).collect::<Vec<Value>>()
+        }),
     })
 }
 
-fn summary(name: &str, compiled: &Compiled, right: bool) -> String {
+fn summary(name: &str, compiled: &Compiled, imported: &[Imported], right: bool) -> String {
     let count =
         |severity| compiled.diagnostics.iter().filter(|found| found.severity == severity).count() as u64;
     match &compiled.program {
-        Some(program) if right => right_summary(name, program, count(Severity::Warning)),
+        Some(program) if right => {
+            let filled = imported.iter().map(|imported| imported.told(program));
+            right_summary(name, program, count(Severity::Warning)) + &filled.collect::<String>()
+        }
         _ => format!("{name}: {}\n", of(count(Severity::Error), "error")),
     }
 }
@@ -138,9 +175,16 @@ fn right_summary(name: &str, program: &Program, warnings: u64) -> String {
         of(bound.table_writes, "table write"),
         bytes(bound.bytes_touched),
     );
-    if !program.tables.is_empty() {
-        let tables = of(program.tables.len() as u64, "table");
-        let _ = writeln!(text, "  {tables} of at most {} together", bytes(cost.memory));
+    if !cost.footprint.is_empty() {
+        let mut kinds: Vec<(&str, u64)> = Vec::new();
+        for part in &cost.footprint {
+            match kinds.last_mut() {
+                Some((what, count)) if *what == part.what => *count += 1,
+                _ => kinds.push((part.what, 1)),
+            }
+        }
+        let kinds: Vec<String> = kinds.into_iter().map(|(what, count)| of(count, what)).collect();
+        let _ = writeln!(text, "  {} of at most {} together", kinds.join(", "), bytes(cost.memory));
     }
     text
 }

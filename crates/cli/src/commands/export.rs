@@ -7,7 +7,7 @@ use crate::failure::Failure;
 use crate::program::ready;
 use crate::render;
 use import::address::Family;
-use import::nft::{Layout, write_json, write_text};
+use import::nft::{Layout, PORTS_OF_PROGRAMS, write_json, write_text};
 use import::{Column, ImportedRule, RuleSet};
 use lang::ir::{self, Kind, Match, TableKind};
 use std::path::Path;
@@ -19,19 +19,30 @@ pub(crate) fn run(arguments: &ExportArguments, json: bool) -> Result<(), Failure
         return Err(Failure::Usage("what is written is for nft; use --as-json instead of --json".into()));
     }
     let ExportKind::Nft(arguments) = &arguments.kind;
+    let mut layout = Layout::default();
     let mut rules = if arguments.file.ends_with(".rav") {
         let program = ready(Path::new(&arguments.file), DecodeChoice::Lazy, json)?;
+        layout.with_ports = PORTS_OF_PROGRAMS;
         of_table(table(&program.program, arguments)?, arguments)?
     } else {
         source::load(&read(&arguments.file)?, &arguments.file, &arguments.source)?
     };
     let said = |decision: Decision| decision == Decision::Accept;
+    if let (Some(own), Some(asked)) = (rules.default, arguments.default)
+        && own != said(asked)
+    {
+        let own = if own { "may pass" } else { "may not pass" };
+        return Err(Failure::Usage(format!(
+            "{}: packets that no rule fits {own}, as the file says; leave --default out",
+            arguments.file
+        )));
+    }
     rules.default = rules.default.or(arguments.default.map(said));
     for rule in &mut rules.rules {
         rule.allow = rule.allow.or(arguments.decision.map(said));
     }
     let write = if arguments.as_json { write_json } else { write_text };
-    let text = write(&rules, &Layout::default()).map_err(|error| import_failure(&arguments.file, &error))?;
+    let text = write(&rules, &layout).map_err(|error| import_failure(&arguments.file, &error))?;
     Ok(render::text(&text)?)
 }
 
@@ -101,8 +112,8 @@ fn of_table(table: &ir::Table, arguments: &NftArguments) -> Result<RuleSet, Fail
     };
     let columns = columns.into_iter().map(|(column, _)| column).collect();
     // Ports of the gateway have no names; their numbers name them.
-    let interfaces = (1..=MOST_PORTS).map(|port| format!("port{port}")).collect();
-    Ok(RuleSet { columns, rules, default, interfaces, refused: Vec::new() })
+    let interfaces = (1..=MOST_PORTS).map(|port| (format!("port{port}"), port)).collect();
+    Ok(RuleSet { columns, rules, default, interfaces, bound: true, ..RuleSet::default() })
 }
 
 /// Ports that rules may name.

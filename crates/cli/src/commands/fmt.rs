@@ -3,10 +3,11 @@
 use crate::arguments::{DiagnosticFormat, FmtArguments};
 use crate::failure::Failure;
 use crate::{program, render};
+use lang::limits::LONGEST_TEXT;
 use lang::source::Sources;
+use ports::files;
 use serde_json::json;
 use std::fs;
-use std::io::{self, Read};
 use std::path::Path;
 
 /// Runs the command.
@@ -16,7 +17,11 @@ pub(crate) fn run(arguments: &FmtArguments, json: bool) -> Result<(), Failure> {
         let name = path.display().to_string();
         let standard_input = path == Path::new("-");
         let text = if standard_input {
-            io::read_to_string(io::stdin().lock().by_ref())?
+            let bytes = files::read_standard_input(LONGEST_TEXT as u64);
+            let bytes =
+                bytes.map_err(|error| Failure::Usage(format!("cannot read standard input: {error}")))?;
+            String::from_utf8(bytes)
+                .map_err(|_| Failure::Finding("standard input is not text: it is not UTF-8".into()))?
         } else {
             program::read(path)?
         };

@@ -4,6 +4,7 @@ mod transfer;
 
 use crate::arguments::{DeviceArgument, ExperimentChoice, LabArguments, TableChoice};
 use crate::failure::Failure;
+use crate::program;
 use crate::render;
 use crate::render::quantity::of;
 use crate::render::table::{Side, table};
@@ -12,7 +13,7 @@ use lab::{
 };
 use std::fs;
 use std::io::{self, IsTerminal};
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::time::SystemTime;
 
 /// Runs of each figure, and the seconds of one, unless the command line says otherwise.
@@ -35,6 +36,9 @@ const GBPS: &str = "Gbit/s";
 pub(crate) fn run(arguments: &LabArguments, json: bool) -> Result<(), Failure> {
     if arguments.experiments.contains(&ExperimentChoice::Gpu) {
         return super::lab_gpu::run(arguments, json);
+    }
+    if let (Some(page), false) = (&arguments.html, arguments.draw.is_empty()) {
+        return draw(&arguments.draw, page);
     }
     let plan = plan(arguments);
     if let Some(path) = &arguments.html {
@@ -80,7 +84,7 @@ pub(crate) fn run(arguments: &LabArguments, json: bool) -> Result<(), Failure> {
         }
     }
     let missing =
-        experiments.iter().flat_map(|experiment| &experiment.rows).filter(|row| is_missing(row)).count();
+        experiments.iter().flat_map(|experiment| &experiment.rows).filter(|row| row.is_missing()).count();
     if missing > 0 {
         let what = of(missing as u64, "row");
         return Err(Failure::Documented(format!("{what} without a figure; each says why")));
@@ -88,9 +92,18 @@ pub(crate) fn run(arguments: &LabArguments, json: bool) -> Result<(), Failure> {
     Ok(())
 }
 
-/// Whether a row should have a figure and has none.
-fn is_missing(row: &Row) -> bool {
-    row.ours.is_none() && !row.unit.is_empty()
+/// Writes the page of reports that were measured before.
+fn draw(reports: &[PathBuf], page: &Path) -> Result<(), Failure> {
+    let mut experiments = Vec::new();
+    for report in reports {
+        let text = program::read(report)?;
+        let read = serde_json::from_str::<Vec<Experiment>>(&text)
+            .or_else(|_| serde_json::from_str(&text).map(|one| vec![one]));
+        experiments.extend(read.map_err(|error| {
+            Failure::Usage(format!("{} is no report of `ravelin lab --json`: {error}", report.display()))
+        })?);
+    }
+    fs::write(page, lab::page(&experiments)).map_err(|error| cannot_write(page, &error))
 }
 
 pub(super) fn cannot_write(path: &Path, error: &io::Error) -> Failure {
@@ -278,7 +291,7 @@ fn section(rows: &[Row]) -> String {
         }
         match &row.other {
             Some(other) => cells.extend([other.name.clone(), number(other.median)]),
-            None if row.ours.is_none() => cells.extend([row.what.clone(), String::new()]),
+            None if row.is_missing() => cells.extend([row.what.clone(), String::new()]),
             None => cells.extend([String::new(), String::new()]),
         }
         cells.extend([optional(row.ratio), optional(row.paper)]);

@@ -3,8 +3,8 @@
 use super::lab::{cannot_write, device, machine};
 use crate::arguments::LabArguments;
 use crate::failure::Failure;
-use crate::render;
 use crate::render::quantity::of;
+use crate::{program, render};
 use lab::{LabError, SurveyPlan};
 use std::fs;
 use std::path::Path;
@@ -68,7 +68,7 @@ fn programs(folder: &Path) -> Result<Vec<(String, String)>, Failure> {
         let path = entry.map_err(cannot)?.path();
         if path.extension().is_some_and(|ending| ending == "rav") {
             let name = path.file_stem().unwrap_or_default().to_string_lossy().into_owned();
-            found.push((name, fs::read_to_string(&path).map_err(cannot)?));
+            found.push((name, program::read(&path)?));
         }
     }
     if found.is_empty() {

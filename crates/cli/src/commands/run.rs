@@ -3,6 +3,7 @@
 use crate::arguments::{LinkChoice, OrderChoice, RunArguments};
 use crate::executing::Executing;
 use crate::failure::Failure;
+use crate::interruption;
 use crate::program::{self, Ready};
 use crate::render;
 use crate::render::progress::Watched;
@@ -27,6 +28,7 @@ const HELD: u64 = 1 << 30;
 /// Runs the command.
 pub(crate) fn run(arguments: &RunArguments, json: bool) -> Result<(), Failure> {
     let policy = policy(&arguments.ingress, arguments.ports)?;
+    interruption::heed()?;
     let ready = program::ready(&arguments.program, arguments.decode, json)?;
     let begin = Instant::now();
     let executing = Executing::new(arguments.back_end, &arguments.schedule);
@@ -49,7 +51,7 @@ pub(crate) fn run(arguments: &RunArguments, json: bool) -> Result<(), Failure> {
         None => None,
     };
     let begin = Instant::now();
-    let finished = {
+    let mut finished = {
         let mut transmitter =
             out.as_mut().map(|out| Transmitter::new(&ready.program, out as &mut dyn ports::Transmit));
         let mut hold = Hold::new(processor.as_mut(), executing.schedule(), Instant::now());
@@ -63,8 +65,8 @@ pub(crate) fn run(arguments: &RunArguments, json: bool) -> Result<(), Failure> {
         pass(arguments, &ready.program, policy, worker)?
     };
     let load = begin.elapsed().saturating_sub(finished.packets);
-    if let Some(out) = out {
-        out.finish().map_err(|error| Failure::Finding(format!("cannot write what left: {error}")))?;
+    if let Some(Err(error)) = out.map(CaptureOut::finish) {
+        finished.error.get_or_insert(error.into());
     }
     let times = Times { compile: ready.compile, prepare, load, packets: finished.packets };
     let report = |ledger: &Ledger| {
@@ -97,11 +99,11 @@ fn written_link(arguments: &RunArguments) -> LinkType {
 /// The way to choose ports that an option spells.
 pub(crate) fn policy(text: &str, ports: u16) -> Result<Policy, Failure> {
     let policy: Policy = text.parse().map_err(|error| Failure::Usage(format!("--ingress: {error}")))?;
-    match policy {
-        Policy::Port(port) if port > ports => Err(Failure::Usage(format!(
+    match policy.largest() {
+        port if port > ports => Err(Failure::Usage(format!(
             "--ingress: there is no port {port}; the ports are 1 to {ports}, and --ports makes more"
         ))),
-        policy => Ok(policy),
+        _ => Ok(policy),
     }
 }
 
@@ -129,6 +131,9 @@ pub(crate) fn open(input: &str, links: Links, ingress: Ingress) -> Result<Captur
     })
 }
 
+/// What is said of a run that the user ended.
+const INTERRUPTED: &str = "interrupted: the account is of the packets that had run by then";
+
 /// Tells a report, and what ended the run early.
 pub(crate) fn tell(
     report: &Report,
@@ -141,12 +146,20 @@ pub(crate) fn tell(
             serde_json::to_value(report).map_err(|error| Failure::Finding(error.to_string()))?;
         if let Some(error) = error {
             document["error"] = json!({ "message": error.to_string(), "offset": offset(error) });
+        } else if interruption::is_asked() {
+            document["error"] = json!({ "message": INTERRUPTED });
         }
         render::json(&document)?;
     } else {
         render::text(&render::report::report(report, &ready.program, &ready.sources))?;
     }
-    let Some(error) = error else { return Ok(()) };
+    let Some(error) = error else {
+        if interruption::is_asked() {
+            anstream::eprintln!("{INTERRUPTED}");
+            return Err(Failure::Interrupted);
+        }
+        return Ok(());
+    };
     let style = anstyle::AnsiColor::Red.on_default().bold();
     anstream::eprintln!("{style}error{style:#}: {error}");
     if matches!(error, RunError::Receive(_)) {
@@ -174,8 +187,17 @@ fn pass(
     policy: Policy,
     mut worker: Worker<'_>,
 ) -> Result<Finished, Failure> {
-    let ingress = Ingress::new(policy, arguments.ports);
     let links = links(arguments.link);
+    let by_interface = policy == Policy::Interface;
+    let ingress = Ingress::new(policy, arguments.ports);
+    if by_interface && arguments.repeat > 1 {
+        // Memory keeps no interfaces, so the file is read again for each repeat.
+        if arguments.order != OrderChoice::Replay || arguments.input == "-" {
+            let message = "--ingress interface repeats a file as a whole: not standard input, and not with --order each";
+            return Err(Failure::Usage(message.to_owned()));
+        }
+        return again_and_again(arguments, links, ingress, &mut worker);
+    }
     if arguments.repeat == 1 {
         let mut source = open(&arguments.input, links, ingress)?;
         return Ok(worker.run(&mut Watched::new(&mut source, None), Clock::WithoutReceive));
@@ -213,7 +235,7 @@ fn held(input: &str, links: Links) -> Result<Option<(Frames, Option<ReceiveError
     let mut bytes = 0;
     loop {
         let memory = match source.receive(&mut batch) {
-            Ok(_) if batch.is_empty() => return Ok(Some((frames, None))),
+            Ok(_) if batch.is_empty() || interruption::is_asked() => return Ok(Some((frames, None))),
             Ok(memory) => memory,
             Err(damage) => return Ok(Some((frames, Some(damage)))),
         };
@@ -237,11 +259,11 @@ fn again_and_again(
 ) -> Result<Finished, Failure> {
     let mut packets = Duration::ZERO;
     for _ in 0..arguments.repeat {
-        let capture = open(&arguments.input, links, Ingress::new(Policy::RoundRobin, 1))?;
+        let capture = open(&arguments.input, links, ingress.clone())?;
         let mut source = Entering { capture, ingress: &mut ingress };
         let finished = worker.run(&mut Watched::new(&mut source, None), Clock::WithoutReceive);
         packets += finished.packets;
-        if finished.error.is_some() {
+        if finished.error.is_some() || interruption::is_asked() {
             return Ok(Finished { packets, ..finished });
         }
     }

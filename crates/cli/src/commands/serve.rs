@@ -1,24 +1,30 @@
 //! `ravelin serve`: a program between network interfaces, until it is told to stop.
 
+use crate::allowance::Allowance;
 use crate::arguments::live::ServeArguments;
 use crate::arguments::{DecodeChoice, DiagnosticFormat};
 use crate::executing::Executing;
 use crate::failure::Failure;
+use crate::imported::Imported;
+use crate::memory_limit::{self, Room};
 use crate::program;
 use crate::render;
+use crate::render::quantity::bytes;
 use engine::live::{Loaded, Remote};
-use gateway::{Config, ConfigError, PortPicture, Reader, ServeError};
+use gateway::{Config, ConfigError, PortPicture, Reader, ServeError, Telling};
+use lang::diagnostic::Diagnostic;
+use lang::ir::Program;
+use lang::ir::cost::cost;
+use lang::source::Sources;
 use packet::PortNumber;
 use signal_hook::consts::{SIGINT, SIGTERM};
 use signal_hook::iterator::Signals;
+use std::hash::{BuildHasher, RandomState};
 use std::io::Write;
 use std::path::Path;
 use std::process;
 use std::sync::{Arc, OnceLock};
 use std::thread;
-
-/// What random choices are made from: a gateway that is started again places flows as before.
-const SEED: u64 = 0;
 
 /// Runs the command.
 pub(crate) fn run(arguments: &ServeArguments, json: bool) -> Result<(), Failure> {
@@ -28,18 +34,19 @@ pub(crate) fn run(arguments: &ServeArguments, json: bool) -> Result<(), Failure>
         return check(file, executing, json);
     }
     let config = read(file)?;
-    let reader = Reader {
-        config: &|| read(file).map_err(|error| error.to_string()),
-        load: &|config| loaded(file, config, executing),
-    };
     let remote = Arc::new(OnceLock::new());
+    let (named, names, running) = (file.clone(), file.clone(), remote.clone());
+    let reader = Reader {
+        config: Arc::new(move || read(&named).map_err(|error| error.to_string())),
+        load: Arc::new(move |config| loaded(&names, config, executing, running.get().is_some())),
+    };
     heed_signals(remote.clone())?;
     let started = |ports: &[PortPicture], running: Remote| {
         tell(ports, &config);
         // Nobody else sets it.
         let _ = remote.set(running);
     };
-    let served = gateway::serve::serve(&config, reader, started, tell_again);
+    let served = gateway::serve::serve(&config, reader, started, Telling { back: tell_again, remark });
     let served = served.map_err(|error| match error {
         ServeError::Program(text) => Failure::Finding(text),
         error => Failure::Finding(format!("{}: {error}", file.display())),
@@ -47,7 +54,8 @@ pub(crate) fn run(arguments: &ServeArguments, json: bool) -> Result<(), Failure>
     if json {
         return Ok(render::json(&served.report)?);
     }
-    Ok(render::text(&render::report::report(&served.report, &served.program, &served.sources))?)
+    let text = render::report::live(&served.report, served.programs, &served.program, &served.sources);
+    Ok(render::text(&text)?)
 }
 
 /// Ends the gateway between two batches at the first signal. While it starts, and at the second signal, it ends at once: who asks twice does not want to wait,
@@ -71,23 +79,57 @@ fn heed_signals(remote: Arc<OnceLock<Remote>>) -> Result<(), Failure> {
 /// Whether a gateway's file, its program and the files that both name are right.
 pub(super) fn check(file: &Path, executing: Executing, json: bool) -> Result<(), Failure> {
     let config = read(file)?;
-    let loaded = loaded(file, &config, executing).map_err(Failure::Finding)?;
+    let (loaded, filled) = loaded_filled(file, &config, executing, false, &mut Allowance::to_check())
+        .map_err(Failure::Finding)?;
     let suits = config.workers.suit(&loaded.program).and_then(|()| config.routes_by(&loaded.program));
     suits.map_err(|error| Failure::Finding(format!("{}: {error}", file.display())))?;
     let ports = render::quantity::of(config.ports.len() as u64, "port");
     let notes: &[&str] = if config.routing.kernel {
-        &["of a kernel's route with several next hops the first is used, not all of them side by side"]
+        &[
+            "of a kernel's route with several next hops the first whose link is up is used, not all of them side by side",
+            "a kernel's route that says what the gateway cannot do (encap, throw, an interface that is no port) leads nowhere; `show routes` tells which",
+            "metrics of a kernel's route, such as its own MTU, are not followed: the port's MTU holds",
+        ]
     } else {
         &[]
     };
+    let warnings = shared(&config);
+    let mut sources = Sources::clone(&loaded.sources);
+    let found: Vec<Diagnostic> =
+        filled.iter().flat_map(|filled| filled.never_found(&loaded.program, &mut sources)).collect();
     if json {
         let count = config.ports.len();
-        let told =
-            serde_json::json!({ "gateway": file.display().to_string(), "ports": count, "notes": notes });
+        let told = serde_json::json!({ "gateway": file.display().to_string(), "ports": count, "notes": notes,
+                "filled": filled.iter().map(|filled| filled.document(&loaded.program)).collect::<Vec<_>>(),
+                "warnings": warnings,
+                "diagnostics": render::diagnostic::as_json(&sources, &found) });
         return Ok(render::json(&told)?);
     }
-    let notes: String = notes.iter().map(|note| format!("note: {note}\n")).collect();
-    Ok(render::text(&format!("{} is right: {ports}\n{notes}", file.display()))?)
+    render::diagnostic::to_stderr(&sources, &found, DiagnosticFormat::Human);
+    let notes = notes.iter().map(|note| {
+        format!(
+            "note: {note}
+"
+        )
+    });
+    let warnings = warnings.iter().map(|warning| {
+        format!(
+            "warning: {warning}
+"
+        )
+    });
+    let told = filled.iter().map(|filled| filled.told(&loaded.program)).chain(notes).chain(warnings);
+    Ok(render::text(&format!(
+        "{} is right: {ports}
+{}",
+        file.display(),
+        told.collect::<String>()
+    ))?)
+}
+
+/// Addresses that the kernel has, too. What it does not tell of here cannot be warned of: the file may be for another machine.
+fn shared(config: &Config) -> Vec<String> {
+    gateway::routing::shared(&config.routing, &config.ports).unwrap_or_default()
 }
 
 fn read(file: &Path) -> Result<Config, Failure> {
@@ -96,23 +138,65 @@ fn read(file: &Path) -> Result<Config, Failure> {
         .map_err(|error| Failure::Finding(format!("{}: {error}", file.display())))
 }
 
-/// The program of a gateway, loaded for every worker, with the entries of the files that the gateway's `file` names; or what is wrong as people read it.
-fn loaded(file: &Path, config: &Config, executing: Executing) -> Result<Loaded, String> {
+/// What chooses the tables' hash functions: drawn from the system, once for a process. Whoever knew it could send keys that collide.
+fn seed() -> u64 {
+    static SEED: OnceLock<u64> = OnceLock::new();
+    *SEED.get_or_init(unpredictable)
+}
+
+/// The standard library draws the keys of SipHash from the system, and has no other stable way to ask it for a number.
+fn unpredictable() -> u64 {
+    RandomState::new().hash_one(process::id())
+}
+
+/// The program of a gateway, loaded for every worker, with the entries of the files that the gateway's `file` names; or what is wrong as people read it. Where
+/// another runs `beside` it, it is not loaded unless there is memory for both.
+fn loaded(file: &Path, config: &Config, executing: Executing, beside: bool) -> Result<Loaded, String> {
+    let mut allowance = if beside { Allowance::to_load_beside() } else { Allowance::to_load() };
+    loaded_filled(file, config, executing, beside, &mut allowance).map(|(loaded, _)| loaded)
+}
+
+/// The same, with what the files gave that tables are filled from.
+fn loaded_filled(
+    file: &Path,
+    config: &Config,
+    executing: Executing,
+    beside: bool,
+    allowance: &mut Allowance,
+) -> Result<(Loaded, Vec<Imported>), String> {
     let mut compiled =
-        program::compile(&config.program, DecodeChoice::Lazy).map_err(|error| error.to_string())?;
+        program::unfilled(&config.program, DecodeChoice::Lazy).map_err(|error| error.to_string())?;
+    let enough = |program: &Program| {
+        let needed = cost(program).memory.saturating_mul(config.workers.count.into());
+        if beside { fits(needed, memory_limit::room().as_ref()) } else { Ok(()) }
+    };
+    // What has no room even empty has none with its files.
+    compiled.program.as_ref().map_or(Ok(()), enough)?;
+    let mut filled = program::fill(compiled.program.as_mut(), &config.program, allowance)
+        .map_err(|error| error.to_string())?;
     let told = |diagnostic| render::diagnostic::one(&compiled.sources, diagnostic, DiagnosticFormat::Human);
     let mut program = (compiled.program.take())
         .ok_or_else(|| compiled.diagnostics.iter().map(told).collect::<Vec<_>>().join("\n"))?;
     for table in &config.tables {
-        program::refill(&mut program, table).map_err(|error| {
+        let mut again = program::refill(&mut program, table, allowance).map_err(|error| {
             let error = ConfigError::at(table.place, error);
             format!("{}: {error}", file.display())
         })?;
+        if again.default.is_none() {
+            // A file that says nothing of the rest leaves the default as it is, also where another file gave it:
+            // without one the program might let everything through.
+            let before = filled.iter().find(|filled| filled.table == again.table);
+            again.default = before.and_then(|before| before.default.clone());
+        }
+        filled.retain(|filled| filled.table != again.table);
+        filled.push(again);
     }
+    enough(&program)?;
     let (ports, program) = (config.ports.len() as u16, Arc::new(program));
+    let seed = seed();
     let load = |worker| {
-        let here = |back_end| exec::load_measurable(&program, back_end, ports, SEED);
-        let loaded = executing.load((&program, &compiled.sources), ports, SEED, &here);
+        let here = |back_end| exec::load_measurable(&program, back_end, ports, seed);
+        let loaded = executing.load((&program, &compiled.sources), ports, seed, &here);
         let loaded = loaded.map_err(|error| error.to_string())?;
         if worker == 0 {
             let _ = write!(anstream::stderr(), "{}", loaded.notes);
@@ -121,12 +205,31 @@ fn loaded(file: &Path, config: &Config, executing: Executing) -> Result<Loaded, 
     };
     let processors = (0..config.workers.count).map(load).collect::<Result<Vec<_>, _>>()?;
     let schedule = Some(executing.schedule());
-    Ok(Loaded { program, sources: Arc::new(compiled.sources), processors, schedule })
+    Ok((Loaded { program, sources: Arc::new(compiled.sources), processors, schedule }, filled))
+}
+
+/// Whether what a program's tables take at most is there beside the program that runs: who takes more than there is is ended by the kernel.
+fn fits(needed: u64, room: Option<&Room>) -> Result<(), String> {
+    match room {
+        Some(Room { file, most, left }) if needed > *left => Err(format!(
+            "its tables take up to {} at all workers together, beside those of the program that runs, and {} leaves {} of {}: raise that, or lower the capacity of tables (`ravelin check` tells what they take)",
+            bytes(needed),
+            file.display(),
+            bytes(*left),
+            bytes(*most),
+        )),
+        _ => Ok(()),
+    }
 }
 
 /// Says what was obtained of an interface that is there again. Where nobody can read it, packets matter more.
 fn tell_again(port: PortNumber, interface: &str, mode: &str) {
     let _ = writeln!(anstream::stderr(), "port {port} is there again: {interface}, {mode}");
+}
+
+/// Says what whoever runs the gateway should know.
+fn remark(words: &str) {
+    let _ = writeln!(anstream::stderr(), "{words}");
 }
 
 /// Says what was obtained, as far as somebody can read it.
@@ -135,7 +238,30 @@ fn tell(ports: &[PortPicture], config: &Config) {
     for port in ports {
         let _ = writeln!(err, "port {}: {}, {}", port.port, port.interface, port.mode);
     }
+    for warning in shared(config) {
+        let _ = writeln!(err, "warning: {warning}");
+    }
     let (program, control) = (config.program.display(), config.control.display());
     let _ =
         writeln!(err, "{program} runs; it can be asked at {control} (`ravelin show run`); Ctrl-C ends it");
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn seeds_are_drawn_and_not_chosen() {
+        assert_ne!(unpredictable(), unpredictable());
+        assert_eq!(seed(), seed(), "a reload takes the tables over as they are");
+    }
+
+    #[test]
+    fn what_has_no_room_beside_what_runs_is_refused_before_it_is_made() {
+        let room = Room { file: "/sys/fs/cgroup/memory.max".into(), most: 64 << 20, left: 40 << 20 };
+        assert_eq!(fits(40 << 20, Some(&room)), Ok(()));
+        assert_eq!(fits(u64::MAX, None), Ok(()));
+        let error = fits((40 << 20) + 1, Some(&room)).expect_err("a byte too much");
+        assert!(error.contains("/sys/fs/cgroup/memory.max leaves"), "{error}");
+    }
 }

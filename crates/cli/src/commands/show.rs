@@ -329,7 +329,9 @@ impl Interval {
                 }
                 None => String::new(),
             };
-            vec![(port + 1).to_string(), text("interface").to_owned(), gone + text("mode")]
+            let untraced =
+                told["untraced_because"].as_str().map(|why| format!("{why}; ")).unwrap_or_default();
+            vec![(port + 1).to_string(), text("interface").to_owned(), gone + &untraced + text("mode")]
         });
         let attached = table(
             &[("port", Side::Right), ("interface", Side::Left), ("how it is attached", Side::Wrapped)],

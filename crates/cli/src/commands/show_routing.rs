@@ -52,7 +52,19 @@ fn routes_of(picture: &Value) -> String {
         0 => String::new(),
         more => format!("and {} more\n", count(more)),
     };
-    format!("{}\n\n{}{more}", of(number, "route"), table(&columns, rows))
+    let unmeant: Vec<Vec<String>> = all(picture, "unmeant")
+        .map(|route| vec![text(route, "to"), text(route, "instead"), text(route, "because")])
+        .collect();
+    let more_unmeant = picture["unmeant_count"].as_u64().unwrap_or(0).saturating_sub(unmeant.len() as u64);
+    let mut told = format!("{}\n\n{}{more}", of(number, "route"), table(&columns, rows));
+    if !unmeant.is_empty() {
+        let columns = [("to", Side::Left), ("instead", Side::Left), ("because", Side::Wrapped)];
+        told += &format!("\nof the kernel, not followed:\n\n{}", table(&columns, unmeant));
+        if more_unmeant > 0 {
+            told += &format!("and {} more\n", count(more_unmeant));
+        }
+    }
+    told
 }
 
 fn neighbours_of(picture: &Value) -> String {

@@ -9,7 +9,9 @@ pub(super) mod source;
 use crate::arguments::table::{LookupArguments, TableArguments, TableKind};
 use crate::failure::Failure;
 use crate::render::quantity::{bytes, seconds};
+use ports::files;
 use std::io::{self, BufWriter, Write};
+use std::path::Path;
 use std::time::{Duration, Instant};
 
 /// Runs the command.
@@ -29,10 +31,11 @@ pub(crate) fn run(arguments: &TableArguments, json: bool) -> Result<(), Failure>
 /// The bytes of a file or of standard input, without their compression.
 pub(super) fn read(path: &str) -> Result<Vec<u8>, Failure> {
     let name = if path == "-" { "standard input" } else { path };
-    let cannot = |error: io::Error| Failure::Usage(format!("cannot read {name}: {error}"));
-    let mut contents = Vec::new();
-    ports::capture_in::open(path).map_err(cannot)?.read_to_end(&mut contents).map_err(cannot)?;
-    Ok(contents)
+    let contents = match path {
+        "-" => files::read_standard_input(files::LARGEST),
+        _ => files::read_unpacked(Path::new(path), files::LARGEST),
+    };
+    contents.map_err(|error| Failure::Usage(format!("cannot read {name}: {error}")))
 }
 
 /// The bytes of both files.

@@ -175,6 +175,7 @@ fn packet_test(
         let message = match stf::run(program, &test, back_end) {
             Ok(None) => None,
             Ok(Some(found)) => Some(mismatch::of_stf(program, &file, &found)),
+            Err(stf::StfFault::Line(error)) => Some(format!("{file}, {error}\n")),
             Err(error) => Some(format!("{}: {error}\n", tested.display())),
         };
         let passed = message.is_none();

@@ -1,7 +1,7 @@
 //! Diagnostics in three forms: with source text for people, one line each, and JSON.
 
 use crate::arguments::DiagnosticFormat;
-use annotate_snippets::{Annotation, AnnotationKind, Group, Level, Patch, Renderer, Snippet};
+use annotate_snippets::{AnnotationKind, Group, Level, Patch, Renderer, Snippet};
 use lang::diagnostic::{Diagnostic, Label, Severity};
 use lang::source::{FileId, Sources, Span};
 use serde_json::{Value, json};
@@ -45,9 +45,16 @@ fn human(sources: &Sources, diagnostic: &Diagnostic) -> String {
         Severity::Warning => Level::WARNING,
     };
     let mut group = Group::with_title(level.primary_title(&diagnostic.headline).id(diagnostic.code));
-    for (file, annotations) in by_file(sources, diagnostic, &places) {
+    for (file, labels) in by_file(sources, diagnostic, &places) {
         let source = sources.file(file);
-        group = group.element(Snippet::source(&source.text).path(&source.name).annotations(annotations));
+        let first = labels.iter().map(|(range, ..)| range.start).min().unwrap_or(0);
+        let last = labels.iter().map(|(range, ..)| range.end).max().unwrap_or(0);
+        let (bytes, line) = source.excerpt(first..last, AROUND);
+        let annotations = labels.into_iter().map(|(range, kind, text)| {
+            kind.span(range.start - bytes.start..range.end - bytes.start).label(text)
+        });
+        let excerpt = Snippet::source(&source.text[bytes.clone()]).line_start(line);
+        group = group.element(excerpt.path(&source.name).annotations(annotations));
     }
     let witness = diagnostic.witness.as_ref().map(|witness| {
         let program = sources.iter().next().map_or("PROGRAM", |(_, file)| &file.name);
@@ -68,28 +75,36 @@ fn human(sources: &Sources, diagnostic: &Diagnostic) -> String {
     let mut report = vec![group];
     if let Some(suggestion) = &diagnostic.suggestion {
         let source = sources.file(suggestion.span.file);
-        let patch = Patch::new(range(sources, suggestion.span), suggestion.replacement.as_str());
+        let range = range(sources, suggestion.span);
+        let (bytes, line) = source.excerpt(range.clone(), AROUND);
+        let range = range.start - bytes.start..range.end - bytes.start;
+        let patch = Patch::new(range, suggestion.replacement.as_str());
+        let excerpt = Snippet::source(&source.text[bytes]).line_start(line);
         report.push(
-            Level::HELP
-                .secondary_title(&suggestion.text)
-                .element(Snippet::source(&source.text).path(&source.name).patch(patch)),
+            Level::HELP.secondary_title(&suggestion.text).element(excerpt.path(&source.name).patch(patch)),
         );
     }
     format!("{}\n", Renderer::styled().render(&report))
 }
+
+/// So many lines more are shown around what a diagnostic is about; no others are looked at.
+const AROUND: usize = 1;
+
+/// A range of a file's bytes, and what is said of it.
+type Shown<'a> = (Range<usize>, AnnotationKind, &'a str);
 
 /// The places of a diagnostic, the primary one's file first.
 fn by_file<'a>(
     sources: &Sources,
     diagnostic: &'a Diagnostic,
     places: &'a [String],
-) -> Vec<(FileId, Vec<Annotation<'a>>)> {
+) -> Vec<(FileId, Vec<Shown<'a>>)> {
     let primary = &diagnostic.primary;
-    let mut files: BTreeMap<(bool, FileId), Vec<Annotation<'a>>> = BTreeMap::new();
+    let mut files: BTreeMap<(bool, FileId), Vec<Shown<'a>>> = BTreeMap::new();
     let mut add = |label: &Label, kind: AnnotationKind, text: &'a str| {
         let file = label.span.file;
-        let annotation = kind.span(range(sources, label.span)).label(text);
-        files.entry((file != primary.span.file, file)).or_default().push(annotation);
+        let shown = (range(sources, label.span), kind, text);
+        files.entry((file != primary.span.file, file)).or_default().push(shown);
     };
     add(primary, AnnotationKind::Primary, &primary.text);
     for (label, text) in diagnostic.path.iter().zip(places) {

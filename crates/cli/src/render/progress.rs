@@ -1,12 +1,13 @@
-//! A progress line on standard error while packets run, where that is a terminal.
+//! A source of packets with a progress line on standard error, where that is a terminal, and an end where the user asks for it.
 
+use crate::interruption;
 use indicatif::{HumanCount, ProgressBar, ProgressDrawTarget, ProgressState, ProgressStyle};
 use packet::Batch;
 use ports::{Receive, ReceiveError};
 use std::fmt::Write;
 use std::io::IsTerminal;
 
-/// A source whose progress is shown.
+/// A source whose progress is shown, and that ends early when the user asks for it.
 pub(crate) struct Watched<'a> {
     source: &'a mut dyn Receive,
     bar: Option<ProgressBar>,
@@ -21,6 +22,10 @@ impl<'a> Watched<'a> {
 
 impl Receive for Watched<'_> {
     fn receive<'b>(&'b mut self, batch: &mut Batch) -> Result<&'b mut [u8], ReceiveError> {
+        if interruption::is_asked() {
+            batch.clear();
+            return Ok(&mut []);
+        }
         let memory = self.source.receive(batch);
         if let Some(bar) = &self.bar {
             bar.inc(batch.len as u64);

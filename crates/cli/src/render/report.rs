@@ -7,10 +7,33 @@ use lang::ir::{Program, Terminator};
 use lang::source::Sources;
 use std::collections::{BTreeMap, BTreeSet};
 
-/// The whole report.
+/// The whole report of a run over a capture.
 pub(crate) fn report(report: &Report, program: &Program, sources: &Sources) -> String {
-    let mut text = heading(report);
-    text.push_str(&verdicts(report));
+    heading(report) + &body(report, program, sources) + &speed(report) + &ready(report)
+}
+
+/// The last account of a gateway that ran so many programs, one after the other.
+pub(crate) fn live(report: &Report, programs: u64, program: &Program, sources: &Sources) -> String {
+    let style = anstyle::Style::new().bold();
+    let (name, packets) = (&report.setting.program, of(report.received.packets, "packet"));
+    let (amount, time) = (bytes(report.received.bytes), seconds(report.seconds));
+    let before = match programs {
+        0 | 1 => "",
+        _ => " and before it",
+    };
+    let mut text =
+        format!("{style}{name}{style:#}{before} between live ports: {packets}, {amount}, in {time}\n");
+    if programs > 1 {
+        text += &format!(
+            "{programs} programs ran one after the other; tables and counters are those of the last\n"
+        );
+    }
+    format!("{text}\n{}{}", body(report, program, sources), speed(report))
+}
+
+/// All tables of a report.
+fn body(report: &Report, program: &Program, sources: &Sources) -> String {
+    let mut text = verdicts(report);
     let places = places(program, sources);
     text.push_str(&reasons("Dropped because of", &report.drops, report, program, &places));
     text.push_str(&reasons(
@@ -24,7 +47,6 @@ pub(crate) fn report(report: &Report, program: &Program, sources: &Sources) -> S
     text.push_str(&tables(report));
     text.push_str(&counters(report));
     text.push_str(&events(report));
-    text.push_str(&speed(report));
     text
 }
 
@@ -263,7 +285,7 @@ fn device(report: &Report) -> String {
 fn speed(report: &Report) -> String {
     let style = anstyle::Style::new().bold();
     format!(
-        "  {style}{}{style:#} ({}; {} forwarded) through {}, {} in the packet loop\n{}  compiled in {}, made ready in {}, capture read in {}\n",
+        "  {style}{}{style:#} ({}; {} forwarded) through {}, {} in the packet loop\n{}",
         packet_rate(report.mpps),
         bit_rate(report.gbps),
         bit_rate(report.forwarded_gbps),
@@ -274,6 +296,13 @@ fn speed(report: &Report) -> String {
         },
         seconds(report.seconds),
         device(report),
+    )
+}
+
+/// What had to be done before the first packet ran.
+fn ready(report: &Report) -> String {
+    format!(
+        "  compiled in {}, made ready in {}, capture read in {}\n",
         seconds(report.compile_seconds),
         seconds(report.prepare_seconds),
         seconds(report.load_seconds),

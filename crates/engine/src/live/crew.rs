@@ -1,6 +1,7 @@
 //! All workers together: each on a thread of its own, perhaps on a core of its own; when one ends, all do.
 
 use super::{Generation, LiveWorker, Remote};
+use lang::limits::LARGEST_FRAME;
 use ports::live::pin;
 use std::io;
 use std::panic::resume_unwind;
@@ -8,6 +9,10 @@ use std::thread;
 
 /// A processor's number, as the kernel counts them.
 pub type Core = u16;
+
+/// Bytes of stack of every worker, whatever the environment says: the largest frame of a program, what calls it, and what it calls.
+const STACK: usize = 2 << 20;
+const _: () = assert!(STACK >= 4 * LARGEST_FRAME as usize);
 
 /// Ends all workers when it goes, however that happens.
 struct EndAll<'a>(&'a Remote);
@@ -38,7 +43,8 @@ pub fn run(
                     core.map_or(Ok(()), |core| stay(number, core))?;
                     worker.run(generation)
                 };
-                thread::Builder::new().name(format!("worker {number}")).spawn_scoped(scope, run)
+                let thread = thread::Builder::new().name(format!("worker {number}")).stack_size(STACK);
+                thread.spawn_scoped(scope, run)
             })
             .collect();
         if threads.iter().any(Result::is_err) {

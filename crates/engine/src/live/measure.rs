@@ -3,11 +3,12 @@
 //! A stopwatch that is off costs the loop a branch at each stop of a batch. One that runs reads the processor's cycle counter there, and puts the time that
 //! every packet that leaves has spent here into a histogram of logarithmic buckets (Tene, HdrHistogram), three digits exact.
 
+use super::Generation;
 use super::stage_costs::{ProgramCosts, Sampling, StageCosts};
-use super::{Generation, now};
 use exec::Outputs;
 use hdrhistogram::Histogram;
 use packet::{Batch, VerdictKind};
+use ports::live::clock::Clock;
 use ports::live::cycles;
 use serde::Serialize;
 use std::ops::AddAssign;
@@ -108,10 +109,16 @@ impl Stopwatch {
         }
     }
 
+    /// How long the first measurement that ends still goes on.
+    pub(super) fn left(&self) -> Option<Duration> {
+        let left = |going: &Measuring| going.duration.saturating_sub(going.begun.elapsed());
+        self.going.iter().map(left).min()
+    }
+
     /// A batch has been sent.
     #[inline]
-    pub(super) fn sent(&mut self, batch: &Batch) {
-        self.going.iter_mut().for_each(|measuring| measuring.sent(batch));
+    pub(super) fn sent(&mut self, batch: &Batch, clock: &dyn Clock) {
+        self.going.iter_mut().for_each(|measuring| measuring.sent(batch, clock.program()));
     }
 }
 
@@ -159,13 +166,12 @@ impl Measuring {
         self.last = now;
     }
 
-    fn sent(&mut self, batch: &Batch) {
+    fn sent(&mut self, batch: &Batch, now: u64) {
         self.lap(Stop::Transmit, 0);
         self.packets += batch.len as u64;
         if let Some(size) = batch.len.checked_ilog2() {
             self.batches[(size as usize).min(SIZES - 1)] += 1;
         }
-        let now = now();
         for (&time, verdict) in batch.time[..batch.len].iter().zip(batch.verdicts()) {
             if !matches!(verdict.kind(), VerdictKind::Drop | VerdictKind::Punt | VerdictKind::Pending) {
                 self.latency.saturating_record(now.saturating_sub(time));

@@ -1,26 +1,45 @@
 //! Packets between the packet loop and control: copies of those that the program punts, and frames that control sends by a port.
 //!
 //! The loop never waits: what finds no room on its way is counted and goes no further. Room is kept apart, so that who sends much of one kind takes
-//! no room from others: packets of each reason have a share of their own, and what control calls urgent has one for each port, beside these.
+//! no room from others: packets of each reason have a share of their own, and beside these what control calls urgent. Of that, answers have a share for each
+//! port. Questions, which anybody may ask as often as they like, have one for each of a number of groups of stations at a port, and each group a rate: who asks a
+//! hundred thousand times a second takes nothing from the answers that neighbours are known by, and little from the questions of others.
 
 use packet::{Batch, Offload, PortNumber, VerdictKind};
+use std::hash::{BuildHasher, RandomState};
 use std::sync::Arc;
-use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 use std::sync::mpsc;
 
 /// How many packets wait for control at most, and how many bytes they have together.
 const WAITING: Size = Size { packets: 1024, bytes: 8 << 20 };
 /// The same of those of one reason.
 const OF_REASON: Size = Size { packets: WAITING.packets / 4, bytes: WAITING.bytes / 4 };
-/// The same of those that are urgent, of one port.
-const URGENT: Size = Size { packets: 128, bytes: 128 << 10 };
+/// The same of answers that are urgent, of one port.
+const ANSWERS: Size = Size { packets: 128, bytes: 128 << 10 };
+/// The same of questions that are urgent, of one group of stations at a port.
+const QUESTIONS: Size = Size { packets: 16, bytes: 16 << 10 };
+/// How many groups of stations there are at a port, by their Ethernet addresses.
+const GROUPS: usize = 64;
+/// Between two questions of a group, in nanoseconds, and how many may come at once all the same: hosts ask a few times a minute.
+const QUESTION: u64 = 10_000_000;
+const AT_ONCE: u64 = 16;
 /// How many reasons have a share of their own, those first that are punted first; and ports, of which those share one whose numbers have the same rest.
 const SHARES: usize = 64;
 /// No reason has this share yet.
 const NOBODY: usize = usize::MAX;
 
+/// A packet that control wants before others.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Urgent {
+    /// Somebody wants to know something of control.
+    Question,
+    /// Somebody says something that control may have asked for.
+    Answer,
+}
+
 /// Whether control wants a packet of this reason before others: it says so of few and short ones.
-pub type IsUrgent = fn(reason: &str, frame: &[u8]) -> bool;
+pub type Urgency = fn(reason: &str, frame: &[u8]) -> Option<Urgent>;
 
 /// A packet that the program punted, as it was then.
 #[derive(Debug)]
@@ -29,7 +48,7 @@ pub struct Punted {
     pub reason: Arc<str>,
     /// The port that it came in by.
     pub port: PortNumber,
-    /// When it came in, in nanoseconds since 1970-01-01 UTC.
+    /// When it came in: the program's time, which [`Now::on_wall`](ports::live::clock::Now::on_wall) makes one for people.
     pub time: u64,
     /// The whole frame, with right checksums.
     pub bytes: Vec<u8>,
@@ -78,6 +97,29 @@ impl Room {
     }
 }
 
+/// How often something may happen, by the virtual time of the next one (the generic cell rate algorithm, ITU-T I.371).
+#[derive(Debug, Default)]
+struct Rate(AtomicU64);
+
+impl Rate {
+    /// Whether it may happen at `now`, in nanoseconds; then it has.
+    fn take(&self, now: u64) -> bool {
+        let next = |at: u64| {
+            // A clock that was set back must not keep anybody waiting for what it had been before.
+            let at = if at > now + (AT_ONCE + 1) * QUESTION { now } else { at.max(now) };
+            (at < now + AT_ONCE * QUESTION).then_some(at + QUESTION)
+        };
+        self.0.fetch_update(Ordering::Relaxed, Ordering::Relaxed, next).is_ok()
+    }
+}
+
+/// The questions of a group of stations.
+#[derive(Debug)]
+struct Questions {
+    room: Room,
+    rate: Rate,
+}
+
 /// The room of all, and its shares.
 #[derive(Debug)]
 struct Rooms {
@@ -85,21 +127,47 @@ struct Rooms {
     reasons: Vec<Room>,
     /// The numbers of the reasons that the shares belong to. A program numbers those it drops for, too, which need none.
     owners: Vec<AtomicUsize>,
-    urgent: Vec<Room>,
+    answers: Vec<Room>,
+    /// Group by group of the first port, and so on.
+    questions: Vec<Questions>,
+    /// Groups stations, as nobody else can tell.
+    grouping: RandomState,
 }
 
-/// Whose share a packet is taken from: which of those of reasons, or which port's.
+/// Whose share a packet is taken from: which of those of reasons, of answers, or of questions.
 #[derive(Clone, Copy, Debug)]
 enum Share {
     Reason(usize),
-    Urgent(usize),
+    Answers(usize),
+    Questions(usize),
 }
 
 impl Rooms {
     fn new() -> Rooms {
         let shares = |size| (0..SHARES).map(|_| Room::new(size)).collect();
         let owners = (0..SHARES).map(|_| AtomicUsize::new(NOBODY)).collect();
-        Rooms { all: Room::new(WAITING), reasons: shares(OF_REASON), owners, urgent: shares(URGENT) }
+        let questions =
+            (0..SHARES * GROUPS).map(|_| Questions { room: Room::new(QUESTIONS), rate: Rate::default() });
+        Rooms {
+            all: Room::new(WAITING),
+            reasons: shares(OF_REASON),
+            owners,
+            answers: shares(ANSWERS),
+            questions: questions.collect(),
+            grouping: RandomState::new(),
+        }
+    }
+
+    /// The share of something urgent that came in by a port.
+    fn of_urgent(&self, urgent: Urgent, port: PortNumber, frame: &[u8]) -> Share {
+        let port = usize::from(port) % SHARES;
+        match urgent {
+            Urgent::Answer => Share::Answers(port),
+            Urgent::Question => {
+                let group = self.grouping.hash_one(frame.get(6..12)) as usize % GROUPS;
+                Share::Questions(port * GROUPS + group)
+            }
+        }
     }
 
     /// The share of a reason: the one it has, or the next that nobody has; if all are taken, it is in with another.
@@ -116,13 +184,20 @@ impl Rooms {
     fn share(&self, share: Share) -> &Room {
         match share {
             Share::Reason(number) => &self.reasons[number],
-            Share::Urgent(number) => &self.urgent[number % SHARES],
+            Share::Answers(number) => &self.answers[number],
+            Share::Questions(number) => &self.questions[number].room,
         }
     }
 
-    fn take(self: &Arc<Rooms>, share: Share, bytes: usize) -> Option<Held> {
+    fn take(self: &Arc<Rooms>, share: Share, bytes: usize, now: u64) -> Option<Held> {
         let room = self.share(share);
         if !room.take(bytes) {
+            return None;
+        }
+        if let Share::Questions(number) = share
+            && !self.questions[number].rate.take(now)
+        {
+            room.give_back(bytes);
             return None;
         }
         if matches!(share, Share::Reason(_)) && !self.all.take(bytes) {
@@ -167,14 +242,14 @@ pub struct PuntQueue {
     /// Bounded by the room.
     queue: mpsc::Sender<Punted>,
     rooms: Arc<Rooms>,
-    is_urgent: IsUrgent,
+    urgency: Urgency,
 }
 
 impl PuntQueue {
     /// An empty queue, and where its packets come out.
-    pub(super) fn new(is_urgent: IsUrgent) -> (PuntQueue, mpsc::Receiver<Punted>) {
+    pub(super) fn new(urgency: Urgency) -> (PuntQueue, mpsc::Receiver<Punted>) {
         let (queue, packets) = mpsc::channel();
-        (PuntQueue { queue, rooms: Arc::new(Rooms::new()), is_urgent }, packets)
+        (PuntQueue { queue, rooms: Arc::new(Rooms::new()), urgency }, packets)
     }
 
     /// Copies every packet of the batch that was punted; those that find no room are counted in `lost` by reason. `reasons` are the names of the
@@ -193,9 +268,11 @@ impl PuntQueue {
 
     fn push(&self, (number, reason): (usize, &Arc<str>), bytes: &[u8], batch: &Batch, index: usize) -> bool {
         let port = batch.port[index];
-        let urgent = (self.is_urgent)(reason, bytes);
-        let share = if urgent { Share::Urgent(port.into()) } else { self.rooms.of_reason(number) };
-        let Some(held) = self.rooms.take(share, bytes.len()) else { return false };
+        let share = match (self.urgency)(reason, bytes) {
+            Some(urgent) => self.rooms.of_urgent(urgent, port, bytes),
+            None => self.rooms.of_reason(number),
+        };
+        let Some(held) = self.rooms.take(share, bytes.len(), batch.time[index]) else { return false };
         let punted = Punted {
             reason: reason.clone(),
             port,
@@ -224,13 +301,14 @@ mod tests {
     }
 
     fn left(rooms: &Rooms) -> Vec<(usize, usize)> {
-        let rooms = rooms.reasons.iter().chain(&rooms.urgent).chain([&rooms.all]);
+        let questions = rooms.questions.iter().map(|questions| &questions.room);
+        let rooms = rooms.reasons.iter().chain(&rooms.answers).chain(questions).chain([&rooms.all]);
         rooms.map(|room| (room.packets.load(Ordering::Relaxed), room.bytes.load(Ordering::Relaxed))).collect()
     }
 
     #[test]
     fn what_finds_no_room_is_counted_by_reason_and_the_rest_arrives_in_order() {
-        let (queue, packets) = PuntQueue::new(|_, _| false);
+        let (queue, packets) = PuntQueue::new(|_, _| None);
         let reasons = [Arc::from("arp"), Arc::from("mine")];
         let memory: Vec<u8> = (0..100).collect();
         let mut lost = [0; 2];
@@ -253,7 +331,7 @@ mod tests {
 
     #[test]
     fn a_flood_of_one_reason_takes_no_room_from_others_and_none_from_what_is_urgent() {
-        let (queue, packets) = PuntQueue::new(|reason, _| reason == "arp");
+        let (queue, packets) = PuntQueue::new(|reason, _| (reason == "arp").then_some(Urgent::Answer));
         let reasons: Vec<Arc<str>> =
             ["scan", "mine", "other", "more", "fifth", "arp"].map(Arc::from).to_vec();
         let (memory, mut lost) = ([0; 60], [0; 6]);
@@ -268,14 +346,61 @@ mod tests {
         assert_eq!([flood(1, 10_000), flood(2, 10_000)], [OF_REASON.packets; 2]);
         assert_eq!((flood(3, 300), flood(4, 300)), (OF_REASON.packets, 0), "all together are bounded, too");
         assert_eq!(flood(5, 100), 100, "whatever else waits");
-        assert_eq!(flood(5, 100), URGENT.packets - 100);
-        assert_eq!(packets.try_iter().filter(|packet| &*packet.reason == "arp").count(), URGENT.packets);
-        assert_eq!(lost[5], 200 - URGENT.packets as u64);
+        assert_eq!(flood(5, 100), ANSWERS.packets - 100);
+        assert_eq!(packets.try_iter().filter(|packet| &*packet.reason == "arp").count(), ANSWERS.packets);
+        assert_eq!(lost[5], 200 - ANSWERS.packets as u64);
+    }
+
+    #[test]
+    fn who_asks_without_end_takes_nothing_from_answers_and_little_from_the_questions_of_others() {
+        let urgency: Urgency = |_, frame| Some(if frame[0] == 1 { Urgent::Question } else { Urgent::Answer });
+        let (queue, packets) = PuntQueue::new(urgency);
+        let (reasons, mut lost) = ([Arc::from("arp")], [0]);
+        let mut send = |kind: u8, station: [u8; 6], time: u64| {
+            let mut memory = [0; 60];
+            memory[0] = kind;
+            memory[6..12].copy_from_slice(&station);
+            let (mut batch, before) = (batch(60, &[0]), lost[0]);
+            batch.time[0] = time;
+            queue.copy(&memory, &batch, &reasons, &mut lost);
+            lost[0] == before
+        };
+        // 100,000 questions in a second, of which control takes in every one at once.
+        let (mut taken, mut answers) = (0, 0);
+        for number in 0..100_000u64 {
+            let time = 1_000_000_000 + number * 10_000;
+            taken += u64::from(send(1, [2; 6], time));
+            answers += u64::from(number % 1000 == 0 && send(2, [4; 6], time));
+            assert!(packets.try_iter().count() <= 2);
+        }
+        let rate = 1_000_000_000 / QUESTION;
+        assert!((rate..=rate + AT_ONCE).contains(&taken), "{taken}");
+        assert_eq!(answers, 100);
+        // Control takes nothing in: who asks fills the room of its group, and stations of others have their own.
+        let mut others = 0;
+        for number in 0..100_000u64 {
+            send(1, [2; 6], 3_000_000_000 + number * 10_000);
+        }
+        for station in 0..GROUPS as u8 {
+            others += usize::from(send(1, [3, 0, 0, 0, 0, station], 4_000_000_000));
+        }
+        // Two stations are in one group as often as chance will have it.
+        assert!(others >= GROUPS * 3 / 4, "{others}");
+        assert!(send(2, [4; 6], 4_000_000_000));
+    }
+
+    #[test]
+    fn a_clock_that_is_set_back_keeps_nobody_from_asking() {
+        let rate = Rate::default();
+        let hour = 3_600_000_000_000;
+        assert!((0..AT_ONCE).all(|_| rate.take(2 * hour)) && !rate.take(2 * hour));
+        assert!((0..AT_ONCE).all(|_| rate.take(hour)) && !rate.take(hour));
+        assert!(rate.take(hour + QUESTION));
     }
 
     #[test]
     fn reasons_whose_numbers_lie_far_apart_share_nothing() {
-        let (queue, _packets) = PuntQueue::new(|_, _| false);
+        let (queue, _packets) = PuntQueue::new(|_, _| None);
         let reasons: Vec<Arc<str>> = (0..=2 * SHARES).map(|number| number.to_string().into()).collect();
         let (memory, mut lost) = ([0; 60], vec![0; reasons.len()]);
         for number in [0, SHARES, 2 * SHARES] {
@@ -288,7 +413,7 @@ mod tests {
 
     #[test]
     fn bytes_are_bounded_too() {
-        let (queue, _packets) = PuntQueue::new(|_, _| false);
+        let (queue, _packets) = PuntQueue::new(|_, _| None);
         let (memory, mut lost) = (vec![0; 1 << 20], [0]);
         for _ in 0..20 {
             queue.copy(&memory, &batch(1 << 20, &[0]), &[Arc::from("big")], &mut lost);

@@ -13,7 +13,7 @@ pub const BYTES: usize = 128;
 /// A packet that was dropped or punted.
 #[derive(Clone, Copy, Debug)]
 pub struct Example {
-    /// When it came in, in nanoseconds since 1970-01-01 UTC.
+    /// When it came in: the program's time, which [`Now::on_wall`](ports::live::clock::Now::on_wall) makes one for people.
     pub time: u64,
     /// The port that it came in by.
     pub port: PortNumber,

@@ -29,7 +29,7 @@ const HEADERS: usize = 256;
 pub struct Seen {
     /// The port that it came in by.
     pub port: PortNumber,
-    /// When it came in, in nanoseconds since 1970-01-01 UTC.
+    /// When it came in: the program's time, which [`Now::on_wall`](ports::live::clock::Now::on_wall) makes one for people.
     pub time: u64,
     /// Its bytes as they came in, as many as were asked for.
     pub bytes: Vec<u8>,

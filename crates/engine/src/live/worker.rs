@@ -1,23 +1,29 @@
 //! One worker: every port in turn, each batch to its end before the next, and between two rounds what control asks for.
 //!
 //! A batch is what has come, be it one packet or 256: the loop never waits for more, unless a policy holds packets for a device. A port that always has more gets one batch a round, as the others
-//! do. The loop sleeps only when no port has anything, until one has, until a bell rings, or for a tick, by which the program's time goes on without packets.
+//! do. The loop sleeps only when no port has anything, until one has, until a bell rings, or until something is due: at a port, in the program (whose time goes on
+//! without packets), or of a measurement.
 
+use super::look::Looks;
 use super::measure::{Stop, Stopwatch};
 use super::watch::Watches;
-use super::{Generation, Injected, Line, PortLosses, PuntQueue, Request, now};
+use super::{Generation, Injected, Line, PortLosses, PuntQueue, Request};
 use crate::hold::{Run, Supply};
 use crate::{Ledger, Transmitter, pieces};
 use exec::{Outputs, Processor};
 use packet::{Batch, Offload};
+use ports::live::clock::Clock;
 use ports::live::{Lane, LiveOut, Receiver, Waiter};
 use ports::{Departure, Transmit};
 use std::io;
+use std::sync::Arc;
 use std::sync::mpsc::{self, TryRecvError};
 use std::time::{Duration, Instant};
 
-/// How long the loop sleeps at most while no packet comes.
-const TICK: Duration = Duration::from_millis(1);
+/// How late at most what is due in the program comes while no packet does: what is due soon after each other comes together.
+const GRAIN: u64 = 1_000_000;
+/// How long the loop sleeps at most: by then it looks what has become of ports whose interface is away.
+const LONGEST: u64 = 100_000_000;
 
 /// The loop with its lanes.
 pub struct LiveWorker {
@@ -30,11 +36,13 @@ pub struct LiveWorker {
     punts: Option<PuntQueue>,
     watches: Watches,
     stopwatch: Stopwatch,
+    looks: Looks,
+    clock: Arc<dyn Clock>,
 }
 
 impl LiveWorker {
     /// A loop over these lanes, the first of which belongs to port 1, and the way to it.
-    pub(super) fn new(lanes: Vec<Lane>) -> io::Result<(LiveWorker, Line)> {
+    pub(super) fn new(lanes: Vec<Lane>, clock: Arc<dyn Clock>) -> io::Result<(LiveWorker, Line)> {
         let (receivers, senders): (Vec<_>, Vec<_>) =
             lanes.into_iter().map(|lane| (lane.receive, lane.send)).unzip();
         let descriptors: Vec<_> = receivers.iter().map(|port| port.descriptor()).collect();
@@ -51,6 +59,8 @@ impl LiveWorker {
             punts: None,
             watches: Watches::default(),
             stopwatch: Stopwatch::default(),
+            looks: Looks::default(),
+            clock,
         };
         Ok((worker, line))
     }
@@ -64,7 +74,7 @@ impl LiveWorker {
             match self.rounds(&mut generation)? {
                 Some(Request::Replace(takeover)) => {
                     let lost = losses(&mut self.receivers, &self.out);
-                    takeover.perform(&mut generation, lost);
+                    takeover.perform(&mut generation, lost, self.clock.program());
                 }
                 _ => return Ok(generation),
             }
@@ -73,10 +83,23 @@ impl LiveWorker {
 
     /// The loop. Runs one program until something is asked that ends it; `None` where nobody can ask any more.
     fn rounds(&mut self, generation: &mut Generation) -> io::Result<Option<Request>> {
-        let LiveWorker { receivers, out, waiter, requests, batch, outputs, punts, watches, stopwatch } = self;
+        let LiveWorker {
+            receivers,
+            out,
+            waiter,
+            requests,
+            batch,
+            outputs,
+            punts,
+            watches,
+            stopwatch,
+            looks,
+            clock,
+        } = self;
+        let clock = &**clock;
         let transmitter = Transmitter::new(&generation.program.clone(), out);
         let mut hold = generation.hold.take();
-        let mut way = Way { generation, outputs, punts, watches, stopwatch, transmitter };
+        let mut way = Way { generation, outputs, punts, watches, stopwatch, transmitter, clock };
         // The port whose turn it was when there was no room to hold more.
         let mut first = 0;
         let asked = loop {
@@ -88,7 +111,7 @@ impl LiveWorker {
                     break;
                 }
                 let port = &mut receivers[index];
-                let memory = port.receive(batch, now());
+                let memory = port.receive(batch, clock.now());
                 if batch.is_empty() {
                     continue;
                 }
@@ -106,6 +129,12 @@ impl LiveWorker {
                 idle &= !hold.run(&mut way, Supply::Unknown)?;
                 way.stopwatch.lap(Stop::Run);
             }
+            if !looks.is_empty() {
+                idle = false;
+                let out = way.transmitter.sink();
+                looks.step(way.generation, |generation| since(losses(receivers, out), generation));
+                way.stopwatch.lap(Stop::Control);
+            }
             match requests.try_recv() {
                 Err(TryRecvError::Empty) if idle => {
                     way.stopwatch.lap(Stop::Receive);
@@ -114,10 +143,14 @@ impl LiveWorker {
                         Some(hold) if hold.is_under_way() => std::thread::yield_now(),
                         _ => {
                             let sink = way.transmitter.sink();
-                            let due = receivers.iter().filter_map(|port| port.due()).chain(sink.due());
+                            let ports = receivers.iter().filter_map(|port| port.due()).chain(sink.due());
                             let held = hold.as_ref().and_then(|hold| hold.due(Instant::now()));
-                            let held = held.map_or(u64::MAX, |due| due.as_nanos() as u64);
-                            waiter.wait(patience(due.min()).min(held))?;
+                            let left = held.into_iter().chain(way.stopwatch.left()).min();
+                            // For packets that are held it is still the time when they came.
+                            let empty = hold.as_ref().is_none_or(|hold| hold.is_empty());
+                            let program = way.generation.processor.due().filter(|_| empty);
+                            waiter
+                                .wait(Dues { ports: ports.min(), program, left }.patience(clock.program()))?;
                         }
                     }
                     // For packets that are held it is still the time when they came.
@@ -130,14 +163,12 @@ impl LiveWorker {
                 Err(TryRecvError::Disconnected) => break None,
                 Ok(request @ (Request::Replace(_) | Request::Stop)) => break Some(request),
                 Ok(Request::Ask(question)) => {
-                    let now = losses(receivers, way.transmitter.sink());
-                    let before = &way.generation.lost_before;
-                    let since =
-                        now.into_iter().zip(before).map(|(now, &then)| now - then).collect::<Vec<_>>();
+                    let since = since(losses(receivers, way.transmitter.sink()), way.generation);
                     question(way.generation, &since);
                 }
+                Ok(Request::Look(look)) => looks.add(look),
                 Ok(Request::Send(frames)) => {
-                    inject(frames, &mut way.generation.ledger, way.transmitter.sink())?;
+                    inject(frames, &mut way.generation.ledger, way.transmitter.sink(), clock)?;
                 }
                 Ok(Request::Punts(queue)) => *way.punts = Some(queue),
                 Ok(Request::Watch(watcher)) => way.watches.add(*watcher),
@@ -147,6 +178,7 @@ impl LiveWorker {
         if let Some(hold) = &mut hold {
             hold.run(&mut way, Supply::Ended)?;
         }
+        looks.interrupt(way.generation);
         way.generation.hold = hold;
         Ok(asked)
     }
@@ -160,14 +192,15 @@ struct Way<'a, 'b> {
     watches: &'a mut Watches,
     stopwatch: &'a mut Stopwatch,
     transmitter: Transmitter<'b, LiveOut>,
+    clock: &'a dyn Clock,
 }
 
 impl Way<'_, '_> {
     /// Lets the program's time go on without packets.
     fn pass_time(&mut self) -> io::Result<()> {
-        let Way { generation, outputs, transmitter, .. } = self;
+        let Way { generation, outputs, transmitter, clock, .. } = self;
         outputs.clear();
-        generation.processor.advance(now(), outputs);
+        generation.processor.advance(clock.program(), outputs);
         generation.ledger.commit_outputs(outputs);
         transmitter.transmit_made(&generation.ledger, outputs)
     }
@@ -182,7 +215,7 @@ impl Run for Way<'_, '_> {
 
     #[inline]
     fn batch(&mut self, memory: &mut [u8], batch: &mut Batch) -> io::Result<()> {
-        let Way { generation, outputs, punts, watches, stopwatch, transmitter } = self;
+        let Way { generation, outputs, punts, watches, stopwatch, transmitter, clock } = self;
         outputs.clear();
         watches.run(stopwatch, generation, memory, batch, outputs);
         stopwatch.lap(Stop::Run);
@@ -195,15 +228,29 @@ impl Run for Way<'_, '_> {
         stopwatch.lap(Stop::Commit);
         restart_checksums(memory, batch, outputs);
         transmitter.transmit(&generation.ledger, memory, batch, outputs)?;
-        stopwatch.sent(batch);
+        stopwatch.sent(batch, *clock);
         Ok(())
     }
 }
 
-/// For how many nanoseconds the loop may sleep.
-fn patience(due: Option<u64>) -> u64 {
-    let tick = TICK.as_nanos() as u64;
-    due.map_or(tick, |due| due.saturating_sub(now()).min(tick))
+/// What ends a sleep without a packet or a bell; times are the program's.
+struct Dues {
+    /// When a port is to be asked again.
+    ports: Option<u64>,
+    /// When something is due in the program.
+    program: Option<u64>,
+    /// How long it is until something is due for packets that are held, or a measurement ends.
+    left: Option<Duration>,
+}
+
+impl Dues {
+    /// For how many nanoseconds the loop may sleep.
+    fn patience(&self, now: u64) -> u64 {
+        let ports = self.ports.map_or(LONGEST, |due| due.saturating_sub(now));
+        let program = self.program.map_or(LONGEST, |due| due.saturating_sub(now).max(GRAIN));
+        let left = self.left.map_or(LONGEST, |left| u64::try_from(left.as_nanos()).unwrap_or(LONGEST));
+        ports.min(program).min(left).min(LONGEST)
+    }
 }
 
 /// Long segments are cut on their way out, and whoever cuts them sums each piece: they get the sum to begin with. One that leaves in fragments of IP keeps
@@ -229,15 +276,32 @@ fn restart_checksums(memory: &mut [u8], batch: &mut Batch, outputs: &Outputs) {
 }
 
 /// Sends what control made.
-fn inject(frames: Vec<Injected>, ledger: &mut Ledger, out: &mut LiveOut) -> io::Result<()> {
+fn inject(
+    frames: Vec<Injected>,
+    ledger: &mut Ledger,
+    out: &mut LiveOut,
+    clock: &dyn Clock,
+) -> io::Result<()> {
     for Injected { port, mut bytes, offload } in frames {
         let offload = if offload.restart(&mut bytes) { offload } else { Offload::NONE };
         let wire = bytes.len() as u32;
         ledger.commit_injected(port, wire);
-        out.transmit(&Departure { port, bytes: &bytes, wire, time: now(), offload, comment: None })?;
+        out.transmit(&Departure {
+            port,
+            bytes: &bytes,
+            wire,
+            time: clock.program(),
+            offload,
+            comment: None,
+        })?;
     }
     out.flush();
     Ok(())
+}
+
+/// What was lost since the program took over, of what has been lost.
+fn since(now: Vec<PortLosses>, generation: &Generation) -> Vec<PortLosses> {
+    now.into_iter().zip(generation.lost_before()).map(|(now, &then)| now - then).collect()
 }
 
 fn losses(receivers: &mut [Box<dyn Receiver>], out: &LiveOut) -> Vec<PortLosses> {
@@ -246,4 +310,62 @@ fn losses(receivers: &mut [Box<dyn Receiver>], out: &LiveOut) -> Vec<PortLosses>
         .zip(out.losses())
         .map(|(port, send)| PortLosses { receive: port.losses(), send })
         .collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use exec::{BackEnd, load};
+    use lang::pipeline::{Options, compile};
+
+    const SECOND: u64 = 1_000_000_000;
+
+    /// How often an idle loop wakes within so many seconds on a clock that is moved by hand, and what the program sent meanwhile.
+    fn woken(program: &str, seconds: u64) -> (u64, usize) {
+        let program = compile("p.rav", program, &|_| None, &Options::default()).program.expect("compiles");
+        let mut processor = load(&program, BackEnd::Interpreter, 2, 0).expect("loads");
+        let (mut now, mut wakes, mut made) = (SECOND, 0, 0);
+        let mut outputs = Outputs::default();
+        while now < (1 + seconds) * SECOND {
+            now += Dues { ports: None, program: processor.due(), left: None }.patience(now);
+            wakes += 1;
+            outputs.clear();
+            processor.advance(now, &mut outputs);
+            made += outputs.packets.len();
+        }
+        (wakes, made)
+    }
+
+    #[test]
+    fn a_loop_without_packets_wakes_when_something_is_due_and_seldom_otherwise() {
+        let per_second = SECOND / LONGEST;
+        let (wakes, made) = woken("start stage all() { flood }", 10);
+        assert!(wakes <= 10 * per_second + 2, "{wakes}");
+        assert_eq!(made, 0);
+        let ageing = "import std.net.ethernet\ntable hosts: exact(mac) -> port { capacity 1k  idle 30s  evict lru }\nstart decoder d(eth: ethernet) { learn hosts[eth.src] = in_port  flood }";
+        assert!(woken(ageing, 10).0 <= 10 * per_second + 2);
+        let beacon = |every: &str| {
+            format!(
+                "import std.net.ethernet\nstart stage all() {{ flood }}\nevery {every} {{ emit ethernet(dst ff:ff:ff:ff:ff:ff, type 0x88b5) / \"alive\" to 1 }}"
+            )
+        };
+        let (wakes, made) = woken(&beacon("1s"), 10);
+        assert!(wakes <= 10 * (per_second + 2) && (9..=10).contains(&made), "{wakes}, {made}");
+        // What comes more often than a loop may wake comes late by the grain, and none is left out.
+        let (wakes, made) = woken(&beacon("100us"), 1);
+        assert!(wakes <= SECOND / GRAIN + 2 && made >= 9_900, "{wakes}, {made}");
+    }
+
+    #[test]
+    fn a_sleep_ends_with_whatever_is_due_first() {
+        let patience = |ports, program, left: Option<u64>| {
+            Dues { ports, program, left: left.map(Duration::from_nanos) }.patience(SECOND)
+        };
+        assert_eq!(patience(None, None, None), LONGEST);
+        assert_eq!(patience(Some(SECOND - 5), None, None), 0, "a port has something already");
+        assert_eq!(patience(Some(SECOND + 5), None, None), 5);
+        assert_eq!(patience(None, Some(0), None), GRAIN);
+        assert_eq!(patience(None, Some(SECOND + 2 * GRAIN), None), 2 * GRAIN);
+        assert_eq!(patience(None, Some(u64::MAX), Some(7)), 7);
+    }
 }

@@ -17,7 +17,8 @@ impl<O: Observer, F: Family> Run<'_, '_, O, F> {
             }
             TablePlace::Prefixes(place) => {
                 let prefixes = &mut tables.prefixes[place];
-                let row = prefixes.find(prefixes.address(columns));
+                let address = prefixes.address(columns);
+                let row = prefixes.find(address);
                 row.map(|row| {
                     prefixes.rows().count(row, wire);
                     packing.unpack(prefixes.rows().words(row))
@@ -127,12 +128,12 @@ impl<O: Observer, F: Family> Run<'_, '_, O, F> {
             }
             Op::Take { pool, hint } => {
                 let hint = self.value(*hint) as u32;
-                let columns = self.state.memory.take(*pool, hint).map(|columns| columns.collect());
+                let columns = self.state.take(*pool, hint).map(|columns| columns.collect());
                 self.optional(columns, self.program.pools[*pool as usize].columns.len())
             }
             Op::Give { pool, item } => {
                 let columns = self.all(item);
-                self.state.memory.give(*pool, &columns);
+                self.state.give(*pool, &columns);
                 Vec::new()
             }
             Op::Choose { group, index, hash } => {

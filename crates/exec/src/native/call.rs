@@ -15,6 +15,7 @@ use crate::state::{Cell, DefaultEntry, State};
 use ::tables::exact::{Exact, Learned, Table};
 use cranelift_jit::JITModule;
 use lang::ir::Template;
+use lang::limits::{LARGEST_WORDS, MOST_COLUMNS};
 use packet::batch::Batch;
 use packet::fragment::Fragmenting;
 use packet::resize::Resizable;
@@ -38,10 +39,10 @@ pub(super) struct Context<'a> {
     pub(super) tables: *mut Table,
     pub(super) defaults: *mut DefaultEntry,
     pub(super) cells: *mut Cell,
-    /// What a lookup that finds nothing reads.
-    pub(super) zeros: [u64; MAX_WORDS],
+    /// What is read where nothing is found, in a table, a group or a pool.
+    pub(super) zeros: [u64; MOST_FOUND],
     /// Where a host function leaves columns, every one in words of its own.
-    pub(super) columns: [u64; 2 * MAX_WORDS],
+    pub(super) columns: [u64; MOST_FOUND],
     /// Where the next key of each question goes.
     pub(super) asked: [*mut u64; MOST_QUESTIONS],
     /// What is kept for the packet between the question and what follows.
@@ -52,6 +53,10 @@ pub(super) struct Context<'a> {
     pub(super) placements: &'a [Placement],
     borrows: PhantomData<(&'a mut State<Fast>, &'a mut Outputs)>,
 }
+
+/// Words of what is found at most: entries and members have [`MAX_WORDS`], items of pools up to two a column.
+pub(super) const MOST_FOUND: usize = 2 * MOST_COLUMNS;
+const _: () = assert!(MAX_WORDS <= MOST_FOUND && MOST_COLUMNS <= MAX_WORDS && LARGEST_WORDS == MAX_WORDS);
 
 /// What comes before the questions answers with this and the question's number where it asked one, else with a verdict or [`NOT_ASKED`].
 pub(super) const ASKED: u64 = 1 << 32;
@@ -205,8 +210,8 @@ impl<'a> Context<'a> {
             tables: state.tables.exact.as_mut_ptr(),
             defaults: state.defaults.as_mut_ptr(),
             cells: state.cells.as_mut_ptr(),
-            zeros: [0; MAX_WORDS],
-            columns: [0; 2 * MAX_WORDS],
+            zeros: [0; MOST_FOUND],
+            columns: [0; MOST_FOUND],
             asked: [std::ptr::null_mut(); MOST_QUESTIONS],
             kept: std::ptr::null_mut(),
             state,
@@ -312,7 +317,6 @@ pub(super) mod host {
             ("find", find as *const u8),
             ("learn", learn as *const u8),
             ("holds", holds as *const u8),
-            ("free", free as *const u8),
             ("remove", remove as *const u8),
             ("raise", raise as *const u8),
             ("copy", copy as *const u8),
@@ -407,11 +411,6 @@ pub(super) mod host {
         // SAFETY: as for `find`.
         let (table, key) = unsafe { (&*table, std::slice::from_raw_parts(key, (*table).spec().key_words)) };
         u64::from(table.peek(key).is_some())
-    }
-
-    unsafe extern "C" fn free(table: *mut Table) -> u64 {
-        // SAFETY: as for `find1`.
-        unsafe { &*table }.free() as u64
     }
 
     unsafe extern "C" fn remove(table: *mut Table, key: *const u64) {

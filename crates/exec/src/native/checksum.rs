@@ -26,10 +26,12 @@ impl Body<'_, '_> {
         self.bx.set_cold_block(behind);
         self.bx.ins().brif(more, behind, &[], after, &[known.into()]);
         self.bx.switch_to_block(behind);
-        // The known bytes are there, so the rest does not begin behind the end.
+        // Where no byte is known to be there, the rest may begin behind the end.
         let base = self.word(base);
         let first = self.bx.ins().iadd_imm_u(base, i64::from(bytes));
         let captured = self.captured();
+        let begins = self.bx.ins().icmp(IntCC::UnsignedLessThan, first, captured);
+        let first = self.bx.ins().select(begins, first, captured);
         let left = self.bx.ins().isub(captured, first);
         let fits = self.bx.ins().icmp(IntCC::UnsignedLessThan, more, left);
         let length = self.bx.ins().select(fits, more, left);

@@ -10,8 +10,15 @@ use cranelift_codegen::settings::{self, Configurable};
 use cranelift_frontend::FunctionBuilderContext;
 use cranelift_jit::{JITBuilder, JITModule};
 use cranelift_module::{FuncId, Linkage, Module, default_libcall_names};
+use lang::limits::LARGEST_FRAME;
 use std::collections::HashMap;
 use std::fmt::{Display, Write};
+
+/// A program's code, and how many bytes of stack each of its functions was laid out to need.
+pub(super) struct Compilation {
+    pub(super) code: Code,
+    pub(super) frames: Vec<(String, u32)>,
+}
 
 /// The code of a program and, if wanted, its listing: for every function Cranelift's IR and the machine's instructions.
 ///
@@ -20,8 +27,9 @@ pub(super) fn compile(
     shared: &Shared<'_>,
     questions: &[Question],
     listing: Option<&mut String>,
-) -> Result<Code, LoadError> {
+) -> Result<Compilation, LoadError> {
     let mut module = module()?;
+    let mut frames = Vec::new();
     let declared = declare_host(&mut module)?;
     let program = shared.program;
     let mut functions: Vec<FuncId> = Vec::with_capacity(program.functions.len());
@@ -47,6 +55,12 @@ pub(super) fn compile(
             let _ = writeln!(text, "; {}\n{}", function.name, context.func.display());
         }
         module.define_function(id, &mut context).map_err(|cause| fail(&format!("{cause:?}")))?;
+        let layout = context.compiled_code().and_then(|code| code.buffer.frame_layout());
+        let bytes = layout.map_or(0, |layout| layout.frame_to_fp_offset);
+        if bytes > LARGEST_FRAME {
+            return Err(LoadError::Frame { function: function.name.clone(), bytes });
+        }
+        frames.push((function.name.clone(), bytes));
         if let Some(text) = listing.as_deref_mut() {
             let code = context.compiled_code().and_then(|code| code.vcode.as_deref());
             let _ = writeln!(text, "{}", code.unwrap_or_default());
@@ -57,7 +71,7 @@ pub(super) fn compile(
     }
     module.finalize_definitions().map_err(|cause| failed("the program", &cause))?;
     let addresses: Vec<*const u8> = functions.iter().map(|id| module.get_finalized_function(*id)).collect();
-    Ok(Code::new(module, &addresses, program.functions.len()))
+    Ok(Compilation { code: Code::new(module, &addresses, program.functions.len()), frames })
 }
 
 /// An empty module for this machine with the host functions' addresses.
@@ -71,6 +85,10 @@ fn module() -> Result<JITModule, LoadError> {
         ("use_colocated_libcalls", "false"),
         ("is_pic", "false"),
         ("unwind_info", "false"),
+        // A frame larger than the guard page behind a stack is touched page by page, so that it ends the process and does not reach what lies behind.
+        ("enable_probestack", "true"),
+        ("probestack_strategy", "inline"),
+        ("probestack_size_log2", "12"),
         ("enable_verifier", if cfg!(debug_assertions) { "true" } else { "false" }),
     ];
     for (name, value) in wanted {
@@ -99,7 +117,7 @@ fn declare_host(module: &mut JITModule) -> Result<HashMap<&'static str, FuncId>,
         ("find", 3, 1),
         ("learn", 4, 1),
         ("holds", 2, 1),
-        ("free", 1, 1),
+        ("free", 3, 1),
         ("remove", 2, 0),
         ("raise", 6, 0),
         ("copy", 2, 0),

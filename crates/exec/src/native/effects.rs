@@ -1,8 +1,8 @@
 //! Tables, counters, events and outputs in Cranelift's IR: what touches more than values and packet bytes.
 
 use super::arithmetic::{constant, type_of, word, words};
-use super::call::Context;
 use super::call::host::{FIND1, LEARN11};
+use super::call::{Context, MOST_FOUND};
 use super::translate::Body;
 use crate::interpret::largest;
 use crate::pack::{MAX_WORDS, Packing, Place};
@@ -13,7 +13,7 @@ use cranelift_codegen::ir::{
     self as clif, InstBuilder, MemFlagsData, StackSlot, StackSlotData, StackSlotKind, types,
 };
 use cranelift_frontend::FunctionBuilder;
-use lang::ir::{Op, Program, Value};
+use lang::ir::{Op, Value};
 use std::mem::{offset_of, size_of};
 
 /// Room on the stack for words on their way to host functions, made when it is first needed.
@@ -31,16 +31,6 @@ fn slot(bx: &mut FunctionBuilder<'_>, place: &mut Option<StackSlot>, words: usiz
         let bytes = words.max(1) as u32 * 8;
         bx.create_sized_stack_slot(StackSlotData::new(StackSlotKind::ExplicitSlot, bytes, 3))
     })
-}
-
-/// Words of the longest list of hole values or event arguments.
-fn longest_list(program: &Program) -> usize {
-    let params = program.events.iter().map(|event| event.params.len());
-    let holes = program.templates.iter().map(|template| template.holes.len());
-    let columns = program.tables.iter().map(|table| table.keys.len() + table.values.len());
-    let items = program.pools.iter().map(|pool| pool.columns.len());
-    let members = program.groups.iter().map(|group| group.columns.len());
-    params.chain(holes).chain(columns).chain(items).chain(members).max().unwrap_or(0) * 2
 }
 
 impl Body<'_, '_> {
@@ -205,6 +195,7 @@ impl Body<'_, '_> {
         if columns.is_empty() {
             return;
         }
+        debug_assert!(packing.words <= MOST_FOUND, "words are read where there are no zeros");
         // Where nothing is found the columns are read from zeros, which costs no branch.
         let zeros = self.iconst(offset_of!(Context<'_>, zeros) as u64);
         let zeros = self.bx.ins().iadd(self.context, zeros);
@@ -261,7 +252,9 @@ impl Body<'_, '_> {
                 new = self.bx.ins().iadd(new, missing);
             }
             // Free places are never fewer than none, so where nothing is new there is room.
-            let free = self.host.call(&mut self.bx, "free", &[address])[0];
+            let context = self.context;
+            let number = self.iconst(u64::from(*table));
+            let free = self.host.call(&mut self.bx, "free", &[context, number, new])[0];
             let enough = self.bx.ins().icmp(clif::condcodes::IntCC::UnsignedLessThanOrEqual, new, free);
             fits = self.bx.ins().band(fits, enough);
         }
@@ -419,7 +412,7 @@ impl Body<'_, '_> {
             let (low, high) = words(&mut self.bx, value);
             pairs.extend([low, high]);
         }
-        let slot = slot(&mut self.bx, &mut self.scratch.list, longest_list(self.shared.program));
+        let slot = slot(&mut self.bx, &mut self.scratch.list, self.longest_list * 2);
         self.stored(slot, &pairs)
     }
 }

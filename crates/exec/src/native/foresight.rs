@@ -4,7 +4,8 @@
 //! the place becomes a hint, and the batch loop computes the key of a packet some packets ahead and fetches its slot, or its cell in a table of prefixes. A hint is only a guess: a
 //! packet that turns out to go another way has fetched a slot in vain, and its meaning does not change.
 
-use lang::ir::{BinaryOp, Function, Op, Program, Terminator, Value};
+use crate::block_order::order;
+use lang::ir::{BinaryOp, BlockId, Function, Op, Program, Terminator, Value};
 use std::collections::HashMap;
 
 /// A key that is made of bytes at a fixed place.
@@ -24,8 +25,6 @@ pub(super) struct Hint {
 
 /// More hints than these cost more than they bring.
 const MOST_HINTS: usize = 4;
-/// A value is followed through so many steps.
-const FARTHEST: usize = 32;
 
 impl Hint {
     /// The key of a packet with these captured bytes, if they hold it.
@@ -39,12 +38,12 @@ impl Hint {
 /// The hints of a program, in the order of its text.
 pub(super) fn hints(program: &Program) -> Vec<Hint> {
     let Some(function) = program.functions.first() else { return Vec::new() };
-    let origins = Origins::new(function);
+    let origins = origins(function);
     let mut found: Vec<Hint> = Vec::new();
     for instruction in function.blocks.iter().flat_map(|block| &block.instructions) {
         let (Op::Lookup { table, key } | Op::Learn { table, key, .. }) = &instruction.op else { continue };
         let [column] = key.as_slice() else { continue };
-        let Some(piece) = origins.piece(*column, FARTHEST) else { continue };
+        let Origin::Piece(piece) = origins[column.0 as usize] else { continue };
         let hint = Hint {
             table: *table as usize,
             prefix: false,
@@ -68,68 +67,84 @@ struct Piece {
     width: u32,
 }
 
-/// Where the values of a function come from.
-struct Origins<'a> {
-    made: HashMap<Value, &'a Op>,
-    handed: HashMap<Value, Vec<Value>>,
-    function: &'a Function,
+/// Where a value comes from.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Origin {
+    Number(u128),
+    Piece(Piece),
+    /// Somewhere else, or from several places.
+    Other,
 }
 
-impl<'a> Origins<'a> {
-    fn new(function: &'a Function) -> Self {
-        let mut origins = Origins { made: HashMap::new(), handed: HashMap::new(), function };
-        for block in &function.blocks {
-            for instruction in &block.instructions {
-                origins.made.extend(instruction.results.iter().map(|result| (*result, &instruction.op)));
-            }
-            for target in Terminator::targets(&block.terminator) {
-                let params = &function.block(target.block).params;
-                for (param, arg) in params.iter().zip(&target.args) {
-                    origins.handed.entry(*param).or_default().push(*arg);
+/// Where the values of a function come from, by value. One pass: callers come before those they call, and what a loop hands back counts as another place.
+fn origins(function: &Function) -> Vec<Origin> {
+    let mut origins = vec![Origin::Other; function.widths.len()];
+    // What all values handed to a parameter so far are, once there is one.
+    let mut handed: HashMap<Value, Origin> = HashMap::new();
+    let mut pending = vec![0_u32; function.blocks.len()];
+    let order = order(function, BlockId(0), |_| false);
+    for target in order.iter().flat_map(|id| Terminator::targets(&function.block(*id).terminator)) {
+        pending[target.block.0 as usize] += 1;
+    }
+    for id in order {
+        let block = function.block(id);
+        for param in &block.params {
+            let alike = (pending[id.0 as usize] == 0).then(|| handed.get(param).copied()).flatten();
+            origins[param.0 as usize] = cut(alike.unwrap_or(Origin::Other), function.width(*param));
+        }
+        for instruction in &block.instructions {
+            let [result] = instruction.results.as_slice() else { continue };
+            let origin = of_instruction(&instruction.op, &origins, function.width(*result));
+            origins[result.0 as usize] = cut(origin, function.width(*result));
+        }
+        for target in Terminator::targets(&block.terminator) {
+            pending[target.block.0 as usize] -= 1;
+            for (param, arg) in function.block(target.block).params.iter().zip(&target.args) {
+                let origin = origins[arg.0 as usize];
+                let alike = handed.entry(*param).or_insert(origin);
+                if *alike != origin {
+                    *alike = Origin::Other;
                 }
             }
         }
-        origins
     }
+    origins
+}
 
-    /// What all values handed to a parameter are alike, if they are.
-    fn alike<T: PartialEq>(&self, value: Value, what: impl Fn(Value) -> Option<T>) -> Option<T> {
-        let mut handed = self.handed.get(&value)?.iter();
-        let first = what(*handed.next()?)?;
-        handed.all(|other| what(*other).as_ref() == Some(&first)).then_some(first)
-    }
-
-    fn piece(&self, value: Value, steps: usize) -> Option<Piece> {
-        let steps = steps.checked_sub(1)?;
-        let width = u32::from(self.function.width(value));
-        let piece = match self.made.get(&value) {
-            None => self.alike(value, |other| self.piece(other, steps))?,
-            Some(Op::Load { base, offset, bytes, .. }) if *bytes <= 8 => {
-                let offset = self.number(*base, steps)?.checked_add(u128::from(*offset))?;
-                Piece { offset: u32::try_from(offset).ok()?, bytes: (*bytes).into(), shift: 0, width }
-            }
-            Some(Op::Resize(inner)) => self.piece(*inner, steps)?,
-            Some(Op::Binary(BinaryOp::ShiftRight, inner, distance)) => {
-                let inner = self.piece(*inner, steps)?;
-                let shift = u32::try_from(self.number(*distance, steps)?).ok()?.checked_add(inner.shift)?;
-                Piece { shift, ..inner }
-            }
-            Some(_) => return None,
-        };
-        let fits = piece.shift < 8 * piece.bytes;
-        fits.then_some(Piece { width: piece.width.min(width), ..piece })
-    }
-
-    fn number(&self, value: Value, steps: usize) -> Option<u128> {
-        let steps = steps.checked_sub(1)?;
-        match self.made.get(&value) {
-            None => self.alike(value, |other| self.number(other, steps)),
-            Some(Op::Const(number)) => Some(*number),
-            Some(Op::Binary(BinaryOp::Add, a, b)) => {
-                self.number(*a, steps)?.checked_add(self.number(*b, steps)?)
-            }
-            Some(_) => None,
+/// Where the result of an instruction comes from.
+fn of_instruction(op: &Op, origins: &[Origin], width: u8) -> Origin {
+    let from = |value: &Value| origins[value.0 as usize];
+    match op {
+        Op::Const(number) => Origin::Number(*number),
+        Op::Resize(inner) if matches!(from(inner), Origin::Piece(_)) => from(inner),
+        Op::Load { base, offset, bytes, .. } if *bytes <= 8 => {
+            let Origin::Number(base) = from(base) else { return Origin::Other };
+            let offset = base.checked_add(u128::from(*offset)).and_then(|offset| u32::try_from(offset).ok());
+            let piece = |offset| Piece { offset, bytes: (*bytes).into(), shift: 0, width: width.into() };
+            offset.map_or(Origin::Other, |offset| Origin::Piece(piece(offset)))
         }
+        Op::Binary(BinaryOp::Add, a, b) => match (from(a), from(b)) {
+            (Origin::Number(a), Origin::Number(b)) => a.checked_add(b).map_or(Origin::Other, Origin::Number),
+            _ => Origin::Other,
+        },
+        Op::Binary(BinaryOp::ShiftRight, inner, distance) => match (from(inner), from(distance)) {
+            (Origin::Piece(inner), Origin::Number(distance)) => {
+                let shift =
+                    u32::try_from(distance).ok().and_then(|distance| distance.checked_add(inner.shift));
+                shift.map_or(Origin::Other, |shift| Origin::Piece(Piece { shift, ..inner }))
+            }
+            _ => Origin::Other,
+        },
+        _ => Origin::Other,
+    }
+}
+
+/// A value of this width keeps no more bits of its piece.
+fn cut(origin: Origin, width: u8) -> Origin {
+    match origin {
+        Origin::Piece(piece) if piece.shift >= 8 * piece.bytes => Origin::Other,
+        Origin::Piece(piece) => Origin::Piece(Piece { width: piece.width.min(width.into()), ..piece }),
+        other => other,
     }
 }
 
@@ -181,5 +196,24 @@ mod tests {
             start decoder one(t: tag) { learn seen[t.id] flood }";
         let [hint] = hints_of(text)[..] else { panic!("one hint") };
         assert_eq!(hint.key(&[0xab, 0xcd, 0, 0, 0, 0, 0, 0]), Some(0xbcd));
+    }
+
+    /// Each of the stages has three ways to the next: 3 to the power of 60 paths.
+    #[test]
+    fn stages_with_many_paths_are_looked_at_once() {
+        let stage = |i: u32| {
+            let next = i + 1;
+            format!("stage s{i}() {{ match p.way {{ {i} => s{next}, 9 => s{next}, else => s{next} }} }}\n")
+        };
+        let text = format!(
+            "table seen: exact(u32) {{ capacity 8 age 1s evict lru }}
+            layout plain {{ way: u8 key: u32 rest: bytes[8] }}
+            start decoder first(p: plain) {{ goto s10 }}
+            {}
+            stage s70() {{ learn seen[p.key] flood }}",
+            (10..70).map(stage).collect::<String>()
+        );
+        let [hint] = hints_of(&text)[..] else { panic!("one hint") };
+        assert_eq!(key(hint, 0..60), Some(0x0102_0304));
     }
 }

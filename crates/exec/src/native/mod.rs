@@ -21,7 +21,6 @@ use crate::processor::BackEnd;
 use crate::stages::StageClock;
 use crate::state::table_set::{Fast, TablePlace};
 use crate::state::{RunHandler, State};
-use ::tables::exact::Exact;
 use ahead::Ahead;
 pub use call::prefetch;
 use call::{Code, Context};
@@ -71,7 +70,7 @@ impl Native {
         crate::load::verify(program)?;
         let state = State::new(program, ports, seed)?;
         let plan = Plan::new(program, ports, &state);
-        let code = plan.compile(program, false, None)?;
+        let code = plan.compile(program, false, None)?.code;
         let templates = program.templates.clone();
         let mut hints = foresight::hints(program);
         let places = &state.tables.places;
@@ -114,6 +113,13 @@ pub fn listing(program: &Program) -> Result<String, LoadError> {
     let state = State::<Fast>::new(program, u16::MAX, 0)?;
     Plan::new(program, u16::MAX, &state).compile(program, false, Some(&mut text))?;
     Ok(text)
+}
+
+/// How many bytes of stack each function of a program needs as machine code, by its name; parts of the packet function follow under the same name.
+pub fn frames(program: &Program) -> Result<Vec<(String, u32)>, LoadError> {
+    crate::load::verify(program)?;
+    let state = State::<Fast>::new(program, u16::MAX, 0)?;
+    Ok(Plan::new(program, u16::MAX, &state).compile(program, false, None)?.frames)
 }
 
 impl Engine<Fast> for Compiled {
@@ -197,8 +203,8 @@ impl Compiled {
     fn choose_hints(&mut self, state: &State<Fast>) {
         self.useful.clear();
         let entries = |hint: &Hint| match hint.prefix {
-            true => state.tables.prefixes[hint.table].entries_held() as u64,
-            false => state.tables.exact[hint.table].statistics().entries,
+            true => state.tables.prefixes[hint.table].held() as u64,
+            false => state.tables.exact[hint.table].held() as u64,
         };
         let large = |hint: &&Hint| entries(hint) >= MANY_ENTRIES;
         self.useful.extend(self.hints.iter().filter(large));

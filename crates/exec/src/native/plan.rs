@@ -4,6 +4,7 @@
 //! for a batch.
 
 use super::call::Code;
+use super::compile::Compilation;
 use super::questions::{Question, questions};
 use super::tables::{Placement, placements};
 use super::translate::Shared;
@@ -50,7 +51,7 @@ impl Plan {
         program: &Program,
         measured: bool,
         listing: Option<&mut String>,
-    ) -> Result<Code, LoadError> {
+    ) -> Result<Compilation, LoadError> {
         let shared = Shared {
             program,
             ports: self.ports,
@@ -78,7 +79,7 @@ impl Draft {
     /// # Errors
     /// [`LoadError::Compile`] and [`LoadError::Machine`].
     pub fn compile(self) -> Result<Measured, LoadError> {
-        let code = self.plan.compile(&self.program, true, None)?;
+        let code = self.plan.compile(&self.program, true, None)?.code;
         Ok(Measured { plan: self.plan, code })
     }
 }

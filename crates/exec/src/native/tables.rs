@@ -4,7 +4,7 @@
 //! key, item or member in question has.
 
 use super::call::host::{found, split, whole};
-use super::call::{Context, Pair};
+use super::call::{Context, MOST_FOUND, Pair};
 use crate::pack::MAX_WORDS;
 use crate::state::State;
 use crate::state::rows::Rows;
@@ -68,8 +68,9 @@ impl Placement {
 }
 
 /// Name and address of each.
-pub(super) fn symbols() -> [(&'static str, *const u8); 19] {
+pub(super) fn symbols() -> [(&'static str, *const u8); 20] {
     [
+        ("free", free as *const u8),
         ("learn_releasing", learn_releasing as *const u8),
         ("remove_releasing", remove_releasing as *const u8),
         ("prefix32", prefix32 as *const u8),
@@ -90,6 +91,11 @@ pub(super) fn symbols() -> [(&'static str, *const u8); 19] {
         ("join", join as *const u8),
         ("leave", leave as *const u8),
     ]
+}
+
+unsafe extern "C" fn free(context: *mut Context<'_>, table: u64, wanted: u64) -> u64 {
+    // SAFETY: as for `raise`.
+    unsafe { &mut *context }.state().free_for(table as u32, wanted as usize) as u64
 }
 
 unsafe extern "C" fn learn_releasing(
@@ -125,7 +131,7 @@ unsafe extern "C" fn prefix32(context: *mut Context<'_>, place: u64, address: u6
     // SAFETY: as for `raise`; nothing else refers to the state during this call.
     let (state, wire) = unsafe { (&mut *(*context).state, (*context).wire) };
     let prefixes = &mut state.tables.prefixes[place as usize];
-    let row = prefixes.search().find32(address as u32);
+    let row = prefixes.find32(address as u32);
     let row = (row != ::tables::lpm::NONE).then_some(row);
     row_of(prefixes.rows(), row, wire)
 }
@@ -138,7 +144,8 @@ unsafe extern "C" fn prefix(context: *mut Context<'_>, place: u64, key: *const u
         (state, (*context).wire, std::slice::from_raw_parts(key, words))
     };
     let prefixes = &mut state.tables.prefixes[place as usize];
-    let row = prefixes.find(prefixes.address_of(key));
+    let address = prefixes.address_of(key);
+    let row = prefixes.find(address);
     row_of(prefixes.rows(), row, wire)
 }
 
@@ -150,7 +157,7 @@ unsafe extern "C" fn rule(context: *mut Context<'_>, place: u64, key: *const u64
         (state, (*context).wire, std::slice::from_raw_parts(key, words))
     };
     let rules = &mut state.tables.rules[place as usize];
-    let row = rules.search().find_value(key);
+    let row = rules.find_value(key);
     let row = (row != ::tables::rules::NONE).then_some(row);
     row_of(rules.rows(), row, wire)
 }
@@ -258,9 +265,13 @@ unsafe extern "C" fn take(context: *mut Context<'_>, pool: u64, hint: u64) -> *c
     // SAFETY: as for `raise`.
     let context = unsafe { &mut *context };
     let widths = context.state().memory.item_widths(pool as u32);
-    let mut columns = [0; 2 * MAX_WORDS];
+    let mut columns = [0; MOST_FOUND];
     let mut word = 0;
-    match context.state().memory.take(pool as u32, hint as u32) {
+    // Entries end by the time of the packet.
+    let now = context.now;
+    let state = context.state();
+    state.now = now;
+    match state.take(pool as u32, hint as u32) {
         None => return std::ptr::null(),
         Some(item) => {
             for (column, wide) in item.zip(widths) {
@@ -290,7 +301,10 @@ unsafe extern "C" fn give(context: *mut Context<'_>, pool: u64, item: *const [u6
         *column = whole(value);
     }
     let columns = &columns[..item.len()];
-    context.state().memory.give(pool as u32, columns);
+    let now = context.now;
+    let state = context.state();
+    state.now = now;
+    state.give(pool as u32, columns);
 }
 
 unsafe extern "C" fn choose(context: *mut Context<'_>, group: u64, index: u64, hash: u64) -> *const u64 {

@@ -20,7 +20,9 @@ use cranelift_codegen::ir::{
 use cranelift_frontend::{FunctionBuilder, FunctionBuilderContext, Switch, Variable};
 use cranelift_jit::JITModule;
 use cranelift_module::{FuncId, Module};
-use lang::ir::{Block, BlockId, Function, Instruction, NO_SUCH_PORT, Op, Program, Target, Terminator, Value};
+use lang::ir::{
+    Block, BlockId, Function, Instruction, NO_SUCH_PORT, Op, Program, Target, Terminator, Value, frame,
+};
 use packet::verdict::Verdict;
 use std::collections::HashMap;
 use std::mem::{offset_of, size_of};
@@ -124,6 +126,7 @@ pub(super) fn translate(
         packet,
         counters,
         scratch: Scratch::default(),
+        longest_list: frame::longest_list(function).0,
     };
     match part {
         Part::Whole => {
@@ -173,6 +176,8 @@ pub(super) struct Body<'a, 'b> {
     packet: MemFlagsData,
     pub(super) counters: MemFlagsData,
     pub(super) scratch: Scratch,
+    /// So many values are handed over at once at most.
+    pub(super) longest_list: usize,
 }
 
 impl Body<'_, '_> {

@@ -242,10 +242,12 @@ fn image<'a>(
         }
         TablePlace::Prefixes(place) => {
             let held = &mut tables.prefixes[place];
+            held.finish();
             (device::lpm::image(held.search()), held.rows())
         }
         TablePlace::Rules(place) => {
             let held = &mut tables.rules[place];
+            held.finish();
             let words = match search {
                 Search::RulesLinear => device::linear::image(held.search().spec(), &held.search().entries()),
                 _ => device::rules::image(held.search().image()),

@@ -3,53 +3,19 @@
 //! The search itself is the `tables` crate's. Here keys become what it searches for, its answers become rows, and entries that packets
 //! made go when their time is up.
 
+mod expiry;
+mod patterns;
+
+pub use patterns::{PatternSet, Search};
+
 use super::rows::Rows;
-use crate::load::LoadError;
 use crate::pack::{MAX_WORDS, Packing};
 use crate::processor::{EntryCount, EntryError};
-use lang::ir::{self, Answer, Entry, Match, TableKind};
-use std::collections::{BTreeMap, BTreeSet, HashMap};
+use expiry::{Expiry, STEPS_OF_WITHDRAWAL};
+use lang::ir::{self, Entry, Match, TableKind};
+use std::collections::{BTreeMap, HashMap};
 use tables::lpm::{self, Lpm, Prefix};
-use tables::patterns::Pattern;
 use tables::rules::{self, Rule, Rules};
-
-/// A search for patterns that the interpreter or compiled code runs.
-pub trait Search: Sized {
-    /// Builds it.
-    fn build(patterns: &[Pattern]) -> Result<Self, tables::patterns::BuildError>;
-    /// The pattern whose occurrence ends first, of those the first in the list.
-    fn first(&self, bytes: &[u8]) -> Option<u32>;
-    /// Tells the pattern of every occurrence.
-    fn each(&self, bytes: &[u8], found: &mut dyn FnMut(u32));
-}
-
-impl Search for tables::patterns::Model {
-    fn build(patterns: &[Pattern]) -> Result<Self, tables::patterns::BuildError> {
-        tables::patterns::Model::build(patterns)
-    }
-
-    fn first(&self, bytes: &[u8]) -> Option<u32> {
-        self.first(bytes).map(|found| found.pattern)
-    }
-
-    fn each(&self, bytes: &[u8], found: &mut dyn FnMut(u32)) {
-        self.each(bytes, &mut |occurrence| found(occurrence.pattern));
-    }
-}
-
-impl Search for tables::patterns::Scanner {
-    fn build(patterns: &[Pattern]) -> Result<Self, tables::patterns::BuildError> {
-        tables::patterns::Scanner::build(patterns)
-    }
-
-    fn first(&self, bytes: &[u8]) -> Option<u32> {
-        self.first(bytes).map(|found| found.pattern)
-    }
-
-    fn each(&self, bytes: &[u8], found: &mut dyn FnMut(u32)) {
-        self.each(bytes, &mut |occurrence| found(occurrence.pattern));
-    }
-}
 
 /// A table with longest prefixes.
 #[derive(Debug)]
@@ -58,6 +24,7 @@ pub struct Prefixes<L> {
     rows: Rows,
     widths: Vec<u8>,
     value: Packing,
+    capacity: usize,
     expiry: Expiry<Prefix>,
 }
 
@@ -69,14 +36,26 @@ impl<L: Lpm> Prefixes<L> {
             rows: Rows::new(value.words, table.counted),
             widths: table.keys.iter().map(|column| column.width).collect(),
             value,
+            capacity: table.capacity as usize,
             expiry: Expiry::new(table.age),
         }
     }
 
     /// The row found for an address.
     #[inline]
-    pub fn find(&self, address: u128) -> Option<u32> {
-        self.search.find(address)
+    pub fn find(&mut self, address: u128) -> Option<u32> {
+        if self.expiry.is_behind() { self.find_behind(address) } else { self.search.find(address) }
+    }
+
+    /// As [`Prefixes::find`], where entries have ended that are still to be taken out: those that are in the way are.
+    #[cold]
+    fn find_behind(&mut self, address: u128) -> Option<u32> {
+        loop {
+            let (prefix, row) = self.search.find_entry(address)?;
+            if !self.end(prefix) {
+                return Some(row);
+            }
+        }
     }
 
     /// The search alone.
@@ -148,13 +127,19 @@ impl<L: Lpm> Prefixes<L> {
 
     pub(super) fn insert(&mut self, entry: &Entry, now: Option<u64>) -> Result<(), EntryError> {
         let prefix = self.prefix(&entry.key).ok_or(EntryError::Key)?;
+        self.end(prefix);
+        if self.search.len() >= self.capacity
+            && let Some(ended) = self.expiry.ended()
+        {
+            self.end(ended);
+        }
         let mut words = [0; MAX_WORDS];
         self.value.pack(entry.value.iter().copied(), &mut words[..self.value.words]);
         let row = self.rows.hold(&words[..self.value.words]);
         match self.search.insert(prefix, row) {
             Ok(old) => {
                 old.into_iter().for_each(|old| self.rows.release(old));
-                self.expiry.note(prefix, now);
+                self.expiry.note(prefix, now, row);
                 Ok(())
             }
             Err(cause) => {
@@ -169,7 +154,17 @@ impl<L: Lpm> Prefixes<L> {
 
     pub(super) fn remove(&mut self, key: &[Match]) -> bool {
         let Some(prefix) = self.prefix(key) else { return false };
-        self.withdraw(prefix)
+        !self.end(prefix) && self.withdraw(prefix)
+    }
+
+    /// Takes out an entry if it has ended; says whether it has.
+    fn end(&mut self, prefix: Prefix) -> bool {
+        let ended = self.expiry.has_ended(&prefix);
+        if ended {
+            self.withdraw(prefix);
+            self.expiry.expired += 1;
+        }
+        ended
     }
 
     fn withdraw(&mut self, prefix: Prefix) -> bool {
@@ -179,44 +174,87 @@ impl<L: Lpm> Prefixes<L> {
         removed.is_some()
     }
 
-    pub(super) fn expire(&mut self, now: u64) -> u64 {
-        let mut gone = 0;
-        while let Some(prefix) = self.expiry.due(now) {
-            gone += u64::from(self.withdraw(prefix));
+    /// Ends every entry whose time has come by `now`, and takes them out as far as these steps lead.
+    pub(super) fn expire(&mut self, now: u64, steps: &mut u32) {
+        self.expiry.horizon = self.expiry.horizon.max(now);
+        while let Some(left) = steps.checked_sub(STEPS_OF_WITHDRAWAL)
+            && let Some(prefix) = self.expiry.ended()
+        {
+            *steps = left;
+            self.end(prefix);
         }
-        gone
+    }
+
+    /// Takes out all entries that have ended.
+    pub fn finish(&mut self) {
+        while let Some(prefix) = self.expiry.ended() {
+            self.end(prefix);
+        }
     }
 
     pub(super) fn next_deadline(&self) -> u64 {
         self.expiry.next()
     }
 
-    /// How many prefixes there are.
-    pub fn entries_held(&self) -> usize {
+    /// Numbers of which one at least is another whenever entries have ended.
+    pub(super) fn version(&self) -> [u64; 2] {
+        self.expiry.version()
+    }
+
+    /// How many entries were taken out since their time was up.
+    pub(super) fn expired(&self) -> u64 {
+        self.expiry.expired
+    }
+
+    /// How many entries have ended and are still to be taken out. It looks at each of them.
+    pub(super) fn left_to_expire(&self) -> usize {
+        self.expiry.left()
+    }
+
+    /// How many prefixes memory is used for: also those that have ended and are still to be taken out.
+    pub fn held(&self) -> usize {
         self.search.len()
     }
 
     /// Entries that packets made.
     pub(super) fn learned(&self) -> Vec<Entry> {
-        let made = |(prefix, row): (Prefix, u32)| {
-            let value = self.value.unpack(self.rows.words(row));
-            self.expiry.of.contains_key(&prefix).then(|| Entry { key: self.key(prefix), value, priority: 0 })
+        let entry = |(prefix, row)| Entry {
+            key: self.key(prefix),
+            value: self.value.unpack(self.rows.words(row)),
+            priority: 0,
         };
-        let mut entries: Vec<Entry> = self.search.entries().into_iter().filter_map(made).collect();
+        let mut entries: Vec<Entry> = self.expiry.alive().map(entry).collect();
         entries.sort();
         entries
     }
 
     pub(super) fn entries(&self) -> Vec<(Entry, EntryCount)> {
-        let mut entries: Vec<(Entry, EntryCount)> = (self.search.entries().into_iter())
-            .map(|(prefix, row)| {
-                let value = self.value.unpack(self.rows.words(row));
-                let cell = self.rows.counted(row);
-                (Entry { key: self.key(prefix), value, priority: 0 }, (cell.packets, cell.bytes))
-            })
-            .collect();
+        let mut entries = self.entries_part(0, usize::MAX);
         entries.sort();
         entries
+    }
+
+    /// So many entries from one on, in the order of their prefixes.
+    pub(super) fn entries_part(&self, from: usize, most: usize) -> Vec<(Entry, EntryCount)> {
+        let entry = |(prefix, row): (Prefix, u32)| {
+            let value = self.value.unpack(self.rows.words(row));
+            let cell = self.rows.counted(row);
+            (Entry { key: self.key(prefix), value, priority: 0 }, (cell.packets, cell.bytes))
+        };
+        let held = self.search.entries().into_iter().filter(|(prefix, _)| !self.expiry.has_ended(prefix));
+        held.skip(from).take(most).map(entry).collect()
+    }
+}
+
+impl Prefixes<lpm::Table> {
+    /// As [`Prefixes::find`] for an address of 32 bits; [`tables::lpm::NONE`] where there is none.
+    #[inline]
+    pub fn find32(&mut self, address: u32) -> u32 {
+        if self.expiry.is_behind() {
+            self.find_behind(address.into()).unwrap_or(lpm::NONE)
+        } else {
+            self.search.find32(address)
+        }
     }
 }
 
@@ -232,7 +270,7 @@ pub struct RuleSet<R> {
     places: HashMap<(Vec<Match>, u32), Vec<u64>>,
     /// The other way round.
     keys: BTreeMap<u64, (Vec<Match>, u32)>,
-    next: u64,
+    capacity: usize,
     expiry: Expiry<u64>,
 }
 
@@ -247,15 +285,30 @@ impl<R: Rules> RuleSet<R> {
             by_priority: table.kind == TableKind::Rules { by_priority: true },
             places: HashMap::new(),
             keys: BTreeMap::new(),
-            next: 0,
+            capacity: table.capacity as usize,
             expiry: Expiry::new(table.age),
         }
     }
 
     /// The row of the first rule that these words fit.
     #[inline]
-    pub fn find(&self, key: &[u64]) -> Option<u32> {
-        self.search.find(key).map(|hit| hit.value)
+    pub fn find(&mut self, key: &[u64]) -> Option<u32> {
+        if self.expiry.is_behind() {
+            self.find_behind(key)
+        } else {
+            self.search.find(key).map(|hit| hit.value)
+        }
+    }
+
+    /// As [`RuleSet::find`], where rules have ended that are still to be taken out: those that are in the way are.
+    #[cold]
+    fn find_behind(&mut self, key: &[u64]) -> Option<u32> {
+        loop {
+            let hit = self.search.find(key)?;
+            if !self.end(hit.order) {
+                return Some(hit.value);
+            }
+        }
     }
 
     /// The search alone.
@@ -281,7 +334,11 @@ impl<R: Rules> RuleSet<R> {
     ) -> Result<(), tables::rules::BuildError> {
         let mut listed = Vec::with_capacity(entries.len());
         for entry in entries {
-            let (order, rule, row) = self.place(entry);
+            let Some(order) = self.behind(entry.priority) else {
+                let error = rules::InsertError::Full { capacity: listed.len() };
+                return Err(tables::rules::BuildError::Rule { rule: listed.len(), error });
+            };
+            let (rule, row) = self.hold(entry);
             self.note(entry, order);
             listed.push((order, rule, row));
         }
@@ -290,25 +347,81 @@ impl<R: Rules> RuleSet<R> {
         Ok(())
     }
 
-    fn place(&mut self, entry: &Entry) -> (u64, Rule, u32) {
-        let precedence = if self.by_priority { u64::from(u32::MAX - entry.priority) << 32 } else { 0 };
-        let order = precedence | self.next;
-        self.next += 1;
+    /// The first and the last place of rules with this priority.
+    fn span(&self, priority: u32) -> (u64, u64) {
+        if !self.by_priority {
+            return (0, u64::MAX);
+        }
+        let first = u64::from(u32::MAX - priority) << 32;
+        (first, first | u64::from(u32::MAX))
+    }
+
+    /// The place behind all rules with this priority; none where the last one has been given away.
+    fn behind(&self, priority: u32) -> Option<u64> {
+        let (first, last) = self.span(priority);
+        match self.keys.range(first..=last).next_back() {
+            None => Some(first),
+            Some((&order, _)) => order.checked_add(1).filter(|order| *order <= last),
+        }
+    }
+
+    /// Lets the rules with this priority stand one behind the other from the first place on. It takes as long as there are rules, and is needed once
+    /// in four billion inserts.
+    fn close_up(&mut self, priority: u32) -> Result<(), EntryError> {
+        let (first, last) = self.span(priority);
+        let orders: Vec<u64> = self.keys.range(first..=last).map(|(&order, _)| order).collect();
+        for (to, from) in (first..).zip(orders).filter(|(to, from)| to != from) {
+            let Some(row) = self.search.remove(from) else { continue };
+            let Some(place) = self.keys.remove(&from) else { continue };
+            let rule = rule(&place.0);
+            let moved = self.search.insert(to, &rule, row);
+            let order = if moved.is_ok() { to } else { from };
+            self.keys.insert(order, place.clone());
+            if let Some(orders) = self.places.get_mut(&place) {
+                orders.iter_mut().filter(|held| **held == from).for_each(|held| *held = order);
+            }
+            self.expiry.rename(from, order);
+            if let Err(cause) = moved {
+                if self.search.insert(from, &rule, row).is_err() {
+                    self.rows.release(row);
+                    self.forget(from);
+                }
+                return Err(EntryError::Refused(cause.to_string()));
+            }
+        }
+        Ok(())
+    }
+
+    /// The rule of an entry, and the row that holds its value from now on.
+    fn hold(&mut self, entry: &Entry) -> (Rule, u32) {
         let mut words = [0; MAX_WORDS];
         self.value.pack(entry.value.iter().copied(), &mut words[..self.value.words]);
-        let row = self.rows.hold(&words[..self.value.words]);
-        (order, Rule { fields: entry.key.iter().map(Match::field).collect() }, row)
+        (rule(&entry.key), self.rows.hold(&words[..self.value.words]))
     }
 
     pub(super) fn insert(&mut self, entry: &Entry, now: Option<u64>) -> Result<(), EntryError> {
-        if self.next > u64::from(u32::MAX) {
-            return Err(EntryError::Refused("four billion rules have been inserted".into()));
+        let place = (entry.key.clone(), entry.priority);
+        let first =
+            |places: &HashMap<_, Vec<u64>>| places.get(&place).and_then(|orders| orders.first().copied());
+        if let Some(order) = first(&self.places) {
+            self.end(order);
         }
-        let known =
-            self.places.get(&(entry.key.clone(), entry.priority)).and_then(|orders| orders.first().copied());
-        let (fresh, rule, row) = self.place(entry);
+        if self.search.len() >= self.capacity
+            && let Some(ended) = self.expiry.ended()
+        {
+            self.end(ended);
+        }
+        let known = first(&self.places);
         // A rule that is there keeps its place and gets another value.
-        let order = known.unwrap_or(fresh);
+        let order = match known.or_else(|| self.behind(entry.priority)) {
+            Some(order) => order,
+            None => {
+                self.close_up(entry.priority)?;
+                let capacity = self.held();
+                self.behind(entry.priority).ok_or(EntryError::Full { capacity })?
+            }
+        };
+        let (rule, row) = self.hold(entry);
         let before = known.and_then(|known| self.search.remove(known));
         if let Err(cause) = self.search.insert(order, &rule, row) {
             self.rows.release(row);
@@ -324,7 +437,7 @@ impl<R: Rules> RuleSet<R> {
             });
         }
         before.into_iter().for_each(|before| self.rows.release(before));
-        self.expiry.note(order, now);
+        self.expiry.note(order, now, row);
         if known.is_none() {
             self.note(entry, order);
         }
@@ -341,7 +454,17 @@ impl<R: Rules> RuleSet<R> {
     pub(super) fn remove(&mut self, key: &[Match], priority: u32) -> bool {
         let orders = self.places.get(&(key.to_vec(), priority));
         let Some(&order) = orders.and_then(|orders| orders.first()) else { return false };
-        self.withdraw(order)
+        !self.end(order) && self.withdraw(order)
+    }
+
+    /// Takes out a rule if it has ended; says whether it has.
+    fn end(&mut self, order: u64) -> bool {
+        let ended = self.expiry.has_ended(&order);
+        if ended {
+            self.withdraw(order);
+            self.expiry.expired += 1;
+        }
+        ended
     }
 
     fn withdraw(&mut self, order: u64) -> bool {
@@ -364,224 +487,91 @@ impl<R: Rules> RuleSet<R> {
         }
     }
 
-    pub(super) fn expire(&mut self, now: u64) -> u64 {
-        let mut gone = 0;
-        while let Some(order) = self.expiry.due(now) {
-            gone += u64::from(self.withdraw(order));
+    /// Ends every rule whose time has come by `now`, and takes them out as far as these steps lead.
+    pub(super) fn expire(&mut self, now: u64, steps: &mut u32) {
+        self.expiry.horizon = self.expiry.horizon.max(now);
+        while let Some(left) = steps.checked_sub(STEPS_OF_WITHDRAWAL)
+            && let Some(order) = self.expiry.ended()
+        {
+            *steps = left;
+            self.end(order);
         }
-        gone
+    }
+
+    /// Takes out all rules that have ended.
+    pub fn finish(&mut self) {
+        while let Some(order) = self.expiry.ended() {
+            self.end(order);
+        }
     }
 
     pub(super) fn next_deadline(&self) -> u64 {
         self.expiry.next()
     }
 
-    pub(super) fn len(&self) -> usize {
+    /// Numbers of which one at least is another whenever rules have ended.
+    pub(super) fn version(&self) -> [u64; 2] {
+        self.expiry.version()
+    }
+
+    /// How many rules were taken out since their time was up.
+    pub(super) fn expired(&self) -> u64 {
+        self.expiry.expired
+    }
+
+    /// How many rules have ended and are still to be taken out. It looks at each of them.
+    pub(super) fn left_to_expire(&self) -> usize {
+        self.expiry.left()
+    }
+
+    /// How many rules memory is used for: also those that have ended and are still to be taken out.
+    pub(super) fn held(&self) -> usize {
         self.search.len()
     }
 
     /// Rules that packets made, in the order in which they are tried.
     pub(super) fn learned(&self) -> Vec<Entry> {
-        let made = |(order, _, row): (u64, Rule, u32)| {
-            let (key, priority) =
-                self.keys.get(&order).filter(|_| self.expiry.of.contains_key(&order))?.clone();
+        let made = |(order, row): (u64, u32)| {
+            let (key, priority) = self.keys.get(&order)?.clone();
             Some(Entry { key, value: self.value.unpack(self.rows.words(row)), priority })
         };
-        self.search.entries().into_iter().filter_map(made).collect()
+        self.expiry.alive().filter_map(made).collect()
     }
 
     /// In the order in which they are tried.
     pub(super) fn entries(&self) -> Vec<(Entry, EntryCount)> {
-        let entry = |(order, _, row): (u64, Rule, u32)| {
-            let (key, priority) = self.keys.get(&order).cloned().unwrap_or_default();
+        self.entries_part(0, usize::MAX)
+    }
+
+    /// So many entries from one on, in the order in which they are tried.
+    pub(super) fn entries_part(&self, from: usize, most: usize) -> Vec<(Entry, EntryCount)> {
+        let entry = |(&order, (key, priority)): (&u64, &(Vec<Match>, u32))| {
+            let row = self.search.value(order)?;
             let cell = self.rows.counted(row);
             let value = self.value.unpack(self.rows.words(row));
-            (Entry { key, value, priority }, (cell.packets, cell.bytes))
+            Some((Entry { key: key.clone(), value, priority: *priority }, (cell.packets, cell.bytes)))
         };
-        self.search.entries().into_iter().map(entry).collect()
+        let held = self.keys.iter().filter(|(order, _)| !self.expiry.has_ended(order));
+        held.skip(from).take(most).filter_map(entry).collect()
     }
 }
 
-/// A table of patterns.
-#[derive(Debug)]
-pub struct PatternSet<S> {
-    search: S,
-    rows: Rows,
-    /// The row of each pattern.
-    row_of: Vec<u32>,
-    entries: Vec<Entry>,
-    value: Packing,
-    capacity: usize,
-}
-
-impl<S: Search> PatternSet<S> {
-    pub(super) fn new(table: &ir::Table) -> Result<PatternSet<S>, LoadError> {
-        let value = Packing::new(&table.values);
-        let refused = |cause: String| LoadError::Refused { table: table.name.clone(), cause };
-        let search = S::build(&[]).map_err(|cause| refused(cause.to_string()))?;
-        let mut set = PatternSet {
-            search,
-            rows: Rows::new(value.words, table.counted),
-            row_of: Vec::new(),
-            entries: Vec::new(),
-            value,
-            capacity: table.capacity as usize,
-        };
-        set.replace(table.entries.clone()).map_err(|cause| refused(cause.to_string()))?;
-        Ok(set)
-    }
-
-    /// Searches for these from now on.
-    pub(super) fn replace(&mut self, entries: Vec<Entry>) -> Result<(), EntryError> {
-        if entries.len() > self.capacity {
-            return Err(EntryError::Full { capacity: self.capacity });
+impl RuleSet<rules::Table> {
+    /// As [`RuleSet::find`]; [`tables::rules::NONE`] where there is none.
+    #[inline]
+    pub fn find_value(&mut self, key: &[u64]) -> u32 {
+        if self.expiry.is_behind() {
+            self.find_behind(key).unwrap_or(rules::NONE)
+        } else {
+            self.search.find_value(key)
         }
-        let patterns = patterns(&entries).ok_or(EntryError::Key)?;
-        self.search = S::build(&patterns).map_err(|cause| EntryError::Refused(cause.to_string()))?;
-        std::mem::take(&mut self.row_of).into_iter().for_each(|row| self.rows.release(row));
-        let mut words = [0; MAX_WORDS];
-        for entry in &entries {
-            self.value.pack(entry.value.iter().copied(), &mut words[..self.value.words]);
-            let row = self.rows.hold(&words[..self.value.words]);
-            self.row_of.push(row);
-        }
-        self.entries = entries;
-        Ok(())
-    }
-
-    /// The row of the pattern that ends first.
-    pub fn first(&mut self, bytes: &[u8], wire: u64) -> Option<u32> {
-        let row = self.row_of[self.search.first(bytes)? as usize];
-        self.rows.count(row, wire);
-        Some(row)
-    }
-
-    /// How many occurrences there are.
-    pub fn all(&mut self, bytes: &[u8], wire: u64) -> u32 {
-        let PatternSet { search, rows, row_of, .. } = self;
-        let mut count = 0_u32;
-        search.each(bytes, &mut |pattern| {
-            count = count.saturating_add(1);
-            rows.count(row_of[pattern as usize], wire);
-        });
-        count
-    }
-
-    /// The bits of the entries that occur.
-    pub fn set(&mut self, bytes: &[u8], wire: u64) -> u128 {
-        let PatternSet { search, rows, row_of, .. } = self;
-        let mut bits = 0_u128;
-        search.each(bytes, &mut |pattern| {
-            let row = row_of[pattern as usize];
-            rows.count(row, wire);
-            bits |= 1_u128.checked_shl(rows.words(row).first().map_or(0, |word| *word as u32)).unwrap_or(0);
-        });
-        bits
-    }
-
-    /// The rows.
-    pub fn rows(&self) -> &Rows {
-        &self.rows
-    }
-
-    /// The rows, to count in them.
-    pub fn rows_mut(&mut self) -> &mut Rows {
-        &mut self.rows
-    }
-
-    /// The patterns in order, each with its row as its value; where the answer is a set, with the number that its entry has there.
-    pub fn for_device(&self, answer: Answer) -> Vec<Pattern> {
-        let number = |row: &u32| match answer {
-            Answer::Set => {
-                self.rows.words(*row).first().map_or(0, |word| u32::try_from(*word).unwrap_or(u32::MAX))
-            }
-            _ => *row,
-        };
-        let patterns = patterns(&self.entries).unwrap_or_default().into_iter();
-        patterns
-            .zip(self.row_of.iter().map(number))
-            .map(|(pattern, value)| Pattern { value, ..pattern })
-            .collect()
-    }
-
-    pub(super) fn insert(&mut self, entry: &Entry) -> Result<(), EntryError> {
-        let mut entries = self.entries.clone();
-        match entries.iter_mut().find(|other| other.key == entry.key) {
-            Some(known) => known.value.clone_from(&entry.value),
-            None => entries.push(entry.clone()),
-        }
-        self.replace(entries)
-    }
-
-    pub(super) fn remove(&mut self, key: &[Match]) -> bool {
-        let mut entries = self.entries.clone();
-        entries.retain(|entry| entry.key != key);
-        entries.len() < self.entries.len() && self.replace(entries).is_ok()
-    }
-
-    pub(super) fn len(&self) -> usize {
-        self.entries.len()
-    }
-
-    pub(super) fn entries(&self) -> Vec<(Entry, EntryCount)> {
-        let counted = |(entry, row): (&Entry, &u32)| {
-            let cell = self.rows.counted(*row);
-            (entry.clone(), (cell.packets, cell.bytes))
-        };
-        self.entries.iter().zip(&self.row_of).map(counted).collect()
     }
 }
 
-/// What is searched for, each with its place as its value; `None` where an entry is no bytes.
-fn patterns(entries: &[Entry]) -> Option<Vec<Pattern>> {
-    let pattern = |(entry, value): (&Entry, u32)| {
-        let [Match::Bytes(pattern)] = entry.key.as_slice() else { return None };
-        let (bytes, nocase) = (pattern.bytes.clone(), pattern.nocase);
-        Some(Pattern { bytes, nocase, offset: pattern.offset, depth: pattern.depth, value })
-    };
-    entries.iter().zip(0..).map(pattern).collect()
+/// The rule of a key's parts.
+fn rule(key: &[Match]) -> Rule {
+    Rule { fields: key.iter().map(Match::field).collect() }
 }
 
-/// When entries that packets made go.
-#[derive(Clone, Debug)]
-struct Expiry<K> {
-    age: Option<u64>,
-    due: BTreeSet<(u64, K)>,
-    of: BTreeMap<K, u64>,
-}
-
-impl<K: Ord + Copy> Expiry<K> {
-    fn new(age: Option<u64>) -> Expiry<K> {
-        Expiry { age, due: BTreeSet::new(), of: BTreeMap::new() }
-    }
-
-    /// An entry is made or renewed; one of the program text or of the control plane, without a time, never goes.
-    fn note(&mut self, key: K, now: Option<u64>) {
-        self.forget(&key);
-        if let (Some(now), Some(age)) = (now, self.age) {
-            let deadline = now.saturating_add(age);
-            self.due.insert((deadline, key));
-            self.of.insert(key, deadline);
-        }
-    }
-
-    fn forget(&mut self, key: &K) {
-        if let Some(deadline) = self.of.remove(key) {
-            self.due.remove(&(deadline, *key));
-        }
-    }
-
-    /// An entry whose time has come.
-    fn due(&mut self, now: u64) -> Option<K> {
-        let &(deadline, key) = self.due.first()?;
-        if deadline > now || deadline == u64::MAX {
-            return None;
-        }
-        self.forget(&key);
-        Some(key)
-    }
-
-    fn next(&self) -> u64 {
-        self.due.first().map_or(u64::MAX, |(deadline, _)| *deadline)
-    }
-}
+#[cfg(test)]
+mod tests;

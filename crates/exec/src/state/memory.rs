@@ -19,6 +19,9 @@ pub struct Memory {
 
 /// The groups of one declaration.
 struct Groups {
+    declared: ir::Group,
+    /// Whether somebody outside took members in or out, or packets took out one that is not theirs.
+    altered: bool,
     groups: Vec<Group>,
     packing: Packing,
     capacity: usize,
@@ -61,6 +64,8 @@ impl Memory {
         for group in &program.groups {
             let empty = Group::new(group.buckets).map_err(|cause| refused(&group.name, &cause))?;
             let mut groups = Groups {
+                declared: group.clone(),
+                altered: false,
                 groups: Vec::new(),
                 packing: Packing::new(&group.columns),
                 capacity: group.capacity as usize,
@@ -145,6 +150,20 @@ impl Memory {
         wide
     }
 
+    /// The item with these columns is taken from now on, if there is such a one.
+    pub fn take_item(&mut self, pool: u32, columns: &[u128]) {
+        let (items, declared) = &mut self.pools[pool as usize];
+        if let Some(item) = declared.number(columns) {
+            // It may be taken already.
+            items.take_item(item);
+        }
+    }
+
+    /// How many items of a pool are free.
+    pub fn free_items(&self, pool: u32) -> u32 {
+        self.pools[pool as usize].0.free()
+    }
+
     /// Gives an item back.
     pub fn give(&mut self, pool: u32, columns: &[u128]) {
         let (items, declared) = &mut self.pools[pool as usize];
@@ -217,6 +236,7 @@ impl Memory {
                 "there is no group {index}: there are {count}, numbered from 0"
             )));
         }
+        groups.altered |= !learned;
         let joined = groups.join(index, member.iter().copied(), 1, learned);
         joined.then_some(()).ok_or(EntryError::Full { capacity })
     }
@@ -234,11 +254,65 @@ impl Memory {
         members
     }
 
+    /// Whether another has a pool of this number that is declared alike, name and all.
+    pub fn same_pool(&self, pool: u32, other: &Memory) -> bool {
+        let declared =
+            |memory: &Memory| memory.pools.get(pool as usize).map(|(_, declared)| declared.clone());
+        declared(self).is_some_and(|ours| declared(other) == Some(ours))
+    }
+
+    /// Whether this group goes over with the buckets of its members, to another that is declared alike: where all members are those of the text, each
+    /// with its weight, or were made by packets.
+    pub fn group_goes_whole(&self, group: u32, new: &Memory, of_new: u32) -> bool {
+        let (old, new) = (&self.groups[group as usize], &new.groups[of_new as usize]);
+        !old.altered && !new.altered && old.declared == new.declared && old.ports == new.ports
+    }
+
+    /// Exchanges a meter, with all levels, for another's of the same shape.
+    pub fn swap_meter(&mut self, meter: u32, other: &mut Memory, of_other: u32) {
+        std::mem::swap(&mut self.meters[meter as usize], &mut other.meters[of_other as usize]);
+    }
+
+    /// Exchanges a register, with all numbers, for another's of the same shape.
+    pub fn swap_register(&mut self, register: u32, other: &mut Memory, of_other: u32) {
+        std::mem::swap(&mut self.registers[register as usize], &mut other.registers[of_other as usize]);
+    }
+
+    /// Exchanges a group, with its members and their buckets, for another's that is declared alike.
+    pub fn swap_group(&mut self, group: u32, other: &mut Memory, of_other: u32) {
+        std::mem::swap(&mut self.groups[group as usize], &mut other.groups[of_other as usize]);
+    }
+
+    /// What is taken of another's pool is taken of this one, where it has the item. Those that are declared alike are exchanged.
+    pub fn take_over_pool(&mut self, pool: u32, other: &mut Memory, of_other: u32) {
+        let ((items, declared), (old_items, old_declared)) =
+            (&mut self.pools[pool as usize], &mut other.pools[of_other as usize]);
+        if declared.ranges == old_declared.ranges {
+            std::mem::swap(items, old_items);
+            return;
+        }
+        let mut columns = Vec::with_capacity(old_declared.columns.len());
+        for item in old_items.taken() {
+            columns.clear();
+            columns.extend(old_declared.columns_of(item));
+            if let Some(item) = declared.number(&columns) {
+                items.take_item(item);
+            }
+        }
+    }
+
     /// Whether a member from outside has the columns of a group.
     pub fn has_shape(&self, group: u32, member: &[u128]) -> bool {
         let Some(groups) = self.groups.get(group as usize) else { return false };
         let fits = |(number, width): (&u128, &u8)| *width == 128 || number >> width == 0;
         groups.widths.len() == member.len() && member.iter().zip(&groups.widths).all(fits)
+    }
+
+    /// A member leaves as somebody outside asks; whether it was there.
+    pub fn take_out(&mut self, group: u32, index: u32, member: &[u128]) -> bool {
+        let groups = &mut self.groups[group as usize];
+        groups.altered = true;
+        groups.leave(index, member.iter().copied())
     }
 
     /// A member leaves; whether it was there.
@@ -313,6 +387,7 @@ impl Groups {
     fn leave(&mut self, index: u32, member: impl IntoIterator<Item = u128>) -> bool {
         let words = self.packed(member);
         let Some(number) = self.number(index, &words[..self.packing.words]) else { return false };
+        self.altered |= !self.learned[number as usize];
         self.groups[index as usize].remove(number);
         self.free.push(number);
         if let Some(ports) = &mut self.multicast {

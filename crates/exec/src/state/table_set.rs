@@ -19,6 +19,8 @@ pub trait Family: 'static {
     type Rules: Rules + Send;
     /// Searches for patterns.
     type Patterns: Search + Send;
+    /// Whether entries that have ended are taken out at once, whatever that takes: the judge does not put off anything.
+    const ENDS_AT_ONCE: bool;
 
     /// An empty exact table.
     fn exact(spec: ExactSpec) -> Result<Self::Exact, SpecError>;
@@ -36,6 +38,7 @@ impl Family for Reference {
     type Prefixes = tables::lpm::Model;
     type Rules = tables::rules::Linear;
     type Patterns = tables::patterns::Model;
+    const ENDS_AT_ONCE: bool = true;
 
     fn exact(spec: ExactSpec) -> Result<Self::Exact, SpecError> {
         tables::exact::Model::new(spec)
@@ -58,6 +61,7 @@ impl Family for Fast {
     type Prefixes = tables::lpm::Table;
     type Rules = tables::rules::Table;
     type Patterns = tables::patterns::Scanner;
+    const ENDS_AT_ONCE: bool = false;
 
     fn exact(spec: ExactSpec) -> Result<Self::Exact, SpecError> {
         tables::exact::Table::new(spec)
@@ -269,6 +273,16 @@ impl<F: Family> TableSet<F> {
         result
     }
 
+    /// What an exact table holds for a key.
+    pub fn exact_value(&self, table: u32, key: &[Match]) -> Option<Vec<u128>> {
+        let TablePlace::Exact(place) = self.places[table as usize] else { return None };
+        let shape = &self.shapes[table as usize];
+        let entry = Entry { key: key.to_vec(), value: Vec::new(), priority: 0 };
+        let mut words = [0; MAX_WORDS];
+        shape.key.pack(entry.exact_key()?, &mut words[..shape.key.words]);
+        self.exact[place].peek(&words[..shape.key.words]).map(|words| shape.value.unpack(words))
+    }
+
     /// Takes out the entry with this key and priority; whether it was there.
     pub fn remove(&mut self, table: u32, key: &[Match], priority: u32) -> bool {
         let index = table as usize;
@@ -308,6 +322,7 @@ impl<F: Family> TableSet<F> {
         let mut fresh =
             TableSet::<F>::new(&program, seed).map_err(|cause| EntryError::Refused(cause.to_string()))?;
         (self.fixed[index], self.before[index]) = (true, Statistics::default());
+        self.changes[index].expired += self.expired_others(index) + self.left_to_expire(index);
         match self.places[index] {
             TablePlace::Exact(place) => self.exact[place] = fresh.exact.remove(0),
             TablePlace::Prefixes(place) => self.prefixes[place] = fresh.prefixes.remove(0),
@@ -317,14 +332,16 @@ impl<F: Family> TableSet<F> {
         Ok(())
     }
 
-    /// Exchanges a table with the one of this number in another set, where both are exact, declared alike, hold only what packets made, and have no
-    /// items of pools; says whether it did. Doing it again undoes it.
-    pub fn exchange(&mut self, table: u32, other: &mut TableSet<F>) -> bool {
+    /// Exchanges a table with the one of this number in another set, where both are exact, declared alike, hold only what packets made, and release
+    /// their items, if any, into pools that are the `same_pool`; says whether it did. Doing it again undoes it.
+    pub fn exchange(&mut self, table: u32, other: &mut TableSet<F>, same_pool: impl Fn(u32) -> bool) -> bool {
         let index = table as usize;
         let alike = |set: &TableSet<F>| {
             let ir::Table { capacity, idle, age, evict, releases, .. } = set.declared.get(index)?;
-            let (shape, plain) = (&set.shapes[index], releases.is_none() && !set.fixed[index]);
-            plain.then_some((set.seed, shape.key.words, shape.value.words, *capacity, *idle, *age, *evict))
+            let shape = &set.shapes[index];
+            let plain = releases.is_none_or(&same_pool) && !set.fixed[index];
+            let lives = (*capacity, *idle, *age, *evict, *releases);
+            plain.then_some((set.seed, shape.key.words, shape.value.words, lives))
         };
         let (Some(ours), Some(theirs)) = (alike(self), alike(other)) else { return false };
         let (TablePlace::Exact(our), TablePlace::Exact(their)) = (self.places[index], other.places[index])
@@ -350,31 +367,37 @@ impl<F: Family> TableSet<F> {
         let version = self.versions[table as usize];
         match self.places[table as usize] {
             TablePlace::Exact(place) => {
-                let now = self.exact[place].statistics();
-                [version, now.entries, now.inserts, now.moves, now.evictions, now.expired]
+                let [held, inserts, moves, evictions, expired] = self.exact[place].version();
+                [version, held, inserts, moves, evictions, expired]
             }
-            _ => [version, self.changes[table as usize].expired, 0, 0, 0, 0],
+            TablePlace::Prefixes(place) => {
+                let [expired, horizon] = self.prefixes[place].version();
+                [version, expired, horizon, 0, 0, 0]
+            }
+            TablePlace::Rules(place) => {
+                let [expired, horizon] = self.rules[place].version();
+                [version, expired, horizon, 0, 0, 0]
+            }
+            TablePlace::Patterns(_) => [version, 0, 0, 0, 0, 0],
         }
     }
 
-    /// Counts what happens in an exact table from now on; what it holds counts as put in.
+    /// Counts what happens in an exact table from now on, in the time of one operation; what it holds counts as put in: also what has ended and is still to be
+    /// taken out, which counts as expired then.
     pub fn count_anew(&mut self, table: u32) {
         if let Some(&TablePlace::Exact(place)) = self.places.get(table as usize) {
-            let now = self.exact[place].statistics();
+            let now = self.exact[place].running_statistics();
             let inserts = now.inserts.saturating_sub(now.entries);
             self.before[table as usize] = Statistics { inserts, ..now };
         }
     }
 
-    /// Takes out entries of tables other than exact ones whose time has come.
-    pub fn expire_others(&mut self, now: u64) {
-        for (place, changes) in self.places.iter().zip(&mut self.changes) {
-            changes.expired += match *place {
-                TablePlace::Prefixes(place) => self.prefixes[place].expire(now),
-                TablePlace::Rules(place) => self.rules[place].expire(now),
-                _ => 0,
-            };
-        }
+    /// Ends entries of tables other than exact ones whose time has come, and takes them out as far as these steps lead.
+    pub fn expire_others(&mut self, now: u64, steps: &mut u32) {
+        let mut all = u32::MAX;
+        let steps = if F::ENDS_AT_ONCE { &mut all } else { steps };
+        self.prefixes.iter_mut().for_each(|table| table.expire(now, steps));
+        self.rules.iter_mut().for_each(|table| table.expire(now, steps));
     }
 
     /// When the first entry of a table goes; `u64::MAX` for never.
@@ -385,37 +408,76 @@ impl<F: Family> TableSet<F> {
         exact.chain(prefixes).chain(rules).min().unwrap_or(u64::MAX)
     }
 
-    /// A report on every table, in order of declaration.
+    /// A report on every table, in order of declaration. What has ended is neither held nor left out, be it taken out or not: it is looked for among all entries.
     pub fn reports(&self) -> Vec<TableReport> {
-        (0..self.places.len()).map(|index| self.report(index)).collect()
+        let report = |(index, report): (usize, TableReport)| {
+            let left = self.left_to_expire(index);
+            TableReport { entries: report.entries - left, expired: report.expired + left, ..report }
+        };
+        self.running_reports().into_iter().enumerate().map(report).collect()
     }
 
-    fn report(&self, index: usize) -> TableReport {
+    /// Entries of a table that have ended and are still to be taken out; it looks for them.
+    fn left_to_expire(&self, index: usize) -> u64 {
+        let left = match self.places[index] {
+            TablePlace::Exact(place) => self.exact[place].left_to_expire(),
+            TablePlace::Prefixes(place) => self.prefixes[place].left_to_expire(),
+            TablePlace::Rules(place) => self.rules[place].left_to_expire(),
+            TablePlace::Patterns(_) => 0,
+        };
+        left as u64
+    }
+
+    /// As [`TableSet::reports`], but no entry is looked at: what has ended and is still to be taken out counts as held and not yet as expired.
+    pub fn running_reports(&self) -> Vec<TableReport> {
+        (0..self.places.len()).map(|index| self.running_report(index)).collect()
+    }
+
+    fn running_report(&self, index: usize) -> TableReport {
         let name = self.shapes[index].name.clone();
-        let entries = match self.places[index] {
-            TablePlace::Exact(place) => {
-                let (statistics, before) = (self.exact[place].statistics(), &self.before[index]);
-                return TableReport {
-                    name,
-                    entries: statistics.entries,
-                    inserts: statistics.inserts - before.inserts,
-                    moves: statistics.moves - before.moves,
-                    evictions: statistics.evictions - before.evictions,
-                    expired: statistics.expired - before.expired,
-                    refused: statistics.refused - before.refused,
-                };
-            }
-            TablePlace::Prefixes(place) => self.prefixes[place].entries_held(),
-            TablePlace::Rules(place) => self.rules[place].len(),
+        if let TablePlace::Exact(place) = self.places[index] {
+            let (statistics, before) = (self.exact[place].running_statistics(), &self.before[index]);
+            return TableReport {
+                name,
+                entries: statistics.entries,
+                inserts: statistics.inserts - before.inserts,
+                moves: statistics.moves - before.moves,
+                evictions: statistics.evictions - before.evictions,
+                expired: statistics.expired - before.expired,
+                refused: statistics.refused - before.refused,
+            };
+        }
+        let Changes { inserts, expired, refused } = self.changes[index];
+        let expired = expired + self.expired_others(index);
+        let entries = self.held(index as u32);
+        TableReport { name, entries, inserts, moves: 0, evictions: 0, expired, refused }
+    }
+
+    /// Entries of a table, also those that have ended and are still to be taken out.
+    pub fn held(&self, table: u32) -> u64 {
+        let held = match self.places[table as usize] {
+            TablePlace::Exact(place) => self.exact[place].running_statistics().entries as usize,
+            TablePlace::Prefixes(place) => self.prefixes[place].held(),
+            TablePlace::Rules(place) => self.rules[place].held(),
             TablePlace::Patterns(place) => self.patterns[place].len(),
         };
-        let Changes { inserts, expired, refused } = self.changes[index];
-        TableReport { name, entries: entries as u64, inserts, moves: 0, evictions: 0, expired, refused }
+        held as u64
+    }
+
+    /// Entries of a table other than an exact one that were taken out since their time was up, since its entries were exchanged last.
+    fn expired_others(&self, index: usize) -> u64 {
+        match self.places[index] {
+            TablePlace::Prefixes(place) => self.prefixes[place].expired(),
+            TablePlace::Rules(place) => self.rules[place].expired(),
+            _ => 0,
+        }
     }
 
     /// Every entry of a table that packets made.
     pub fn learned(&self, table: u32) -> Vec<Entry> {
         match self.places[table as usize] {
+            // Where no packet has made any there is none to look for, however many others there are.
+            TablePlace::Exact(place) if self.exact[place].version()[1] == 0 => Vec::new(),
             TablePlace::Exact(place) => {
                 let entries = self.exact[place].entries();
                 let made = entries.iter().filter(|held| !held.permanent);
@@ -438,6 +500,21 @@ impl<F: Family> TableSet<F> {
             TablePlace::Rules(place) => self.rules[place].entries(),
             TablePlace::Patterns(place) => self.patterns[place].entries(),
         }
+    }
+
+    /// Entries of a table from a place on, `most` at most, and the place of the next ones, as long as there are any.
+    pub fn entries_part(&self, table: u32, from: usize, most: usize) -> (Vec<Entry>, Option<usize>) {
+        let part = match self.places[table as usize] {
+            TablePlace::Exact(place) => {
+                let (held, next) = self.exact[place].entries_part(from, most);
+                return (held.iter().map(|held| self.shapes[table as usize].entry(held)).collect(), next);
+            }
+            TablePlace::Prefixes(place) => self.prefixes[place].entries_part(from, most),
+            TablePlace::Rules(place) => self.rules[place].entries_part(from, most),
+            TablePlace::Patterns(place) => self.patterns[place].entries_part(from, most),
+        };
+        let next = (part.len() == most).then(|| from.saturating_add(most));
+        (part.into_iter().map(|(entry, _)| entry).collect(), next)
     }
 }
 

@@ -280,6 +280,10 @@ mod tests {
                 "[[table]]\nname = \"acl\"\nfrom = \"x\"\n[[table]]\nname = \"acl\"\nfrom = \"y\"\n",
                 "line 11, column 8: table `acl` is filled above already",
             ),
+            (
+                "[[table]]\nname = \"acl\"\nfrom = \"x\"\nas = \"nft\"\ninterfaces = { eth0 = 2, eth1 = 3 }\n",
+                "line 11, column 33: there is no port 3",
+            ),
         ];
         for (more, wanted) in cases {
             let error = read(more).expect_err(more);

@@ -36,6 +36,8 @@ fates! {
     NoRoute "no route" "no prefix holds its destination",
     Blackhole "blackhole" "the route leads nowhere",
     Prohibited "prohibited" "the route says that nothing may go there",
+    Unmeant "route not followed" "the kernel's route says what the gateway cannot do: `show routes` tells which",
+    Machine "for this machine" "for an address of the machine's kernel, which has it from its own sockets",
     Joined "joined" "a piece of a packet for an own address, which was put together with the others, or came twice",
     Overlapping "overlapping pieces" "a piece that overlaps others of its packet, or contradicts them about its end, and what came with it",
     PiecesMissing "pieces missing" "a piece whose others did not come within 60 s",

@@ -9,10 +9,19 @@ use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
 /// The next hop that is the gateway itself.
 pub(crate) const ITSELF: u16 = 65535;
-/// A next hop that is never in the table: the host behind it is to be found first, or there is none.
+/// A next hop that is never in the table: there is none.
 pub(crate) const UNRESOLVED: u16 = 65534;
+/// All hosts of a link of the gateway.
+pub(crate) const BROADCAST: u16 = 65533;
 /// The largest number that stands for a neighbour.
-pub(crate) const LAST: u16 = 65000;
+pub(crate) const LAST: u16 = 61_000;
+/// The most ports with a number of their own, which stands for hosts of their links that are to be found first.
+pub(crate) const LINKS: u16 = 4_096;
+
+/// The number of a port's link: never in the table of next hops.
+pub(crate) fn link_number(port: PortNumber) -> u16 {
+    if port <= LINKS { LAST + port } else { UNRESOLVED }
+}
 
 /// The tables that control fills.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
@@ -23,14 +32,16 @@ pub(crate) enum Filled {
     Routes6,
     /// Next hops by number.
     NextHops,
+    /// The ports of next hops by number, also of those that are to be found first.
+    Behind,
     /// The gateway's own addresses by port.
     Interfaces,
 }
 
 impl Filled {
     /// All of them.
-    pub(crate) const ALL: [Filled; 4] =
-        [Filled::Routes, Filled::Routes6, Filled::NextHops, Filled::Interfaces];
+    pub(crate) const ALL: [Filled; 5] =
+        [Filled::Routes, Filled::Routes6, Filled::NextHops, Filled::Behind, Filled::Interfaces];
 
     /// Its name in a program.
     pub(crate) fn name(self) -> &'static str {
@@ -38,6 +49,7 @@ impl Filled {
             Filled::Routes => "routes",
             Filled::Routes6 => "routes6",
             Filled::NextHops => "next_hops",
+            Filled::Behind => "behind",
             Filled::Interfaces => "interfaces",
         }
     }
@@ -71,6 +83,11 @@ pub(crate) fn route(prefix: Prefix, hop: u16) -> (Filled, Entry) {
 pub(crate) fn next_hop(number: u16, hop: NextHop) -> (Filled, Entry) {
     let value = vec![hop.port.into(), mac(hop.neighbour), mac(hop.own), hop.mtu.into()];
     (Filled::NextHops, entry(Match::Exact(number.into()), value))
+}
+
+/// The port of a next hop.
+pub(crate) fn behind(number: u16, port: PortNumber) -> (Filled, Entry) {
+    (Filled::Behind, entry(Match::Exact(number.into()), vec![port.into()]))
 }
 
 /// The addresses that errors about packets of a port come from.

@@ -31,15 +31,18 @@ impl Fit {
     /// The first table that the addresses of the file need and the program has not, or not so.
     pub(crate) fn of(program: &Program, settings: &Settings) -> Result<Fit, Missing> {
         let mut tables = HashMap::new();
-        let mut hops = 0;
+        let mut hops = usize::MAX;
         for filled in Filled::ALL {
             let found = (0..).zip(&program.tables).find(|(_, table)| table.name == filled.name());
             let wanted = format!("`{}`", declaration(filled));
             match found {
                 Some((index, table)) if suits(filled, table) => {
                     tables.insert(filled, index);
-                    if filled == Filled::NextHops {
-                        hops = table.capacity as usize;
+                    match filled {
+                        Filled::NextHops => hops = hops.min(table.capacity as usize),
+                        // It has one entry for each link, besides.
+                        Filled::Behind => hops = hops.min(room_behind(table, settings)?),
+                        _ => {}
                     }
                 }
                 Some((_, table)) => {
@@ -83,8 +86,20 @@ fn needs(filled: Filled, settings: &Settings) -> bool {
         Filled::Routes => addresses.any(|address| address.address.is_ipv4()),
         Filled::Routes6 => addresses.any(|address| address.address.is_ipv6()),
         Filled::NextHops => true,
-        Filled::Interfaces => false,
+        Filled::Behind | Filled::Interfaces => false,
     }
+}
+
+/// How many next hops find room in the table of their ports.
+fn room_behind(table: &Table, settings: &Settings) -> Result<usize, Missing> {
+    let (capacity, links) = (table.capacity as usize, settings.ports.len());
+    capacity.checked_sub(links).filter(|room| *room > 0).ok_or_else(|| Missing {
+        table: Filled::Behind,
+        message: format!(
+            "the program's table `{}` has room for {capacity} next hops; {links} ports need one each, and neighbours more: declare a larger capacity",
+            table.name
+        ),
+    })
 }
 
 fn declaration(filled: Filled) -> &'static str {
@@ -92,6 +107,7 @@ fn declaration(filled: Filled) -> &'static str {
         Filled::Routes => "routes: lpm(ip4) -> u16",
         Filled::Routes6 => "routes6: lpm(ip6) -> u16",
         Filled::NextHops => "next_hops: exact(u16) -> (port, mac, mac, u16)",
+        Filled::Behind => "behind: exact(u16) -> port",
         Filled::Interfaces => "interfaces: exact(port) -> (mac, ip4, ip6)",
     }
 }
@@ -103,10 +119,45 @@ fn suits(filled: Filled, table: &Table) -> bool {
         Filled::Routes => (TableKind::Lpm, four, vec![number]),
         Filled::Routes6 => (TableKind::Lpm, six, vec![number]),
         Filled::NextHops => (TableKind::Exact, number.clone(), vec![port, mac.clone(), mac, number]),
+        Filled::Behind => (TableKind::Exact, number, vec![port]),
         Filled::Interfaces => (TableKind::Exact, port, vec![mac, four, six]),
     };
     let columns = |columns: &[lang::ir::Column]| -> Vec<(Kind, u8)> {
         columns.iter().map(|column| (column.kind.clone(), column.width)).collect()
     };
     table.kind == kind && columns(&table.keys) == [key] && columns(&table.values) == values
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::routing::PortSettings;
+
+    #[test]
+    fn ports_of_next_hops_need_room() {
+        let fit = |capacity: u32, ports: usize| {
+            let text = format!(
+                "table routes: lpm(ip4) -> u16 {{ capacity 8 }}\n\
+                 table next_hops: exact(u16) -> (port, mac, mac, u16) {{ capacity 8 }}\n\
+                 table behind: exact(u16) -> port {{ capacity {capacity} }}\n\
+                 start stage all() {{ flood }}\n"
+            );
+            let options = lang::pipeline::Options::default();
+            let program = lang::pipeline::compile("p.rav", &text, &|_| None, &options).program;
+            let port = PortSettings {
+                addresses: vec!["10.0.1.1/24".parse().expect("an address")],
+                ..PortSettings::default()
+            };
+            let settings = Settings { ports: vec![port; ports], ..Settings::default() };
+            Fit::of(&program.expect("compiles"), &settings)
+        };
+        assert_eq!(fit(16, 2).map(|fit| fit.hops), Ok(8));
+        assert_eq!(fit(6, 2).map(|fit| fit.hops), Ok(4));
+        let missing = fit(2, 2).expect_err("no room is left for neighbours");
+        assert!(
+            missing.message.contains("room for 2 next hops; 2 ports need one each"),
+            "{}",
+            missing.message
+        );
+    }
 }

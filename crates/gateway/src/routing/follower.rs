@@ -1,23 +1,30 @@
 //! Following the kernel: what is asked of it and when, and what its answers change. Sending and receiving is somebody else's.
 //!
-//! First all links are asked for, then, where the file wants it, all routes of IPv4 and of IPv6; in between and afterwards changes come by
-//! themselves. Whenever changes may have been lost, or routes may have gone silently with a link or an address, everything is asked for again.
+//! First all links are asked for and all addresses, then, where the file wants it, all numbered next hops and all routes of IPv4 and of IPv6; in between and
+//! afterwards changes come by themselves. Whenever changes may have been lost, or routes may have gone silently with a link or an address, everything is asked
+//! for again.
 
 use super::effects::Effects;
-use super::kernel::{KernelTable, Told, Wanted};
+use super::kernel::{KernelTable, Ports};
 use super::prefix::Prefix;
-use super::router::{Link, Router};
+use super::router::{Link, Router, Settings, is_link_local};
+use super::rtnetlink::{Condition, Ties, Told, Wanted};
 use packet::PortNumber;
-use std::collections::HashMap;
+use std::collections::{BTreeSet, HashMap};
+use std::net::IpAddr;
 
 /// What is known of the kernel.
 #[derive(Debug, Default)]
 pub(crate) struct Follower {
-    /// The interfaces of the ports, port 1 first.
-    interfaces: Vec<String>,
+    /// The interfaces of the ports, port 1 first, and whether the machine is behind it rather than at it.
+    interfaces: Vec<(String, bool)>,
     /// Ports by the numbers of their interfaces.
     ports: HashMap<u32, PortNumber>,
     links: HashMap<PortNumber, Link>,
+    /// How all interfaces hang together, by number.
+    ties: HashMap<u32, Ties>,
+    /// The machine's addresses with their interfaces, and the round that saw each last.
+    addresses: HashMap<(u32, IpAddr), u64>,
     table: KernelTable,
     /// What is being asked for.
     asking: Option<Wanted>,
@@ -25,6 +32,7 @@ pub(crate) struct Follower {
     next: Vec<Wanted>,
     /// Everything is to be asked for again when this round is over.
     again: bool,
+    round: u64,
     /// Routes are followed, too.
     routes: bool,
     /// How often the kernel told more than found room.
@@ -32,9 +40,11 @@ pub(crate) struct Follower {
 }
 
 impl Follower {
-    /// Follows the links of these ports and, if `routes` says so, routes. The first thing to ask is in [`question`](Follower::question).
-    pub(crate) fn new(interfaces: Vec<String>, routes: bool) -> Follower {
-        let mut follower = Follower { interfaces, routes, ..Follower::default() };
+    /// Follows the links of these ports, the machine's addresses and, if the file says so, routes. The first thing to ask is in
+    /// [`question`](Follower::question).
+    pub(crate) fn new(settings: &Settings) -> Follower {
+        let interfaces = settings.ports.iter().map(|port| (port.interface.clone(), port.shared)).collect();
+        let mut follower = Follower { interfaces, routes: settings.kernel, ..Follower::default() };
         follower.begin();
         follower
     }
@@ -76,32 +86,68 @@ impl Follower {
         self.asking
     }
 
-    /// Whether the links are known.
-    pub(crate) fn knows_links(&self) -> bool {
-        self.asking != Some(Wanted::Links) && !self.next.contains(&Wanted::Links)
+    /// Whether the links and addresses are known.
+    pub(crate) fn knows_machine(&self) -> bool {
+        let of_machine = |wanted: &Wanted| matches!(wanted, Wanted::Links | Wanted::Addresses);
+        !self.asking.iter().chain(&self.next).any(of_machine)
+    }
+
+    /// Whether all that was asked for has been told.
+    pub(crate) fn is_settled(&self) -> bool {
+        self.asking.is_none() && self.next.is_empty()
+    }
+
+    /// Routes for some packets to their prefix alone, which are not used.
+    pub(crate) fn conditional(&self) -> impl Iterator<Item = (Prefix, Condition)> + '_ {
+        self.table.conditional()
     }
 
     /// Takes in what the kernel told, in this order.
     pub(crate) fn take(&mut self, told: Vec<Told>, now: u64, router: &mut Router, effects: &mut Effects) {
         let mut changed: Vec<Prefix> = Vec::new();
+        let mut machine = false;
         for told in told {
             match told {
-                Told::Link { index, name, link } => {
+                Told::Link { index, name, link, ties } => {
+                    let before = match ties {
+                        Some(ties) => self.ties.insert(index, ties),
+                        None => self.ties.remove(&index),
+                    };
+                    machine |= before != ties;
+                    if ties.is_none() {
+                        self.addresses.retain(|(at, _), _| *at != index);
+                    }
                     if self.link(index, &name, link) {
+                        machine = true;
                         changed.extend(self.table.prefixes());
                     }
                     self.lost_if_idle();
                 }
-                Told::Route { prefix, metric, hops, there, replaces } if self.routes => {
-                    self.table.route(prefix, metric, &hops, there, replaces);
-                    changed.push(prefix);
+                Told::Address { index, address, there } => {
+                    machine |= if there {
+                        self.addresses.insert((index, address), self.round).is_none()
+                    } else {
+                        self.addresses.remove(&(index, address)).is_some()
+                    };
+                    self.lost_if_idle();
                 }
-                Told::Route { .. } => {}
-                Told::Address => self.lost_if_idle(),
+                Told::Route { key, hops, there, replaces } if self.routes => {
+                    self.table.route(key, &hops, there, replaces);
+                    changed.push(key.prefix);
+                }
+                Told::Object { number, object } if self.routes => {
+                    changed.extend(self.table.object(number, object));
+                }
+                Told::Route { .. } | Told::Object { .. } => {}
                 Told::Done { broken } => {
                     self.again |= broken;
-                    if self.asking.take() == Some(Wanted::Ipv6Routes) && !self.again {
-                        changed.extend(self.table.end());
+                    match self.asking.take() {
+                        Some(Wanted::Addresses) if !self.again => {
+                            self.addresses.retain(|_, seen| *seen == self.round);
+                            machine = true;
+                        }
+                        Some(Wanted::Ipv6Routes) if !self.again => changed.extend(self.table.end()),
+                        _ => {}
                     }
                     if self.next.is_empty() && self.again {
                         self.begin();
@@ -109,37 +155,75 @@ impl Follower {
                 }
             }
         }
+        changed.extend(self.table.settled());
         for port in 1..=self.interfaces.len() as PortNumber {
             router.link(port, self.links.get(&port).copied(), now, effects);
         }
+        if machine {
+            router.machine(self.machine(), effects);
+        }
         changed.sort_unstable();
         changed.dedup();
-        let routes =
-            changed.into_iter().map(|prefix| (prefix, self.table.way(prefix, &self.ports))).collect();
+        let up = |port| self.links.get(&port).is_some_and(|link| link.up);
+        let ports = Ports { ports: &self.ports, up: &up };
+        let routes = changed.into_iter().map(|prefix| (prefix, self.table.way(prefix, &ports))).collect();
         router.kernel_routes(routes, effects);
     }
 
-    /// The kernel takes routes away with a link or address without saying so.
+    /// The machine's addresses, but for those that packets reach by leaving through a port: at the other end of a virtual cable that begins at a port, behind
+    /// a TAP port, and at whatever these are parts of.
+    fn machine(&self) -> BTreeSet<IpAddr> {
+        let mut beyond: BTreeSet<u32> = BTreeSet::new();
+        for (index, port) in &self.ports {
+            let behind = self.interfaces.get(usize::from(*port).wrapping_sub(1)).is_some_and(|of| of.1);
+            if behind {
+                beyond.insert(*index);
+            }
+            let on = |index: &u32| self.ties.get(index).and_then(|ties| ties.on);
+            beyond.extend(on(index).filter(|other| on(other) == Some(*index)));
+        }
+        loop {
+            let known = beyond.len();
+            for (index, ties) in &self.ties {
+                if beyond.contains(index) {
+                    beyond.extend(ties.part_of);
+                } else if ties.on.is_some_and(|on| beyond.contains(&on)) && !self.ports.contains_key(index) {
+                    beyond.insert(*index);
+                }
+            }
+            if beyond.len() == known {
+                break;
+            }
+        }
+        let of_all = self.addresses.keys().filter(|(index, _)| !beyond.contains(index));
+        of_all.map(|(_, address)| *address).filter(|own| !own.is_loopback() && !is_link_local(*own)).collect()
+    }
+
+    /// The kernel takes routes away with a link or address without saying so. While links and addresses are asked for, the routes are still to come.
     fn lost_if_idle(&mut self) {
-        if self.routes && self.asking != Some(Wanted::Links) {
+        if self.routes && !matches!(self.asking, Some(Wanted::Links | Wanted::Addresses)) {
             self.lost();
         }
     }
 
     fn begin(&mut self) {
         self.again = false;
+        self.round += 1;
         self.table.begin();
-        self.next = if self.routes {
-            vec![Wanted::Ipv6Routes, Wanted::Ipv4Routes, Wanted::Links]
-        } else {
-            vec![Wanted::Links]
-        };
+        self.next = vec![Wanted::Addresses, Wanted::Links];
+        if self.routes {
+            self.next.splice(..0, [Wanted::Ipv6Routes, Wanted::Ipv4Routes, Wanted::NextHops]);
+        }
     }
 
-    /// Notes what a link is. Says whether another interface is a port now.
+    /// Notes what a link is. Says whether another interface is a port now, or is one whose link went up or down.
     fn link(&mut self, index: u32, name: &str, link: Option<Link>) -> bool {
-        let port = (1..).zip(&self.interfaces).find(|(_, wanted)| *wanted == name).map(|(port, _)| port);
-        let before = self.ports.get(&index).copied();
+        let port = (1..).zip(&self.interfaces).find(|(_, (wanted, _))| *wanted == name).map(|(port, _)| port);
+        let state = |follower: &Follower| {
+            let port = follower.ports.get(&index).copied();
+            port.map(|port| (port, follower.links.get(&port).is_some_and(|link| link.up)))
+        };
+        let before = state(self);
         match (port, link) {
             (Some(port), Some(link)) => {
                 self.ports.retain(|known, of| *of != port || *known == index);
@@ -153,31 +237,38 @@ impl Follower {
                 }
             }
         }
-        before != self.ports.get(&index).copied()
+        before != state(self)
     }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::routing::kernel::Hop;
-    use crate::routing::rib::{Source, Way};
-    use crate::routing::router::Settings;
+    use crate::routing::rib::{Source, Unmeant, Way};
+    use crate::routing::router::PortSettings;
+    use crate::routing::rtnetlink::{Hop, Key, Object};
 
     fn link(index: u32, name: &str, there: bool) -> Told {
         let link = Link { index, mac: [2, 0, 0, 0, 0, index as u8], mtu: 1500, up: true };
-        Told::Link { index, name: name.into(), link: there.then_some(link) }
+        Told::Link { index, name: name.into(), link: there.then_some(link), ties: there.then(Ties::default) }
+    }
+
+    /// Port 1 at interface `x`, where the machine is `behind` or not.
+    fn settings(behind: bool) -> Settings {
+        let port = PortSettings { interface: "x".into(), shared: behind, ..PortSettings::default() };
+        Settings { ports: vec![port], routes: Vec::new(), kernel: true }
     }
 
     fn route(prefix: Prefix, index: u32) -> Told {
-        Told::Route { prefix, metric: 0, hops: vec![Hop::By(index, None)], there: true, replaces: false }
+        let key = Key { prefix, condition: None, metric: 0 };
+        Told::Route { key, hops: vec![Hop::By(index, None)], there: true, replaces: false }
     }
 
     #[test]
     fn links_first_then_routes_and_all_again_when_something_was_lost() {
         let prefix: Prefix = "198.51.100.0/24".parse().expect("one");
         let mut router = Router::new(&Settings::default(), 10);
-        let mut follower = Follower::new(vec!["x".into()], true);
+        let mut follower = Follower::new(&settings(false));
         let mut effects = Effects::default();
         let mut take = |follower: &mut Follower, router: &mut Router, told: Vec<Told>| {
             follower.take(told, 0, router, &mut effects);
@@ -185,9 +276,13 @@ mod tests {
         let done = || vec![Told::Done { broken: false }];
         assert_eq!((follower.question(), follower.question()), (Some(Wanted::Links), None));
         take(&mut follower, &mut router, vec![link(7, "x", true), link(1, "lo", true)]);
-        assert!(!follower.knows_links());
         take(&mut follower, &mut router, done());
-        assert!(follower.knows_links());
+        assert!(!follower.knows_machine());
+        assert_eq!(follower.question(), Some(Wanted::Addresses));
+        take(&mut follower, &mut router, done());
+        assert!(follower.knows_machine());
+        assert_eq!(follower.question(), Some(Wanted::NextHops));
+        take(&mut follower, &mut router, done());
         assert_eq!(follower.question(), Some(Wanted::Ipv4Routes));
         take(&mut follower, &mut router, vec![route(prefix, 7)]);
         take(&mut follower, &mut router, done());
@@ -198,8 +293,15 @@ mod tests {
 
         // The link goes, and its routes with it, of which nothing is said.
         take(&mut follower, &mut router, vec![link(7, "x", false)]);
-        assert_eq!(router.rib.best(prefix), None, "it is no way by a port any more");
-        for wanted in [Wanted::Links, Wanted::Ipv4Routes, Wanted::Ipv6Routes] {
+        let unmeant = Way::Unmeant(Unmeant::NoPort(7));
+        assert_eq!(
+            router.rib.best(prefix),
+            Some((Source::Kernel, unmeant)),
+            "it is no way by a port any more"
+        );
+        const ROUND: [Wanted; 5] =
+            [Wanted::Links, Wanted::Addresses, Wanted::NextHops, Wanted::Ipv4Routes, Wanted::Ipv6Routes];
+        for wanted in ROUND {
             assert_eq!(follower.question(), Some(wanted));
             take(&mut follower, &mut router, done());
         }
@@ -207,8 +309,10 @@ mod tests {
         assert_eq!(router.rib.best(prefix), None, "it was not told again");
 
         // An answer that broke off takes nothing away, and is asked for again.
-        assert_eq!(follower.question(), Some(Wanted::Links));
-        take(&mut follower, &mut router, done());
+        for wanted in &ROUND[..3] {
+            assert_eq!(follower.question(), Some(*wanted));
+            take(&mut follower, &mut router, done());
+        }
         assert_eq!(follower.question(), Some(Wanted::Ipv4Routes));
         take(&mut follower, &mut router, vec![route(prefix, 9)]);
         take(&mut follower, &mut router, done());
@@ -216,5 +320,98 @@ mod tests {
         take(&mut follower, &mut router, vec![Told::Done { broken: true }]);
         assert_eq!(router.rib.best(prefix), Some((Source::Kernel, Way::Link(1))));
         assert_eq!(follower.question(), Some(Wanted::Links));
+    }
+
+    #[test]
+    fn addresses_of_the_machine_are_known_but_for_those_behind_a_port() {
+        let address = |index, text: &str, there| Told::Address {
+            index,
+            address: text.parse().expect("an address"),
+            there,
+        };
+        let tied = |told: Told, on, part_of| match told {
+            Told::Link { index, name, link, .. } => {
+                Told::Link { index, name, link, ties: Some(Ties { on, part_of }) }
+            }
+            other => other,
+        };
+        let own = |follower: &Follower| {
+            follower.machine().iter().map(|address| address.to_string()).collect::<Vec<_>>()
+        };
+        for behind in [false, true] {
+            let mut follower = Follower::new(&settings(behind));
+            let (mut router, mut effects) = (Router::new(&settings(behind), 10), Effects::default());
+            let mut take = |follower: &mut Follower, told: Vec<Told>| {
+                follower.take(told, 0, &mut router, &mut effects);
+            };
+            assert_eq!(follower.question(), Some(Wanted::Links));
+            // Port x is one end of a cable whose other end is in a bridge, and carries a VLAN.
+            let links = vec![
+                tied(link(7, "x", true), Some(8), None),
+                tied(link(8, "y", true), Some(7), Some(9)),
+                tied(link(9, "bridge", true), None, None),
+                tied(link(10, "x.5", true), Some(7), None),
+                tied(link(1, "lo", true), None, None),
+                Told::Done { broken: false },
+            ];
+            take(&mut follower, links);
+            assert_eq!(follower.question(), Some(Wanted::Addresses));
+            let addresses = vec![
+                address(1, "127.0.0.1", true),
+                address(1, "192.0.2.9", true),
+                address(7, "10.0.2.3", true),
+                address(7, "fe80::7", true),
+                address(8, "10.0.2.8", true),
+                address(9, "10.0.2.9", true),
+                address(10, "10.0.5.3", true),
+                Told::Done { broken: false },
+            ];
+            take(&mut follower, addresses);
+            let wanted: &[&str] =
+                if behind { &["192.0.2.9"] } else { &["10.0.2.3", "10.0.5.3", "192.0.2.9"] };
+            assert_eq!(own(&follower), wanted);
+            take(&mut follower, vec![address(1, "192.0.2.9", false)]);
+            assert!(!own(&follower).contains(&"192.0.2.9".to_owned()));
+        }
+    }
+
+    #[test]
+    fn a_numbered_next_hop_that_went_takes_its_routes_along_and_what_cannot_be_meant_stands_in_the_way() {
+        let mut follower = Follower::new(&settings(false));
+        let (mut router, mut effects) = (Router::new(&settings(false), 10), Effects::default());
+        let [by_number, wide]: [Prefix; 2] =
+            ["203.0.113.0/24", "203.0.0.0/16"].map(|text| text.parse().expect("one"));
+        let key = |prefix| Key { prefix, condition: None, metric: 0 };
+        let plain = |hop| Told::Route { key: key(by_number), hops: vec![hop], there: true, replaces: false };
+        let object = |object: Option<Hop>| Told::Object { number: 5, object: object.map(Object::One) };
+        let told =
+            vec![link(7, "x", true), route(wide, 7), object(Some(Hop::By(7, None))), plain(Hop::Object(5))];
+        follower.take(told, 0, &mut router, &mut effects);
+        let host = "203.0.113.1".parse().expect("one");
+        assert_eq!(router.rib.lookup(host), Some((by_number, Source::Kernel, Way::Link(1))));
+        follower.take(vec![object(None)], 0, &mut router, &mut effects);
+        assert_eq!(
+            router.rib.lookup(host),
+            Some((wide, Source::Kernel, Way::Link(1))),
+            "the kernel has no other"
+        );
+        let tunnel = Way::Unmeant(Unmeant::Encapsulates);
+        follower.take(vec![plain(Hop::Nowhere(tunnel))], 0, &mut router, &mut effects);
+        assert_eq!(
+            router.rib.lookup(host),
+            Some((by_number, Source::Kernel, tunnel)),
+            "not bare by the wider one"
+        );
+        assert_eq!(router.rib.unmeant().len(), 1);
+        // For some packets alone: the others have their own way.
+        let of_tos = Told::Route {
+            key: Key { prefix: wide, condition: Some(Condition::Tos(16)), metric: 0 },
+            hops: vec![Hop::Nowhere(Way::Blackhole)],
+            there: true,
+            replaces: false,
+        };
+        follower.take(vec![of_tos], 0, &mut router, &mut effects);
+        assert_eq!(router.rib.best(wide), Some((Source::Kernel, Way::Link(1))));
+        assert_eq!(follower.conditional().collect::<Vec<_>>(), [(wide, Condition::Tos(16))]);
     }
 }

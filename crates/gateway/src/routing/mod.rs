@@ -15,6 +15,7 @@ mod follower;
 mod frame;
 mod icmp;
 mod kernel;
+mod kernel_addresses;
 mod link_frames;
 mod neighbours;
 mod numbers;
@@ -24,16 +25,19 @@ mod prefix;
 mod reassembly;
 mod rib;
 mod router;
+mod rtnetlink;
 #[cfg(test)]
 mod tests;
 
 pub use account::{AccountPicture, FatePicture};
+pub use kernel_addresses::shared;
 pub use neighbours::{Mac, Neighbour, State};
-pub use picture::{NeighbourPicture, NeighboursPicture, RoutePicture, RoutesPicture};
+pub use picture::{NeighbourPicture, NeighboursPicture, RoutePicture, RoutesPicture, UnmeantPicture};
 pub use prefix::{InterfaceAddress, Prefix, PrefixError};
 pub use rib::Source;
 pub use router::{PortSettings, Settings};
 
+use crate::remarks::Remarks;
 use effects::{Effects, Filled};
 use engine::live::{Punted, Remote};
 use exec::Processor;
@@ -43,7 +47,7 @@ use lang::ir::Program;
 use ports::live::{Changes, Netlink};
 use router::{Packet, Router};
 use std::io;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::mpsc::{Receiver, RecvTimeoutError};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::thread;
@@ -59,7 +63,9 @@ const RECEIPTS: usize = 64;
 const PATIENCE: Duration = Duration::from_millis(100);
 /// How long to wait before everything is asked for again, since too much happened at once.
 const PAUSE: Duration = Duration::from_millis(10);
-/// How long the kernel may take to tell of the links.
+/// How long nothing more is said about routes that are not followed.
+const REMARKS: Duration = Duration::from_secs(10);
+/// How long the kernel may take to tell of the links and addresses.
 const LINKS: Duration = Duration::from_secs(2);
 
 /// Why a gateway cannot route.
@@ -94,7 +100,7 @@ fn fit(program: &Program, settings: &Settings) -> Result<Fit, RoutingError> {
         family: match missing.table {
             Filled::Routes => Some(true),
             Filled::Routes6 => Some(false),
-            Filled::NextHops | Filled::Interfaces => None,
+            Filled::NextHops | Filled::Behind | Filled::Interfaces => None,
         },
         message: missing.message,
     })
@@ -104,6 +110,9 @@ fn fit(program: &Program, settings: &Settings) -> Result<Fit, RoutingError> {
 pub struct Routing {
     state: Mutex<Controlled>,
     begun: Instant,
+    remarks: Remarks,
+    /// How many routes of the kernel are not followed.
+    unmeant: AtomicUsize,
 }
 
 struct Controlled {
@@ -112,6 +121,8 @@ struct Controlled {
     follower: Follower,
     netlink: Option<Netlink>,
     fit: Fit,
+    /// How many routes are known not to be followed by whoever was told last, and when more may be told of.
+    remarked: (usize, Instant),
 }
 
 /// A gateway's addresses and routes as another file has them, until they take over or are given up.
@@ -127,28 +138,29 @@ impl Routing {
     ///
     /// # Errors
     /// The program lacks a table, or the kernel tells nothing.
-    pub fn new(program: &Program, settings: &Settings) -> Result<Routing, RoutingError> {
+    pub fn new(program: &Program, settings: &Settings, remarks: Remarks) -> Result<Routing, RoutingError> {
+        let begun = Instant::now();
         let active = settings.is_active();
         let fit = if active { fit(program, settings)? } else { Fit { tables: Default::default(), hops: 0 } };
-        let interfaces = settings.ports.iter().map(|port| port.interface.clone()).collect();
         let mut state = Controlled {
             active,
             router: Router::new(settings, fit.hops),
-            follower: Follower::new(interfaces, settings.kernel),
+            follower: Follower::new(settings),
             netlink: None,
             fit,
+            remarked: (0, begun),
         };
-        let begun = Instant::now();
         let netlink = Netlink::open(&[
             Changes::Links,
             Changes::Ipv4Addresses,
             Changes::Ipv4Routes,
             Changes::Ipv6Addresses,
             Changes::Ipv6Routes,
+            Changes::NextHops,
         ]);
         state.netlink = match netlink {
             Ok(mut netlink) => {
-                while active && !state.follower.knows_links() && begun.elapsed() < LINKS {
+                while active && !state.follower.knows_machine() && begun.elapsed() < LINKS {
                     // Nothing runs yet that these could have an effect on: all that is known goes into the tables before it does.
                     state.follow(&mut netlink, begun)?;
                 }
@@ -158,7 +170,7 @@ impl Routing {
             Err(_) if !active => None,
             Err(error) => return Err(error.into()),
         };
-        Ok(Routing { state: Mutex::new(state), begun })
+        Ok(Routing { state: Mutex::new(state), begun, remarks, unmeant: AtomicUsize::new(0) })
     }
 
     /// Fills the tables of a program that has just been loaded.
@@ -170,21 +182,23 @@ impl Routing {
         state.fit.fill(&state.router, processor)
     }
 
-    /// Serves the packet loop behind `remote` from two threads of this scope, until the loop has ended and `ended` says so.
-    pub fn start<'s>(&'s self, scope: &'s thread::Scope<'s, '_>, remote: &Remote, ended: &'s AtomicBool) {
-        let (for_packets, for_kernel) = (remote.clone(), remote.clone());
-        scope.spawn(move || {
+    /// Serves the packet loop behind `remote` from two threads, until the loop has ended and `ended` says so. Nobody waits for them.
+    pub(crate) fn start(self: &Arc<Routing>, remote: &Remote, ended: &Arc<AtomicBool>) {
+        let (routing, for_packets, over) = (self.clone(), remote.clone(), ended.clone());
+        thread::spawn(move || {
             // Who does not route leaves punted packets to others.
-            while !self.lock().active {
-                if ended.load(Ordering::Relaxed) {
+            while !routing.lock().active {
+                if over.load(Ordering::Relaxed) {
                     return;
                 }
                 thread::sleep(PATIENCE);
             }
-            self.serve_packets(&for_packets.punts(link_frames::is_urgent), &for_packets);
+            routing.serve_packets(&for_packets.punts(link_frames::urgency), &for_packets);
         });
-        if let Some(netlink) = self.lock().netlink.take() {
-            scope.spawn(move || self.serve_kernel(netlink, &for_kernel, ended));
+        let netlink = self.lock().netlink.take();
+        if let Some(netlink) = netlink {
+            let (routing, for_kernel, over) = (self.clone(), remote.clone(), ended.clone());
+            thread::spawn(move || routing.serve_kernel(netlink, &for_kernel, &over));
         }
     }
 
@@ -204,9 +218,14 @@ impl Routing {
     /// The routes there are.
     pub fn routes(&self) -> RoutesPicture {
         let state = self.lock();
-        let shown = state.router.routes_shown(state.follower.overruns());
+        let shown = state.router.routes_shown(&state.follower);
         drop(state);
         shown.picture()
+    }
+
+    /// How many routes of the kernel are not followed; nobody is waited for.
+    pub(crate) fn unmeant(&self) -> usize {
+        self.unmeant.load(Ordering::Relaxed)
     }
 
     /// The neighbours there are, and what became of packets that were handed over.
@@ -240,9 +259,9 @@ impl Routing {
         while !ended.load(Ordering::Relaxed) {
             // What was told before something was lost would count as a part of the answer, so that is read to its end first.
             let wanted = if lost { None } else { self.lock().follower.question() };
-            if wanted.is_some_and(|wanted| netlink.ask(&kernel::question(wanted)).is_err()) {
+            if wanted.is_some_and(|wanted| netlink.ask(&rtnetlink::question(wanted)).is_err()) {
                 // As an answer that broke off: everything is asked for again.
-                self.told(vec![kernel::Told::Done { broken: true }], remote);
+                self.told(vec![rtnetlink::Told::Done { broken: true }], remote);
                 thread::sleep(PAUSE);
                 continue;
             }
@@ -254,7 +273,7 @@ impl Routing {
                         all = true;
                         break;
                     }
-                    Ok(Some(bytes)) => told.extend(kernel::read(bytes)),
+                    Ok(Some(bytes)) => told.extend(rtnetlink::read(bytes)),
                     Err(_) => {
                         lost = true;
                         self.lock().follower.overrun();
@@ -266,17 +285,38 @@ impl Routing {
             }
             if lost {
                 // All routes will be asked for.
-                told.retain(|told| !matches!(told, kernel::Told::Route { .. }));
+                told.retain(|told| {
+                    !matches!(told, rtnetlink::Told::Route { .. } | rtnetlink::Told::Object { .. })
+                });
             }
             if !told.is_empty() {
                 self.told(told, remote);
             }
             lost = lost && !all;
+            self.remark();
         }
     }
 
+    /// Says that routes are not followed, when there are more than was said, and not too often.
+    fn remark(&self) {
+        let mut state = self.lock();
+        let (said, again) = state.remarked;
+        let count = state.router.unmeant_count(&state.follower);
+        self.unmeant.store(count, Ordering::Relaxed);
+        if !state.follower.is_settled() || Instant::now() < again {
+            return;
+        }
+        if count > said
+            && let Some(text) = state.router.remark(&state.follower)
+        {
+            self.remarks.say(text);
+            state.remarked.1 = Instant::now() + REMARKS;
+        }
+        state.remarked.0 = count;
+    }
+
     /// Takes in what the kernel told.
-    fn told(&self, told: Vec<kernel::Told>, remote: &Remote) {
+    fn told(&self, told: Vec<rtnetlink::Told>, remote: &Remote) {
         let mut state = self.lock();
         let (now, mut effects) = (self.now(), Effects::default());
         let Controlled { router, follower, .. } = &mut *state;
@@ -298,11 +338,11 @@ impl Controlled {
     /// One question to the kernel, if there is one, and one answer.
     fn follow(&mut self, netlink: &mut Netlink, begun: Instant) -> io::Result<()> {
         if let Some(wanted) = self.follower.question() {
-            netlink.ask(&kernel::question(wanted))?;
+            netlink.ask(&rtnetlink::question(wanted))?;
         }
         if let Some(bytes) = netlink.receive(PATIENCE.as_nanos() as u64)? {
             let now = begun.elapsed().as_nanos() as u64;
-            self.follower.take(kernel::read(bytes), now, &mut self.router, &mut Effects::default());
+            self.follower.take(rtnetlink::read(bytes), now, &mut self.router, &mut Effects::default());
         }
         Ok(())
     }

@@ -38,14 +38,22 @@ impl Numbers {
         Some(number)
     }
 
-    /// One use less.
-    pub(crate) fn give_back(&mut self, neighbour: Neighbour) {
-        let Some((number, uses)) = self.given.get_mut(&neighbour) else { return };
+    /// One use less. The number, where that was the last one.
+    pub(crate) fn give_back(&mut self, neighbour: Neighbour) -> Option<u16> {
+        let (number, uses) = self.given.get_mut(&neighbour)?;
+        let number = *number;
         *uses -= 1;
-        if *uses == 0 {
-            self.free.push(*number);
-            self.given.remove(&neighbour);
+        if *uses > 0 {
+            return None;
         }
+        self.free.push(number);
+        self.given.remove(&neighbour);
+        Some(number)
+    }
+
+    /// Every number that is given out, and whose it is.
+    pub(crate) fn all(&self) -> impl Iterator<Item = (u16, Neighbour)> + '_ {
+        self.given.iter().map(|(neighbour, (number, _))| (*number, *neighbour))
     }
 
     /// Whether there is a number for one more neighbour.
@@ -71,9 +79,9 @@ mod tests {
             [numbers.take(a), numbers.take(b), numbers.take(a), numbers.take(c)],
             [Some(1), Some(2), Some(1), None]
         );
-        numbers.give_back(a);
+        assert_eq!(numbers.give_back(a), None);
         assert_eq!((numbers.of(a), numbers.take(c)), (Some(1), None));
-        numbers.give_back(a);
+        assert_eq!(numbers.give_back(a), Some(1));
         assert_eq!((numbers.of(a), numbers.take(c)), (None, Some(1)));
     }
 }

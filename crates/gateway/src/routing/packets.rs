@@ -46,7 +46,7 @@ impl Router {
         let for_us = port.owns(target.into());
         // Whoever has no address yet looks whether this one is taken (RFC 5227).
         if !sender.is_unspecified() {
-            if self.is_own(sender.into()) {
+            if self.is_claimed(sender.into()) {
                 return Fate::Conflict;
             }
             let neighbour = Neighbour { port: packet.port, address: sender.into() };
@@ -111,6 +111,16 @@ impl Router {
         self.port(port).is_some_and(|port| port.owns(address.into())) || self.is_own(address.into())
     }
 
+    /// What becomes of a packet for an own address from a source that no other host has: an answer would go to the gateway itself, or to all hosts of
+    /// a network.
+    fn impossible(&self, source: IpAddr) -> Option<Fate> {
+        match self.rib.lookup(source) {
+            Some((_, _, Way::Itself | Way::Machine)) => Some(Fate::Conflict),
+            Some((_, _, Way::Broadcast(_))) => Some(Fate::WrongLink),
+            _ => None,
+        }
+    }
+
     /// For an own address, or for all on the link.
     fn own(&mut self, packet: &Packet, now: u64, effects: &mut Effects) -> Fate {
         match packet.bytes.get(12..14) {
@@ -127,8 +137,12 @@ impl Router {
         if !self.is_own(ip.destination.into()) {
             return match self.rib.lookup(ip.destination.into()) {
                 Some((_, _, Way::Broadcast(_))) => Fate::Broadcast,
+                Some((_, _, Way::Machine)) => Fate::Machine,
                 _ => Fate::Ignored,
             };
+        }
+        if let Some(fate) = self.impossible(ip.source.into()) {
+            return fate;
         }
         let own = self.port(packet.port).and_then(|port| port.link).map(|link| link.mac);
         if ip.protocol == ICMP {
@@ -157,7 +171,10 @@ impl Router {
         let Some(port) = self.port(packet.port) else { return Fate::Ignored };
         let Some(link) = port.link else { return Fate::Ignored };
         if !self.is_own6(packet.port, ip.destination) {
-            return Fate::Ignored;
+            return if self.is_machine(ip.destination.into()) { Fate::Machine } else { Fate::Ignored };
+        }
+        if self.is_own6(packet.port, ip.source) {
+            return Fate::Conflict;
         }
         match (ip.next, ip.payload.first()) {
             (ICMPV6, Some(128)) => match icmp::echo6(link.mac, from, &ip) {
@@ -208,7 +225,7 @@ impl Router {
                     return Fate::Ignored;
                 }
                 if !source.is_unspecified() {
-                    if self.is_own6(number, source) {
+                    if self.is_own6(number, source) || self.is_machine(source.into()) {
                         return Fate::Conflict;
                     }
                     let neighbour = Neighbour { port: number, address: source.into() };
@@ -224,7 +241,7 @@ impl Router {
                 Fate::Answered
             }
             Discovery::Advertisement { target, link, solicited, replaces } => {
-                if self.is_own6(number, target) {
+                if self.is_own6(number, target) || self.is_machine(target.into()) {
                     return Fate::Conflict;
                 }
                 let neighbour = Neighbour { port: number, address: target.into() };
@@ -280,6 +297,8 @@ impl Router {
             Some((_, _, Way::Blackhole)) => return Err((Fate::Blackhole, None)),
             Some((_, _, Way::Unreachable)) => return Err((Fate::NoRoute, Some(Cause::Host))),
             Some((_, _, Way::Prohibited)) => return Err((Fate::Prohibited, Some(Cause::Prohibited))),
+            Some((_, _, Way::Machine)) => return Err((Fate::Machine, None)),
+            Some((_, _, Way::Unmeant(_))) => return Err((Fate::Unmeant, Some(Cause::Host))),
             None => return Err((Fate::NoRoute, Some(Cause::Network))),
         };
         if ttl <= 1 {
@@ -306,7 +325,8 @@ impl Router {
         Ipv6::read(&packet.bytes).filter(|ip| ip.bytes.len() > usize::from(mtu)).map(|_| mtu)
     }
 
-    /// Sends a packet to its neighbour: one hop less to live, other Ethernet addresses, and in pieces where it is too long.
+    /// Sends a packet to its neighbour: one hop less to live, other Ethernet addresses, without what stands behind its end, and in pieces where it is
+    /// too long.
     pub(super) fn send_on(
         &mut self,
         neighbour: Neighbour,
@@ -320,6 +340,11 @@ impl Router {
         };
         let bytes = &mut packet.bytes;
         let four = bytes[12..14] == [8, 0];
+        if !packet.offload.segments() {
+            let ip = Ipv4::read(bytes).map(|ip| ip.bytes.len());
+            let ip = ip.or_else(|| Ipv6::read(bytes).map(|ip| ip.bytes.len()));
+            bytes.truncate(ip.map_or(usize::MAX, |length| ETHERNET + length));
+        }
         bytes[..6].copy_from_slice(&mac);
         bytes[6..12].copy_from_slice(&own);
         if four {
@@ -345,6 +370,10 @@ impl Router {
 
     /// Nobody answered for a packet's neighbour (RFC 1122, 2.3.2; RFC 4861, 7.2.2).
     pub(super) fn unreachable(&mut self, packet: &Packet, now: u64, effects: &mut Effects) {
+        // It may have become an address of the machine while it waited.
+        if matches!(self.way(packet), Err((Fate::Machine, _))) {
+            return self.account.count(Fate::Machine);
+        }
         self.tell(packet, Cause::Host, now, effects);
         self.account.count(Fate::Unreachable);
     }

@@ -1,10 +1,12 @@
 //! Routes and neighbours as they are shown.
 
 use super::account::AccountPicture;
+use super::follower::Follower;
 use super::neighbours::State;
 use super::prefix::Prefix;
 use super::rib::{Source, Way};
 use super::router::Router;
+use super::rtnetlink::Condition;
 use packet::PortNumber;
 use serde::Serialize;
 
@@ -18,8 +20,23 @@ pub struct RoutesPicture {
     pub count: usize,
     /// How often the kernel told more than found room, so that all of it was asked for again.
     pub kernel_overruns: u64,
+    /// How many routes of the kernel say what the gateway cannot do.
+    pub unmeant_count: usize,
+    /// The first hundred of them, with why.
+    pub unmeant: Vec<UnmeantPicture>,
     /// The first ten thousand, by prefix.
     pub routes: Vec<RoutePicture>,
+}
+
+/// A route of the kernel that is not followed.
+#[derive(Clone, Debug, Serialize)]
+pub struct UnmeantPicture {
+    /// Whom it is for.
+    pub to: String,
+    /// What becomes of packets to there: `unreachable`, or `other routes` where it is for some of them alone.
+    pub instead: &'static str,
+    /// What the gateway cannot do.
+    pub because: String,
 }
 
 /// A route.
@@ -33,7 +50,8 @@ pub struct RoutePicture {
     pub used: bool,
     /// The program routes by it; otherwise control does, since there is no room for its next hop.
     pub installed: bool,
-    /// Where it leads, in words: `itself`, `link`, `via`, `broadcast`, `blackhole`, `unreachable`, `prohibited`.
+    /// Where it leads, in words: `itself`, `link`, `via`, `broadcast`, `blackhole`, `unreachable`, `prohibited`,
+    /// `machine` (an address of the machine itself), `unmeant` (it says what the gateway cannot do).
     pub way: &'static str,
     /// The router that it leads to.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -46,10 +64,15 @@ pub struct RoutePicture {
     pub interface: Option<String>,
 }
 
+/// How many of those are shown that are not followed.
+const UNMEANT_SHOWN: usize = 100;
+
 /// The routes that are shown, as they are.
 pub(super) struct RoutesShown {
     count: usize,
     overruns: u64,
+    unmeant_count: usize,
+    unmeant: Vec<UnmeantPicture>,
     routes: Vec<(Prefix, Source, Way, bool, bool)>,
     interfaces: Vec<String>,
 }
@@ -57,7 +80,7 @@ pub(super) struct RoutesShown {
 impl RoutesShown {
     /// The same for people.
     pub(super) fn picture(self) -> RoutesPicture {
-        let RoutesShown { count, overruns, routes, interfaces } = self;
+        let RoutesShown { count, overruns, unmeant_count, unmeant, routes, interfaces } = self;
         let routes = routes.into_iter().map(|(prefix, source, way, used, installed)| {
             let (name, via, port) = match way {
                 Way::Itself => ("itself", None, None),
@@ -67,12 +90,15 @@ impl RoutesShown {
                 Way::Blackhole => ("blackhole", None, None),
                 Way::Unreachable => ("unreachable", None, None),
                 Way::Prohibited => ("prohibited", None, None),
+                Way::Machine => ("machine", None, None),
+                Way::Unmeant(_) => ("unmeant", None, None),
             };
             let interface = port
                 .map(|port| interfaces.get(usize::from(port).wrapping_sub(1)).cloned().unwrap_or_default());
             RoutePicture { to: prefix.to_string(), source, used, installed, way: name, via, port, interface }
         });
-        RoutesPicture { count, kernel_overruns: overruns, routes: routes.collect() }
+        let routes = routes.collect();
+        RoutesPicture { count, kernel_overruns: overruns, unmeant_count, unmeant, routes }
     }
 }
 
@@ -106,16 +132,49 @@ pub struct NeighbourPicture {
 
 impl Router {
     /// The routes that are shown: no more is done here than must be while nothing else happens.
-    pub(super) fn routes_shown(&self, overruns: u64) -> RoutesShown {
+    pub(super) fn routes_shown(&self, follower: &Follower) -> RoutesShown {
         let shown = self.rib.all().take(SHOWN);
         let shown = shown
             .map(|(prefix, source, way, used)| (prefix, source, way, used, used && self.installed(prefix)));
         RoutesShown {
             count: self.rib.count(),
-            overruns,
+            overruns: follower.overruns(),
+            unmeant_count: self.unmeant_count(follower),
+            unmeant: self.unmeant(follower).take(UNMEANT_SHOWN).collect(),
             routes: shown.collect(),
             interfaces: self.ports.iter().map(|port| port.settings.interface.clone()).collect(),
         }
+    }
+
+    /// How many routes of the kernel are not followed.
+    pub(super) fn unmeant_count(&self, follower: &Follower) -> usize {
+        self.rib.unmeant().len() + follower.conditional().count()
+    }
+
+    /// Routes of the kernel that are not followed.
+    fn unmeant<'a>(&'a self, follower: &'a Follower) -> impl Iterator<Item = UnmeantPicture> + 'a {
+        let blocked = self.rib.unmeant().iter().filter_map(|prefix| {
+            let because = self.rib.why_unmeant(*prefix)?.to_string();
+            Some(UnmeantPicture { to: prefix.to_string(), instead: "unreachable", because })
+        });
+        let parted = follower.conditional().map(|(prefix, condition)| UnmeantPicture {
+            to: prefix.to_string(),
+            instead: "other routes",
+            because: match condition {
+                Condition::Tos(tos) => format!("it is for packets of type of service 0x{tos:02x} alone"),
+                Condition::From(source) => format!("it is for packets from {source} alone"),
+            },
+        });
+        blocked.chain(parted)
+    }
+
+    /// What is said about routes of the kernel that are not followed.
+    pub(super) fn remark(&self, follower: &Follower) -> Option<String> {
+        let UnmeantPicture { to, because, .. } = self.unmeant(follower).next()?;
+        let routes = self.unmeant_count(follower);
+        Some(format!(
+            "routes of the kernel that are not followed: {routes}, such as {to}: {because}; `ravelin show routes` tells all"
+        ))
     }
 
     /// The neighbours, for people.

@@ -8,7 +8,8 @@
 use super::neighbours::Neighbour;
 use super::prefix::Prefix;
 use packet::PortNumber;
-use std::collections::{BTreeMap, HashSet};
+use std::collections::{BTreeMap, BTreeSet, HashSet};
+use std::fmt;
 use std::net::IpAddr;
 
 /// Where a route comes from; the first of several decides.
@@ -21,6 +22,8 @@ pub enum Source {
     Connected,
     /// The gateway's file.
     Static,
+    /// An address of the machine that the gateway runs on.
+    Machine,
     /// The kernel's table.
     Kernel,
 }
@@ -42,14 +45,55 @@ pub(crate) enum Way {
     Unreachable,
     /// Nowhere, and the sender is told that this is not allowed.
     Prohibited,
+    /// To the machine that the gateway runs on, whose kernel has the packet from elsewhere: nothing is asked or said about it.
+    Machine,
+    /// Nowhere, and the sender is told that the host is not reached: the kernel's route says what the gateway cannot do.
+    Unmeant(Unmeant),
+}
+
+/// What keeps a route of the kernel from being used. It stands in the way of shorter prefixes as it does in the kernel: what was to go through a
+/// tunnel does not leave bare.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub(crate) enum Unmeant {
+    /// Packets are put into others.
+    Encapsulates,
+    /// It is of a type (RTN_… of linux/rtnetlink.h) that sends packets to other tables, or to the machine itself.
+    Type(u8),
+    /// It has an attribute of this number, which is not known.
+    Attribute(u16),
+    /// It leads by the interface of this number, which is no port.
+    NoPort(u32),
+    /// No next hop of it is known.
+    NoHop,
+}
+
+impl fmt::Display for Unmeant {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        const THROW: u8 = 9;
+        match self {
+            Unmeant::Encapsulates => write!(f, "it puts packets into others (encap)"),
+            Unmeant::Type(THROW) => write!(f, "it leaves the choice to other tables (throw)"),
+            Unmeant::Type(kind) => write!(f, "it is of type {kind} of the kernel's (RTN_*)"),
+            Unmeant::Attribute(number) => write!(f, "its attribute {number} (RTA_* or NHA_*) is not known"),
+            Unmeant::NoPort(index) => {
+                write!(f, "it leaves by interface {index} of `ip link`, which is no port")
+            }
+            Unmeant::NoHop => write!(f, "none of its next hops is there"),
+        }
+    }
 }
 
 impl Way {
     /// The port whose link it needs.
-    fn port(self) -> Option<PortNumber> {
+    pub(crate) fn port(self) -> Option<PortNumber> {
         match self {
             Way::Link(port) | Way::Broadcast(port) | Way::Via(Neighbour { port, .. }) => Some(port),
-            Way::Itself | Way::Blackhole | Way::Unreachable | Way::Prohibited => None,
+            Way::Itself
+            | Way::Blackhole
+            | Way::Unreachable
+            | Way::Prohibited
+            | Way::Machine
+            | Way::Unmeant(_) => None,
         }
     }
 }
@@ -62,6 +106,8 @@ pub(crate) struct Rib {
     down: HashSet<PortNumber>,
     /// How many prefixes of each length there are, of IPv4 and IPv6.
     lengths: [BTreeMap<u8, usize>; 2],
+    /// Prefixes with a route that cannot be used.
+    unmeant: BTreeSet<Prefix>,
 }
 
 impl Rib {
@@ -75,6 +121,11 @@ impl Rib {
             routes.insert(place, (source, way));
         }
         self.count = self.count + routes.len() - before;
+        if routes.iter().any(|(_, way)| matches!(way, Way::Unmeant(_))) {
+            self.unmeant.insert(prefix);
+        } else {
+            self.unmeant.remove(&prefix);
+        }
         let gone = routes.is_empty();
         let count = self.lengths[usize::from(!prefix.is_ipv4())].entry(prefix.length()).or_default();
         if gone {
@@ -117,6 +168,19 @@ impl Rib {
     /// How many routes there are.
     pub(crate) fn count(&self) -> usize {
         self.count
+    }
+
+    /// Prefixes with a route that cannot be used.
+    pub(crate) fn unmeant(&self) -> &BTreeSet<Prefix> {
+        &self.unmeant
+    }
+
+    /// Why the route of a prefix cannot be used.
+    pub(crate) fn why_unmeant(&self, prefix: Prefix) -> Option<Unmeant> {
+        self.routes.get(&prefix)?.iter().find_map(|(_, way)| match way {
+            Way::Unmeant(why) => Some(*why),
+            _ => None,
+        })
     }
 
     /// The route that a packet to an address takes.

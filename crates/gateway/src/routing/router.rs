@@ -2,12 +2,13 @@
 //!
 //! A route holds the number of a next hop, and the table of next hops holds the neighbours that are known. A packet whose next hop is not there is
 //! punted as `unresolved`: then control asks for the neighbour, and when it answers, its next hop goes in. Hosts of a link are found by a
-//! route of their own, which is made with the answer; until then the link's prefix leads to a number that is never in the table.
+//! route of their own, which is made with the answer; until then the link's prefix leads to a number of the link that is never in the table.
+//! By which port packets of a number come in is told whether or not the neighbour is known, so that a program can check sources.
 //!
 //! Nothing here reads a clock, sends or waits: time and packets are arguments, and what is to be done comes out as [`Effects`].
 
 use super::account::{Account, Fate};
-use super::effects::{self, Effects, Filled, ITSELF, NextHop, UNRESOLVED};
+use super::effects::{self, BROADCAST, Effects, Filled, ITSELF, NextHop, UNRESOLVED, link_number};
 use super::icmp::ErrorRate;
 use super::link_frames::{link_local, question};
 use super::neighbours::{Action, Limits, Mac, Neighbour, Neighbours};
@@ -117,6 +118,8 @@ pub(crate) struct Router {
     /// How many prefixes lead to a router.
     vias: HashMap<Neighbour, usize>,
     kernel: bool,
+    /// The addresses of the machine that the gateway runs on.
+    machine: BTreeSet<IpAddr>,
 }
 
 impl Router {
@@ -141,6 +144,7 @@ impl Router {
             short: Short::default(),
             vias: HashMap::new(),
             kernel: settings.kernel,
+            machine: BTreeSet::new(),
         };
         for (number, port) in (1..).zip(&settings.ports) {
             for address in &port.addresses {
@@ -172,6 +176,10 @@ impl Router {
                     self.rib.set(prefix, source, Some(way));
                 }
             }
+        }
+        self.machine = old.machine.clone();
+        for address in &self.machine {
+            self.rib.set(Prefix::host(*address), Source::Machine, Some(Way::Machine));
         }
         self.account = old.account.clone();
         self.answers = old.answers;
@@ -246,6 +254,27 @@ impl Router {
         self.settle_hosts(effects);
     }
 
+    /// The addresses of the machine that the gateway runs on, as far as no port leads there: its kernel has packets for them from its own sockets, so nobody
+    /// is asked for them, and their senders are told nothing.
+    pub(crate) fn machine(&mut self, addresses: BTreeSet<IpAddr>, effects: &mut Effects) {
+        if addresses == self.machine {
+            return;
+        }
+        let before = std::mem::replace(&mut self.machine, addresses);
+        for address in before.symmetric_difference(&self.machine).copied().collect::<Vec<_>>() {
+            let prefix = Prefix::host(address);
+            let way = self.machine.contains(&address).then_some(Way::Machine);
+            self.rib.set(prefix, Source::Machine, way);
+            self.update(prefix, effects);
+        }
+        self.settle_hosts(effects);
+    }
+
+    /// Whether packets for an address end at the machine's kernel.
+    pub(super) fn is_machine(&self, address: IpAddr) -> bool {
+        self.machine.contains(&address) && matches!(self.rib.lookup(address), Some((_, _, Way::Machine)))
+    }
+
     /// Lets time pass.
     pub(crate) fn advance(&mut self, now: u64, effects: &mut Effects) {
         let mut actions = Vec::new();
@@ -271,6 +300,11 @@ impl Router {
                 self.fib.iter().map(|(prefix, led)| effects::route(*prefix, led.number)).collect()
             }
             Filled::NextHops => self.known.iter().filter_map(|known| self.next_hop(*known)).collect(),
+            Filled::Behind => {
+                let neighbours =
+                    self.numbers.all().map(|(number, known)| effects::behind(number, known.port));
+                neighbours.chain(self.links().map(|port| effects::behind(link_number(port), port))).collect()
+            }
             Filled::Interfaces => {
                 (1..=self.ports.len() as u16).filter_map(|number| self.interface(number)).collect()
             }
@@ -286,12 +320,22 @@ impl Router {
         self.fib.get(&prefix).is_some_and(|led| led.numbered || led.neighbour.is_none())
     }
 
+    /// Ports whose links have a number.
+    fn links(&self) -> impl Iterator<Item = PortNumber> {
+        (1..=self.ports.len() as u16).filter(|port| link_number(*port) != UNRESOLVED)
+    }
+
     pub(super) fn port(&self, number: PortNumber) -> Option<&Port> {
         self.ports.get(usize::from(number).wrapping_sub(1))
     }
 
     pub(super) fn is_own(&self, address: IpAddr) -> bool {
         matches!(self.rib.best(Prefix::host(address)), Some((Source::Own, _)))
+    }
+
+    /// Whether nobody else may say that an address is theirs.
+    pub(super) fn is_claimed(&self, address: IpAddr) -> bool {
+        self.is_own(address) || self.is_machine(address)
     }
 
     /// Whether an address may be one of a port's link: that of one of its networks, one that a route says is there, or one that was looked for there.
@@ -325,7 +369,7 @@ impl Router {
                             let hop = NextHop { port: 0, neighbour: [0; 6], own: [0; 6], mtu: 0 };
                             effects.remove(effects::next_hop(number, hop));
                         }
-                        self.numbers.give_back(neighbour);
+                        self.give_back(neighbour, effects);
                     }
                 }
                 Action::Send(neighbour, mac, packet) => self.send_on(neighbour, mac, packet, effects),
@@ -340,7 +384,7 @@ impl Router {
     /// A neighbour's Ethernet address goes into the table, and a host of a link gets a route of its own.
     fn learned(&mut self, neighbour: Neighbour, effects: &mut Effects) {
         if !self.known.contains(&neighbour) {
-            if self.take(neighbour).is_none() {
+            if self.take(neighbour, effects).is_none() {
                 self.account.entries_refused += u64::from(self.short.hosts.insert(neighbour));
                 return;
             }
@@ -428,7 +472,7 @@ impl Router {
             return;
         }
         let led = wanted.map(|way| {
-            let number = neighbour.and_then(|neighbour| self.take(neighbour));
+            let number = neighbour.and_then(|neighbour| self.take(neighbour, effects));
             let fixed = fixed_number(way);
             Led { number: number.unwrap_or(fixed), neighbour, numbered: number.is_some() }
         });
@@ -458,7 +502,7 @@ impl Router {
         if let Some((old, neighbour)) = old.and_then(|old| Some((old, old.neighbour?))) {
             self.count_via(prefix, neighbour, false);
             if old.numbered {
-                self.numbers.give_back(neighbour);
+                self.give_back(neighbour, effects);
             } else if led.is_none_or(|led| led.numbered || led.neighbour != Some(neighbour)) {
                 self.short.prefixes.remove(&(neighbour, prefix));
             }
@@ -483,13 +527,23 @@ impl Router {
     }
 
     /// A number for a neighbour, or one use more of the one it has.
-    fn take(&mut self, neighbour: Neighbour) -> Option<u16> {
+    fn take(&mut self, neighbour: Neighbour, effects: &mut Effects) -> Option<u16> {
         let new = self.numbers.of(neighbour).is_none();
         let number = self.numbers.take(neighbour)?;
+        if new {
+            effects.insert(effects::behind(number, neighbour.port));
+        }
         if new && !(self.short.prefixes.is_empty() && self.short.hosts.is_empty()) {
             self.short.fresh.push(neighbour);
         }
         Some(number)
+    }
+
+    /// One use less of a neighbour's number.
+    fn give_back(&mut self, neighbour: Neighbour, effects: &mut Effects) {
+        if let Some(number) = self.numbers.give_back(neighbour) {
+            effects.remove(effects::behind(number, neighbour.port));
+        }
     }
 
     /// Gives numbers to those that got none, as far as there are some again.
@@ -547,10 +601,13 @@ fn beside(mut mac: Mac) -> Mac {
     mac
 }
 
-/// The number of a way that leads to no neighbour.
+/// The number of a way that leads to no neighbour that has one.
 fn fixed_number(way: Way) -> u16 {
     match way {
-        Way::Itself | Way::Broadcast(_) => ITSELF,
+        // What is for the machine is handed over as it came: whatever a router would say about it, such as that its TTL is used up, is not to be said.
+        Way::Itself | Way::Machine => ITSELF,
+        Way::Broadcast(_) => BROADCAST,
+        Way::Link(port) | Way::Via(Neighbour { port, .. }) => link_number(port),
         _ => UNRESOLVED,
     }
 }

@@ -1,15 +1,15 @@
 //! Control's part of a router, with a clock that is moved by hand: frames read by another library, and its changes replayed beside what it knows.
 
 use super::account::Fate;
-use super::effects::{Effects, Filled, ITSELF, UNRESOLVED};
+use super::effects::{BROADCAST, Effects, Filled, ITSELF, LAST, UNRESOLVED, link_number};
 use super::icmp;
-use super::link_frames::{Arp, EVERYBODY, is_urgent, link_local};
+use super::link_frames::{Arp, EVERYBODY, link_local, urgency};
 use super::neighbours::{Mac, Neighbour};
 use super::prefix::Prefix;
 use super::reassembly::{Joined, Reassembly};
 use super::rib::Way;
 use super::router::{Link, Packet, PortSettings, Router, Settings};
-use engine::live::Injected;
+use engine::live::{Injected, Urgent};
 use etherparse::{
     ArpOperation, Icmpv6Type, NetHeaders, NetSlice, PacketBuilder, PacketHeaders, SlicedPacket,
     TransportHeader,
@@ -141,8 +141,7 @@ impl Scene {
         let routes = |table: &Filled| matches!(table, Filled::Routes | Filled::Routes6);
         let numbers =
             self.tables.iter().filter(|((table, _), _)| routes(table)).map(|(_, entry)| entry.value[0]);
-        let numbers: Vec<u128> =
-            numbers.filter(|number| ![ITSELF, UNRESOLVED].map(u128::from).contains(number)).collect();
+        let numbers: Vec<u128> = numbers.filter(|number| *number <= LAST.into()).collect();
         let used: BTreeSet<&u128> = numbers.iter().collect();
         assert!(numbers.iter().all(|number| (1..=self.hops as u128).contains(number)), "{numbers:?}");
         for (prefix, ..) in
@@ -150,6 +149,17 @@ impl Scene {
         {
             let host = prefix == Prefix::host(prefix.address());
             assert!(host || !self.router.installed(prefix), "{prefix} leads by a link that is down");
+        }
+        // A program that checks sources finds the port of every route.
+        for ((_, key), entry) in self.tables.iter().filter(|((table, _), _)| routes(table)) {
+            let behind = self.tables.get(&(Filled::Behind, vec![Match::Exact(entry.value[0])]));
+            let led = |prefix: &Prefix| prefix.key() == key[0];
+            let link =
+                self.router.rib.ways().find(|(prefix, _)| led(prefix)).and_then(|(_, way)| match way {
+                    Way::Link(port) | Way::Via(Neighbour { port, .. }) => Some(u128::from(port)),
+                    _ => None,
+                });
+            assert!(link.is_none() || behind.map(|behind| behind.value[0]) == link, "{key:?}: {behind:?}");
         }
         // Who has no number lacks it because all are taken, by routes or by neighbours on the way out of the table.
         let lacking = self.router.rib.ways().any(|(prefix, _)| !self.router.installed(prefix));
@@ -203,7 +213,7 @@ fn a_packet_waits_for_its_neighbour_and_leaves_as_it_came_but_for_one_hop() {
         (&[0; 6][..], &[10, 0, 2, 2][..])
     );
     assert_eq!(asked[0].bytes[..6], EVERYBODY);
-    assert_eq!((scene.route("10.0.2.0/24"), scene.route("10.0.2.2/32")), (Some(UNRESOLVED.into()), None));
+    assert_eq!((scene.route("10.0.2.0/24"), scene.route("10.0.2.2/32")), (Some(link_number(2).into()), None));
 
     let sent = scene.packet("neighbours", 2, arp(false, (B, "10.0.2.2"), (OWN[1], "10.0.2.1"), OWN[1]));
     let [sent] = sent.as_slice() else { panic!("{sent:?}") };
@@ -306,8 +316,15 @@ fn neighbours_of_ipv6_ask_and_are_asked() {
     let b: Ipv6Addr = "fd00:2::2".parse().expect("an address");
     let own: Ipv6Addr = "fd00:2::1".parse().expect("an address");
     let answer = super::link_frames::advertisement((B, b), (OWN[1], own));
-    assert!(is_urgent("ours", &answer) && is_urgent("link_only", &question.bytes));
-    assert!(!is_urgent("unresolved", &answer) && !is_urgent("ours", &datagram("fd00:2::1", 9, 10)));
+    assert_eq!(urgency("ours", &answer), Some(Urgent::Answer));
+    assert_eq!(urgency("link_only", &question.bytes), Some(Urgent::Question));
+    let [ask, say] = [true, false].map(|request| arp(request, (B, "10.0.2.2"), (OWN[1], "10.0.2.1"), OWN[1]));
+    assert_eq!(urgency("neighbours", &ask), Some(Urgent::Question));
+    assert_eq!(urgency("neighbours", &say), Some(Urgent::Answer));
+    assert_eq!(
+        (urgency("unresolved", &answer), urgency("ours", &datagram("fd00:2::1", 9, 10))),
+        (None, None)
+    );
     let mut wrong = answer.clone();
     wrong[60] ^= 1;
     assert_eq!(scene.packet("ours", 2, wrong).len(), 0);
@@ -345,7 +362,7 @@ fn a_route_between_a_link_and_its_host_goes_before_the_host() {
     scene.kernel("10.0.2.0/28", None);
     assert!(scene.route("10.0.2.2/32").is_some());
     scene.kernel("10.0.1.0/24", Some(Way::Blackhole));
-    assert_eq!(scene.route("10.0.1.0/24"), Some(UNRESOLVED.into()));
+    assert_eq!(scene.route("10.0.1.0/24"), Some(link_number(1).into()));
     scene.packet("unresolved", 2, datagram("10.0.1.9", 9, 10));
     assert_eq!(scene.count(Fate::Blackhole), 1, "what is connected goes before the kernel's routes");
     scene.check();
@@ -366,14 +383,14 @@ fn hosts_that_the_kernel_knows_by_a_link_are_neighbours() {
         let sent = scene.packet("neighbours", 2, claim(host));
         assert_eq!((sent.len(), &sent[0].bytes[..6]), (1, &B[..]), "{to} leaves");
     }
-    assert!(scene.route("10.5.0.9/32").is_some_and(|number| number < UNRESOLVED.into()));
-    assert!(scene.route("10.6.0.7/32").is_some_and(|number| number < UNRESOLVED.into()));
+    assert!(scene.route("10.5.0.9/32").is_some_and(|number| number <= LAST.into()));
+    assert!(scene.route("10.6.0.7/32").is_some_and(|number| number <= LAST.into()));
     scene.packet("neighbours", 1, arp(false, (A, "10.5.0.8"), (OWN[0], "10.0.1.1"), OWN[0]));
     assert_eq!(scene.count(Fate::WrongLink), 2, "it would be at the other port");
     scene.check();
     // When nobody answers by it any more the route is as it was.
     scene.wait(120);
-    assert_eq!((scene.route("10.5.0.9/32"), scene.route("10.6.0.7/32")), (None, Some(UNRESOLVED.into())));
+    assert_eq!((scene.route("10.5.0.9/32"), scene.route("10.6.0.7/32")), (None, Some(link_number(2).into())));
     scene.check();
 }
 
@@ -459,7 +476,8 @@ fn a_network_whose_link_is_down_hides_no_other_route() {
     scene.kernel("198.51.100.0/24", Some(Way::Via(other)));
     scene.kernel("10.5.0.0/16", Some(Way::Via(other)));
     scene.kernel("10.5.5.0/24", Some(Way::Link(2)));
-    assert_eq!(scene.route("10.0.2.0/24"), Some(UNRESOLVED.into()));
+    assert_eq!(scene.route("10.0.2.0/24"), Some(link_number(2).into()));
+    assert_eq!(scene.route("10.0.2.255/32"), Some(BROADCAST.into()));
     let before = scene.tables.clone();
     let link = |scene: &mut Scene, up: bool| {
         let link = Link { index: 2, mac: OWN[1], mtu: 1500, up };
@@ -470,7 +488,7 @@ fn a_network_whose_link_is_down_hides_no_other_route() {
     };
     link(&mut scene, false);
     let to_other = scene.route("10.0.2.0/24").expect("the kernel's");
-    assert!(to_other < UNRESOLVED.into(), "by the kernel's route");
+    assert!(to_other <= LAST.into(), "by the kernel's route");
     assert_eq!(scene.route("198.51.100.0/24"), Some(to_other), "the file's route leads by the link");
     assert_eq!((scene.route("10.0.2.255/32"), scene.route("10.0.2.1/32")), (None, Some(ITSELF.into())));
     let asked = scene.packet("unresolved", 1, datagram("10.0.2.9", 9, 10));
@@ -483,7 +501,7 @@ fn a_network_whose_link_is_down_hides_no_other_route() {
     let number = |tables: &BTreeMap<(Filled, Vec<Match>), Entry>| tables.len();
     assert_eq!(
         (scene.route("10.0.2.0/24"), number(&scene.tables)),
-        (Some(UNRESOLVED.into()), number(&before))
+        (Some(link_number(2).into()), number(&before))
     );
 }
 
@@ -545,7 +563,8 @@ fn who_got_no_number_gets_one_when_there_are_some_again() {
         scene.kernel(&format!("10.{last}.0.0/16"), Some(via(last)));
     }
     let lacking = |scene: &Scene| {
-        (10..30u8).filter(|last| scene.route(&format!("10.{last}.0.0/16")) == Some(UNRESOLVED.into())).count()
+        let unnumbered = Some(link_number(2).into());
+        (10..30u8).filter(|last| scene.route(&format!("10.{last}.0.0/16")) == unnumbered).count()
     };
     assert_eq!((lacking(&scene), scene.router.account.entries_refused), (5, 5));
     scene.packet("neighbours", 2, arp(true, (B, "10.0.2.2"), ([0; 6], "10.0.2.1"), EVERYBODY));
@@ -642,4 +661,106 @@ proptest! {
         scene.wait(5);
         scene.check();
     }
+}
+
+#[test]
+fn addresses_of_the_machine_are_asked_for_by_nobody_and_nothing_is_said_about_them() {
+    let mut scene = Scene::new();
+    scene.packet("unresolved", 1, datagram("10.0.2.3", 9, 10));
+    assert_eq!(scene.router.waiting(), 1, "anybody's so far");
+    let mut effects = Effects::default();
+    let machine = ["10.0.2.3", "fd00:2::3", "10.0.1.1", "10.0.2.7"].map(address);
+    scene.router.machine(BTreeSet::from(machine), &mut effects);
+    scene.replay(effects);
+    assert_eq!(scene.route("10.0.2.3/32"), Some(ITSELF.into()), "whatever is left of its TTL");
+    assert_eq!(scene.wait(10).len(), 2, "it was asked for already, and its sender is told nothing");
+    for to in ["10.0.2.3", "fd00:2::3"] {
+        for (reason, ttl) in [("ours", 1), ("unresolved", 9)] {
+            assert!(scene.packet(reason, 1, datagram(to, ttl, 10)).is_empty());
+        }
+    }
+    assert_eq!(scene.count(Fate::Machine), 5);
+    let claim = arp(true, (B, "10.0.2.3"), ([0; 6], "10.0.2.1"), EVERYBODY);
+    assert!(scene.packet("neighbours", 2, claim).is_empty());
+    assert_eq!(scene.count(Fate::Conflict), 1);
+    // The gateway's own stay its own.
+    assert_eq!(scene.route("10.0.1.1/32"), Some(ITSELF.into()));
+    assert_eq!(scene.packet("ours", 1, datagram("10.0.1.1", 9, 10)).len(), 1, "no such service");
+    scene.check();
+    scene.reload();
+    assert!(scene.packet("unresolved", 1, datagram("10.0.2.3", 9, 10)).is_empty());
+    let mut effects = Effects::default();
+    scene.router.machine(BTreeSet::new(), &mut effects);
+    scene.replay(effects);
+    assert_eq!(scene.packet("unresolved", 1, datagram("10.0.2.3", 9, 10)).len(), 1, "anybody's again");
+    scene.check();
+}
+
+/// An answer would go to the gateway itself, or to all hosts of a network.
+#[test]
+fn nobody_is_answered_who_says_to_be_the_gateway_or_a_whole_network() {
+    let mut scene = Scene::new();
+    let echo = |source: &str, destination: [u8; 4]| {
+        let IpAddr::V4(source) = address(source) else { panic!("of IPv4") };
+        let mut bytes = Vec::new();
+        let builder = PacketBuilder::ethernet2(A, OWN[0]).ipv4(source.octets(), destination, 64);
+        builder.icmpv4_echo_request(1, 2).write(&mut bytes, b"x").expect("memory");
+        bytes
+    };
+    assert_eq!(scene.packet("ours", 1, echo("10.0.1.9", [10, 0, 1, 1])).len(), 1);
+    for (source, fate) in [
+        ("10.0.1.1", Fate::Conflict),
+        ("10.0.2.1", Fate::Conflict),
+        ("10.0.1.255", Fate::WrongLink),
+        ("10.0.2.255", Fate::WrongLink),
+    ] {
+        let before = scene.count(fate);
+        assert_eq!(scene.packet("ours", 1, echo(source, [10, 0, 1, 1])).len(), 0, "{source}");
+        assert_eq!(scene.count(fate), before + 1, "{source}");
+    }
+    let six = |source: &str| {
+        let IpAddr::V6(source) = address(source) else { panic!("of IPv6") };
+        let IpAddr::V6(own) = address("fd00:1::1") else { panic!("of IPv6") };
+        let mut bytes = Vec::new();
+        let builder = PacketBuilder::ethernet2(A, OWN[0]).ipv6(source.octets(), own.octets(), 64);
+        builder.icmpv6_echo_request(1, 2).write(&mut bytes, b"x").expect("memory");
+        bytes
+    };
+    assert_eq!(scene.packet("ours", 1, six("fd00:1::9")).len(), 1);
+    let before = scene.count(Fate::Conflict);
+    assert_eq!(scene.packet("ours", 1, six("fd00:1::1")).len(), 0);
+    assert_eq!(scene.packet("ours", 1, six("fd00:2::1")).len(), 0);
+    assert_eq!(scene.count(Fate::Conflict), before + 2);
+    scene.check();
+}
+
+/// What fills a short frame up, or follows a packet, does not leave with one that waited for its neighbour.
+#[test]
+fn a_packet_that_waited_leaves_without_what_stands_behind_its_end() {
+    let mut scene = Scene::new();
+    let mut padded = datagram("10.0.2.2", 9, 10);
+    let whole = padded.len();
+    padded.extend_from_slice(b"secret");
+    assert_eq!(scene.packet("unresolved", 1, padded).len(), 1, "a question");
+    let sent = scene.packet("neighbours", 2, arp(false, (B, "10.0.2.2"), (OWN[1], "10.0.2.1"), OWN[1]));
+    let [sent] = sent.as_slice() else { panic!("{sent:?}") };
+    assert_eq!(sent.bytes.len(), whole);
+}
+
+/// A host that has an address of the link only asks whether the router is still there (RFC 4861, 7.2.2): it is answered.
+#[test]
+fn a_solicitation_from_an_address_of_the_link_for_a_global_one_is_answered() {
+    let mut scene = Scene::new();
+    let (host, own) = (link_local(A), "fd00:1::1".parse::<Ipv6Addr>().expect("an address"));
+    let mut bytes = Vec::new();
+    let builder = PacketBuilder::ethernet2(A, OWN[0]).ipv6(host.octets(), own.octets(), 255);
+    let mut body = own.octets().to_vec();
+    body.extend([1, 1]);
+    body.extend(A);
+    builder.icmpv6_raw(135, 0, [0; 4]).write(&mut bytes, &body).expect("memory");
+    let sent = scene.packet("ours", 1, bytes);
+    let [sent] = sent.as_slice() else { panic!("{sent:?}") };
+    assert_eq!((&sent.bytes[..6], sent.bytes[20], sent.bytes[54]), (&A[..], 58, 136));
+    assert_eq!(sent.bytes[38..54], host.octets());
+    scene.check();
 }

@@ -2,6 +2,7 @@
 
 use super::*;
 use crate::control::{Asked, ControlError, ask};
+use crate::limits::{CLIENTS, RELOAD, SILENT};
 use crate::routing::Settings;
 use engine::live::Loaded;
 use exec::{BackEnd, load};
@@ -10,9 +11,16 @@ use std::io::{BufRead, BufReader, Write};
 use std::os::unix::net::UnixStream;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::{Path, PathBuf};
+use std::sync::mpsc;
 use std::time::Duration;
 
-const READER: Reader<'_> = Reader { config: &|| Ok(config(2)), load: &loaded };
+fn clock() -> Arc<dyn Clock> {
+    Arc::new(Machine)
+}
+
+fn reader() -> Reader {
+    Reader { config: Arc::new(|| Ok(config(2))), load: Arc::new(loaded) }
+}
 
 fn config(workers: u16) -> Config {
     let text = format!("program = \"p.rav\"\nworkers = {workers}\n[[port]]\ninterface = \"x\"\n");
@@ -21,7 +29,8 @@ fn config(workers: u16) -> Config {
 
 fn routing() -> Routing {
     let program = loaded(&config(1)).expect("loads").program;
-    Routing::new(&program, &Settings::default()).expect("the kernel answers")
+    Routing::new(&program, &Settings::default(), Remarks::to(|_| ()).expect("a thread"))
+        .expect("the kernel answers")
 }
 
 fn loaded(config: &Config) -> Result<Loaded, String> {
@@ -35,13 +44,20 @@ fn loaded(config: &Config) -> Result<Loaded, String> {
 
 /// Runs a gateway, and what a visitor does meanwhile; both end.
 fn visited(visit: impl FnOnce(&Path, &Remote) + Send) {
+    visited_with(reader(), RELOAD, visit);
+}
+
+/// The same with what is read and loaded by this, in so long at most.
+fn visited_with(reader: Reader, reload: Duration, visit: impl FnOnce(&Path, &Remote) + Send) {
     let directory = tempfile::tempdir().expect("a directory");
     let path: PathBuf = directory.path().join("control.sock");
     let listening = control::listen(&path).expect("nothing is there");
-    let (crew, remote) = live::workers(vec![Vec::new(), Vec::new()]).expect("descriptors");
-    let mut desk = Desk::new(remote.clone(), READER, config(2), Vec::new(), routing());
+    let (crew, remote) = live::workers(vec![Vec::new(), Vec::new()], &clock()).expect("descriptors");
+    let mut desk = Desk::new(remote.clone(), reader, config(2), Vec::new(), routing());
+    desk.reloading.limit = reload;
     // Nobody asks for metrics, and yet all ends.
     desk.metrics = Some(metrics::listen(([127, 0, 0, 1], 0).into()).expect("a port"));
+    let desk = Arc::new(desk);
     let generations = loaded(&config(2)).expect("loads").generations(0, 1);
     thread::scope(|scope| {
         let visitor = scope.spawn(|| visit(&path, &remote));
@@ -127,9 +143,9 @@ fn a_loop_that_breaks_leaves_nobody_waiting() {
     let directory = tempfile::tempdir().expect("a directory");
     let path = directory.path().join("control.sock");
     let listening = control::listen(&path).expect("nothing is there");
-    let (crew, remote) = live::workers(vec![Vec::new()]).expect("descriptors");
+    let (crew, remote) = live::workers(vec![Vec::new()], &clock()).expect("descriptors");
     drop(crew);
-    let desk = Desk::new(remote, READER, config(2), Vec::new(), routing());
+    let desk = Arc::new(Desk::new(remote, reader(), config(2), Vec::new(), routing()));
     let client = UnixStream::connect(&path).expect("is taken");
     let broken = catch_unwind(AssertUnwindSafe(|| {
         attend(&desk, &listening.listener, || {
@@ -140,4 +156,59 @@ fn a_loop_that_breaks_leaves_nobody_waiting() {
     }));
     assert!(broken.is_err());
     assert_eq!(line(&client), "");
+}
+
+#[test]
+fn a_reload_that_does_not_end_is_given_up_and_keeps_nobody_from_anything() {
+    // What is read as long as this side is there: as from a pipe that nobody writes to.
+    let (never, read) = mpsc::channel::<()>();
+    let read = std::sync::Mutex::new(read);
+    let stuck = Arc::new(std::sync::atomic::AtomicBool::new(true));
+    let is_stuck = stuck.clone();
+    let load = move |config: &Config| {
+        if is_stuck.load(std::sync::atomic::Ordering::Relaxed) {
+            let _ = read.lock().map(|read| read.recv());
+        }
+        loaded(config)
+    };
+    let reader = Reader { config: Arc::new(|| Ok(config(2))), load: Arc::new(load) };
+    visited_with(reader, Duration::from_millis(200), |path, _| {
+        thread::scope(|scope| {
+            let first = scope.spawn(|| ask(path, Asked::Reload));
+            for _ in 0..3 {
+                let picture = ask(path, Asked::Picture).expect("answers meanwhile");
+                assert_eq!(picture["picture"]["generation"], 1);
+            }
+            let error = first.join().expect("is answered").expect_err("took too long").to_string();
+            assert!(error.contains("was given up") && error.contains("nothing has changed"), "{error}");
+        });
+        // The next one does not wait for it.
+        stuck.store(false, std::sync::atomic::Ordering::Relaxed);
+        let reloaded = ask(path, Asked::Reload).expect("answers");
+        assert!(reloaded["done"].as_str().is_some_and(|text| text.contains("took over")), "{reloaded}");
+        // So many may be stuck, and no more.
+        stuck.store(true, std::sync::atomic::Ordering::Relaxed);
+        ask(path, Asked::Reload).expect_err("took too long");
+        let error = ask(path, Asked::Reload).expect_err("too many").to_string();
+        assert!(error.contains("reloads that were given up are still being read"), "{error}");
+        ask(path, Asked::Stop).expect("it ends all the same");
+    });
+    drop(never);
+}
+
+#[test]
+fn who_is_silent_makes_room_for_who_asks() {
+    visited(|path, remote| {
+        let silent: Vec<_> = (0..CLIENTS).map(|_| UnixStream::connect(path).expect("is taken")).collect();
+        // Each byte of a question that does not come to its end is no question.
+        let mut halfway = silent[1].try_clone().expect("a descriptor");
+        thread::sleep(SILENT + Duration::from_millis(50));
+        halfway.write_all(b"{").expect("is read");
+        for _ in 0..2 {
+            let picture = ask(path, Asked::Picture).expect("is answered");
+            assert_eq!(picture["picture"]["generation"], 1);
+        }
+        assert_eq!(line(&silent[0]), "", "it was hung up on");
+        remote.stop();
+    });
 }

@@ -3,20 +3,21 @@
 //! ```text
 //! access-list 3 permit 10.0.0.0 0.255.255.255                  a standard list looks at the source only
 //! access-list 101 deny tcp any host 192.0.2.1 range 137 139    an extended one at both ends
-//! ip access-list extended inACL                                lines of a list by name are indented
-//!  10 permit udp 10.0.0.0 0.0.255.255 eq domain any log
+//! ip access-list extended inACL                                its lines follow, indented or not
+//!  10 permit udp 10.0.0.0 0.0.255.255 eq domain any log        the number says its place in the list
 //! ```
 //!
-//! A one in a wildcard mask is a bit that is not looked at. What no line permits is denied. Lists of IPv6
-//! and all other lines of a configuration are passed over.
+//! A one in a wildcard mask is a bit that is not looked at. What no line permits is denied. Passed over are remarks, comments, lists that
+//! are not of IPv4 ([`OTHER_LISTS`]), settings of lists ([`SETTINGS`]), and commands that do not begin with the words of a list; a line
+//! with `permit` or `deny` that stands in no list is refused.
 
 use crate::ImportError;
 use crate::address::{self, Family, host_mask};
 use crate::region::{Region, Set};
-use crate::ruleset::{Decision, Part, RuleSet};
+use crate::ruleset::{Decision, Part, Policy, RuleSet};
 use crate::services;
 use crate::text::{Line, Word, lines, place, shown};
-use std::collections::HashMap;
+use std::collections::{BTreeMap, HashMap};
 
 /// How strictly to read.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -45,32 +46,12 @@ pub struct AccessList {
 /// end that is not `end`, as the configuration may be cut there.
 pub fn access_lists(text: &[u8], options: &Options) -> Result<Vec<AccessList>, ImportError> {
     let mut lists = Lists { options: *options, open: Vec::new(), numbers: HashMap::new() };
-    let mut current = None;
+    let mut mode = Mode::Elsewhere;
     let mut last = "";
     for line in lines(text)? {
         last = line.text;
-        let indented = line.text.starts_with(' ');
         let words: Vec<Word<'_>> = line.words().collect();
-        match (indented, &words[..]) {
-            (_, []) => {}
-            (true, words) => {
-                if let Some(list) = current {
-                    lists.entry(list, line, words)?;
-                }
-            }
-            (false, [first, rest @ ..]) if first.text == "access-list" => {
-                current = None;
-                let Some((name, rest)) = rest.split_first() else {
-                    return Err(line.error_at_end("the number of the list is missing", SHAPE));
-                };
-                let list = lists.numbered(*name)?;
-                lists.entry(list, line, rest)?;
-            }
-            (false, [first, second, rest @ ..]) if first.text == "ip" && second.text == "access-list" => {
-                current = Some(lists.named(line, rest)?);
-            }
-            _ => current = None,
-        }
+        mode = lists.line(mode, line, &words)?;
     }
     if text.last().is_some_and(|byte| *byte != b'\n') && last.trim_end() != "end" {
         let (line, column) = place(text, text.len());
@@ -80,15 +61,49 @@ pub fn access_lists(text: &[u8], options: &Options) -> Result<Vec<AccessList>, I
     Ok(lists.finish())
 }
 
+/// Where in a configuration a line stands.
+#[derive(Clone, Copy)]
+enum Mode {
+    /// Behind `ip access-list …`: lines are of this list, indented or not, until another command or `exit`.
+    List(usize),
+    /// Behind the start of a list of another kind, of which lines with `permit` and `deny` are as well.
+    OtherList,
+    /// Anywhere else: a line with `permit` or `deny` has no meaning.
+    Elsewhere,
+}
+
+/// The starts of lists whose lines say `permit` or `deny` and are not about IPv4 packets.
+const OTHER_LISTS: [[&str; 2]; 8] = [
+    ["ipv6", "access-list"],
+    ["mac", "access-list"],
+    ["arp", "access-list"],
+    ["ip", "community-list"],
+    ["ip", "extcommunity-list"],
+    ["ip", "prefix-list"],
+    ["ipv6", "prefix-list"],
+    ["ip", "as-path"],
+];
+
+/// What stands behind `ip access-list` or `access-list` and says nothing about packets: how often logs are written, and how lists
+/// are kept in memory.
+const SETTINGS: [&str; 3] = ["log-update", "logging", "compiled"];
+
+const NO_LIST: &str = "put it behind the line `ip access-list standard|extended NAME` of its list";
+
 const SHAPE: &str = "a line is written `access-list NUMBER permit|deny …`";
 const EXTENDED: &str =
     "an extended line is written `permit|deny PROTOCOL SOURCE [PORTS] DESTINATION [PORTS]`";
 
 struct Open {
     list: AccessList,
-    decisions: Vec<Decision>,
+    /// Its lines by their numbers, which say their order; a line without a number comes last.
+    entries: BTreeMap<u64, Vec<Decision>>,
     refused: Vec<ImportError>,
 }
+
+/// The largest number of a line of a list, and the distance of those that IOS gives by itself.
+const LARGEST: u64 = i32::MAX as u64;
+const STEP: u64 = 10;
 
 struct Lists {
     options: Options,
@@ -139,34 +154,141 @@ impl Lists {
         }
         let rules = RuleSet::default();
         let list = AccessList { name: name.to_owned(), extended, line, rules };
-        self.open.push(Open { list, decisions: Vec::new(), refused: Vec::new() });
+        self.open.push(Open { list, entries: BTreeMap::new(), refused: Vec::new() });
         self.numbers.insert(name.to_owned(), self.open.len() - 1);
         self.open.len() - 1
     }
 
-    fn entry(&mut self, list: usize, line: Line<'_>, words: &[Word<'_>]) -> Result<(), ImportError> {
-        let mut words = words;
-        if let [number, rest @ ..] = words
-            && number.text.bytes().all(|byte| byte.is_ascii_digit())
-        {
-            words = rest;
+    /// Reads a line where it stands, and says where the next one does.
+    fn line(&mut self, mode: Mode, line: Line<'_>, words: &[Word<'_>]) -> Result<Mode, ImportError> {
+        let [first, rest @ ..] = words else { return Ok(mode) };
+        let lower = |word: &Word<'_>| word.text.to_ascii_lowercase();
+        let (command, second) = (lower(first), rest.first().map(lower).unwrap_or_default());
+        let indented = line.text.starts_with([' ', '\t']);
+        let is_number = |word: &str| word.bytes().all(|byte| byte.is_ascii_digit());
+        let of_list = |word: &str| matches!(word, "permit" | "deny" | "remark" | "evaluate" | "dynamic");
+        match (&*command, &*second) {
+            (comment, _) if comment.starts_with('!') => Ok(mode),
+            ("end" | "exit", "") => Ok(Mode::Elsewhere),
+            ("access-list", setting) if SETTINGS.contains(&setting) => Ok(Mode::Elsewhere),
+            ("access-list", _) => {
+                let Some((name, rest)) = rest.split_first() else {
+                    return Err(line.error_at_end("the number of the list is missing", SHAPE));
+                };
+                let list = self.numbered(*name)?;
+                self.entry(list, line, None, rest)?;
+                Ok(Mode::Elsewhere)
+            }
+            ("ip", "access-list") if rest.get(1).is_some_and(|word| SETTINGS.contains(&word.text)) => {
+                Ok(Mode::Elsewhere)
+            }
+            ("ip", "access-list") => Ok(Mode::List(self.named(line, &rest[1..])?)),
+            ("no" | "default", _) => self.taken_away(mode, line, first, rest),
+            _ if OTHER_LISTS.iter().any(|start| start[..] == [&*command, &*second]) => Ok(Mode::OtherList),
+            ("ip", short) if is_short(short) => {
+                Err(rest[0].error(format!("`{}` may mean `access-list`", shown(short)), "write the word out"))
+            }
+            (short, _) if is_short(short) => {
+                Err(first.error(format!("`{}` may mean `access-list`", shown(short)), "write the word out"))
+            }
+            (word, next) => {
+                let is_entry = of_list(word) || (is_number(word) && (of_list(next) || next.is_empty()));
+                match mode {
+                    Mode::List(list) if indented || is_entry || is_number(word) => {
+                        let (number, words) =
+                            if is_number(word) { (Some(*first), rest) } else { (None, words) };
+                        self.entry(list, line, number, words)?;
+                        Ok(mode)
+                    }
+                    Mode::Elsewhere if is_entry && !matches!(word, "remark" | "dynamic") => {
+                        Err(first.error(format!("`{}` stands in no list", shown(first.text)), NO_LIST))
+                    }
+                    _ if indented || is_entry => Ok(mode),
+                    _ => Ok(Mode::Elsewhere),
+                }
+            }
         }
-        match entry(line, words, self.open[list].list.extended) {
-            Ok(decisions) => self.open[list].decisions.extend(decisions),
-            Err(error) if self.options.lenient => self.open[list].refused.push(error),
-            Err(error) => return Err(error),
+    }
+
+    /// A line that takes something away: what is not there may be taken away, and nothing else.
+    fn taken_away(
+        &mut self,
+        mode: Mode,
+        line: Line<'_>,
+        first: &Word<'_>,
+        rest: &[Word<'_>],
+    ) -> Result<Mode, ImportError> {
+        let words: Vec<&str> = rest.iter().map(|word| word.text).collect();
+        let name = match words[..] {
+            ["access-list", name, ..] => Some(name),
+            ["ip", "access-list", _, name, ..] => Some(name),
+            ["access-list", ..] | ["ip", "access-list", ..] => None,
+            _ if matches!(mode, Mode::List(_)) => None,
+            _ if line.text.starts_with([' ', '\t']) => return Ok(mode),
+            _ => return Ok(Mode::Elsewhere),
+        };
+        match name {
+            Some(name) if !self.numbers.contains_key(name) => Ok(Mode::Elsewhere),
+            _ => {
+                let what = format!("`{}` takes away what stands above", shown(line.text.trim()));
+                Err(first.error(what, "write the list as it is to be, without lines that take others away"))
+            }
+        }
+    }
+
+    fn entry(
+        &mut self,
+        list: usize,
+        line: Line<'_>,
+        number: Option<Word<'_>>,
+        words: &[Word<'_>],
+    ) -> Result<(), ImportError> {
+        let open = &mut self.open[list];
+        let entered = entry(line, words, open.list.extended).and_then(|decisions| {
+            let last = open.entries.last_key_value().map_or(0, |(last, _)| *last);
+            let place = match number {
+                Some(number) => number.number(LARGEST, "number of a line")?,
+                None => last.saturating_add(STEP),
+            };
+            if decisions.is_empty() {
+                return Ok(());
+            }
+            if let (Some(number), true) = (number, open.entries.contains_key(&place)) {
+                return Err(
+                    number.error(format!("the list has a line {place} already"), "number each line once")
+                );
+            }
+            open.entries.insert(place, decisions);
+            Ok(())
+        });
+        match entered {
+            Err(error) if self.options.lenient => open.refused.push(error),
+            other => return other,
         }
         Ok(())
     }
 
     fn finish(self) -> Vec<AccessList> {
         let finish = |open: Open| {
-            let mut rules = RuleSet::of(Family::V4, open.decisions, Some(false));
+            // A list without lines lets everything pass in IOS; nobody writes one for that.
+            let default = if open.entries.is_empty() && open.refused.is_empty() { None } else { Some(false) };
+            let decisions = open.entries.into_values().flatten().collect();
+            let mut rules = RuleSet::of(Family::V4, decisions, default);
+            rules.policy = default.map(|_| Policy {
+                line: open.list.line,
+                words: format!("what no line of the list {} permits is denied", shown(&open.list.name)),
+            });
             rules.refused = open.refused;
             AccessList { rules, ..open.list }
         };
         self.open.into_iter().map(finish).collect()
     }
+}
+
+/// Whether a word is the start of `access-list`, as IOS takes it from a keyboard.
+fn is_short(word: &str) -> bool {
+    let word = word.to_ascii_lowercase();
+    (3.."access-list".len()).contains(&word.len()) && "access-list".starts_with(&word)
 }
 
 /// The words of a line that are not read yet.
@@ -202,7 +324,7 @@ fn entry(line: Line<'_>, words: &[Word<'_>], extended: bool) -> Result<Vec<Decis
     let mut regions = vec![Region::any(Family::V4)];
     let mut log = false;
     if extended {
-        log = extended_matches(&mut words, &mut regions)?;
+        log = extended_matches(&mut words, &mut regions, allow)?;
     } else {
         let source = address(&mut words, false)?;
         narrow(&mut regions, &[(Part::Source, source)]);
@@ -230,7 +352,14 @@ fn narrow(regions: &mut Vec<Region>, alternatives: &[(Part, Set)]) {
     *regions = narrowed;
 }
 
-fn extended_matches(words: &mut Words<'_, '_>, regions: &mut Vec<Region>) -> Result<bool, ImportError> {
+/// Narrows the regions to what a line of an extended list says. Ports, types and flags are not in later fragments: a line that permits
+/// takes those whose addresses and protocol fit, a line that denies takes none (Cisco, "Access Control Lists and IP Fragments").
+fn extended_matches(
+    words: &mut Words<'_, '_>,
+    regions: &mut Vec<Region>,
+    allow: bool,
+) -> Result<bool, ImportError> {
+    let mut pieces = vec![Region::any(Family::V4)];
     let name = words.next("the protocol")?;
     let protocol = match name.text {
         "ip" => None,
@@ -241,12 +370,14 @@ fn extended_matches(words: &mut Words<'_, '_>, regions: &mut Vec<Region>) -> Res
     };
     if let Some(protocol) = protocol {
         narrow(regions, &[(Part::Protocol, Set::exact(protocol.into()))]);
+        narrow(&mut pieces, &[(Part::Protocol, Set::exact(protocol.into()))]);
     }
     for (address_part, port_part) in
         [(Part::Source, Part::SourcePort), (Part::Destination, Part::DestinationPort)]
     {
         let set = address(words, true)?;
         narrow(regions, &[(address_part, set)]);
+        narrow(&mut pieces, &[(address_part, set)]);
         if let Some(sets) = ports(words, protocol)? {
             let alternatives: Vec<(Part, Set)> = sets.into_iter().map(|set| (port_part, set)).collect();
             narrow(regions, &alternatives);
@@ -255,11 +386,12 @@ fn extended_matches(words: &mut Words<'_, '_>, regions: &mut Vec<Region>) -> Res
     if protocol == Some(1) {
         icmp(words, regions)?;
     }
-    let (mut log, mut flags) = (false, Vec::new());
+    let (mut log, mut flags, mut fragments) = (false, Vec::new(), None);
     while let Some(word) = words.words.next().copied() {
         let flag = |bits: u128| (Part::TcpFlags, Set::masked(8, bits, bits));
         match (word.text, protocol) {
             ("log" | "log-input", _) => log = true,
+            ("fragments", _) => fragments = Some(word),
             ("established", Some(6)) => flags.extend([flag(0x10), flag(0x04)]),
             ("fin", Some(6)) => flags.push(flag(0x01)),
             ("syn", Some(6)) => flags.push(flag(0x02)),
@@ -277,6 +409,24 @@ fn extended_matches(words: &mut Words<'_, '_>, regions: &mut Vec<Region>) -> Res
     }
     if !flags.is_empty() {
         narrow(regions, &flags);
+    }
+    let looks_into = |region: &Region| Part::OF_TRANSPORT.iter().any(|part| region.set(*part).is_some());
+    let looks_into = regions.iter().any(looks_into);
+    let only = |later: u128| [(Part::Fragment, Set::exact(later))];
+    match (fragments, looks_into) {
+        (Some(word), true) => {
+            let advice = "later fragments have neither; ask for addresses and protocol alone";
+            return Err(word.error("`fragments` stands behind ports, types or flags", advice));
+        }
+        (Some(_), false) => narrow(regions, &only(1)),
+        (None, true) => {
+            narrow(regions, &only(0));
+            if allow {
+                narrow(&mut pieces, &only(1));
+                regions.extend(pieces);
+            }
+        }
+        (None, false) => {}
     }
     Ok(log)
 }

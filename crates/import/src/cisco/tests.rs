@@ -36,26 +36,26 @@ fn each_word_of_an_extended_line_has_its_column() {
             &["dst"],
             vec![vec![Ternary { value: 0x0a00_0001, mask: 0xffff_00ff }]],
         ),
-        ("permit tcp any any eq www", &["proto", "dport"], vec![vec![Exact(6), Exact(80)]]),
+        ("deny tcp any any eq www", &["proto", "dport"], vec![vec![Exact(6), Exact(80)]]),
         (
-            "permit tcp any eq 22 443 any",
+            "deny tcp any eq 22 443 any",
             &["sport", "dport"],
             vec![vec![Exact(22), Any], vec![Exact(443), Any]],
         ),
         (
-            "permit udp any gt netbios-ss any lt 9",
+            "deny udp any gt netbios-ss any lt 9",
             &["sport", "dport"],
             vec![vec![range(140, 65535), range(0, 8)]],
         ),
-        ("permit udp any any neq 9", &["dport"], vec![vec![range(0, 8)], vec![range(10, 65535)]]),
-        ("permit tcp any any range 139 137 log", &["dport"], vec![vec![range(137, 139)]]),
+        ("deny udp any any neq 9", &["dport"], vec![vec![range(0, 8)], vec![range(10, 65535)]]),
+        ("deny tcp any any range 139 137 log", &["dport"], vec![vec![range(137, 139)]]),
         (
-            "permit tcp any any established",
+            "deny tcp any any established",
             &["tcp_flags"],
             vec![vec![Ternary { value: 0x10, mask: 0x10 }], vec![Ternary { value: 4, mask: 4 }]],
         ),
-        ("permit icmp any any echo-reply", &["icmp_type"], vec![vec![Exact(0)]]),
-        ("permit icmp any any 3 4", &["icmp_type", "icmp_code"], vec![vec![Exact(3), Exact(4)]]),
+        ("deny icmp any any echo-reply", &["icmp_type"], vec![vec![Exact(0)]]),
+        ("deny icmp any any 3 4", &["icmp_type", "icmp_code"], vec![vec![Exact(3), Exact(4)]]),
         ("permit 89 any any", &["proto"], vec![vec![Exact(89)]]),
     ];
     for (line, names, expected) in cases {
@@ -78,7 +78,7 @@ fn each_word_of_an_extended_line_has_its_column() {
 #[test]
 fn lists_are_told_apart_by_number_and_name() {
     let text = "access-list 3 permit 10.0.0.0 0.0.0.255\naccess-list 101 remark x\naccess-list 3 deny any\n\
-                ip access-list extended in\n 10 permit ip any any\n!\n permit nothing\nipv6 access-list six\n permit ipv6 any any\n\
+                ip access-list extended in\n 10 permit ip any any\n!\nexit\nipv6 access-list six\n permit ipv6 any any\n\
                 ip access-list standard out\n permit host 10.0.0.1 log\n permit 10.0.0.2\n";
     let lists = access_lists(text.as_bytes(), &Options::default()).unwrap();
     let seen: Vec<(&str, bool, u32, usize)> =
@@ -110,6 +110,95 @@ fn the_exact_place_is_named() {
         let error = refused(text);
         assert_eq!((error.line, error.column), (line, column), "{text}: {error}");
         assert!(error.what.contains(part), "{text}: {error}");
+    }
+}
+
+#[test]
+fn lines_of_a_list_are_read_however_they_stand() {
+    let plain = "ip access-list extended in\n permit tcp any any\n deny udp any any\n permit ip any any\nhostname x\n";
+    let wanted = access_lists(plain.as_bytes(), &Options::default()).unwrap().remove(0).rules;
+    let shape = |rules: &RuleSet| -> Vec<(Vec<Field>, Option<bool>)> {
+        rules.rules.iter().map(|rule| (rule.rule.fields.clone(), rule.allow)).collect()
+    };
+    for other in [
+        plain.replace("\n ", "\n"),
+        plain.replace("\n ", "\n\t"),
+        plain.replace("\n ", "\n!\n remark x\n "),
+        plain.replace(" permit tcp", " 30 permit tcp").replace(" deny", " 40 deny"),
+        "ip access-list extended in\n 30 permit ip any any\n 20 deny udp any any\n10 permit tcp any any\n"
+            .to_owned(),
+        format!("no ip access-list extended in\n{plain}"),
+        format!(
+            "IP ACCESS-LIST log-update threshold 5\n{}",
+            plain.replace("ip access-list", "IP Access-List")
+        ),
+    ] {
+        let lists = access_lists(other.as_bytes(), &Options::default()).expect(&other);
+        assert_eq!(lists.len(), 1, "{other}");
+        assert_eq!(shape(&lists[0].rules), shape(&wanted), "{other}");
+    }
+    let empty = access_lists(b"ip access-list extended in\n remark x\n", &Options::default()).unwrap();
+    assert_eq!(empty[0].rules.default, None, "what a list without lines means is not said by denying");
+}
+
+#[test]
+fn no_line_of_a_list_goes_unread() {
+    for (text, line, column, part) in [
+        ("permit ip any any\n", 1, 1, "stands in no list"),
+        ("\tpermit ip any any\n", 1, 2, "stands in no list"),
+        ("interface e0\n 10 deny ip any any\n", 2, 2, "stands in no list"),
+        ("ip access-list extended x\n permit ip any any\nexit\npermit udp any any\n", 4, 1, "in no list"),
+        ("ip access-list extended x\n permit nothing\n", 2, 9, "no protocol"),
+        ("ip access-list extended x\n allow ip any any\n", 2, 2, "neither `permit`"),
+        (
+            "ip access-list extended x\n 10 permit ip any any\n 10 deny ip any any\n",
+            3,
+            2,
+            "a line 10 already",
+        ),
+        ("ip access-list extended x\n no permit ip any any\n", 2, 2, "takes away"),
+        ("ip access-list extended x\nno 10\n", 2, 1, "takes away"),
+        ("access-list 101 permit ip any any\nno access-list 101\n", 2, 1, "takes away"),
+        ("ip access-list extended x\n!\nno ip access-list extended x\n", 3, 1, "takes away"),
+        ("access-l 101 permit ip any any\n", 1, 1, "may mean `access-list`"),
+        ("ip acc ext x\n", 1, 4, "may mean `access-list`"),
+        ("ip access-list resequence x 10 10\n", 1, 34, "has not the words"),
+        ("access-list 101 10 permit ip any any\n", 1, 17, "neither `permit`"),
+        ("ip access-list extended x\n permit tcp object-group g any eq 80\n", 2, 13, "no IPv4 address"),
+        ("ip access-list extended x\n permit tcp any any eq 80 fragments\n", 2, 27, "behind ports"),
+        ("ip access-list extended x\n permit ip any any time-range t\n", 2, 20, "no column"),
+    ] {
+        let error = refused(text);
+        assert_eq!((error.line, error.column), (line, column), "{text}: {error}");
+        assert!(error.what.contains(part), "{text}: {error}");
+    }
+}
+
+#[test]
+fn later_fragments_are_permitted_by_addresses_and_denied_by_no_port() {
+    let decide = |line: &str, dport: u128, later: u128| {
+        let set = kept(line);
+        let key: Vec<u128> = (set.columns.iter())
+            .map(|column| match column.name {
+                "proto" => 6,
+                "dport" => dport,
+                "fragment" => later,
+                _ => 0,
+            })
+            .collect();
+        set.first(&key).is_some()
+    };
+    for (line, whole, other, piece) in [
+        ("permit tcp any any eq 80", true, false, true),
+        ("deny tcp any any eq 80", true, false, false),
+        ("deny tcp any any", true, true, true),
+        ("permit tcp any any fragments", false, false, true),
+    ] {
+        assert_eq!(
+            (decide(line, 80, 0), decide(line, 81, 0), decide(line, 0, 1)),
+            (whole, other, piece),
+            "{line}"
+        );
     }
 }
 

@@ -4,7 +4,7 @@ use super::Options;
 use crate::ImportError;
 use crate::address::{self, Family, host_mask};
 use crate::chains::Target;
-use crate::conditions::{Conditions, Fault, Interfaces};
+use crate::conditions::{Conditions, Fault, Interfaces, WITH_PORTS};
 use crate::region::{Region, Set};
 use crate::ruleset::Part;
 use crate::services;
@@ -94,8 +94,8 @@ impl<'a> Context<'a> {
         Self { options, interfaces: Interfaces::new(&options.interfaces) }
     }
 
-    pub(super) fn into_interfaces(self) -> Vec<String> {
-        self.interfaces.into_names()
+    pub(super) fn into_interfaces(self) -> Interfaces {
+        self.interfaces
     }
 
     /// What the words behind the chain's name mean.
@@ -140,6 +140,9 @@ impl<'a> Context<'a> {
                 let what = format!("the line makes more than {} rules", self.options.limit);
                 ImportError::new(line.number, 1, what, "split the line")
             }
+            Fault::NoPorts => {
+                ImportError::new(line.number, 1, "ports are asked for of a protocol without", "name it")
+            }
         })?;
         Ok((regions, target))
     }
@@ -155,7 +158,7 @@ impl<'a> Context<'a> {
         match &*option.text {
             "-m" | "--match" => {
                 let module = value()?;
-                return self.module(&module);
+                return self.module(&module, matches);
             }
             "--comment" => return value().map(drop),
             "-p" | "--protocol" => return protocol(&value()?, not, matches),
@@ -171,6 +174,8 @@ impl<'a> Context<'a> {
             "--dst-range" => {
                 matches.conditions.is(address_range(&value()?, self.options.family)?, Part::Destination, not)
             }
+            // A piece behind the first; `! -f` is a whole packet or a first piece.
+            "-f" | "--fragment" => matches.conditions.is(Set::exact(1), Part::Fragment, not),
             "-i" | "--in-interface" => return self.interface(&value()?, Part::InPort, not, matches),
             "-o" | "--out-interface" => return self.interface(&value()?, Part::OutPort, not, matches),
             "--sport" | "--source-port" => {
@@ -186,6 +191,7 @@ impl<'a> Context<'a> {
             "--ports" => return ports(&value()?, &[Part::SourcePort, Part::DestinationPort], not, matches),
             "--mac-source" => matches.conditions.is(mac(&value()?)?, Part::SourceMac, not),
             "--tcp-flags" => {
+                looks_into(6, option, matches)?;
                 let (mask, value) = (tcp_flags(&value()?)?, tcp_flags(&value()?)?);
                 let Some(set) = flags_set(value, mask) else {
                     // Flags that must be set and are not looked at: the kernel compares, and finds a difference.
@@ -196,7 +202,10 @@ impl<'a> Context<'a> {
                 };
                 matches.conditions.is(set, Part::TcpFlags, not);
             }
-            "--syn" => matches.conditions.is(Set::masked(8, 0x02, 0x17), Part::TcpFlags, not),
+            "--syn" => {
+                looks_into(6, option, matches)?;
+                matches.conditions.is(Set::masked(8, 0x02, 0x17), Part::TcpFlags, not);
+            }
             "--icmp-type" => return icmp(&value()?, false, not, matches),
             "--icmpv6-type" => return icmp(&value()?, true, not, matches),
             "--ctproto" if self.options.first_packets => return protocol(&value()?, not, matches),
@@ -218,10 +227,21 @@ impl<'a> Context<'a> {
         Ok(())
     }
 
-    fn module(&self, module: &Argument<'_>) -> Result<(), ImportError> {
+    fn module(&self, module: &Argument<'_>, matches: &mut Matches) -> Result<(), ImportError> {
         let cause = match &*module.text {
-            "tcp" | "udp" | "udplite" | "sctp" | "dccp" | "icmp" | "icmp6" | "icmpv6" | "multiport"
-            | "iprange" | "mac" | "comment" => return Ok(()),
+            // These fit no later fragment, even where they ask for nothing.
+            "tcp" => return looks_into(6, module, matches),
+            "udp" => return looks_into(17, module, matches),
+            "dccp" => return looks_into(33, module, matches),
+            "sctp" => return looks_into(132, module, matches),
+            "udplite" => return looks_into(136, module, matches),
+            "icmp" => return looks_into(1, module, matches),
+            "icmp6" | "icmpv6" => return looks_into(58, module, matches),
+            "multiport" => {
+                matches.conditions.header();
+                return Ok(());
+            }
+            "iprange" | "mac" | "comment" => return Ok(()),
             "state" | "conntrack" if self.options.first_packets => return Ok(()),
             "state" | "conntrack" | "connbytes" | "connlabel" | "connlimit" | "connmark" | "helper"
             | "cluster" => "asks what is known of the packet's connection",
@@ -246,17 +266,14 @@ impl<'a> Context<'a> {
         not: bool,
         matches: &mut Matches,
     ) -> Result<(), ImportError> {
-        let sets = if let Some(start) = name.text.strip_suffix('+') {
-            self.interfaces.starting(start).ok_or_else(|| {
-                let what = format!("`{}` means all interfaces whose names start so", shown(&name.text));
-                name.error(what, "name all interfaces in the options")
-            })?
-        } else {
-            let set = self.interfaces.one(&name.text).ok_or_else(|| {
-                name.error("the dump names more than 65,535 interfaces", "leave out those that are not used")
-            })?;
-            vec![set]
+        let sets = match name.text.strip_suffix('+') {
+            Some(start) => self.interfaces.starting(start),
+            None => self.interfaces.one(&name.text).map(|set| vec![set]),
         };
+        let sets = sets.map_err(|fault| {
+            let (what, advice) = fault.words(&name.text);
+            name.error(what, advice)
+        })?;
         matches.conditions.one_of(&sets, &[part], not);
         Ok(())
     }
@@ -292,7 +309,6 @@ fn target_of(
 
 fn unknown(option: &Argument<'_>) -> ImportError {
     let cause = match &*option.text {
-        "-f" | "--fragment" => "asks whether the packet is a later fragment, for which there is no column",
         "--ctorigdst" | "--ctorigdstport" => "asks where the packet was sent to before it was redirected",
         "--tcp-option" => "looks into the options of the TCP header, for which there is no column",
         _ => "is not known here",
@@ -358,11 +374,11 @@ fn address_range(value: &Argument<'_>, family: Family) -> Result<Set, ImportErro
 }
 
 fn ports(value: &Argument<'_>, parts: &[Part], not: bool, matches: &mut Matches) -> Result<(), ImportError> {
-    const WITH_PORTS: [u8; 5] = [6, 17, 33, 132, 136];
     if !matches.protocol.is_some_and(|protocol| WITH_PORTS.contains(&protocol)) {
         let advice = "put `-p tcp`, `-p udp` or another protocol with ports before it";
         return Err(value.error("ports are asked for where the protocol need not have any", advice));
     }
+    matches.conditions.header();
     let port = |word: Word<'_>, empty: u64| {
         if word.text.is_empty() {
             return Ok(empty);
@@ -406,6 +422,16 @@ fn mac(value: &Argument<'_>) -> Result<Set, ImportError> {
     }
 }
 
+/// The rule looks into the header of a protocol, which the rule must have asked for, and which later fragments have not.
+fn looks_into(protocol: u8, word: &Argument<'_>, matches: &mut Matches) -> Result<(), ImportError> {
+    matches.conditions.header();
+    if matches.protocol == Some(protocol) {
+        return Ok(());
+    }
+    let what = format!("`{}` is asked for where the protocol need not be {protocol}", shown(&word.text));
+    Err(word.error(what, format!("put `-p {protocol}` before it")))
+}
+
 fn tcp_flags(value: &Argument<'_>) -> Result<u8, ImportError> {
     const NAMES: [(&str, u8); 8] = [
         ("NONE", 0),
@@ -432,20 +458,18 @@ fn flags_set(value: u8, mask: u8) -> Option<Set> {
     (value & !mask == 0).then(|| Set::masked(8, value.into(), mask.into()))
 }
 
+/// To the kernel this type of ICMP is each type with each code, whatever code stands behind it (`icmp_type_code_match`).
+const ANY_ICMP_TYPE: u8 = 255;
+
 fn icmp(value: &Argument<'_>, v6: bool, not: bool, matches: &mut Matches) -> Result<(), ImportError> {
     let (protocol, named) = (if v6 { 58 } else { 1 }, if v6 { "ipv6-icmp" } else { "icmp" });
     if matches.protocol != Some(protocol) {
         let what = format!("an ICMP type is asked for where the protocol need not be {named}");
         return Err(value.error(what, format!("put `-p {named}` before it")));
     }
+    matches.conditions.header();
     let (kind, code) = match value.word().split('/') {
-        // 255 is the number of `any` for the kernel.
-        _ if value.text == "any" || (value.text == "255" && !v6) => {
-            if not {
-                matches.conditions.never();
-            }
-            return Ok(());
-        }
+        _ if value.text == "any" && !v6 => (ANY_ICMP_TYPE, None),
         Some((kind, code)) => {
             (kind.number(255, "ICMP type")? as u8, Some(code.number(255, "ICMP code")? as u8))
         }
@@ -454,6 +478,12 @@ fn icmp(value: &Argument<'_>, v6: bool, not: bool, matches: &mut Matches) -> Res
             None => (value.word().number(255, "ICMP type")? as u8, None),
         },
     };
+    if kind == ANY_ICMP_TYPE && !v6 {
+        if not {
+            matches.conditions.never();
+        }
+        return Ok(());
+    }
     let (kind, code) = (Set::exact(kind.into()), code.map(|code| Set::exact(code.into())));
     let code = code.map(|code| (Part::IcmpCode, code));
     let message = [(Part::IcmpType, kind)].into_iter().chain(code).collect();

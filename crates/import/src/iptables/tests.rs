@@ -1,6 +1,7 @@
 //! Dumps are kept whole for the chain that is wanted, or refused by line and column.
 
 use super::*;
+use crate::Naming;
 use crate::address::Family;
 use proptest::prelude::*;
 use tables::rules::Field;
@@ -71,7 +72,8 @@ fn what_can_never_fit_makes_no_rule() {
     for never in
         ["-p tcp --tcp-flags SYN ACK", "-p tcp -m multiport --dports 1 ! --dport 1", "! -p all", "! -i eth+"]
     {
-        let options = Options { interfaces: vec!["eth0".to_owned()], ..Options::default() };
+        let interfaces = Naming::Themselves(vec!["eth0".to_owned()]);
+        let options = Options { interfaces, ..Options::default() };
         let rules = read(dump(&format!("-A FORWARD {never} -j ACCEPT")).as_bytes(), &options).unwrap();
         let expected = usize::from(never == "! -i eth+");
         assert_eq!(
@@ -84,8 +86,8 @@ fn what_can_never_fit_makes_no_rule() {
 
 #[test]
 fn interfaces_with_a_plus_are_those_that_are_named() {
-    let options =
-        Options { interfaces: ["eth0", "lo", "eth1"].map(str::to_owned).to_vec(), ..Options::default() };
+    let interfaces = Naming::Themselves(["eth0", "lo", "eth1"].map(str::to_owned).to_vec());
+    let options = Options { interfaces, ..Options::default() };
     let rules = read(dump("-A FORWARD -i eth+ -j ACCEPT").as_bytes(), &options).unwrap();
     let column = rules.column("in_port").unwrap();
     let seen: Vec<Field> = rules.rules.iter().map(|rule| rule.rule.fields[column]).collect();
@@ -139,7 +141,9 @@ fn the_exact_place_is_named() {
         ("-p tcp --tcp-flags SYN,ack SYN -j ACCEPT", 35, "no TCP flag"),
         ("-p tcp --icmp-type 3 -j ACCEPT", 31, "need not be icmp"),
         ("-p nonsense -j ACCEPT", 15, "`nonsense` is not known"),
-        ("-f -j ACCEPT", 12, "later fragment"),
+        ("-m tcp -j ACCEPT", 15, "need not be 6"),
+        ("-p udp --syn -j ACCEPT", 19, "need not be 6"),
+        ("-p tcp -m u32 --u32 0 -j ACCEPT", 22, "looks into the packet's bytes"),
         ("-p tcp ! -j ACCEPT", 19, "can be turned round"),
         ("-p", 14, "`-p` has no value"),
         ("-m comment --comment \"open -j ACCEPT", 48, "quotes do not end"),
@@ -151,6 +155,110 @@ fn the_exact_place_is_named() {
 }
 
 #[test]
+fn no_rule_about_a_header_fits_a_later_fragment() {
+    for (rule, of_fragments) in [
+        ("-p tcp", Field::Any),
+        ("-p tcp -m tcp", Field::Exact(0)),
+        ("-p tcp -m tcp ! --dport 22", Field::Exact(0)),
+        ("-p udp -m multiport ! --dports 1,2", Field::Exact(0)),
+        ("-p icmp -m icmp ! --icmp-type 3/4", Field::Exact(0)),
+        ("-p icmp -m icmp --icmp-type any", Field::Exact(0)),
+        ("-f", Field::Exact(1)),
+        ("! -f -p tcp", Field::Exact(0)),
+    ] {
+        let set = kept(&format!("-A FORWARD {rule} -j ACCEPT"));
+        let seen =
+            |rule: &crate::ImportedRule| set.column("fragment").map_or(Field::Any, |at| rule.rule.fields[at]);
+        assert!(!set.rules.is_empty() && set.rules.iter().all(|rule| seen(rule) == of_fragments), "{rule}");
+    }
+    assert!(kept("-A FORWARD -f -p tcp -m tcp --dport 22 -j ACCEPT").rules.is_empty());
+}
+
+#[test]
+fn type_255_of_icmp_is_any_type_whatever_code_stands_behind_it() {
+    for any in ["any", "255", "255/255", "255/0"] {
+        let rule = format!("-A FORWARD -p icmp -m icmp --icmp-type {any} -j ACCEPT");
+        let set = kept(&rule);
+        assert_eq!(set.column("icmp_type"), None, "{any}");
+        assert_eq!(set.rules[0].rule.fields[set.column("fragment").unwrap()], Field::Exact(0), "{any}");
+        assert!(kept(&rule.replace("--icmp", "! --icmp")).rules.is_empty(), "{any}");
+    }
+    let v6 = Options { family: Family::V6, ..Options::default() };
+    let text = dump("-A FORWARD -p ipv6-icmp --icmpv6-type 255/1 -j ACCEPT");
+    let set = read(text.as_bytes(), &v6).unwrap();
+    assert_eq!(set.rules[0].rule.fields[set.column("icmp_type").unwrap()], Field::Exact(255));
+}
+
+#[test]
+fn another_table_at_the_same_hook_must_let_everything_pass() {
+    let with = |mangle: &str| format!("*mangle\n{mangle}\nCOMMIT\n{}", dump("-A FORWARD -j ACCEPT"));
+    for kept in [
+        ":FORWARD ACCEPT [0:0]",
+        ":FORWARD ACCEPT\n-A FORWARD -p tcp --syn -j TCPMSS --clamp-mss-to-pmtu\n-A FORWARD -s 10.0.0.0/8",
+        ":INPUT DROP\n:FORWARD ACCEPT\n-A INPUT -j DROP",
+        ":x - [0:0]\n:FORWARD ACCEPT\n-A x -j DROP",
+        ":x - [0:0]\n:FORWARD ACCEPT\n-A FORWARD -j x\n-A x -j MARK --set-mark 1",
+    ] {
+        let text = with(kept);
+        assert_eq!(read(text.as_bytes(), &Options::default()).expect(kept).rules.len(), 1);
+    }
+    for (refused, line) in [
+        (":FORWARD DROP [0:0]", 2),
+        (":FORWARD ACCEPT\n-A FORWARD -m state --state INVALID -j DROP", 3),
+        (":x - [0:0]\n:FORWARD ACCEPT\n-A FORWARD -j x\n-A x -j REJECT", 5),
+        (":FORWARD ACCEPT\n-A FORWARD -j NFQUEUE", 3),
+        (":FORWARD ACCEPT\n-A y -j ACCEPT", 3),
+    ] {
+        let error = read(with(refused).as_bytes(), &Options::default()).expect_err(refused);
+        assert_eq!(error.line, line, "{refused}: {error}");
+        assert!(error.what.contains("`mangle` decides about the same packets"), "{error}");
+    }
+}
+
+#[test]
+fn what_drops_at_another_hook_that_the_packets_pass_is_refused() {
+    let read = |chain: &str, other: &str| {
+        let options = Options { chain: Some(chain.to_owned()), ..Options::default() };
+        read(format!("{other}\nCOMMIT\n*filter\n:{chain} DROP\nCOMMIT\n").as_bytes(), &options)
+    };
+    for (chain, kept) in [
+        (
+            "FORWARD",
+            "*nat\n:PREROUTING ACCEPT\n:POSTROUTING ACCEPT\n:D - [0:0]\n-A PREROUTING -j D\n-A D -p tcp -j DNAT --to-destination 10.0.0.1\n-A POSTROUTING -j MASQUERADE",
+        ),
+        (
+            "FORWARD",
+            "*raw\n:PREROUTING ACCEPT\n:OUTPUT DROP\n-A PREROUTING -p udp -j NOTRACK\n-A OUTPUT -j DROP",
+        ),
+        ("INPUT", "*mangle\n:POSTROUTING DROP\n:FORWARD DROP"),
+        ("OUTPUT", "*mangle\n:PREROUTING DROP\n:INPUT DROP"),
+        ("FORWARD", "*mangle\n:PREROUTING ACCEPT\n-A PREROUTING -j TOS --set-tos 0x10"),
+    ] {
+        assert!(read(chain, kept).is_ok(), "{chain}: {kept}: {:?}", read(chain, kept));
+    }
+    for (chain, refused, line) in [
+        ("FORWARD", "*raw\n:PREROUTING ACCEPT\n-A PREROUTING -s 10.66.0.0/16 -j DROP", 3),
+        ("FORWARD", "*raw\n-A PREROUTING -s 10.66.0.0/16 -j DROP", 2),
+        ("FORWARD", "*raw\n:PREROUTING - [0:0]\n-A PREROUTING -j DROP", 3),
+        ("FORWARD", "*mangle\n:PREROUTING ACCEPT\n-A PREROUTING -j DROP", 3),
+        ("FORWARD", "*mangle\n:PREROUTING DROP", 2),
+        ("FORWARD", "*mangle\n:POSTROUTING DROP", 2),
+        ("FORWARD", "*mangle\n:x - [0:0]\n:POSTROUTING ACCEPT\n-A POSTROUTING -j x\n-A x -j DROP", 5),
+        ("FORWARD", "*nat\n:POSTROUTING DROP", 2),
+        ("FORWARD", "*mangle\n:PREROUTING ACCEPT\n-A PREROUTING -j TPROXY --on-port 1", 3),
+        ("INPUT", "*mangle\n:PREROUTING DROP", 2),
+        ("OUTPUT", "*mangle\n:POSTROUTING DROP", 2),
+    ] {
+        let error = read(chain, refused).expect_err(refused);
+        assert_eq!(error.line, line, "{refused}: {error}");
+        assert!(error.what.contains("decides about the same packets"), "{error}");
+    }
+    let mangle = Options { table: "mangle".to_owned(), ..Options::default() };
+    let own = "*mangle\n:PREROUTING DROP\n:FORWARD ACCEPT\nCOMMIT\n";
+    assert_eq!(super::read(own.as_bytes(), &mangle).expect_err("its own table drops").line, 2);
+}
+
+#[test]
 fn a_dump_must_be_whole() {
     for (text, line, part) in [
         ("-A FORWARD -j ACCEPT\n", 1, "stands in no table"),
@@ -158,6 +266,13 @@ fn a_dump_must_be_whole() {
         ("*filter\n:FORWARD ACCEPT [0:0]\n*nat\n", 3, "no `COMMIT`"),
         ("*filter\nCOMMIT\n*filter\nCOMMIT\n", 3, "starts on line 1 already"),
         ("*filter\n:FORWARD QUEUE [0:0]\nCOMMIT\n", 2, "no policy"),
+        ("*filter\n:FORWARD DROP 12\nCOMMIT\n", 2, "no counters"),
+        ("*filter\n:FORWARD DROP [1:2] x\nCOMMIT\n", 2, "too many"),
+        ("*filter\n:FORWARD DROP\n[x] -A FORWARD -j DROP\nCOMMIT\n", 3, "is not `-A`"),
+        ("*filter\nCOMMIT x\n", 2, "too many"),
+        ("*filter x\nCOMMIT\n", 1, "too many"),
+        ("*filter\n:FORWARD DROP\nCOMMIT\n-A FORWARD -j ACCEPT\n", 4, "stands in no table"),
+        ("# Generated by ip6tables-save v1.8.9\n*filter\n:FORWARD DROP\nCOMMIT\n", 1, "is of IPv6"),
         ("*filter\n:FORWARD\nCOMMIT\n", 2, "the policy is missing"),
         ("*filter\n:FORWARD DROP\n:FORWARD DROP\nCOMMIT\n", 3, "there twice"),
         ("*filter\n:FORWARD DROP\n-A y -j DROP\nCOMMIT\n", 3, "no chain `y`"),
@@ -191,7 +306,7 @@ fn the_other_family_has_its_own_addresses() {
     let text = dump("-A FORWARD -s 2001:db8::/32 -p ipv6-icmp --icmpv6-type 128 -j ACCEPT");
     let options = Options { family: Family::V6, ..Options::default() };
     let rules = read(text.as_bytes(), &options).unwrap();
-    assert_eq!(rules.widths(), [128, 128, 16, 16, 8, 8]);
+    assert_eq!(rules.widths(), [128, 128, 16, 16, 8, 8, 1]);
     assert_eq!(rules.rules[0].rule.fields[0], Field::Prefix { value: 0x2001_0db8 << 96, length: 32 });
 }
 
@@ -214,6 +329,7 @@ proptest! {
         text.swap(at, other);
         let options = Options { lenient, limit: 1000, ..Options::default() };
         let _ = read(&text, &options);
+        let _ = read(&text, &Options { interfaces: Naming::Ports(vec![("lo".to_owned(), 1)]), ..options });
         let _ = chains(&text);
     }
 }

@@ -20,20 +20,26 @@ pub(super) type Sets = HashMap<String, (bool, Option<Value>, Option<Value>)>;
 enum Left {
     /// A column, of which all bits count or those of a mask.
     Column { part: Part, needs: Option<u8>, mask: Option<u128> },
+    /// How far behind the packet's start a piece of it begins; of IPv6, where the packet is one.
+    FragmentOffset { may_be_whole: bool },
     /// A header that no packet of the family has.
     Absent,
-    /// The family of the packet's addresses.
-    Family,
+    /// The family of the packet's addresses, or the number of its protocol behind Ethernet.
+    Family { of_ethernet: bool },
     /// The state of the connection.
     State,
 }
 
 /// Why a match cannot be kept.
-struct Refusal(String);
+struct Refusal {
+    what: String,
+    /// What to do, where it is not what is said of all.
+    advice: Option<&'static str>,
+}
 
 impl Refusal {
     fn new<T>(what: impl Into<String>) -> Result<T, Self> {
-        Err(Self(what.into()))
+        Err(Self { what: what.into(), advice: None })
     }
 }
 
@@ -50,8 +56,8 @@ impl<'a> Matcher<'a> {
         Self { source, options, sets, interfaces: Interfaces::new(&options.interfaces) }
     }
 
-    pub(super) fn into_interfaces(self) -> Vec<String> {
-        self.interfaces.into_names()
+    pub(super) fn into_interfaces(self) -> Interfaces {
+        self.interfaces
     }
 
     pub(super) fn conditions(&self) -> Conditions {
@@ -73,6 +79,14 @@ impl<'a> Matcher<'a> {
                 let what = format!("the rule makes more than {} rules", self.options.limit);
                 self.source.error(rule, what, "split the rule")
             }
+            Fault::NoPorts => {
+                let what = "the rule asks for ports where the protocol need not have any";
+                self.source.error(
+                    rule,
+                    what,
+                    "ask for `tcp dport` and the like, or for `meta l4proto { tcp, udp }` besides",
+                )
+            }
         })
     }
 
@@ -83,10 +97,36 @@ impl<'a> Matcher<'a> {
         body: &Value,
         conditions: &mut Conditions,
     ) -> Result<(), ImportError> {
-        self.condition(body, conditions).map_err(|Refusal(what)| {
-            let advice = "a stateless rule sees addresses, protocol, ports, flags and interfaces only";
-            self.source.error(statement, what, advice)
+        self.condition(body, conditions).map_err(|Refusal { what, advice }| {
+            let others = "a stateless rule sees addresses, protocol, ports, flags and interfaces only";
+            self.source.error(statement, what, advice.unwrap_or(others))
         })
+    }
+
+    /// Adds what a `reject` asks besides: a message of ICMP is one of IPv4, one of ICMPv6 of IPv6, and a reset of TCP.
+    pub(super) fn reject(
+        &self,
+        statement: &RawValue,
+        body: &Value,
+        conditions: &mut Conditions,
+    ) -> Result<(), ImportError> {
+        let is_v4 = self.options.family == Family::V4;
+        match body.get("type").map(|kind| kind.as_str().unwrap_or("?")) {
+            None | Some("icmpx") => {}
+            Some("icmp") if is_v4 => {}
+            Some("icmpv6") if !is_v4 => {}
+            Some("icmp" | "icmpv6") => conditions.never(),
+            Some("tcp reset") => conditions.is(Set::exact(6), Part::Protocol, false),
+            Some(other) => {
+                let what = format!("`reject with {}` is not known here", shown(other));
+                return Err(self.source.error(
+                    statement,
+                    what,
+                    "reject with icmp, icmpv6, icmpx or tcp reset",
+                ));
+            }
+        }
+        Ok(())
     }
 
     fn condition(&mut self, body: &Value, conditions: &mut Conditions) -> Result<(), Refusal> {
@@ -99,14 +139,41 @@ impl<'a> Matcher<'a> {
             return self.concatenation(operator, parts, right, conditions);
         }
         match self.left(left)? {
-            Left::Family => {
-                let name = if self.options.family == Family::V4 { ["ipv4", "ip"] } else { ["ipv6", "ip6"] };
-                let values = self.elements(right)?;
-                let fits = values.iter().any(|value| value.as_str().is_some_and(|own| name.contains(&own)));
+            Left::Family { of_ethernet } => {
+                let names: &[&str] =
+                    if of_ethernet { &["ip", "ip6", "arp", "vlan"] } else { &["ipv4", "ipv6"] };
+                let own = usize::from(self.options.family == Family::V6);
+                let mut fits = false;
+                for value in self.elements(right)? {
+                    let Some(name) =
+                        value.as_str().and_then(|name| names.iter().position(|own| *own == name))
+                    else {
+                        return Refusal::new(format!(
+                            "`{}` is no family that is known here",
+                            shown(&value.to_string())
+                        ));
+                    };
+                    fits |= name == own;
+                }
                 self.known(operator, fits, conditions)
+            }
+            Left::FragmentOffset { may_be_whole } => {
+                // Behind the first piece, or not.
+                let later = match (operator, right.as_u64()) {
+                    ("!=" | ">", Some(0)) => true,
+                    ("==", Some(0)) if may_be_whole => false,
+                    _ => return Refusal::new("of a fragment's offset it is known only whether it is 0"),
+                };
+                conditions.is(Set::exact(later.into()), Part::Fragment, false);
+                Ok(())
             }
             Left::State => {
                 let values = self.elements(right)?;
+                const STATES: [&str; 5] = ["new", "established", "related", "invalid", "untracked"];
+                let known = |value: &Value| value.as_str().is_some_and(|name| STATES.contains(&name));
+                if !values.iter().flat_map(flatten).all(known) {
+                    return Refusal::new("the match asks for a state that is not known here");
+                }
                 let fits = values.iter().flat_map(flatten).any(|value| value.as_str() == Some("new"));
                 let operator = if operator == "!" { "!=" } else { operator };
                 self.known(operator, fits, conditions)
@@ -116,7 +183,7 @@ impl<'a> Matcher<'a> {
                 Ok(())
             }
             Left::Column { part, needs, mask } => {
-                need(needs, conditions);
+                need(needs, part, conditions);
                 match mask {
                     Some(mask) => self.masked(operator, part, mask, right, conditions),
                     None => self.column(operator, part, right, conditions),
@@ -193,7 +260,7 @@ impl<'a> Matcher<'a> {
         for left in parts {
             match self.left(left)? {
                 Left::Column { part, needs, mask: None } => {
-                    need(needs, conditions);
+                    need(needs, part, conditions);
                     columns.push(part);
                 }
                 Left::Absent => {
@@ -237,8 +304,17 @@ impl<'a> Matcher<'a> {
     fn left(&self, left: &Value) -> Result<Left, Refusal> {
         if let Some(sides) = left.get("&").and_then(Value::as_array) {
             let [inner, mask] = &sides[..] else { return Refusal::new("`&` has not two sides") };
+            if is_fragment_offset(inner) && self.options.family == Family::V4 {
+                // The three bits before it are flags.
+                return match mask.as_u64() {
+                    Some(0x1fff) => Ok(Left::FragmentOffset { may_be_whole: true }),
+                    _ => Refusal::new(
+                        "of `ip frag-off` the offset alone is known, as in `ip frag-off & 0x1fff`",
+                    ),
+                };
+            }
             let (part, needs) = match self.left(inner)? {
-                Left::Column { part, needs, mask: None } => (part, needs),
+                Left::Column { part, needs, mask: None } if !is_interface(part) => (part, needs),
                 Left::Absent => return Ok(Left::Absent),
                 _ => return Refusal::new("`&` stands behind something that is no column"),
             };
@@ -257,8 +333,20 @@ impl<'a> Matcher<'a> {
                 "l4proto" => column(Part::Protocol),
                 "iifname" | "iif" => column(Part::InPort),
                 "oifname" | "oif" => column(Part::OutPort),
-                "nfproto" | "protocol" => Ok(Left::Family),
+                "nfproto" => Ok(Left::Family { of_ethernet: false }),
+                "protocol" => Ok(Left::Family { of_ethernet: true }),
                 _ => Refusal::new(format!("`meta {}` is something for which there is no column", shown(key))),
+            };
+        }
+        if let Some(header) = left.get("exthdr") {
+            let text = |key: &str| header.get(key).and_then(Value::as_str).unwrap_or_default();
+            return match (text("name"), text("field")) {
+                _ if self.options.family == Family::V4 => Ok(Left::Absent),
+                ("frag", "frag-off") => Ok(Left::FragmentOffset { may_be_whole: false }),
+                (name, _) => Refusal::new(format!(
+                    "`exthdr {}` is something for which there is no column",
+                    shown(name)
+                )),
             };
         }
         if left.get("ct").is_some() {
@@ -291,6 +379,9 @@ impl<'a> Matcher<'a> {
             "udplite" => (Some(136), None),
             _ => (None, None),
         };
+        if family.is_some_and(|family| family != self.options.family) {
+            return Ok(Left::Absent);
+        }
         let part = match (protocol, field) {
             ("ip" | "ip6", "saddr") => Part::Source,
             ("ip" | "ip6", "daddr") => Part::Destination,
@@ -308,9 +399,6 @@ impl<'a> Matcher<'a> {
                 ));
             }
         };
-        if family.is_some_and(|family| family != self.options.family) {
-            return Ok(Left::Absent);
-        }
         Ok(Left::Column { part, needs, mask: None })
     }
 
@@ -319,7 +407,8 @@ impl<'a> Matcher<'a> {
         if !matches!(operator, "<" | ">" | "<=" | ">=") {
             return Ok(None);
         }
-        let Some(value) = value::number(right, part, self.options.family) else {
+        let value = value::number(right, part, self.options.family).filter(|_| !is_interface(part));
+        let Some(value) = value else {
             return Refusal::new(format!("`{operator}` compares {} with no number", part.name()));
         };
         let most = crate::address::host_mask(part.width(self.options.family), 0);
@@ -358,25 +447,24 @@ impl<'a> Matcher<'a> {
             },
             _ => std::slice::from_ref(right),
         };
-        // An element may come with its own comment and counter.
-        let plain = |value: &Value| value.get("elem").and_then(|own| own.get("val")).unwrap_or(value).clone();
-        Ok(elements.iter().map(plain).collect())
+        elements.iter().map(plain).collect()
     }
 
     fn sets_of(&mut self, value: &Value, part: Part) -> Result<Vec<Set>, Refusal> {
-        if let (Part::InPort | Part::OutPort, Some(name)) = (part, value.as_str()) {
-            return match name.strip_suffix('*') {
-                Some(start) => match self.interfaces.starting(start) {
-                    Some(sets) => Ok(sets),
-                    None => {
-                        Refusal::new(format!("`{}` means all interfaces whose names start so", shown(name)))
-                    }
-                },
-                None => match self.interfaces.one(name) {
-                    Some(set) => Ok(vec![set]),
-                    None => Refusal::new("the ruleset names more than 65,535 interfaces"),
-                },
+        if is_interface(part) {
+            let Some(name) = value.as_str() else {
+                let what =
+                    "an interface is known by its name alone; print the ruleset on the machine that has it";
+                return Refusal::new(what);
             };
+            let sets = match name.strip_suffix('*') {
+                Some(start) => self.interfaces.starting(start),
+                None => self.interfaces.one(name).map(|set| vec![set]),
+            };
+            return sets.map_err(|fault| {
+                let (what, advice) = fault.words(name);
+                Refusal { what, advice: Some(advice) }
+            });
         }
         match value::set(value, part, self.options.family) {
             Some(set) => Ok(vec![set]),
@@ -385,10 +473,46 @@ impl<'a> Matcher<'a> {
     }
 }
 
-fn need(protocol: Option<u8>, conditions: &mut Conditions) {
-    if let Some(protocol) = protocol {
-        conditions.is(Set::exact(protocol.into()), Part::Protocol, false);
+/// What looking at a column asks besides: its protocol, or one with ports, and that the packet is no later fragment, which has no such
+/// header. (Linux without connection tracking compares whatever bytes a later fragment has there.)
+fn need(protocol: Option<u8>, part: Part, conditions: &mut Conditions) {
+    if !Part::OF_TRANSPORT.contains(&part) {
+        return;
     }
+    conditions.header();
+    match protocol {
+        Some(protocol) => conditions.is(Set::exact(protocol.into()), Part::Protocol, false),
+        None => conditions.any_ports(),
+    }
+}
+
+fn is_interface(part: Part) -> bool {
+    matches!(part, Part::InPort | Part::OutPort)
+}
+
+fn is_fragment_offset(left: &Value) -> bool {
+    let text = |key: &str| left.get("payload").and_then(|payload| payload.get(key)?.as_str());
+    (text("protocol"), text("field")) == (Some("ip"), Some("frag-off"))
+}
+
+/// The value of an element, which may come with its own comment and counter. One that goes after a time is refused.
+fn plain(element: &Value) -> Result<Value, Refusal> {
+    let Some(own) = element.get("elem") else { return Ok(element.clone()) };
+    let parts = own.as_object().into_iter().flatten();
+    let mut value = None;
+    for (key, part) in parts {
+        match key.as_str() {
+            "val" => value = Some(part.clone()),
+            "comment" | "counter" => {}
+            other => {
+                let other = shown(other);
+                return Refusal::new(format!(
+                    "an element of the set has `{other}`, which is more than its value says"
+                ));
+            }
+        }
+    }
+    value.ok_or_else(|| Refusal { what: "an element of the set has no value".to_owned(), advice: None })
 }
 
 fn is_not(operator: &str) -> Result<bool, Refusal> {
@@ -400,6 +524,6 @@ fn is_not(operator: &str) -> Result<bool, Refusal> {
 }
 
 /// The elements of a list, or the one value.
-fn flatten(value: &Value) -> impl Iterator<Item = &Value> {
+pub(super) fn flatten(value: &Value) -> impl Iterator<Item = &Value> {
     value.as_array().map_or(std::slice::from_ref(value), |values| values).iter()
 }

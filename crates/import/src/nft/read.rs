@@ -1,14 +1,16 @@
 //! The objects of a ruleset: tables, chains, sets, and the statements of rules.
 
 use super::Options;
-use super::matches::{Matcher, Sets};
+use super::hooks;
+use super::matches::{Matcher, Sets, flatten};
 use crate::ImportError;
 use crate::address::Family;
 use crate::chains::{Chain, Step, Target, unroll};
 use crate::region::Region;
-use crate::ruleset::RuleSet;
-use crate::text::{one_of, place, shown, utf8};
+use crate::ruleset::{Policy, RuleSet};
+use crate::text::{Lines, one_of, shown, utf8};
 use serde::Deserialize;
+use serde::de::IgnoredAny;
 use serde_json::Value;
 use serde_json::value::RawValue;
 use std::collections::{BTreeMap, HashMap};
@@ -20,35 +22,85 @@ struct Document<'a> {
 }
 
 #[derive(Deserialize)]
-struct ChainObject {
+struct TableObject {
     family: String,
-    table: String,
     name: String,
-    hook: Option<String>,
-    policy: Option<String>,
+    flags: Option<Value>,
+}
+
+/// What stands in an object besides, and changes nothing about what becomes of a packet.
+type Besides = Option<IgnoredAny>;
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(super) struct ChainObject {
+    pub(super) family: String,
+    pub(super) table: String,
+    pub(super) name: String,
+    #[serde(rename = "type")]
+    pub(super) kind: Option<String>,
+    pub(super) hook: Option<String>,
+    pub(super) policy: Option<String>,
+    #[serde(rename = "handle")]
+    _handle: Besides,
+    #[serde(rename = "prio")]
+    _prio: Besides,
+    #[serde(rename = "dev")]
+    _dev: Besides,
+    #[serde(rename = "comment")]
+    _comment: Besides,
 }
 
 #[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
 struct SetObject {
     family: String,
     table: String,
     name: String,
     flags: Option<Value>,
     elem: Option<Value>,
+    /// How long an element stays that does not say it itself.
+    timeout: Option<Value>,
+    #[serde(rename = "handle")]
+    _handle: Besides,
+    #[serde(rename = "type")]
+    _kind: Besides,
+    #[serde(rename = "map")]
+    _map: Besides,
+    #[serde(rename = "policy")]
+    _policy: Besides,
+    #[serde(rename = "size")]
+    _size: Besides,
+    #[serde(rename = "gc-interval")]
+    _interval: Besides,
+    #[serde(rename = "auto-merge")]
+    _merge: Besides,
+    #[serde(rename = "stmt")]
+    _statements: Besides,
+    #[serde(rename = "comment")]
+    _comment: Besides,
 }
 
 #[derive(Deserialize)]
-struct RuleObject<'a> {
-    family: String,
-    table: String,
-    chain: String,
+#[serde(deny_unknown_fields)]
+pub(super) struct RuleObject<'a> {
+    pub(super) family: String,
+    pub(super) table: String,
+    pub(super) chain: String,
     #[serde(borrow)]
-    expr: Vec<&'a RawValue>,
+    pub(super) expr: Vec<&'a RawValue>,
+    #[serde(rename = "handle")]
+    _handle: Besides,
+    #[serde(rename = "comment")]
+    _comment: Besides,
 }
 
 /// The text, to find the place of a part of it.
 #[derive(Clone, Copy)]
-pub(super) struct Source<'a>(&'a str);
+pub(super) struct Source<'a> {
+    text: &'a str,
+    lines: &'a Lines,
+}
 
 impl Source<'_> {
     /// An error at a part of the text.
@@ -58,16 +110,39 @@ impl Source<'_> {
         what: impl Into<String>,
         advice: impl Into<String>,
     ) -> ImportError {
-        let offset = (part.get().as_ptr() as usize).wrapping_sub(self.0.as_ptr() as usize);
-        let (line, column) = place(self.0.as_bytes(), offset);
+        let offset = (part.get().as_ptr() as usize).wrapping_sub(self.text.as_ptr() as usize);
+        let (line, column) = self.lines.place(offset.min(self.text.len()));
         ImportError::new(line, column, what, advice)
     }
 
-    fn object<'a, T: Deserialize<'a>>(self, part: &'a RawValue, what: &str) -> Result<T, ImportError> {
+    pub(super) fn object<'a, T: Deserialize<'a>>(
+        self,
+        part: &'a RawValue,
+        what: &str,
+    ) -> Result<T, ImportError> {
         serde_json::from_str(part.get()).map_err(|error| {
             let what = format!("this is no {what}: {}", reason(&error));
             self.error(part, what, "print the ruleset again with `nft -j list ruleset`")
         })
+    }
+}
+
+impl Source<'_> {
+    /// The one member that an object must have.
+    pub(super) fn only<T>(
+        self,
+        part: &RawValue,
+        object: BTreeMap<String, T>,
+        what: &str,
+    ) -> Result<(String, T), ImportError> {
+        let mut members = object.into_iter();
+        match (members.next(), members.next()) {
+            (Some(only), None) => Ok(only),
+            _ => {
+                let what = format!("this is no {what}: it has not one member");
+                Err(self.error(part, what, "print the ruleset again with `nft -j list ruleset`"))
+            }
+        }
     }
 }
 
@@ -84,7 +159,8 @@ fn reason(error: &serde_json::Error) -> String {
 /// that means more than a rule can say; jumps in a circle or to nowhere; more rules than the limit.
 pub fn read(text: &[u8], options: &Options) -> Result<RuleSet, ImportError> {
     let text = utf8(text)?;
-    let source = Source(text);
+    let lines = Lines::of(text.as_bytes());
+    let source = Source { text, lines: &lines };
     let document: Document<'_> = serde_json::from_str(text).map_err(|error| {
         let (line, column) = (error.line() as u32, error.column() as u32);
         let advice = "a ruleset is what `nft -j list ruleset` prints, whole";
@@ -96,7 +172,11 @@ pub fn read(text: &[u8], options: &Options) -> Result<RuleSet, ImportError> {
         )
     })?;
     let objects = Objects::read(source, &document, options)?;
-    let start = objects.start(options)?;
+    let start = objects.start(source, options)?;
+    let other = hooks::others_decide_nothing(source, &objects, start).err();
+    if let (false, Some(other)) = (options.lenient, &other) {
+        return Err(other.clone());
+    }
     let mut matcher = Matcher::new(source, options, &objects.sets);
     let mut chains: Vec<Chain> = Vec::with_capacity(objects.chains.len());
     for (object, _) in &objects.chains {
@@ -115,18 +195,29 @@ pub fn read(text: &[u8], options: &Options) -> Result<RuleSet, ImportError> {
     }
     let (decisions, refused) = unroll(&chains, start, options)?;
     let mut rules = RuleSet::of(options.family, decisions, chains[start].policy);
-    rules.interfaces = matcher.into_interfaces();
-    rules.refused = refused;
+    matcher.into_interfaces().tell(&mut rules);
+    rules.refused = other.into_iter().chain(refused).collect();
+    let (chain, body) = &objects.chains[start];
+    rules.policy = rules.default.map(|pass| Policy {
+        line: source.error(body, "", "").line,
+        words: format!(
+            "the chain {} has the policy {}",
+            shown(&chain.name),
+            if pass { "accept" } else { "drop" }
+        ),
+    });
     Ok(rules)
 }
 
-/// The objects of the wanted table.
-struct Objects<'a> {
+/// The objects of the wanted table, and the chains and rules of others that see the same packets.
+pub(super) struct Objects<'a> {
     family: String,
-    chains: Vec<(ChainObject, &'a RawValue)>,
+    pub(super) chains: Vec<(ChainObject, &'a RawValue)>,
     numbers: HashMap<String, usize>,
     sets: Sets,
-    rules: Vec<(&'a RawValue, RuleObject<'a>)>,
+    pub(super) rules: Vec<(&'a RawValue, RuleObject<'a>)>,
+    pub(super) other_chains: Vec<(ChainObject, &'a RawValue)>,
+    pub(super) other_rules: Vec<(&'a RawValue, RuleObject<'a>)>,
 }
 
 impl<'a> Objects<'a> {
@@ -137,13 +228,20 @@ impl<'a> Objects<'a> {
             numbers: HashMap::new(),
             sets: Sets::new(),
             rules: Vec::new(),
+            other_chains: Vec::new(),
+            other_rules: Vec::new(),
         };
         for raw in &document.nftables {
             let object: BTreeMap<String, &'a RawValue> = source.object(raw, "object of a ruleset")?;
-            let Some((kind, body)) = object.into_iter().next() else { continue };
+            let (kind, body) = source.only(raw, object, "object of a ruleset")?;
             match &*kind {
                 "chain" => {
                     let chain: ChainObject = source.object(body, "chain")?;
+                    if !matches!(chain.policy.as_deref(), None | Some("accept" | "drop")) {
+                        let what =
+                            format!("`{}` is no policy", shown(chain.policy.as_deref().unwrap_or_default()));
+                        return Err(source.error(body, what, "a policy is accept or drop"));
+                    }
                     if objects.is_wanted(source, body, &chain.family, &chain.table, options)? {
                         let number = objects.chains.len();
                         if objects.numbers.insert(chain.name.clone(), number).is_some() {
@@ -151,22 +249,41 @@ impl<'a> Objects<'a> {
                             return Err(source.error(body, what, "remove one"));
                         }
                         objects.chains.push((chain, body));
+                    } else if passes_through(&chain.family, options) {
+                        objects.other_chains.push((chain, body));
                     }
                 }
                 "set" | "map" => {
                     let set: SetObject = source.object(body, "set")?;
                     if objects.is_wanted(source, body, &set.family, &set.table, options)? {
-                        objects.sets.insert(set.name, (kind == "map", set.flags, set.elem));
+                        let is_map = kind == "map" || set.timeout.is_some();
+                        objects.sets.insert(set.name, (is_map, set.flags, set.elem));
                     }
                 }
                 "rule" => {
                     let rule: RuleObject<'a> = source.object(body, "rule")?;
                     if objects.is_wanted(source, body, &rule.family, &rule.table, options)? {
                         objects.rules.push((body, rule));
+                    } else if passes_through(&rule.family, options) {
+                        objects.other_rules.push((body, rule));
                     }
                 }
-                // Tables and what rules refer to by name.
-                _ => {}
+                "table" => {
+                    let table: TableObject = source.object(body, "table")?;
+                    let wanted = table.name == options.table && sees(&table.family, options);
+                    if wanted && table.flags.iter().flat_map(flatten).any(|flag| flag == "dormant") {
+                        let what =
+                            format!("the table `{}` is dormant: its rules do nothing", shown(&table.name));
+                        return Err(source.error(body, what, "remove the flag, or the table"));
+                    }
+                }
+                // What a rule may refer to by name, which is refused there where it matters.
+                "metainfo" | "flowtable" | "counter" | "quota" | "limit" | "ct helper" | "ct timeout"
+                | "ct expectation" | "secmark" | "synproxy" => {}
+                _ => {
+                    let what = format!("`{}` is no object of a ruleset that is known here", shown(&kind));
+                    return Err(source.error(raw, what, "print the ruleset with `nft -j list ruleset`"));
+                }
             }
         }
         Ok(objects)
@@ -180,11 +297,7 @@ impl<'a> Objects<'a> {
         table: &str,
         options: &Options,
     ) -> Result<bool, ImportError> {
-        let of_family = match options.family {
-            Family::V4 => "ip",
-            Family::V6 => "ip6",
-        };
-        if table != options.table || (family != of_family && family != "inet") {
+        if table != options.table || !sees(family, options) {
             return Ok(false);
         }
         if self.family.is_empty() {
@@ -201,15 +314,36 @@ impl<'a> Objects<'a> {
         self.numbers.get(chain).copied()
     }
 
-    fn start(&self, options: &Options) -> Result<usize, ImportError> {
+    fn start(&self, source: Source<'_>, options: &Options) -> Result<usize, ImportError> {
         let wanted = options.chain.as_deref().unwrap_or("forward");
-        self.number(wanted).ok_or_else(|| {
+        let start = self.number(wanted).ok_or_else(|| {
             let (table, chain) = (shown(&options.table), shown(wanted));
             let what =
                 format!("there is no chain `{chain}` in a table `{table}` of {}", options.family.name());
             ImportError::new(1, 1, what, one_of(self.chains.iter().map(|(chain, _)| chain.name.as_str())))
-        })
+        })?;
+        let (chain, body) = &self.chains[start];
+        let place = (chain.kind.as_deref(), chain.hook.as_deref());
+        if options.chain.is_none() && place != (Some("filter"), Some("forward")) {
+            let what = "the chain `forward` is no filter at the hook `forward`, so that it does not see what is forwarded";
+            return Err(source.error(body, what, "put it there, or ask for another chain"));
+        }
+        Ok(start)
     }
+}
+
+/// Whether tables of a family see the wanted packets.
+fn sees(family: &str, options: &Options) -> bool {
+    let of_family = match options.family {
+        Family::V4 => "ip",
+        Family::V6 => "ip6",
+    };
+    family == of_family || family == "inet"
+}
+
+/// Whether the wanted packets may pass chains of a family: those of a device or a bridge are passed whatever the addresses.
+fn passes_through(family: &str, options: &Options) -> bool {
+    sees(family, options) || matches!(family, "netdev" | "bridge")
 }
 
 /// What the statements of a rule do together.
@@ -226,7 +360,7 @@ fn statements(
     let mut target = None;
     for raw in statements {
         let object: BTreeMap<String, Value> = source.object(raw, "statement")?;
-        let Some((kind, body)) = object.into_iter().next() else { continue };
+        let (kind, body) = source.only(raw, object, "statement")?;
         if target.is_some() {
             return Err(source.error(raw, "there is a statement behind the decision", ADVICE));
         }
@@ -240,7 +374,11 @@ fn statements(
         match &*kind {
             "match" => matcher.add(raw, &body, &mut conditions)?,
             "accept" => target = Some(Target::Decide(true)),
-            "drop" | "reject" => target = Some(Target::Decide(false)),
+            "drop" => target = Some(Target::Decide(false)),
+            "reject" => {
+                matcher.reject(raw, &body, &mut conditions)?;
+                target = Some(Target::Decide(false));
+            }
             "return" => target = Some(Target::Return),
             "jump" => target = Some(Target::Jump(chain()?)),
             "goto" => target = Some(Target::Goto(chain()?)),

@@ -4,7 +4,7 @@ use super::*;
 use crate::address::Family;
 use crate::region::{Region, Set};
 use crate::ruleset::{Decision, Part, RuleSet};
-use crate::{ImportError, address};
+use crate::{ImportError, Naming, address};
 use proptest::prelude::*;
 use tables::rules::Field;
 use tables::rules::Field::{Any, Exact, Prefix, Range, Ternary};
@@ -60,7 +60,9 @@ fn each_match_has_its_column() {
     let concat = format!(r#"{{"concat": [{SADDR}, {DPORT}]}}"#);
     let ether = r#"{"payload": {"protocol": "ether", "field": "saddr"}}"#;
     let icmp = r#"{"payload": {"protocol": "icmp", "field": "type"}}"#;
-    let cases: [Case<'_>; 21] = [
+    let fragment = r#"{"&": [{"payload": {"protocol": "ip", "field": "frag-off"}}, 8191]}"#;
+    let either = format!(r#"{{"concat": [{PROTOCOL}, {ANY_DPORT}]}}"#);
+    let cases: [Case<'_>; 24] = [
         (SADDR, "==", r#""10.0.0.1""#, &["src"], vec![vec![Exact(0x0a00_0001)]]),
         (
             SADDR,
@@ -107,7 +109,16 @@ fn each_match_has_its_column() {
         ),
         (DPORT, ">=", "1024", &["dport"], vec![vec![range(1024, 65535)]]),
         (DPORT, "<", "1024", &["dport"], vec![vec![range(0, 1023)]]),
-        (ANY_DPORT, "==", "53", &["proto", "dport"], vec![vec![Any, Exact(53)]]),
+        (DPORT, "!=", "80", &["fragment"], vec![vec![Exact(0)], vec![Exact(0)]]),
+        (fragment, "!=", "0", &["fragment"], vec![vec![Exact(1)]]),
+        (fragment, "==", "0", &["fragment"], vec![vec![Exact(0)]]),
+        (
+            &either,
+            "==",
+            r#"{"set": [{"concat": ["tcp", 53]}, {"concat": [17, 54]}]}"#,
+            &["proto", "dport"],
+            vec![vec![Exact(6), Exact(53)], vec![Exact(17), Exact(54)]],
+        ),
         (PROTOCOL, "==", r#"{"set": ["tcp", 17]}"#, &["proto"], vec![vec![Exact(6)], vec![Exact(17)]]),
         (&masked_flags, "==", r#""syn""#, &["tcp_flags"], vec![vec![Ternary { value: 2, mask: 0x17 }]]),
         (
@@ -166,6 +177,138 @@ fn headers_of_the_other_family_never_fit() {
 }
 
 #[test]
+fn a_reject_is_of_the_family_and_protocol_of_its_message() {
+    let of = |message: &str, family: Family| {
+        let rules = [rule("forward", &format!("{{\"reject\": {message}}}"))];
+        let set = read_rules(&rules, &Options { family, ..Options::default() }).unwrap();
+        set.rules.iter().map(|rule| rule.rule.fields[4]).collect::<Vec<Field>>()
+    };
+    for (message, v4, v6) in [
+        ("null", vec![Any], vec![Any]),
+        (r#"{"type": "icmpx", "expr": "admin-prohibited"}"#, vec![Any], vec![Any]),
+        (r#"{"type": "icmp", "expr": "port-unreachable"}"#, vec![Any], vec![]),
+        (r#"{"type": "icmpv6", "expr": "no-route"}"#, vec![], vec![Any]),
+        (r#"{"type": "tcp reset"}"#, vec![Exact(6)], vec![Exact(6)]),
+    ] {
+        assert_eq!((of(message, Family::V4), of(message, Family::V6)), (v4, v6), "{message}");
+    }
+}
+
+#[test]
+fn another_chain_at_the_hook_must_let_everything_pass() {
+    let chain = |family: &str, table: &str, name: &str, policy: &str| {
+        format!(
+            "{{\"chain\": {{\"family\": \"{family}\", \"table\": \"{table}\", \"name\": \"{name}\", \"type\": \"filter\", \"hook\": \"forward\", \"prio\": 5, \"policy\": \"{policy}\"}}}}"
+        )
+    };
+    let of = |family: &str, table: &str, statements: &str| {
+        rule("late", statements).replace("\"inet\"", &format!("\"{family}\"")).replace("filter", table)
+    };
+    let mss = r#"{"match": {"op": "==", "left": {"meta": {"key": "mark"}}, "right": 1}}, {"mangle": {"key": {"tcp option": {"name": "maxseg", "field": "size"}}, "value": {"rt": {"key": "mtu"}}}}"#;
+    for (rules, line) in [
+        (vec![chain("inet", "filter", "late", "accept")], None),
+        (vec![chain("ip", "other", "late", "accept"), of("ip", "other", mss)], None),
+        (vec![chain("ip6", "other", "late", "drop")], None),
+        (vec![chain("inet", "filter", "late", "drop")], Some(6)),
+        (vec![chain("ip", "other", "late", "drop")], Some(6)),
+        (vec![chain("inet", "filter", "late", "accept"), rule("late", "{\"drop\": null}")], Some(7)),
+        (vec![chain("ip", "other", "late", "accept"), of("ip", "other", "{\"reject\": null}")], Some(7)),
+        (vec![chain("ip", "other", "late", "accept"), of("ip", "other", "{\"vmap\": {}}")], Some(7)),
+        (
+            vec![
+                chain("inet", "filter", "late", "accept"),
+                rule("late", "{\"jump\": {\"target\": \"x\"}}"),
+                rule("x", "{\"queue\": null}"),
+            ],
+            Some(8),
+        ),
+    ] {
+        let read = read_rules(&rules, &Options::default());
+        assert_eq!(read.as_ref().err().map(|error| error.line), line, "{rules:?}: {read:?}");
+        assert!(
+            read.is_ok() || read.is_err_and(|error| error.what.contains("decides about the same packets"))
+        );
+    }
+}
+
+#[test]
+fn what_other_hooks_drop_or_change_is_refused() {
+    let chain = |family: &str, kind: &str, hook: &str, policy: &str| {
+        format!(
+            "{{\"chain\": {{\"family\": \"{family}\", \"table\": \"other\", \"name\": \"late\", \"type\": \"{kind}\", \"hook\": \"{hook}\", \"prio\": -10, \"policy\": \"{policy}\"}}}}"
+        )
+    };
+    let of = |family: &str, statements: &str| {
+        rule("late", statements).replace("\"inet\"", &format!("\"{family}\"")).replace("filter", "other")
+    };
+    let read = |family: &str, kind: &str, hook: &str, policy: &str, statements: &str| {
+        read_rules(&[chain(family, kind, hook, policy), of(family, statements)], &Options::default())
+    };
+    let drop = "{\"drop\": null}";
+    for (family, hook, is_passed) in [
+        ("inet", "prerouting", true),
+        ("ip", "postrouting", true),
+        ("inet", "ingress", true),
+        ("netdev", "ingress", true),
+        ("netdev", "egress", true),
+        ("bridge", "prerouting", true),
+        ("bridge", "forward", false),
+        ("ip6", "prerouting", false),
+        ("ip", "input", false),
+        ("ip", "output", false),
+    ] {
+        for (policy, statement, line) in [("drop", "", 6), ("accept", drop, 7)] {
+            let read = read(family, "filter", hook, policy, statement);
+            let refused = read.as_ref().err().map(|error| error.line);
+            assert_eq!(refused, is_passed.then_some(line), "{family} {hook} {policy}: {read:?}");
+        }
+    }
+    for (kind, hook, policy, statement, is_kept) in [
+        ("nat", "prerouting", "accept", "{\"dnat\": {\"addr\": \"10.0.0.1\"}}", true),
+        ("nat", "postrouting", "accept", "{\"masquerade\": null}", true),
+        ("nat", "postrouting", "drop", "{\"masquerade\": null}", false),
+        ("nat", "prerouting", "accept", drop, false),
+        ("filter", "prerouting", "accept", "{\"notrack\": null}", true),
+        ("filter", "prerouting", "accept", "{\"queue\": null}", false),
+    ] {
+        let read = read("ip", kind, hook, policy, statement);
+        assert_eq!(read.is_ok(), is_kept, "{kind} {hook} {policy} {statement}: {read:?}");
+    }
+    let payload = |protocol: &str, field: &str| {
+        format!("{{\"payload\": {{\"protocol\": \"{protocol}\", \"field\": \"{field}\"}}}}")
+    };
+    for (key, is_kept) in [
+        ("{\"meta\": {\"key\": \"mark\"}}".to_owned(), true),
+        ("{\"ct\": {\"key\": \"mark\"}}".to_owned(), true),
+        ("{\"tcp option\": {\"name\": \"maxseg\", \"field\": \"size\"}}".to_owned(), true),
+        (payload("ip", "dscp"), true),
+        (payload("ip6", "dscp"), true),
+        (payload("ip", "saddr"), false),
+        (payload("ip", "daddr"), false),
+        (payload("ip", "protocol"), false),
+        (payload("tcp", "dport"), false),
+        (payload("th", "sport"), false),
+        (payload("tcp", "flags"), false),
+        (payload("icmp", "type"), false),
+        (payload("ether", "saddr"), false),
+        (payload("tcp", "dscp"), false),
+        ("{\"payload\": {\"base\": \"nh\", \"offset\": 128, \"len\": 32}}".to_owned(), false),
+        ("{\"meta\": {\"key\": \"pkttype\"}}".to_owned(), false),
+    ] {
+        let statement = format!("{{\"mangle\": {{\"key\": {key}, \"value\": 22}}}}");
+        for hook in ["forward", "prerouting"] {
+            let read = read("ip", "filter", hook, "accept", &statement);
+            assert_eq!(
+                read.as_ref().err().map(|error| error.line),
+                (!is_kept).then_some(7),
+                "{key}: {read:?}"
+            );
+        }
+    }
+    assert!(read("ip", "filter", "forward", "accept", "{\"mangle\": {}}").is_err());
+}
+
+#[test]
 fn jumps_and_returns_decide_together() {
     let inside = r#"{"prefix": {"addr": "10.0.0.0", "len": 8}}"#;
     let from = |verdict: &str| {
@@ -209,6 +352,23 @@ fn the_exact_place_is_named() {
         (matching(DPORT, "==", "65536"), "is no value of dport"),
         (matching(DPORT, ">", "65535"), "no value of dport"),
         (matching(DPORT, "~", "1"), "operator `~`"),
+        (matching(ANY_DPORT, "==", "53"), "the protocol need not have any"),
+        (matching(r#"{"payload": {"protocol": "ip", "field": "frag-off"}}"#, "==", "0"), "`ip frag-off`"),
+        (
+            matching(r#"{"&": [{"payload": {"protocol": "ip", "field": "frag-off"}}, 16383]}"#, "==", "0"),
+            "the offset alone",
+        ),
+        (
+            matching(r#"{"&": [{"payload": {"protocol": "ip", "field": "frag-off"}}, 8191]}"#, "==", "7"),
+            "only whether it is 0",
+        ),
+        (matching(r#"{"meta": {"key": "iif"}}"#, "==", "3"), "by its name alone"),
+        (matching(r#"{"meta": {"key": "iif"}}"#, "<", "3"), "with no number"),
+        (matching(r#"{"meta": {"key": "protocol"}}"#, "==", r#""0x88cc""#), "no family"),
+        (matching(SADDR, "==", r#"{"set": [{"elem": {"val": "10.0.0.1", "timeout": 3}}]}"#), "has `timeout`"),
+        (statement("{\"reject\": {\"type\": \"other\"}}"), "`reject with other`"),
+        (statement("{\"accept\": null, \"drop\": null}"), "not one member"),
+        (statement("{}"), "not one member"),
         (statement("{\"limit\": {\"rate\": 3}}, {\"accept\": null}"), "remembers earlier packets"),
         (statement("{\"masquerade\": null}"), "changes addresses"),
         (statement("{\"vmap\": {}}"), "decides by a map"),
@@ -222,7 +382,8 @@ fn the_exact_place_is_named() {
         assert_eq!(error.line, 6, "{rule}: {error}");
         let start = rule.find("\"expr\": [").unwrap() + 10;
         assert!(
-            error.column as usize >= start || part.contains("only counts") || part.contains("writes a log"),
+            error.column as usize >= start
+                || ["only counts", "writes a log", "need not have any"].iter().any(|own| part.contains(own)),
             "{error}"
         );
         assert!(error.what.contains(part), "{rule}: {error}");
@@ -232,6 +393,30 @@ fn the_exact_place_is_named() {
         ("[]", "no ruleset"),
         ("{\"nftables\": [7]}", "no object"),
         ("{\"nftables\": []}", "no chain `forward`"),
+        ("{\"nftables\": [{\"flush\": {\"ruleset\": null}}]}", "`flush` is no object"),
+        ("{\"nftables\": [{\"add\": {\"rule\": {}}}]}", "`add` is no object"),
+        ("{\"nftables\": [{\"element\": {}}]}", "`element` is no object"),
+        ("{\"nftables\": [{}]}", "not one member"),
+        (
+            "{\"nftables\": [{\"chain\": {\"family\": \"ip\", \"table\": \"t\", \"name\": \"c\", \"policy\": \"queue\"}}]}",
+            "no policy",
+        ),
+        (
+            "{\"nftables\": [{\"chain\": {\"family\": \"ip\", \"table\": \"t\", \"name\": \"c\", \"pilocy\": \"drop\"}}]}",
+            "unknown field",
+        ),
+        (
+            "{\"nftables\": [{\"table\": {\"family\": \"ip\", \"name\": \"filter\", \"flags\": \"dormant\"}}]}",
+            "dormant",
+        ),
+        (
+            "{\"nftables\": [{\"chain\": {\"family\": \"ip\", \"table\": \"filter\", \"name\": \"forward\"}}]}",
+            "no filter at the hook",
+        ),
+        (
+            "{\"nftables\": [{\"chain\": {\"family\": \"ip\", \"table\": \"filter\", \"name\": \"forward\", \"type\": \"filter\", \"hook\": \"input\", \"policy\": \"drop\"}}]}",
+            "no filter at the hook",
+        ),
     ] {
         let error = read(text.as_bytes(), &Options::default()).expect_err(text);
         assert!(error.what.contains(part), "{text}: {error}");
@@ -301,7 +486,8 @@ fn rule_sets() -> impl Strategy<Value = RuleSet> {
             (Part::SourcePort, sport.map(range)),
             (Part::DestinationPort, dport.map(range)),
             (Part::Protocol, [None, Some(6), Some(17), Some(1), Some(89)][usize::from(kind)].map(Set::exact)),
-            (Part::TcpFlags, (kind == 1).then(|| Set::masked(8, (value & mask).into(), mask.into()))),
+            (Part::Fragment, (value & 3 == 3).then(|| Set::exact((mask & 1).into()))),
+            (Part::TcpFlags, (kind < 2).then(|| Set::masked(8, (value & mask).into(), mask.into()))),
             (Part::IcmpType, (kind == 3).then(|| Set::exact(value.into()))),
             (Part::IcmpCode, (kind == 3).then(|| Set::Range { low: 0, high: mask.into() })),
             (
@@ -315,9 +501,7 @@ fn rule_sets() -> impl Strategy<Value = RuleSet> {
                 }),
             ),
         ] {
-            // Ports and ICMP fields share their bytes in a packet, so no rule asks for both.
-            let ports = matches!(part, Part::SourcePort | Part::DestinationPort);
-            if let Some(set) = set.filter(|_| !(ports && kind == 3)) {
+            if let Some(set) = set {
                 region = region.with(part, set);
             }
         }
@@ -332,7 +516,8 @@ fn rule_sets() -> impl Strategy<Value = RuleSet> {
             text: "".into(),
         };
         let mut rules = RuleSet::of(Family::V4, (1..).zip(regions).map(decision).collect(), Some(default));
-        rules.interfaces = ["eth0", "lo", "ppp0"].map(str::to_owned).to_vec();
+        rules.interfaces =
+            [("eth0", 1), ("lo", 2), ("ppp0", 3)].map(|(name, port)| (name.to_owned(), port)).to_vec();
         rules
     })
 }
@@ -341,17 +526,22 @@ proptest! {
     #[test]
     fn what_is_written_decides_the_same_when_it_is_read(rules in rule_sets(), keys in prop::collection::vec(any::<[u32; 6]>(), 40)) {
         let json = write_json(&rules, &Layout::default()).unwrap();
-        let again = read(json.as_bytes(), &Options { interfaces: rules.interfaces.clone(), ..Options::default() }).unwrap();
+        let again = read(json.as_bytes(), &Options { interfaces: Naming::Ports(rules.interfaces.clone()), ..Options::default() }).unwrap();
         for key in keys {
             let key = |set: &RuleSet| -> Vec<u128> {
+                let (proto, later) = ([6, 17, 1, 89, 132][key[3] as usize % 5], (key[3] >> 8) % 3 / 2);
+                // What a header holds is 0 where there is none.
+                let of = |protocols: &[u32], value: u32| if later == 0 && protocols.contains(&proto) { value } else { 0 };
                 let value = |name: &str| match name {
                     "src" => key[0],
                     "dst" => key[1],
-                    "sport" => key[2] & 0xffff,
-                    "dport" => key[2] >> 16,
-                    "proto" => [6, 17, 1, 89, 7][key[3] as usize % 5],
+                    "sport" => of(&[6, 17, 132], key[2] & 0xffff),
+                    "dport" => of(&[6, 17, 132], key[2] >> 16),
+                    "proto" => proto,
                     "in_port" => key[4] % 4,
-                    _ => key[5] & 0xff,
+                    "tcp_flags" => of(&[6], key[5] & 0xff),
+                    "fragment" => later,
+                    _ => of(&[1], key[5] & 0xff),
                 };
                 set.columns.iter().map(|column| value(column.name).into()).collect()
             };
@@ -379,7 +569,7 @@ fn what_nftables_cannot_say_is_refused_by_line() {
     assert!(error(&rules).contains("does not say whether its packets may pass"));
     rules.rules[0].allow = Some(true);
     assert!(write_text(&rules, &Layout::default()).unwrap().contains("\n\t\taccept comment \"line 1\"\n"));
-    let bad = RuleSet { interfaces: vec!["a\" accept #".to_owned()], ..rules.clone() };
+    let bad = RuleSet { interfaces: vec![("a\" accept #".to_owned(), 1)], ..rules.clone() };
     assert!(error(&bad).contains("no name of an interface"));
     let layout = Layout { table: "x y".to_owned(), ..Layout::default() };
     assert!(write_json(&rules, &layout).unwrap_err().what.contains("no name for nftables"));

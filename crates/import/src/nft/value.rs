@@ -48,7 +48,7 @@ fn named(text: &str, part: Part, family: Family) -> Option<u128> {
             names.iter().position(|name| *name == text).map(|bit| 1 << bit)
         }
         Part::SourceMac => mac(text),
-        Part::InPort | Part::OutPort | Part::Flags => None,
+        Part::InPort | Part::OutPort | Part::Flags | Part::Fragment => None,
     }
 }
 

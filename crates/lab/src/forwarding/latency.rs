@@ -16,6 +16,7 @@ use engine::live::{Loaded, Remote, run, workers};
 use exec::{BackEnd, Processor};
 use lang::pipeline::Decode;
 use packet::Batch;
+use ports::live::clock::{Clock, Machine, Now};
 use ports::live::{Kind, Lane, ReceiveLosses, Receiver, Wanted, attach_all};
 use std::collections::BTreeMap;
 use std::io;
@@ -158,7 +159,10 @@ fn between(
             let lanes = |attached: Vec<ports::live::Attached>| -> Vec<Lane> {
                 attached.into_iter().flat_map(|port| port.lanes).map(|lane| gathering(lane, hold)).collect()
             };
-            let ready = opened.and_then(|attached| workers(vec![lanes(attached)]));
+            let ready = opened.and_then(|attached| {
+                let clock: Arc<dyn Clock> = Arc::new(Machine);
+                workers(vec![lanes(attached)], &clock)
+            });
             match ready {
                 Err(error) => started.send(Err(error.to_string())).map_err(drop).unwrap_or_default(),
                 Ok((workers, remote)) => {
@@ -199,7 +203,7 @@ struct Gathering {
 }
 
 impl Receiver for Gathering {
-    fn receive<'a>(&'a mut self, batch: &mut Batch, now: u64) -> &'a mut [u8] {
+    fn receive<'a>(&'a mut self, batch: &mut Batch, now: Now) -> &'a mut [u8] {
         if self.last.elapsed() < self.hold {
             batch.clear();
             return &mut [];
@@ -220,40 +224,42 @@ impl Receiver for Gathering {
 /// Rows of all loads: ours at each percentile, the product's way against every other.
 fn told(shown: &[Shown]) -> Vec<Row> {
     let mut rows = Vec::new();
-    let carried = |index: usize| Figure::of(shown[index].carried.iter().map(|rate| rate / 1e6));
-    for (index, policy) in POLICIES.iter().enumerate() {
-        let case = format!("What it carries, {}", policy.name());
-        rows.push(Row::alone(&case, "packets that arrive", "Mpps", carried(index), None));
-    }
+    // Ravelin's rows are held against the kernel's figure; what has nothing to be held against is a row of its own for each.
+    let mut tell = |case: &str,
+                    what: &str,
+                    unit: &str,
+                    better: Option<Better>,
+                    figure: &dyn Fn(&Shown) -> Option<Figure>| {
+        let kernel = POLICIES.iter().zip(shown).find(|(policy, _)| **policy == Policy::Kernel);
+        let kernel = kernel.and_then(|(policy, shown)| Some(Other::of(&policy.name(), figure(shown)?)));
+        for (policy, shown) in POLICIES.iter().zip(shown) {
+            let own = format!("{case}, {}", policy.name());
+            match (policy, better) {
+                (Policy::Kernel, Some(_)) => {}
+                (Policy::Kernel, None) => rows.push(Row::of_other(&own, what, unit, kernel.clone())),
+                (_, None) => rows.push(Row::alone(&own, what, unit, figure(shown), None)),
+                // Where no packet arrived there is no delay to tell.
+                (_, Some(better)) => rows.extend(figure(shown).map(|ours| {
+                    Row::alone(&own, what, unit, Some(ours), None).against(kernel.clone(), better)
+                })),
+            }
+        }
+    };
+    let carried = |shown: &Shown| Figure::of(shown.carried.iter().map(|rate| rate / 1e6));
+    tell("What it carries", "packets that arrive", "Mpps", Some(Better::More), &carried);
     for load in LOADS {
-        let figure = |index: usize, value: &dyn Fn(&Taken) -> Option<f64>| {
-            Figure::of(shown[index].delays.get(&load).into_iter().flatten().filter_map(value))
+        let case = format!("{load} % of what it carries");
+        let figure = |shown: &Shown, value: &dyn Fn(&Taken) -> Option<f64>| {
+            Figure::of(shown.delays.get(&load).into_iter().flatten().filter_map(value))
         };
         for (number, part) in PERCENTILES.iter().enumerate() {
             let what = if *part == 100.0 { "longest delay".to_owned() } else { format!("delay of {part} %") };
-            let delay = |taken: &Taken| taken.at.get(number).copied();
-            for (index, policy) in POLICIES.iter().enumerate() {
-                let Some(ours) = figure(index, &delay) else { continue };
-                let case = format!("{load} % of what it carries, {}", policy.name());
-                let row = Row::alone(&case, &what, "µs", Some(ours), None);
-                let other = figure(0, &delay).filter(|_| index > 0);
-                rows.push(
-                    row.against(other.map(|other| Other::of(&POLICIES[0].name(), other)), Better::Less),
-                );
-            }
+            let delay = |shown: &Shown| figure(shown, &|taken| taken.at.get(number).copied());
+            tell(&case, &what, "µs", Some(Better::Less), &delay);
         }
-        for (index, policy) in POLICIES.iter().enumerate() {
-            let case = format!("{load} % of what it carries, {}", policy.name());
-            rows.push(Row::alone(&case, "packets lost", "%", figure(index, &|taken| Some(taken.lost)), None));
-            let late = figure(index, &|taken| Some(taken.sender));
-            rows.push(Row::alone(
-                &case,
-                "lateness of 99 % at the sender, within the delay",
-                "µs",
-                late,
-                None,
-            ));
-        }
+        tell(&case, "packets lost", "%", None, &|shown| figure(shown, &|taken| Some(taken.lost)));
+        let late = |shown: &Shown| figure(shown, &|taken| Some(taken.sender));
+        tell(&case, "lateness of 99 % at the sender, within the delay", "µs", None, &late);
     }
     rows
 }

@@ -68,7 +68,7 @@ impl Measure {
             Measure::Udp(_) => ("packets that arrive", "Mpps", Better::More),
             Measure::Offered(_) => ("packets that were sent", "Mpps", Better::More),
             Measure::Drain => ("packets that arrive, nobody sending", "Mpps", Better::More),
-            Measure::Undrained => ("packets that do not", "packets", Better::Less),
+            Measure::Undrained => ("packets that do not arrive", "packets", Better::Less),
             Measure::Ping => ("round trip", "µs", Better::Less),
         }
     }
@@ -322,8 +322,13 @@ fn compared(gateways: &[Gateway], shown: &[Shown]) -> Vec<Row> {
             let (what, unit, _) = offered.unit();
             let sent = (0..gateways.len()).filter_map(|index| Some((index, figure(index, offered)?)));
             rows.extend(sent.map(|(index, sent)| {
-                let case = format!("{}, {}", offered.case(), gateways[index].name);
-                Row::alone(&case, what, unit, Some(sent), None)
+                let gateway = &gateways[index];
+                let case = format!("{}, {}", offered.case(), gateway.name);
+                if gateway.ours() {
+                    Row::alone(&case, what, unit, Some(sent), None)
+                } else {
+                    Row::of_other(&case, what, unit, Some(Other::of(&gateway.name, sent)))
+                }
             }));
         }
         let (what, unit, better) = measure.unit();

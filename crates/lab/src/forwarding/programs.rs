@@ -22,7 +22,8 @@ pub(crate) fn router() -> String {
         &["10.0.1.0/24 => 1".to_owned(), "10.0.2.0/24 => 2".to_owned(), format!("{} => 3", SINK.1)],
     );
     let hops = [hop(1, 1, A.0, TO_A.0), hop(2, 2, B.0, TO_B.0), hop(3, 2, SINK.0, TO_B.0)];
-    with_entries(&text, "next_hops", &hops)
+    let text = with_entries(&text, "next_hops", &hops);
+    with_entries(&text, "behind", &["1 => 1", "2 => 2", "3 => 2"].map(str::to_owned))
 }
 
 /// A firewall between the hosts with so many rules, of which the last one fits.

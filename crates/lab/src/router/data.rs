@@ -54,13 +54,14 @@ impl Data {
         Ok(Data { name, routes, patterns: patterns::made(if quick { 300 } else { 4000 }) })
     }
 
-    /// Puts the data into the tables of a program that are called as in `router`: `routes`, `next_hops`, `interfaces`, `acl`,
-    /// `signatures`. All rules permit, and so does a last one that fits everything, so that every packet goes all the way.
+    /// Puts the data into the tables of a program that are called as in `router`: `routes`, `next_hops`, `behind`, `interfaces`,
+    /// `acl`, `signatures`. All rules permit, and so does a last one that fits everything, so that every packet goes all the way.
     pub(crate) fn fill(&self, program: &mut Program, classifier: &Classifier) -> Result<(), String> {
         for table in &mut program.tables {
             let entries = match table.name.as_str() {
                 "routes" => self.routes_for(table),
                 "next_hops" => next_hops(),
+                "behind" => behind(),
                 "interfaces" => interfaces(),
                 "acl" => classifier.entries(table)?,
                 "signatures" => self.signatures(table),
@@ -77,7 +78,13 @@ impl Data {
         let value = |hop: u32| if ports { port(hop % NEXT_HOPS) } else { u128::from(1 + hop % NEXT_HOPS) };
         let routes = self.routes.routes.iter();
         let entry = |key, hop| Entry { key: vec![key], value: vec![value(hop)], priority: 0 };
-        routes.map(|route| entry(prefix(route.bits, route.length), route.next_hop)).collect()
+        let mut entries: Vec<Entry> =
+            routes.map(|route| entry(prefix(route.bits, route.length), route.next_hop)).collect();
+        // Where sources are checked, those that no route holds come from the rest of the world.
+        if !ports && entries.iter().all(|entry| entry.key[0] != Match::Any) {
+            entries.push(entry(Match::Any, 0));
+        }
+        entries
     }
 
     fn signatures(&self, table: &Table) -> Vec<Entry> {
@@ -163,6 +170,11 @@ fn next_hops() -> Vec<Entry> {
         Entry::exact(&[u128::from(1 + hop)], &[port(hop), neighbour, own, MTU])
     };
     (0..NEXT_HOPS).map(entry).collect()
+}
+
+/// Every way leads back by the port that all packets enter by.
+fn behind() -> Vec<Entry> {
+    (1..=u128::from(NEXT_HOPS)).map(|hop| Entry::exact(&[hop], &[1])).collect()
 }
 
 /// The addresses of each port.

@@ -141,7 +141,7 @@ pub(crate) fn rows(plan: &Plan, progress: &mut dyn FnMut(&str)) -> Result<Vec<Ro
             "nat44",
             format!("64 bytes, {flows} flows of UDP from inside"),
             Some(1),
-            packets::clients(flows, 17, 0x0808_0808, 53, count),
+            packets::inside(flows, 0x0808_0808, 53, count),
         ),
         (
             "load_balancer",

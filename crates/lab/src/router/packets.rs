@@ -59,7 +59,16 @@ pub(crate) fn routed(
     frames(flows, size, filling)
 }
 
-/// Packets of so many flows of UDP or TCP from a network inside to one address, in turn.
+/// Packets of so many flows of UDP from the hosts of 10.0.0.0/24 to one address, in turn.
+pub(super) fn inside(flows: u32, dst: u32, port: u16, count: usize) -> Frames {
+    let flow = |number: u32| {
+        let (host, own) = (number % flows % 254, number % flows / 254);
+        Flow { src: 0x0a00_0001 + host, dst, ports: [(1024 + own) as u16, port], proto: 17 }
+    };
+    frames((0..count as u32).map(flow), 64, Filling::Padding)
+}
+
+/// Packets of so many flows of UDP or TCP from clients to one address, in turn.
 pub(super) fn clients(flows: u32, proto: u8, dst: u32, port: u16, count: usize) -> Frames {
     let flow = |number: u32| Flow {
         src: 0x0a01_0000 + number % flows,

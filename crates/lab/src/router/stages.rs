@@ -7,26 +7,28 @@ use lang::ir::Program;
 use lang::pipeline::Decode;
 
 /// What the stages are called, in order.
-pub(super) const STAGES: [&str; 7] = [
+pub(super) const STAGES: [&str; 8] = [
     "receive and send",
     "check the headers",
+    "look up the way back",
     "classify by rules",
     "ask for payload",
     "look up the route",
     "look up the next hop",
-    "TTL with checksum and Ethernet addresses",
+    "TTL with checksum, Ethernet addresses, padding cut off",
 ];
 
 const WIRE: &str = "start stage all() { send 2 }\n";
 
-/// Declarations, and everything up to the classification.
+/// Declarations, and everything up to the check of the source.
 const HEADERS: &str = r#"
-import std.net.{ethernet, ipv4, tcp, is_group}
+import std.net.{ethernet, ipv4, ipv4_option, tcp, is_group}
 
 reason not_ip "not IPv4"
 reason bad_length "the header says another length than the packet has"
 reason bad_checksum "the checksum of the IPv4 header is wrong"
 reason martian "an address that no packet between networks may have"
+reason reverse_path "no route to its source leads by the port that it came in by"
 reason source_routed "the sender wants to say which way its packet goes"
 reason prohibited "a rule says that the packet must not pass"
 reason suspicious "the payload holds a signature"
@@ -34,12 +36,6 @@ reason no_route "no prefix of the table holds the destination"
 reason no_next_hop "the route leads to a next hop that is not in the table"
 reason expired "the TTL is used up"
 reason too_big "larger than the MTU of the way out"
-
-layout ipv4_option {
-    kind: u8
-    size: u8 in 2.. when kind > 1
-    data: bytes[size - 2] when kind > 1
-}
 
 layout ports {
     src: u16
@@ -55,6 +51,7 @@ table acl: rules(src: ip4, dst: ip4, sport: u16, dport: u16, proto: u8) -> { per
 table signatures: patterns(bytes) -> u32 { capacity 8k }
 table routes: lpm(ip4) -> u16 { capacity 1M }
 table next_hops: exact(u16) -> (port, mac, mac, u16) { capacity 4k }
+table behind: exact(u16) -> port { capacity 8k }
 
 fn is_martian(address: ip4) -> bool {
     address in 0.0.0.0/8 || address in 127.0.0.0/8 || address in 169.254.0.0/16 || address in 240.0.0.0/4
@@ -79,6 +76,22 @@ decoder packet(ip: ipv4) {
             if option.kind == 131 || option.kind == 137 { drop source_routed }
         }
     }
+"#;
+
+const WAY_BACK: &str = "
+    match routes[ip.src] {
+        some hop => {
+            match behind[hop] {
+                some at if at == in_port => {}
+                else => drop reverse_path
+            }
+        }
+        none => drop reverse_path
+    }
+";
+
+/// Everything from there up to the classification.
+const TRANSPORT: &str = r#"
     let rest = (ip.total - header) as u32
     if ip.frag != 0 { goto classify(0, 0, 0) }
     match ip.proto {
@@ -117,23 +130,28 @@ fn text(stage: usize) -> String {
     if stage == 0 {
         return WIRE.to_owned();
     }
-    let mut text =
-        format!("{HEADERS}\nstage classify(sport: u16, dport: u16, rest: u32) requires ip, eth {{");
-    for (least, part) in [(2, RULES), (3, PAYLOAD)] {
+    let way_back = if stage >= 2 { WAY_BACK } else { "" };
+    let mut text = format!(
+        "{HEADERS}{way_back}{TRANSPORT}\nstage classify(sport: u16, dport: u16, rest: u32) requires ip, eth {{"
+    );
+    for (least, part) in [(3, RULES), (4, PAYLOAD)] {
         text.push_str(if stage >= least { part } else { "" });
     }
     text.push_str(match stage {
-        1..=3 => "\n    send 2\n}\n",
-        4 => "\n    match routes[ip.dst] { some _ => send 2, none => drop no_route }\n}\n",
+        1..=4 => "\n    send 2\n}\n",
+        5 => "\n    match routes[ip.dst] { some _ => send 2, none => drop no_route }\n}\n",
         _ => "\n    match routes[ip.dst] { some hop => leave(hop), none => drop no_route }\n}\n",
     });
-    if stage >= 5 {
+    if stage >= 6 {
         text.push_str("stage leave(hop: u16) requires ip, eth {\n    match next_hops[hop] {\n");
         text.push_str("        some (out, neighbour, own, mtu) => {\n");
-        if stage >= 6 {
+        if stage >= 7 {
             text.push_str("            if ip.ttl <= 1 { drop expired }\n            if ip.total > mtu { drop too_big }\n");
             text.push_str("            set ip.ttl = ip.ttl - 1\n            set eth.dst = neighbour\n");
             text.push_str("            set eth.src = own\n");
+            text.push_str(
+                "            if length > ip.total as u32 + 14 { truncate to ip.total as u32 + 14 }\n",
+            );
         }
         text.push_str("            send out\n        }\n        none => drop no_next_hop\n    }\n}\n");
     }

@@ -2,8 +2,8 @@
 
 use super::rows::{DONE, MEDIAN, SPREAD, WITHIN};
 use crate::experiment::Row;
-use crate::page::escaped;
-use crate::plot::{Curve, curves, plot};
+use crate::page::{direction, escaped};
+use crate::plot::{Curve, Entry, curves, plot};
 use std::fmt::Write;
 
 /// Where a row belongs: its device, the load as a part and in words, and the schedule.
@@ -55,11 +55,12 @@ carries at saturation.</p>\n",
             .filter(|(place, row)| place.load.is_none() && row.what == DONE)
             .map(|(_, row)| *row)
             .collect();
-        let schedule = |row: &Row| Place::of(row).map_or_else(String::new, |place| place.schedule.to_owned());
         if !saturated.is_empty()
-            && let Ok(svg) = plot(&saturated, schedule)
+            && let Ok(svg) = plot(&Entry::of_rows(&saturated).0)
         {
-            let caption = format!("{device}: packets done at saturation in Mpps, measured and simulated");
+            let caption = format!(
+                "{device}: packets done at saturation in Mpps, measured and simulated; higher is better"
+            );
             let _ = writeln!(html, "<figure>{svg}<figcaption>{}</figcaption></figure>", escaped(&caption));
         }
         html.push_str(&side_by_side(&own));
@@ -79,12 +80,10 @@ fn bursts(rows: &[Row]) -> String {
         let same: Vec<&Row> =
             own.iter().copied().filter(|row| row.what == what && row.ours.is_some()).collect();
         let Some(first) = same.first() else { continue };
-        let label = |row: &Row| {
-            let other = row.other.as_ref().map_or_else(String::new, |other| format!(" and {}", other.name));
-            format!("{}{other}", row.case)
-        };
-        if let Ok(svg) = plot(&same, label) {
-            let caption = format!("{what} in {}", first.unit);
+        let (entries, shared) = Entry::of_rows(&same);
+        if let Ok(svg) = plot(&entries) {
+            let (unit, better, of) = (&first.unit, direction(&same), shared.join(", "));
+            let caption = format!("Bursts: {what} in {unit}{better}; {of}");
             let _ = writeln!(html, "<figure>{svg}<figcaption>{}</figcaption></figure>", escaped(&caption));
         }
     }

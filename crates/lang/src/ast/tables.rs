@@ -50,8 +50,8 @@ pub enum Property {
     Counted(Span),
     /// `releases NAME`: an entry that goes gives its value back to the pool
     Releases(Name),
-    /// `from "file"` or `from "file" as format`
-    From(String, Option<Name>, Span),
+    /// `from "file"`, `from "file" as format` or `from "file" as format interfaces { eth0 = 1 }`
+    From(String, Option<Name>, Vec<Binding>, Span),
     /// `entries { key => value, … }`
     Entries(Vec<Entry>),
     /// `default => value`
@@ -146,6 +146,15 @@ pub struct Pool {
     pub ranges: Vec<EntryKey>,
     /// The whole declaration.
     pub span: Span,
+}
+
+/// `eth0 = 1` or `"eth0.5" = 1`: the port that the name of an interface in a file stands for.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Binding {
+    /// The name of the interface.
+    pub interface: Name,
+    /// The port.
+    pub port: Expr,
 }
 
 /// `group NAME[size]: (type, type) { buckets 256 capacity 8 from "file" members { (a, b) weight 2 } }`

@@ -66,7 +66,8 @@ impl Checker<'_> {
         let mut fields = Vec::new();
         for name in &clause.fields {
             let Some(index) = layout.fields.iter().position(|field| field.name == name.text) else {
-                let known: Vec<String> = layout.fields.iter().map(|field| field.name.clone()).collect();
+                let known: Vec<String> =
+                    layout.fields.iter().map(|field| field.name.clone()).take(self.candidates()).collect();
                 let what = format!("field of {}", layout.name);
                 self.unknown(&what, &name.text, name.span, known.iter().map(String::as_str));
                 return None;

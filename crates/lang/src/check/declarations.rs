@@ -5,6 +5,7 @@ use super::types::{EnumId, TableId, Type};
 use super::{Checker, Context, Enum};
 use crate::ast::{self, Item, Name};
 use crate::diagnostic::Diagnostic;
+use crate::limits::MOST_ARGUMENTS;
 use std::collections::HashMap;
 
 impl<'a> Checker<'a> {
@@ -91,6 +92,14 @@ impl<'a> Checker<'a> {
                 }
                 Item::Stage(item) => self.declare_stage(item),
                 Item::Event(item) => {
+                    if let Some(beyond) = item.params.get(MOST_ARGUMENTS) {
+                        self.error(
+                            "E0530",
+                            format!("an event has at most {MOST_ARGUMENTS} arguments"),
+                            beyond.name.span,
+                            "no room is left for this",
+                        );
+                    }
                     let params = self.declare_params(&item.params);
                     self.event_names.insert(item.name.text.clone(), self.program.events.len());
                     self.program.events.push(hir::Event {
@@ -305,7 +314,7 @@ impl<'a> Checker<'a> {
 
     fn declare_header(&mut self, name: &Name, layout: &Name) -> Option<HeaderId> {
         let Some(&layout_id) = self.layout_names.get(&layout.text) else {
-            let known: Vec<String> = self.layout_names.keys().cloned().collect();
+            let known: Vec<String> = self.layout_names.keys().take(self.candidates()).cloned().collect();
             self.unknown("layout", &layout.text, layout.span, known.iter().map(String::as_str));
             self.broken_headers.insert(name.text.clone());
             return None;
@@ -349,8 +358,7 @@ impl<'a> Checker<'a> {
                 Some(&header) => requires.push((header, name.span)),
                 None if self.broken_headers.contains(&name.text) => {}
                 None => {
-                    let known: Vec<String> = self.header_names.keys().cloned().collect();
-                    self.unknown("header", &name.text, name.span, known.iter().map(String::as_str));
+                    self.unknown_header("header", &name.text, None, name.span);
                 }
             }
         }
@@ -413,7 +421,8 @@ impl<'a> Checker<'a> {
                     None => {
                         let words = ["bool", "ip4", "ip6", "mac", "port", "time", "u8", "u16", "u32", "u64"];
                         let mut known: Vec<String> = words.iter().map(|word| word.to_string()).collect();
-                        if super::nearest(name, self.enum_names.keys().map(String::as_str)).is_some() {
+                        let enums = self.enum_names.keys().take(self.candidates());
+                        if self.likeness.nearest(name, enums.map(String::as_str)).is_some() {
                             known.extend(self.enum_names.keys().cloned());
                         }
                         self.unknown("type", name, ty.span, known.iter().map(String::as_str));

@@ -5,10 +5,8 @@ use super::types::Type;
 use super::{Checker, Context};
 use crate::ast::{self, PacketPart};
 use crate::diagnostic::Diagnostic;
+use crate::limits::MOST_PUSHED;
 use crate::source::Span;
-
-/// So many bytes can go in at most: what every frame has before it.
-pub(crate) const MOST_PUSHED: usize = 128;
 
 impl<'a> Checker<'a> {
     pub(super) fn edit(&mut self, edit: &'a ast::Edit, span: Span) -> Option<StmtKind> {
@@ -36,11 +34,17 @@ impl<'a> Checker<'a> {
                 };
                 let made = self.pushed(packet, selector)?;
                 let place = if *before { Place::Before(id) } else { Place::After(id) };
-                Edit::Push { made, place, announces: announces.map(|(field, value)| (id, field, value)) }
+                Edit::Push {
+                    made: Box::new(made),
+                    place,
+                    announces: announces.map(|(field, value)| (id, field, value)),
+                }
             }
-            ast::Edit::Encapsulate(packet) => {
-                Edit::Push { made: self.pushed(packet, None)?, place: Place::Start, announces: None }
-            }
+            ast::Edit::Encapsulate(packet) => Edit::Push {
+                made: Box::new(self.pushed(packet, None)?),
+                place: Place::Start,
+                announces: None,
+            },
             ast::Edit::Pop(header) => Edit::Pop(self.decoded_header(header)?),
             ast::Edit::Decapsulate(header) => Edit::Decapsulate(self.decoded_header(header)?),
             ast::Edit::Truncate(length) => Edit::Truncate(self.number(length)),
@@ -87,8 +91,7 @@ impl<'a> Checker<'a> {
             Some(id) => Some(id),
             None if self.broken_headers.contains(&name.text) => None,
             None => {
-                let known: Vec<String> = self.header_names.keys().cloned().collect();
-                self.unknown("header", &name.text, name.span, known.iter().map(String::as_str));
+                self.unknown_header("header", &name.text, None, name.span);
                 None
             }
         }

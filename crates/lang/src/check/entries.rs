@@ -7,14 +7,15 @@ use super::{Checker, counted};
 use crate::ast::{self, EntryKey};
 use crate::diagnostic::Diagnostic;
 use crate::ir::{Answer, BytePattern, Entry, EntryFile, Match, TableKind, prefix_mask};
+use crate::limits::WIDEST_PREFIX_KEY;
 use crate::source::Span;
 use std::collections::HashMap;
 
-/// The key of a table with longest prefixes has at most so many bits.
-const WIDEST_PREFIX_KEY: u32 = 128;
-
 /// Formats of files with entries, besides the language's own.
 pub const FORMATS: [&str; 7] = ["routes", "mrt", "classbench", "iptables", "nft", "snort", "literals"];
+
+/// Those of them that name interfaces.
+const WITH_INTERFACES: [&str; 2] = ["iptables", "nft"];
 
 impl Checker<'_> {
     pub(super) fn table_kind(&mut self, item: &ast::Table) -> TableKind {
@@ -111,6 +112,33 @@ impl Checker<'_> {
         Some(pool)
     }
 
+    /// The ports that names of interfaces in a file stand for.
+    pub(super) fn bound_interfaces(
+        &mut self,
+        format: Option<&ast::Name>,
+        bindings: &[ast::Binding],
+    ) -> Vec<(String, u16)> {
+        let mut bound: Vec<(String, u16)> = Vec::with_capacity(bindings.len());
+        let names = format.is_some_and(|format| WITH_INTERFACES.contains(&format.text.as_str()));
+        for ast::Binding { interface, port } in bindings {
+            if !names {
+                let headline = "a file of this format names no interfaces";
+                self.error("E0535", headline, interface.span, "only `iptables` and `nft` do");
+                break;
+            }
+            let Some(number) = self.constant(port, &Type::Port) else { continue };
+            if number == 0 {
+                self.error("E0535", "there is no port 0", port.span, "ports are numbered from 1");
+            } else if bound.iter().any(|(known, _)| *known == interface.text) {
+                let headline = format!("the interface `{}` is bound twice", interface.text);
+                self.error("E0535", headline, interface.span, "it has a port already");
+            } else {
+                bound.push((interface.text.clone(), number as u16));
+            }
+        }
+        bound
+    }
+
     pub(super) fn entry_file(
         &mut self,
         path: &str,
@@ -128,7 +156,7 @@ impl Checker<'_> {
             return None;
         }
         let format = format.map(|format| format.text.clone()).unwrap_or_default();
-        Some(EntryFile { path: path.to_string(), format })
+        Some(EntryFile { path: path.to_string(), format, interfaces: Vec::new() })
     }
 
     pub(super) fn entries(&mut self, table: &mut hir::Table, entries: &[ast::Entry], id: TableId) {

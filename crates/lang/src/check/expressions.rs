@@ -7,21 +7,13 @@ use super::{Checker, Context, Function, counted};
 use crate::ast::{self, BinaryOp, CastMode, UnaryOp};
 use crate::diagnostic::Diagnostic;
 use crate::ir::TableKind;
+use crate::limits::{DEEPEST_VALUE, LARGEST_INLINED, TALLEST_FUNCTION};
 use crate::source::Span;
-
-/// So many expressions lie in each other at most, through constants and functions.
-const DEEPEST: usize = 400;
-
-/// So tall is the tree of a function's value at most, calls put in place.
-const TALLEST_FUNCTION: usize = 300;
-
-/// All calls of functions in a program may add up to so many steps when they are put in place.
-const LARGEST_INLINED: usize = 20_000;
 
 impl Checker<'_> {
     /// Checks an expression; `expected` guides literals and is not enforced (see [`Checker::expect_type`]).
     pub(crate) fn expression(&mut self, expr: &ast::Expr, expected: Option<&Type>) -> Expr {
-        if self.depth >= DEEPEST {
+        if self.depth >= DEEPEST_VALUE {
             self.too_deep(expr.span);
             return error(expr.span);
         }
@@ -33,7 +25,7 @@ impl Checker<'_> {
 
     /// Reports once that constants or functions build on each other too deeply.
     fn too_deep(&mut self, span: Span) {
-        if !self.diagnostics.iter().any(|diagnostic| diagnostic.code == "E0066") {
+        if !self.diagnostics.list().iter().any(|diagnostic| diagnostic.code == "E0066") {
             self.report(
                 Diagnostic::error("E0066", "this nests too deeply", span, "one level too many")
                     .help("constants and functions that build on each other count together"),
@@ -145,8 +137,8 @@ impl Checker<'_> {
             && expr.ty.converts_to(wanted)
         {
             diagnostic = if from <= to {
-                let at = Span::new(expr.span.file, expr.span.end, expr.span.end);
-                diagnostic.suggest(format!("convert it: `as {wanted}`"), at, format!(" as {wanted}"))
+                let (at, edit) = converted(expr, wanted);
+                diagnostic.suggest(format!("convert it: `as {wanted}`"), at, edit)
             } else {
                 diagnostic.help(format!("`as {wanted}` where it is known to fit, `as% {wanted}` keeps the low bits, `as| {wanted}` takes at most the largest value"))
             };
@@ -284,17 +276,12 @@ impl Checker<'_> {
         if let Some(Type::Variants(table, _)) = expected
             && let TableValue::Variants(variants) = &self.program.tables[table.0].value
         {
-            let known: Vec<String> = variants.iter().map(|(variant, _)| variant.clone()).collect();
+            let known: Vec<String> =
+                variants.iter().map(|(variant, _)| variant.clone()).take(self.candidates()).collect();
             self.unknown("variant", name, span, known.iter().map(String::as_str));
             return error(span);
         }
-        let mut known: Vec<String> = self.scopes.iter().flat_map(|scope| scope.keys().cloned()).collect();
-        known.extend(self.constant_items.keys().map(|name| name.to_string()));
-        known.extend(["in_port", "length", "payload", "now"].map(String::from));
-        if let Context::Layout(layout) = self.context {
-            known.extend(self.program.layouts[layout.0].fields.iter().map(|field| field.name.clone()));
-        }
-        self.unknown("value", name, span, known.iter().map(String::as_str));
+        self.unknown_value(name, expected, span);
         error(span)
     }
 
@@ -353,7 +340,12 @@ impl Checker<'_> {
                 }
                 let layout = &self.program.layouts[self.program.headers[header.0].layout.0];
                 let Some(index) = layout.fields.iter().position(|field| field.name == name.text) else {
-                    let known: Vec<String> = layout.fields.iter().map(|field| field.name.clone()).collect();
+                    let known: Vec<String> = layout
+                        .fields
+                        .iter()
+                        .map(|field| field.name.clone())
+                        .take(self.candidates())
+                        .collect();
                     let what = format!("field of {}", layout.name);
                     self.unknown(&what, &name.text, name.span, known.iter().map(String::as_str));
                     return error(span);
@@ -372,11 +364,7 @@ impl Checker<'_> {
             let value = matches!(word.as_str(), "in_port" | "length" | "payload" | "now")
                 || self.constant_items.contains_key(word.as_str());
             if !matches!(self.context, Context::Layout(_)) && !value {
-                let mut known: Vec<String> = self.header_names.keys().cloned().collect();
-                if super::nearest(word, self.enum_names.keys().map(String::as_str)).is_some() {
-                    known.extend(self.enum_names.keys().cloned());
-                }
-                self.unknown("header or enum", word, base.span, known.iter().map(String::as_str));
+                self.unknown_header("header or enum", word, Some(name), base.span);
                 return error(span);
             }
         }
@@ -493,7 +481,8 @@ impl Checker<'_> {
                     format!("look something up in it: `{}[…]`", name.text),
                 );
             } else if !self.function_items.contains_key(name.text.as_str()) {
-                let known: Vec<String> = self.function_items.keys().map(|name| name.to_string()).collect();
+                let known: Vec<String> =
+                    self.function_items.keys().map(|name| name.to_string()).take(self.candidates()).collect();
                 self.unknown("function", &name.text, name.span, known.iter().map(String::as_str));
             }
             return error(span);
@@ -581,9 +570,9 @@ impl Checker<'_> {
         let mut broken = false;
         for arm in arms {
             self.scopes.push(Default::default());
-            let before = self.diagnostics.len();
+            let before = self.diagnostics.reported();
             let pattern = self.pattern(&arm.pattern, &value.ty);
-            broken |= self.diagnostics.len() > before;
+            broken |= self.diagnostics.reported() > before;
             let guard = arm.guard.as_ref().map(|guard| {
                 let guard = self.expression(guard, Some(&Type::Bool));
                 self.expect_type(&guard, &Type::Bool);
@@ -618,6 +607,26 @@ fn height(expr: &Expr) -> usize {
 /// A constant.
 pub(crate) fn constant(value: u128, ty: Type, span: Span) -> Expr {
     Expr { kind: ExprKind::Const(value), ty, span }
+}
+
+/// The edit that converts an expression: `as` binds closer than operators, and what is shifted out of a number is lost before it is converted.
+pub(super) fn converted(expr: &Expr, wanted: &Type) -> (Span, String) {
+    let behind = |span: Span| (Span::new(span.file, span.end, span.end), format!(" as {wanted}"));
+    let whole = |expr: &Expr| {
+        matches!(
+            expr.kind,
+            ExprKind::Binary(..)
+                | ExprKind::Compare(..)
+                | ExprKind::Logic(..)
+                | ExprKind::If(..)
+                | ExprKind::Match(..)
+        )
+    };
+    match &expr.kind {
+        ExprKind::Binary(ast::BinaryOp::ShiftLeft, shifted, _) if !whole(shifted) => behind(shifted.span),
+        _ if whole(expr) => (expr.span, format!("({}) as {wanted}", crate::diagnostic::REPLACED)),
+        _ => behind(expr.span),
+    }
 }
 
 /// What stands for an expression that was reported.

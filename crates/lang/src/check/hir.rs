@@ -408,7 +408,7 @@ pub enum Edit {
     /// Bytes go in; what follows them in the packet is their payload.
     Push {
         /// The bytes.
-        made: Made,
+        made: Box<Made>,
         /// Where.
         place: Place,
         /// The field of the header before them that announces them, and its value.
@@ -512,7 +512,7 @@ pub enum KeyPart {
 }
 
 /// A packet the program makes.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Default)]
 pub struct Made {
     /// Constant bytes, holes zero.
     pub bytes: Vec<u8>,
@@ -524,6 +524,19 @@ pub struct Made {
     pub sums: Vec<crate::ir::Sum>,
     /// The end of the received packet follows.
     pub tail: Option<Tail>,
+    /// Of what stands before that end, the last header with a pseudo header, if only headers stand between that a checksum over it may follow.
+    pub carrier: Option<Carrier>,
+}
+
+/// A header with a pseudo header in a packet that is made, before bytes of the received one.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Carrier {
+    /// What it is.
+    pub layout: LayoutId,
+    /// Its first byte.
+    pub start: u32,
+    /// The number that says what follows it, where that is known.
+    pub announces: Option<u128>,
 }
 
 /// The end of a received packet, behind the bytes of one that is made.

@@ -5,16 +5,16 @@ use super::types::{Type, largest};
 use super::{Checker, Context};
 use crate::ast::{self, Constraint, FieldType};
 use crate::diagnostic::Diagnostic;
+use crate::limits::LARGEST_FIXED;
+use crate::source::Span;
 use hir::LayoutId;
-
-/// A header is at most so many bytes in its fixed part.
-const LARGEST_FIXED: u32 = 4096;
+use std::collections::HashMap;
 
 impl Checker<'_> {
     /// Computes the places of a layout's fields.
     pub(crate) fn define_layout(&mut self, item: &ast::Layout) -> hir::Layout {
         let id = LayoutId(self.program.layouts.len());
-        let mut layout = hir::Layout {
+        let layout = hir::Layout {
             name: item.name.text.clone(),
             fields: Vec::new(),
             groups: Vec::new(),
@@ -25,21 +25,22 @@ impl Checker<'_> {
             span: item.name.span,
         };
         // Sizes and conditions name fields before them, so the layout grows in the program while it is being defined.
-        self.program.layouts.push(layout.clone());
+        self.program.layouts.push(layout);
         let mut bits = 0u32;
         let mut run: Vec<usize> = Vec::new();
         let mut misplaced = false;
+        let mut declared: HashMap<&str, Span> = HashMap::new();
         self.layout_fields = item.fields.iter().map(|field| field.name.text.clone()).collect();
         if item.fields.is_empty() {
             self.error(
                 "E0313",
-                format!("the layout `{}` has no fields", layout.name),
+                format!("the layout `{}` has no fields", item.name.text),
                 item.name.span,
                 "a header has at least one field",
             );
         }
         for field in &item.fields {
-            if let Some(other) = layout.fields.iter().find(|other| other.name == field.name.text) {
+            if let Some(&first) = declared.get(field.name.text.as_str()) {
                 self.report(
                     Diagnostic::error(
                         "E0101",
@@ -47,11 +48,12 @@ impl Checker<'_> {
                         field.name.span,
                         "declared again here",
                     )
-                    .place(other.span, "declared first here"),
+                    .place(first, "declared first here"),
                 );
                 continue;
             }
-            let index = layout.fields.len();
+            declared.insert(&field.name.text, field.span);
+            let index = self.program.layouts[id.0].fields.len();
             let mut checked = self.field(field);
             misplaced |= checked.ty == Type::Unknown;
             self.context = Context::Layout(id);
@@ -72,8 +74,8 @@ impl Checker<'_> {
             self.context = Context::Constant;
             checked.conditional = when.is_some();
             let width = u32::from(checked.ty.width().unwrap_or(0));
+            let begins_inside = !bits.is_multiple_of(8);
             if when.is_some() || length.is_some() {
-                let begins_inside = !bits.is_multiple_of(8);
                 if begins_inside {
                     misplaced = true;
                     self.error(
@@ -83,8 +85,8 @@ impl Checker<'_> {
                         format!("it begins at bit {} of a byte", bits % 8),
                     );
                 }
-                close_run(&mut layout, &mut run, &mut bits);
-                checked.group = layout.groups.len();
+                close_run(&mut self.program.layouts[id.0], &mut run, &mut bits);
+                checked.group = self.program.layouts[id.0].groups.len();
                 let group = match (when, length) {
                     (None, Some(length)) => Group::Variable { field: index, length },
                     (Some(when), Some(length)) => {
@@ -107,12 +109,13 @@ impl Checker<'_> {
                     }
                     (None, None) => continue,
                 };
+                let layout = &mut self.program.layouts[id.0];
                 for used in own_fields(&group) {
                     layout.fields[used].shapes = true;
                 }
                 layout.groups.push(group);
             } else {
-                checked.group = layout.groups.len();
+                checked.group = self.program.layouts[id.0].groups.len();
                 checked.bit = bits;
                 let covering = (bits % 8 + width).div_ceil(8);
                 if covering > 16 {
@@ -127,7 +130,7 @@ impl Checker<'_> {
                 if bits > LARGEST_FIXED * 8 {
                     self.error(
                         "E0304",
-                        format!("the layout `{}` is too long", layout.name),
+                        format!("the layout `{}` is too long", item.name.text),
                         field.span,
                         "its fixed part may have at most 4,096 bytes",
                     );
@@ -135,24 +138,24 @@ impl Checker<'_> {
                 }
                 run.push(index);
             }
-            layout.fields.push(checked);
-            self.program.layouts[id.0] = layout.clone();
+            self.program.layouts[id.0].fields.push(checked);
         }
         if !bits.is_multiple_of(8) && !misplaced {
             self.error(
                 "E0305",
-                format!("the layout `{}` does not end at a whole byte", layout.name),
+                format!("the layout `{}` does not end at a whole byte", item.name.text),
                 item.name.span,
                 format!("{} bits are missing", 8 - bits % 8),
             );
         }
-        close_run(&mut layout, &mut run, &mut bits);
+        let layout = &mut self.program.layouts[id.0];
+        close_run(layout, &mut run, &mut bits);
         layout.smallest = layout
             .groups
             .iter()
             .map(|group| if let Group::Fixed { bytes, .. } = group { *bytes } else { 0 })
             .sum();
-        self.program.layouts[id.0] = layout.clone();
+        let mut layout = layout.clone();
         if let Some(next) = &item.next {
             layout.next = self.next(next, &layout, id);
         }
@@ -241,7 +244,8 @@ impl Checker<'_> {
 
     fn next(&mut self, next: &ast::Next, layout: &hir::Layout, id: LayoutId) -> Option<hir::Next> {
         let Some(selector) = layout.fields.iter().position(|field| field.name == next.selector.text) else {
-            let known: Vec<String> = layout.fields.iter().map(|field| field.name.clone()).collect();
+            let known: Vec<String> =
+                layout.fields.iter().map(|field| field.name.clone()).take(self.candidates()).collect();
             self.unknown("field", &next.selector.text, next.selector.span, known.iter().map(String::as_str));
             return None;
         };

@@ -8,17 +8,8 @@ use super::{Checker, Context, Enum, counted};
 use crate::ast::{self, EntryKey, GroupProperty};
 use crate::diagnostic::Diagnostic;
 use crate::ir::{self, Match, Rates};
+use crate::limits::{MOST_BUCKETS, MOST_CELLS, MOST_COLUMNS, MOST_COPIES, MOST_ITEMS, MOST_MEMBERS};
 use crate::source::Span;
-
-/// Meters, registers and groups have at most so many cells.
-const MOST_CELLS: u128 = 1 << 20;
-/// A pool has at most so many items.
-const MOST_ITEMS: u64 = 1 << 26;
-/// An item of a pool has at most so many parts.
-const MOST_COLUMNS: usize = 8;
-/// A group has at most so many members and buckets.
-const MOST_MEMBERS: u128 = 1 << 16;
-const MOST_BUCKETS: u128 = 1 << 20;
 
 impl<'a> Checker<'a> {
     /// Makes the colours of meters known.
@@ -35,8 +26,9 @@ impl<'a> Checker<'a> {
         self.colours.map_or(Type::Unknown, |id| Type::Enum(id, "colour".to_string(), 2))
     }
 
-    fn cells(&mut self, size: Option<&ast::Expr>, what: &str) -> u32 {
+    fn cells(&mut self, name: &ast::Name, size: Option<&ast::Expr>, what: &str) -> u32 {
         let Some(expr) = size else { return 1 };
+        self.indexed.insert(name.text.clone());
         let size = self.constant(expr, &Type::Uint(32)).unwrap_or(1);
         if !(1..=MOST_CELLS).contains(&size) {
             self.error(
@@ -51,7 +43,7 @@ impl<'a> Checker<'a> {
     }
 
     pub(super) fn define_meter(&mut self, item: &ast::Meter) {
-        let size = self.cells(item.size.as_ref(), "meter");
+        let size = self.cells(&item.name, item.size.as_ref(), "meter");
         if !matches!(item.unit.text.as_str(), "bytes" | "packets") {
             self.unknown("unit", &item.unit.text, item.unit.span, ["bytes", "packets"].into_iter());
         }
@@ -101,7 +93,7 @@ impl<'a> Checker<'a> {
     }
 
     pub(super) fn define_register(&mut self, item: &ast::Register) {
-        let size = self.cells(item.size.as_ref(), "register");
+        let size = self.cells(&item.name, item.size.as_ref(), "register");
         let ty = self.resolve_type(&item.ty);
         if ty.width().is_some_and(|width| width > 64) {
             self.error(
@@ -173,14 +165,14 @@ impl<'a> Checker<'a> {
     }
 
     pub(super) fn define_group(&mut self, item: &ast::Group) {
-        let size = self.cells(item.size.as_ref(), "group");
+        let size = self.cells(&item.name, item.size.as_ref(), "group");
         let types: Vec<Type> = item.types.iter().map(|ty| self.resolve_type(ty)).collect();
         let (mut buckets, mut capacity, mut members, mut file) = (256, 16, Vec::new(), None);
         for property in &item.properties {
             match property {
                 GroupProperty::Buckets(expr) => {
                     buckets = self.constant(expr, &Type::Uint(32)).unwrap_or(256);
-                    if !buckets.is_power_of_two() || buckets > MOST_BUCKETS {
+                    if !buckets.is_power_of_two() || buckets > u128::from(MOST_BUCKETS) {
                         self.error(
                             "E0525",
                             "buckets come in powers of two",
@@ -192,7 +184,7 @@ impl<'a> Checker<'a> {
                 }
                 GroupProperty::Capacity(expr) => {
                     capacity = self.constant(expr, &Type::Uint(32)).unwrap_or(16);
-                    if !(1..=MOST_MEMBERS).contains(&capacity) {
+                    if !(1..=u128::from(MOST_MEMBERS)).contains(&capacity) {
                         self.error(
                             "E0525",
                             format!("a group has room for 1 to {MOST_MEMBERS} members"),
@@ -301,7 +293,7 @@ impl<'a> Checker<'a> {
     pub(super) fn pool_named(&mut self, name: &ast::Name) -> Option<u32> {
         let found = self.pool_names.get(&name.text).copied();
         if found.is_none() {
-            let known: Vec<String> = self.pool_names.keys().cloned().collect();
+            let known: Vec<String> = self.pool_names.keys().take(self.candidates()).cloned().collect();
             self.unknown("pool", &name.text, name.span, known.iter().map(String::as_str));
         }
         found
@@ -372,13 +364,12 @@ impl<'a> Checker<'a> {
     }
 
     fn mark(&mut self, meter: u32, name: &str, keys: &[ast::Expr], span: Span) -> Expr {
-        let size = self.program.meters[meter as usize].size;
-        let cells = usize::from(size > 1);
+        let cells = usize::from(self.indexed.contains(name));
         if !self.needs_state(name, span) || !self.parts(name, keys, cells..=cells + 1, span) {
             return error(span);
         }
         let colour = self.colour();
-        let index = (size > 1).then(|| Box::new(self.cell(&keys[0])));
+        let index = (cells == 1).then(|| Box::new(self.cell(&keys[0])));
         let before = keys.get(cells).map(|before| {
             let before = self.expression(before, Some(&colour));
             self.expect_type(&before, &colour);
@@ -388,8 +379,8 @@ impl<'a> Checker<'a> {
     }
 
     fn read_register(&mut self, register: u32, name: &str, keys: &[ast::Expr], span: Span) -> Expr {
-        let (declared, ty) = self.program.registers[register as usize].clone();
-        let cells = usize::from(declared.size > 1);
+        let (_, ty) = self.program.registers[register as usize].clone();
+        let cells = usize::from(self.indexed.contains(name));
         if !self.needs_state(name, span) || !self.parts(name, keys, cells..=cells, span) {
             return error(span);
         }
@@ -398,8 +389,8 @@ impl<'a> Checker<'a> {
     }
 
     fn choose(&mut self, group: u32, name: &str, keys: &[ast::Expr], span: Span) -> Expr {
-        let (declared, types) = self.program.groups[group as usize].clone();
-        let cells = usize::from(declared.size > 1);
+        let (_, types) = self.program.groups[group as usize].clone();
+        let cells = usize::from(self.indexed.contains(name));
         if !self.needs_state(name, span) || !self.parts(name, keys, cells + 1..=cells + 1, span) {
             return error(span);
         }
@@ -485,14 +476,14 @@ impl<'a> Checker<'a> {
         value: &'a ast::Expr,
     ) -> Option<StmtKind> {
         let Some(&register) = self.register_names.get(&name.text) else {
-            let known: Vec<String> = self.register_names.keys().cloned().collect();
+            let known: Vec<String> = self.register_names.keys().take(self.candidates()).cloned().collect();
             self.unknown("register", &name.text, name.span, known.iter().map(String::as_str));
             return None;
         };
-        let (declared, ty) = self.program.registers[register as usize].clone();
-        if (declared.size > 1) != index.is_some() {
-            let label =
-                if declared.size > 1 { "say which cell: `set r[i] = …`" } else { "it has one cell" };
+        let (_, ty) = self.program.registers[register as usize].clone();
+        let indexed = self.indexed.contains(&name.text);
+        if indexed != index.is_some() {
+            let label = if indexed { "say which cell: `set r[i] = …`" } else { "it has one cell" };
             self.error("E0514", format!("`{}` is written wrongly", name.text), name.span, label);
             return None;
         }
@@ -529,16 +520,17 @@ impl<'a> Checker<'a> {
         span: Span,
     ) -> Option<StmtKind> {
         let Some(&group) = self.group_names.get(&name.text) else {
-            let known: Vec<String> = self.group_names.keys().cloned().collect();
+            let known: Vec<String> = self.group_names.keys().take(self.candidates()).cloned().collect();
             self.unknown("group", &name.text, name.span, known.iter().map(String::as_str));
             return None;
         };
+        let cells = usize::from(self.indexed.contains(&name.text));
         let (declared, types) = &mut self.program.groups[group as usize];
-        let (cells, capacity) = (usize::from(declared.size > 1), declared.capacity);
+        let capacity = declared.capacity;
         let fault = if types.as_slice() != [Type::Port] {
             Some("its members are no ports: declare `group … : port`".to_string())
-        } else if capacity > ir::MOST_COPIES {
-            Some(format!("at most {} copies, and it has room for {capacity} members", ir::MOST_COPIES))
+        } else if capacity > MOST_COPIES {
+            Some(format!("at most {} copies, and it has room for {capacity} members", MOST_COPIES))
         } else {
             declared.multicast = true;
             None
@@ -563,8 +555,8 @@ impl<'a> Checker<'a> {
         keys: &[ast::Expr],
         span: Span,
     ) -> Option<Placement> {
-        let (declared, types) = self.program.groups[group as usize].clone();
-        let cells = usize::from(declared.size > 1);
+        let (_, types) = self.program.groups[group as usize].clone();
+        let cells = usize::from(self.indexed.contains(name));
         let wanted = cells + types.len();
         if !self.parts(name, keys, wanted..=wanted, span) {
             return None;

@@ -1,14 +1,17 @@
 //! From syntax trees to a checked program: names, types, widths, layouts, tables. Reports every independent fault of a program.
 
 pub mod constants;
+mod coverage;
 pub mod covered;
 pub mod declarations;
 mod edit;
 pub mod entries;
 pub mod expressions;
 pub mod hir;
-mod hygiene;
+pub mod hygiene;
 pub mod layouts;
+pub mod likeness;
+mod meant;
 mod memory;
 pub mod operators;
 pub mod packets;
@@ -20,15 +23,13 @@ pub mod types;
 mod writes;
 
 use crate::ast;
-use crate::diagnostic::{Diagnostic, Severity};
+use crate::diagnostic::{Diagnostic, Findings};
 use crate::source::Span;
 use crate::testcase::TestCase;
 use hir::{HeaderId, LayoutId, LocalId, StageId};
+use likeness::Likeness;
 use std::collections::{HashMap, HashSet};
 use types::{EnumId, TableId, Type};
-
-/// So many names are listed where one is not known.
-const MOST_LISTED: usize = 16;
 
 /// How the values of a type are shown.
 pub type Kinds = Box<dyn Fn(&Type) -> crate::ir::Kind>;
@@ -55,7 +56,7 @@ pub fn check(
     };
     let enums = std::mem::take(&mut checker.enums);
     let kinds = Box::new(move |ty: &Type| declarations::kind_of(&enums, ty));
-    (checker.program, tests, checker.diagnostics, kinds)
+    (checker.program, tests, checker.diagnostics.into_list(), kinds)
 }
 
 /// Where the checker stands: decides which words mean something.
@@ -95,7 +96,7 @@ pub(crate) struct Function {
 #[derive(Default)]
 pub(crate) struct Checker<'a> {
     pub(crate) program: hir::Program,
-    pub(crate) diagnostics: Vec<Diagnostic>,
+    pub(crate) diagnostics: Findings,
     pub(crate) shared_when: Option<ast::Expr>,
     pub(crate) field_conditions: HashMap<(usize, usize), ast::Expr>,
     pub(crate) constant_items: HashMap<&'a str, &'a ast::Const>,
@@ -108,6 +109,8 @@ pub(crate) struct Checker<'a> {
     pub(crate) counter_names: HashMap<String, u32>,
     pub(crate) meter_names: HashMap<String, u32>,
     pub(crate) register_names: HashMap<String, u32>,
+    /// Meters, registers and groups that are declared with a number of cells, be it 1: they are used with an index.
+    pub(crate) indexed: HashSet<String>,
     pub(crate) pool_names: HashMap<String, u32>,
     pub(crate) group_names: HashMap<String, u32>,
     /// The colours of meters, where the program has any.
@@ -125,6 +128,8 @@ pub(crate) struct Checker<'a> {
     /// The decoder being checked has a header whose layout is wrong.
     pub(crate) own_header_broken: bool,
     pub(crate) context: Context,
+    /// The field of a header that is being written in a packet.
+    pub(crate) written_field: Option<(LayoutId, usize)>,
     pub(crate) walk_depth: usize,
     pub(crate) unrolled: u128,
     pub(crate) inlined: usize,
@@ -140,15 +145,15 @@ pub(crate) struct Checker<'a> {
     pub(crate) open_functions: HashSet<String>,
     /// Header names whose layout is wrong; what is read of them was reported where they are declared.
     pub(crate) broken_headers: HashSet<String>,
+    /// What may still be spent on finding names that were meant.
+    pub(crate) likeness: Likeness,
     /// Fields of the layout being described, also those that stand behind.
     pub(crate) layout_fields: HashSet<String>,
 }
 
 impl Checker<'_> {
     pub(crate) fn report(&mut self, diagnostic: Diagnostic) {
-        if !self.diagnostics.contains(&diagnostic) {
-            self.diagnostics.push(diagnostic);
-        }
+        self.diagnostics.report(diagnostic);
     }
 
     pub(crate) fn error(
@@ -178,7 +183,7 @@ impl Checker<'_> {
     }
 
     pub(crate) fn failed(&self) -> bool {
-        self.diagnostics.iter().any(|diagnostic| diagnostic.severity == Severity::Error)
+        self.diagnostics.failed()
     }
 
     pub(crate) fn new_local(&mut self, name: &str, ty: Type, mutable: bool) -> LocalId {
@@ -204,6 +209,11 @@ impl Checker<'_> {
         walked.or(own).or_else(|| self.header_names.get(name).copied())
     }
 
+    /// How many names may be looked at for one that was meant: none where the fault is not told or too many were looked at before.
+    pub(crate) fn candidates(&self) -> usize {
+        if self.diagnostics.is_full() { 0 } else { self.likeness.left() }
+    }
+
     /// Reports a name that nothing has, with the nearest one that something has.
     pub(crate) fn unknown<'n>(
         &mut self,
@@ -212,51 +222,18 @@ impl Checker<'_> {
         span: Span,
         known: impl Iterator<Item = &'n str>,
     ) {
-        let mut known: Vec<&str> = known.collect();
-        known.sort_unstable();
-        known.dedup();
-        let nearest = nearest(name, known.iter().copied());
-        let mut diagnostic = Diagnostic::error(
+        let diagnostic = Diagnostic::error(
             "E0100",
             format!("there is no {what} `{name}`"),
             span,
             format!("no {what} has this name"),
         );
-        if let Some(nearest) = nearest {
-            diagnostic = diagnostic.suggest(format!("did you mean `{nearest}`?"), span, nearest);
-        } else if (1..=MOST_LISTED).contains(&known.len()) {
-            diagnostic = diagnostic.help(format!("there are: {}", known.join(", ")));
-        }
+        let diagnostic = match self.candidates() {
+            0 => diagnostic,
+            most => self.likeness.suggest(diagnostic, name, known.take(most)),
+        };
         self.report(diagnostic);
     }
-}
-
-/// The known name nearest to a misspelt one, if one is near.
-pub(crate) fn nearest<'n>(name: &str, known: impl Iterator<Item = &'n str>) -> Option<String> {
-    known
-        .map(|candidate| (distance(name, candidate), candidate))
-        .filter(|&(distance, candidate)| distance <= 1 + candidate.len().min(name.len()) / 4)
-        .min()
-        .map(|(_, candidate)| candidate.to_string())
-}
-
-/// Edits (insert, delete, replace, swap neighbours) from one word to the other: Damerau's distance without overlapping swaps, row by row.
-fn distance(a: &str, b: &str) -> usize {
-    let (a, b): (Vec<char>, Vec<char>) = (a.chars().collect(), b.chars().collect());
-    let mut rows: Vec<Vec<usize>> = vec![(0..=b.len()).collect()];
-    for i in 1..=a.len() {
-        let mut row = vec![i];
-        for j in 1..=b.len() {
-            let replaced = rows[i - 1][j - 1] + usize::from(a[i - 1] != b[j - 1]);
-            let mut least = replaced.min(row[j - 1] + 1).min(rows[i - 1][j] + 1);
-            if i > 1 && j > 1 && a[i - 1] == b[j - 2] && a[i - 2] == b[j - 1] {
-                least = least.min(rows[i - 2][j - 2] + 1);
-            }
-            row.push(least);
-        }
-        rows.push(row);
-    }
-    rows[a.len()][b.len()]
 }
 
 /// `1 value`, `2 values`.

@@ -1,7 +1,7 @@
 //! Operators: both sides get one type; conversions, comparisons, prefixes.
 
 use super::Checker;
-use super::expressions::error;
+use super::expressions::{converted, error};
 use super::hir::{Expr, ExprKind};
 use super::types::Type;
 use crate::ast::{self, BinaryOp, CastMode};
@@ -163,12 +163,8 @@ impl Checker<'_> {
                     self.report(diagnostic);
                     return (error(a.span), error(b.span));
                 }
-                let at = Span::new(narrow.span.file, narrow.span.end, narrow.span.end);
-                diagnostic = diagnostic.suggest(
-                    format!("convert one of them: `as {wide}`"),
-                    at,
-                    format!(" as {wide}"),
-                );
+                let (at, edit) = converted(narrow, wide);
+                diagnostic = diagnostic.suggest(format!("convert one of them: `as {wide}`"), at, edit);
             }
             self.report(diagnostic);
             return (error(a.span), error(b.span));

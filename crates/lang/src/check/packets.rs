@@ -4,16 +4,15 @@
 //! length; a checksum what it should be, computed here where every byte is constant and else when the packet is made. Sizes must be known, so fields that shape a header are constants; `bytes` fields are zero.
 
 use super::constants::fold_with;
-use super::hir::{ConditionalSize, Expr, Group, Layout, LayoutId, Made, MadeField, Tail, TailFrom};
+use super::hir::{Carrier, ConditionalSize, Expr, Group, Layout, LayoutId, Made, MadeField, Tail, TailFrom};
 use super::layouts::smallest_allowed;
 use super::types::Type;
 use super::{Checker, Context, constants::fold};
 use crate::ast::{self, LengthOf, PacketPart, RestFrom};
 use crate::diagnostic::Diagnostic;
+use crate::flow::governing::{Step, step_of};
 use crate::ir::Sum;
-
-/// A packet in the program text has at most so many bytes.
-const LARGEST: usize = 65_535;
+use crate::limits::{LARGEST_MADE, MOST_HOLES};
 
 /// A part with its bytes placed.
 struct Placed {
@@ -25,6 +24,8 @@ struct Placed {
     groups: Vec<usize>,
     /// The number that announces the next header.
     announces: Option<u128>,
+    /// The value of its selector, if it is known.
+    selects: Option<u128>,
     /// The program gives the checksum.
     checked: bool,
     /// Fields with `length of`: first bit, width, what they count, place.
@@ -34,8 +35,7 @@ struct Placed {
 impl Checker<'_> {
     /// The bytes and holes of a packet.
     pub(crate) fn made_packet(&mut self, packet: &ast::PacketExpr) -> Option<Made> {
-        let mut made =
-            Made { bytes: Vec::new(), holes: Vec::new(), lengths: Vec::new(), sums: Vec::new(), tail: None };
+        let mut made = Made::default();
         let mut placed: Vec<Placed> = Vec::new();
         let mut right = true;
         for (index, part) in packet.parts.iter().enumerate() {
@@ -53,7 +53,7 @@ impl Checker<'_> {
                 PacketPart::Hex(bytes, _) => made.bytes.extend(bytes),
                 PacketPart::Zero(count, span) => {
                     let count = self.constant(count, &Type::Uint(32)).unwrap_or(0) as usize;
-                    if count > LARGEST {
+                    if count > LARGEST_MADE {
                         self.error(
                             "E0611",
                             "the packet is too long",
@@ -77,8 +77,21 @@ impl Checker<'_> {
                 }
             }
         }
-        if made.bytes.len() > LARGEST {
+        if made.bytes.len() > LARGEST_MADE {
             self.error("E0611", "the packet is too long", packet.span, "a packet has at most 65,535 bytes");
+            return None;
+        }
+        let computed = made.holes.len() + placed.iter().map(|part| part.lengths.len()).sum::<usize>();
+        if computed > MOST_HOLES {
+            self.report(
+                Diagnostic::error(
+                    "E0615",
+                    "too many fields of the packet are computed",
+                    packet.span,
+                    format!("{computed} fields, and at most {MOST_HOLES} are possible"),
+                )
+                .help("write constants where the value does not depend on a packet, or join narrow fields to wider ones"),
+            );
             return None;
         }
         for part in &placed {
@@ -104,11 +117,30 @@ impl Checker<'_> {
             }
         }
         made.sums = self.sums(&placed);
+        made.carrier = self.carrier(packet, &placed);
         if made.holes.is_empty() && made.tail.is_none() {
             let Made { bytes, sums, .. } = &mut made;
             sums.drain(..).for_each(|one| one.write(bytes));
         }
         right.then_some(made)
+    }
+
+    /// The last header with a pseudo header, if a checksum that covers it may follow behind all that is written.
+    fn carrier(&self, packet: &ast::PacketExpr, placed: &[Placed]) -> Option<Carrier> {
+        let mut parts = packet.parts.iter().rev().peekable();
+        parts.next_if(|part| matches!(part, PacketPart::Rest { .. }))?;
+        for (part, placed) in parts.zip(placed.iter().rev()) {
+            let layout = &self.program.layouts[placed.layout.0];
+            match part {
+                PacketPart::Header(..) if layout.pseudo.is_some() => {
+                    let (layout, start) = (placed.layout, placed.start as u32);
+                    return Some(Carrier { layout, start, announces: placed.selects });
+                }
+                PacketPart::Header(..) if step_of(layout) == Step::Passed => {}
+                _ => return None,
+            }
+        }
+        None
     }
 
     /// The checksums of headers that do not give theirs, inner ones first, since outer ones may cover them.
@@ -187,7 +219,7 @@ impl Checker<'_> {
         let for_tests =
             if self.context == Context::Constant { self.test_layout_names.get(&name.text) } else { None };
         let Some(&id) = self.layout_names.get(&name.text).or(for_tests) else {
-            let known: Vec<String> = self.layout_names.keys().cloned().collect();
+            let known: Vec<String> = self.layout_names.keys().take(self.candidates()).cloned().collect();
             self.unknown("layout", &name.text, name.span, known.iter().map(String::as_str));
             return None;
         };
@@ -196,9 +228,12 @@ impl Checker<'_> {
         let mut right = true;
         for (field, value) in written {
             let Some(index) = layout.fields.iter().position(|other| other.name == field.text) else {
-                let known: Vec<String> = layout.fields.iter().map(|field| field.name.clone()).collect();
+                let known: Vec<String> =
+                    layout.fields.iter().map(|field| field.name.clone()).take(self.candidates()).collect();
                 let what = format!("field of {}", layout.name);
-                self.unknown(&what, &field.text, field.span, known.iter().map(String::as_str));
+                if !self.flag_for_field(id, field, value, written) {
+                    self.unknown(&what, &field.text, field.span, known.iter().map(String::as_str));
+                }
                 right = false;
                 continue;
             };
@@ -221,11 +256,14 @@ impl Checker<'_> {
                     "given again here",
                 );
             }
+            let outer = self.written_field.replace((id, index));
             let value = if self.context == Context::Constant {
-                self.constant(value, &ty)
-                    .map(|number| super::expressions::constant(number, ty.clone(), value.span))?
+                let number = self.constant(value, &ty);
+                self.written_field = outer;
+                super::expressions::constant(number?, ty.clone(), value.span)
             } else {
                 let value = self.expression(value, Some(&ty));
+                self.written_field = outer;
                 if !self.expect_type(&value, &ty) {
                     right = false;
                 }
@@ -269,7 +307,7 @@ impl Checker<'_> {
                     (self.known_size(length, &own, *field, &layout, name)?, Vec::new())
                 }
             };
-            if made.bytes.len() + size > LARGEST {
+            if made.bytes.len() + size > LARGEST_MADE {
                 self.error("E0611", "the packet is too long", name.span, "a packet has at most 65,535 bytes");
                 return None;
             }
@@ -298,7 +336,9 @@ impl Checker<'_> {
             numbers[clause.selector].or(target.and_then(|(values, _)| values.first().copied()))
         });
         let checked = layout.checksum.is_some_and(|checksum| values[checksum.field].is_some());
-        Some(Placed { layout: id, start, end: made.bytes.len(), groups, announces, checked, lengths })
+        let selects = layout.next.as_ref().and_then(|clause| numbers[clause.selector]);
+        let end = made.bytes.len();
+        Some(Placed { layout: id, start, end, groups, announces, selects, checked, lengths })
     }
 
     /// The number of every field that is known while checking; reports fields that shape the header and are not known.
@@ -349,7 +389,7 @@ impl Checker<'_> {
         name: &ast::Name,
     ) -> Option<usize> {
         match fold_with(length, own) {
-            Some(size) if size <= LARGEST as u128 => Some(size as usize),
+            Some(size) if size <= LARGEST_MADE as u128 => Some(size as usize),
             _ => {
                 let field = layout.fields[field].name.clone();
                 self.error(

@@ -5,10 +5,8 @@ use super::types::Type;
 use super::{Checker, Context, counted};
 use crate::ast;
 use crate::diagnostic::Diagnostic;
+use crate::limits::LARGEST_UNROLLED;
 use crate::source::Span;
-
-/// Loops that are unrolled may come to so many rounds, nested ones multiplied.
-const LARGEST_UNROLLED: u128 = 1024;
 
 impl<'a> Checker<'a> {
     /// Checks statements in a scope of their own.
@@ -105,9 +103,9 @@ impl<'a> Checker<'a> {
                 let mut broken = false;
                 for arm in arms {
                     self.scopes.push(Default::default());
-                    let before = self.diagnostics.len();
+                    let before = self.diagnostics.reported();
                     let pattern = self.pattern(&arm.pattern, &value.ty);
-                    broken |= self.diagnostics.len() > before;
+                    broken |= self.diagnostics.reported() > before;
                     let guard = arm.guard.as_ref().map(|guard| self.typed(guard, &Type::Bool));
                     let body = self.block(&arm.body);
                     self.scopes.pop();
@@ -259,7 +257,7 @@ impl<'a> Checker<'a> {
     fn reason_named(&mut self, name: &ast::Name) {
         self.reasons_used.insert(name.text.clone());
         if !self.reason_names.is_empty() && !self.reason_names.contains_key(&name.text) {
-            let known: Vec<String> = self.reason_names.keys().cloned().collect();
+            let known: Vec<String> = self.reason_names.keys().take(self.candidates()).cloned().collect();
             self.unknown("reason", &name.text, name.span, known.iter().map(String::as_str));
         }
     }
@@ -310,7 +308,8 @@ impl<'a> Checker<'a> {
 
     fn assign(&mut self, name: &ast::Name, value: &'a ast::Expr) -> Option<StmtKind> {
         let Some(local) = self.find_local(&name.text) else {
-            let known: Vec<String> = self.scopes.iter().flat_map(|scope| scope.keys().cloned()).collect();
+            let known: Vec<String> =
+                self.scopes.iter().flat_map(|scope| scope.keys().cloned()).take(self.candidates()).collect();
             self.unknown("variable", &name.text, name.span, known.iter().map(String::as_str));
             return None;
         };
@@ -378,8 +377,7 @@ impl<'a> Checker<'a> {
     pub(crate) fn header_named(&mut self, header: &ast::Name) -> Option<HeaderId> {
         let found = self.find_header(&header.text);
         if found.is_none() && !self.broken_headers.contains(&header.text) {
-            let known: Vec<String> = self.header_names.keys().cloned().collect();
-            self.unknown("header", &header.text, header.span, known.iter().map(String::as_str));
+            self.unknown_header("header", &header.text, None, header.span);
         }
         found
     }
@@ -389,7 +387,8 @@ impl<'a> Checker<'a> {
         let layout = &self.program.layouts[self.program.headers[id.0].layout.0];
         let found = layout.fields.iter().position(|other| other.name == field.text);
         if found.is_none() {
-            let known: Vec<String> = layout.fields.iter().map(|field| field.name.clone()).collect();
+            let known: Vec<String> =
+                layout.fields.iter().map(|field| field.name.clone()).take(self.candidates()).collect();
             let what = format!("field of {}", layout.name);
             self.unknown(&what, &field.text, field.span, known.iter().map(String::as_str));
         }
@@ -449,7 +448,7 @@ impl<'a> Checker<'a> {
             );
         }
         let Some(&layout_id) = self.layout_names.get(&layout.text) else {
-            let known: Vec<String> = self.layout_names.keys().cloned().collect();
+            let known: Vec<String> = self.layout_names.keys().take(self.candidates()).cloned().collect();
             self.unknown("layout", &layout.text, layout.span, known.iter().map(String::as_str));
             return None;
         };
@@ -494,7 +493,12 @@ impl<'a> Checker<'a> {
             match layout.fields.iter().position(|field| field.name == name.text) {
                 Some(index) => fields.push(index),
                 None => {
-                    let known: Vec<String> = layout.fields.iter().map(|field| field.name.clone()).collect();
+                    let known: Vec<String> = layout
+                        .fields
+                        .iter()
+                        .map(|field| field.name.clone())
+                        .take(self.candidates())
+                        .collect();
                     let what = format!("field of {}", layout.name);
                     self.unknown(&what, &name.text, name.span, known.iter().map(String::as_str));
                 }
@@ -505,7 +509,7 @@ impl<'a> Checker<'a> {
 
     fn count(&mut self, name: &ast::Name, index: Option<&'a ast::Expr>, span: Span) -> Option<StmtKind> {
         let Some(&counter) = self.counter_names.get(&name.text) else {
-            let known: Vec<String> = self.counter_names.keys().cloned().collect();
+            let known: Vec<String> = self.counter_names.keys().take(self.candidates()).cloned().collect();
             self.unknown("counter", &name.text, name.span, known.iter().map(String::as_str));
             return None;
         };
@@ -539,7 +543,7 @@ impl<'a> Checker<'a> {
     ) -> Option<StmtKind> {
         let delay = delay.map(|delay| self.time(delay));
         let Some(&event) = self.event_names.get(&name.text) else {
-            let known: Vec<String> = self.event_names.keys().cloned().collect();
+            let known: Vec<String> = self.event_names.keys().take(self.candidates()).cloned().collect();
             self.unknown("event", &name.text, name.span, known.iter().map(String::as_str));
             return None;
         };
@@ -554,7 +558,7 @@ impl<'a> Checker<'a> {
 
     fn goto(&mut self, name: &ast::Name, args: &'a [ast::Expr], span: Span) -> Option<StmtKind> {
         let Some(&stage) = self.stage_names.get(&name.text) else {
-            let known: Vec<String> = self.stage_names.keys().cloned().collect();
+            let known: Vec<String> = self.stage_names.keys().take(self.candidates()).cloned().collect();
             self.unknown("stage or decoder", &name.text, name.span, known.iter().map(String::as_str));
             return None;
         };

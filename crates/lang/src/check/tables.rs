@@ -6,17 +6,15 @@ use super::{Checker, constants::fold, counted, expressions::error};
 use crate::ast::{self, Property};
 use crate::diagnostic::Diagnostic;
 use crate::ir::{Answer, Evict, TableKind};
+use crate::limits::{LARGEST_TABLE, LARGEST_WORDS};
 use crate::source::Span;
-
-/// Keys and values are at most so many 64-bit words.
-const LARGEST_WORDS: usize = 8;
 
 impl Checker<'_> {
     /// A table by its name; reports unknown ones.
     pub(crate) fn table_named(&mut self, name: &ast::Name) -> Option<TableId> {
         let found = self.table_names.get(&name.text).copied();
         if found.is_none() {
-            let known: Vec<String> = self.table_names.keys().cloned().collect();
+            let known: Vec<String> = self.table_names.keys().take(self.candidates()).cloned().collect();
             self.unknown("table", &name.text, name.span, known.iter().map(String::as_str));
         }
         found
@@ -247,7 +245,7 @@ impl Checker<'_> {
                 Property::Answer(name) => ("answer", name.span),
                 Property::Counted(span) => ("counted", *span),
                 Property::Releases(name) => ("releases", name.span),
-                Property::From(_, _, span) => ("from", *span),
+                Property::From(.., span) => ("from", *span),
                 Property::Entries(_) => ("entries", item.span),
                 Property::Default(expr) => ("default", expr.span),
             };
@@ -265,12 +263,15 @@ impl Checker<'_> {
                 Property::Choose(_) | Property::Answer(_) => {}
                 Property::Counted(_) => table.counted = true,
                 Property::Releases(name) => table.releases = self.released_pool(table, name),
-                Property::From(path, format, span) => {
-                    table.file = self.entry_file(path, format.as_ref(), *span);
+                Property::From(path, format, bindings, span) => {
+                    let interfaces = self.bound_interfaces(format.as_ref(), bindings);
+                    table.file = self
+                        .entry_file(path, format.as_ref(), *span)
+                        .map(|file| crate::ir::EntryFile { interfaces, ..file });
                 }
                 Property::Capacity(expr) => {
                     let value = self.constant(expr, &Type::Uint(64)).unwrap_or(1);
-                    if !(1..=1 << 26).contains(&value) {
+                    if !(1..=LARGEST_TABLE).contains(&value) {
                         self.error(
                             "E0507",
                             "a table holds between 1 and 67,108,864 entries",
@@ -278,7 +279,7 @@ impl Checker<'_> {
                             format!("this is {value}"),
                         );
                     }
-                    capacity = Some(value.clamp(1, 1 << 26) as u32);
+                    capacity = Some(value.clamp(1, LARGEST_TABLE) as u32);
                 }
                 // A time that is wrong was reported; the table is not unbounded for that.
                 Property::Age(expr) => table.age = self.positive_time(expr).or(Some(1)),

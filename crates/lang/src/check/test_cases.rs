@@ -133,7 +133,8 @@ impl Checker<'_> {
             }
             Expectation::Count(counter, cell, packets) => {
                 let Some(&id) = self.counter_names.get(&counter.text) else {
-                    let known: Vec<String> = self.counter_names.keys().cloned().collect();
+                    let known: Vec<String> =
+                        self.counter_names.keys().take(self.candidates()).cloned().collect();
                     self.unknown("counter", &counter.text, counter.span, known.iter().map(String::as_str));
                     return None;
                 };
@@ -154,7 +155,8 @@ impl Checker<'_> {
             }
             Expectation::Event(name, args) => {
                 let Some(&event) = self.event_names.get(&name.text) else {
-                    let known: Vec<String> = self.event_names.keys().cloned().collect();
+                    let known: Vec<String> =
+                        self.event_names.keys().take(self.candidates()).cloned().collect();
                     self.unknown("event", &name.text, name.span, known.iter().map(String::as_str));
                     return None;
                 };

@@ -152,7 +152,7 @@ impl<'a> Checker<'a> {
                 ),
             );
             let told = |other: &Diagnostic| other.code == "E0517" && other.primary == diagnostic.primary;
-            if !self.diagnostics.iter().any(told) {
+            if !self.diagnostics.list().iter().any(told) {
                 self.report(diagnostic.place(name.span, "packets write to it here"));
             }
         }

@@ -87,7 +87,7 @@ decoder packet(ip: ipv4) { fragment ip to 60  send 1 }
     Entry {
         code: "E0436",
         headline: "A length or checksum around an edit could not be kept right.",
-        cause: "Headers around the place count what goes in or out. Where such a header is certain, its length is changed; where it is there on some paths only, where its checksum covers what follows it, or where every fragment would repeat it, nobody could say what to write.",
+        cause: "Headers around the place count what goes in or out. Where such a header is certain, its length is changed; where it is there on some paths only, where its checksum covers what follows it, or where every fragment would repeat it, nobody could say what to write. A pushed header has no name, so what it counts must not change its size any more. And a checksum of TCP or UDP covers the addresses of the header before it: where that goes out, its part goes out of the checksum, and where another goes in, its part goes in; but only if it is known whose addresses they were.",
         example: r#"import std.net.{ethernet, ipv4, udp, mpls}
 start decoder frame(eth: ethernet) { match eth.type { 0x0800 => packet, else => flood } }
 decoder packet(ip: ipv4) {

@@ -95,6 +95,19 @@ start stage all() {
         mend: ("size 1", "size 3"),
     },
     Entry {
+        code: "E0615",
+        headline: "Too many fields of a packet are computed.",
+        cause: "Values of fields that are not constant wait on the stack until the packet is made; there is room for 4,096 of them.",
+        example: r#"layout bits { a: u1  b: u1  c: u6 }
+start stage all() {
+    emit bits(a length as% u1) to in_port
+    flood
+}
+"#,
+        fix: "Write constants, or join narrow fields to wider ones.",
+        mend: ("", ""),
+    },
+    Entry {
         code: "E0620",
         headline: "A test has at least one port.",
         cause: "Packets enter by a port.",

@@ -246,7 +246,7 @@ decoder packet(ip: ipv4) {
     Entry {
         code: "E0319",
         headline: "The checksum of a pushed header may cover what changes.",
-        cause: "A header that is pushed has no name, so nothing follows its place; its checksum was computed over all that follows it.",
+        cause: "A header that is pushed has no name, so nothing follows its place; its checksum was computed over all that follows it. Where it went in unannounced behind a header with a pseudo header, the checksum over that is no longer found either.",
         example: r#"import std.net.{ethernet, ipv4, udp}
 start decoder frame(eth: ethernet) {
     match eth.type { 0x0800 => packet, else => flood }

@@ -44,6 +44,16 @@ start stage all() { flood }
         mend: ("\"\"", "\"routes.txt\""),
     },
     Entry {
+        code: "E0535",
+        headline: "The interfaces that a file names are bound to what is no port, or to two.",
+        cause: "Dumps of iptables and nftables name interfaces, and a program knows ports by their numbers: behind `interfaces` each name has one port, from 1 on.",
+        example: r#"table acl: rules(src: ip4, in_port: port) -> bool { capacity 8 from "rules.txt" as iptables interfaces { eth0 = 0 } }
+start stage all() { flood }
+"#,
+        fix: "Write the number of the port that the interface is.",
+        mend: ("eth0 = 0", "eth0 = 1"),
+    },
+    Entry {
         code: "E0522",
         headline: "A table cannot give back to this pool.",
         cause: "The value of an entry that goes is given back to the pool, so it must be an item of the pool, and an entry may not be evicted while it holds one.",
@@ -139,6 +149,14 @@ start stage all() { flood }
         cause: "Entries of files, packet tests and the control plane are written as in the program, with the keys and values that the table declares; so are the members of a group in a file, each once and not more than the group has room for.",
         example: "10.0.0.0/8 => 70000",
         fix: "Compare it with the declaration of the table; here a port is wanted.",
+        mend: ("", ""),
+    },
+    Entry {
+        code: "E0530",
+        headline: "An event has too many arguments.",
+        cause: "Every event that waits keeps its arguments, and up to 65,536 wait: an event has at most 256.",
+        example: "event seen(a: u32) { }\nstart stage all() { raise seen(1) flood }",
+        fix: "Put what the handler needs into a table, and hand over its key.",
         mend: ("", ""),
     },
 ];

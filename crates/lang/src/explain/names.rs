@@ -6,7 +6,7 @@ pub(super) const ENTRIES: &[Entry] = &[
     Entry {
         code: "E0100",
         headline: "A name stands for nothing.",
-        cause: "The name is used where a table, stage, field, type or value is wanted, and nothing of that kind has this name here. A local is known in its own block only.",
+        cause: "The name is used where a table, stage, field, type or value is wanted, and nothing of that kind has this name here. A local is known in its own block only, a header by the name that its decoder gives it. A member stands behind the name of its enum, as in `colour.red`, and a flag behind its field.",
         example: r#"start stage all() {
     goto swich
 }
@@ -86,5 +86,24 @@ start stage all() { flood }
 "#,
         fix: "Give each member a value of its own.",
         mend: ("blue = 1", "blue = 2"),
+    },
+    Entry {
+        code: "E0108",
+        headline: "A program has too many files.",
+        cause: "A program is made of at most 1,000 files of 32 MiB together, those that its modules import among them.",
+        example: r#"import part1.{a}
+import part2.{b}   // and so on, up to part1000
+start stage all() { flood }
+"#,
+        fix: "Put several modules into one file, or entries of tables into files that the tables are filled from.",
+        mend: ("", ""),
+    },
+    Entry {
+        code: "E0109",
+        headline: "There are more faults than are told.",
+        cause: "Of a program the first 1,000 errors and the first 1,000 warnings are told.",
+        example: "any file of some size that is no program",
+        fix: "Mend the first ones, and check again.",
+        mend: ("", ""),
     },
 ];

@@ -212,4 +212,14 @@ start stage all() {
         fix: "Raise its capacity above the number of entries.",
         mend: ("capacity 1 ", "capacity 2 "),
     },
+    Entry {
+        code: "E0540",
+        headline: "The program would take too much memory.",
+        cause: "All tables, counters, meters, registers, pools and groups of a program may take 16 GiB together. `ravelin check` tells what they take.",
+        example: r#"group g[1M]: port { buckets 1M capacity 8 }
+start stage all() { flood }
+"#,
+        fix: "Give the largest of them fewer entries, cells, groups or buckets.",
+        mend: ("g[1M]", "g[1k]"),
+    },
 ];

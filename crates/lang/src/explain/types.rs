@@ -416,7 +416,7 @@ start stage all() { flood }
     Entry {
         code: "E0233",
         headline: "The program is too large.",
-        cause: "Loops are unrolled and calls of functions put in place; together they come to more than 400,000 values.",
+        cause: "Loops are unrolled and calls of functions put in place; together they come to more than 400,000 values. Or it has more than 65,536 reasons or lists of ports for `multicast`, which is what a verdict can number.",
         example: r#"fn one(x: u32) -> u32 { x *% 3 +% 1 }
 fn two(x: u32) -> u32 { one(one(one(one(one(one(one(one(x)))))))) }
 fn three(x: u32) -> u32 { two(two(two(two(two(two(two(two(x)))))))) }
@@ -430,5 +430,13 @@ start stage all() {
 "#,
         fix: "Make fewer rounds, or less in each.",
         mend: ("0..1000", "0..10"),
+    },
+    Entry {
+        code: "E0234",
+        headline: "A packet function or handler needs too much stack.",
+        cause: "Values that are computed before others and used behind them are kept on the stack meanwhile. A function has at most 256 KiB of it, so that every worker has room.",
+        example: "start stage all() { flood }",
+        fix: "Compute values where they are needed; join narrow fields of a made packet to wider ones.",
+        mend: ("", ""),
     },
 ];

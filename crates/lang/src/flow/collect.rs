@@ -2,6 +2,7 @@
 
 use super::covering::{self, Place, Write};
 use super::enclosing::EditPlace;
+use super::governing::{Turn, TurnKind};
 use super::removed::{Gone, Removal};
 use crate::ast::BinaryOp;
 use crate::check::hir::{
@@ -9,9 +10,10 @@ use crate::check::hir::{
     StmtKind, TailFrom,
 };
 use crate::source::Span;
+use std::collections::BTreeSet;
 
 /// A place in a header (or the position behind the last one) that a stage must know.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum Read {
     /// The position behind the last header.
     Cursor,
@@ -44,6 +46,15 @@ pub enum Condition {
     Other,
 }
 
+/// Something that is known behind what was known before.
+#[derive(Clone, Debug)]
+pub struct Known {
+    /// A condition holds; or a local was assigned, and what was known of it is no longer about it.
+    pub what: Result<Condition, LocalId>,
+    /// What was known before: an index.
+    pub before: Option<usize>,
+}
+
 /// What a condition is about.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum Subject {
@@ -62,8 +73,8 @@ pub struct Transfer {
     pub to: StageId,
     /// Where it is written.
     pub span: Span,
-    /// What holds when it happens.
-    pub conditions: Vec<Condition>,
+    /// What holds when it happens: the last of [`Facts::conditions`].
+    pub conditions: Option<usize>,
     /// Its arguments, where they are plain fields, locals or constants.
     pub args: Vec<Option<Argument>>,
     /// What may have been taken out of the packet in this stage.
@@ -84,6 +95,8 @@ pub enum Argument {
 pub struct Facts {
     /// Transfers in source order.
     pub transfers: Vec<Transfer>,
+    /// What is known at places of the body. Each entry leads to the one before, so that places share what they have in common.
+    pub conditions: Vec<Known>,
     /// Places read, with the first place in the source; headers of walks aside.
     pub reads: Vec<(Read, Span)>,
     /// Fields that are written.
@@ -96,8 +109,29 @@ pub struct Facts {
     pub resizes: Vec<(Span, Option<Span>)>,
     /// Edits whose places headers name.
     pub places: Vec<EditPlace>,
+    /// Edits that may change which header's addresses a checksum covers.
+    pub turns: Vec<Turn>,
     /// Headers may change their places.
     pub edits: bool,
+}
+
+impl Facts {
+    /// The conditions that hold at a transfer, the first ones first.
+    pub fn conditions_of(&self, transfer: &Transfer) -> Vec<&Condition> {
+        let (mut found, mut assigned, mut at) = (Vec::new(), BTreeSet::new(), transfer.conditions);
+        while let Some(known) = at.and_then(|index| self.conditions.get(index)) {
+            match &known.what {
+                Err(local) => drop(assigned.insert(Subject::Local(*local))),
+                Ok(Condition::Within(subject, _)) if assigned.contains(subject) => {
+                    found.push(&Condition::Other);
+                }
+                Ok(condition) => found.push(condition),
+            }
+            at = known.before;
+        }
+        found.reverse();
+        found
+    }
 }
 
 /// The facts of a stage.
@@ -105,7 +139,8 @@ pub fn stage(program: &Program, stage: &Stage) -> Facts {
     let mut collector = Collector {
         program,
         facts: Facts::default(),
-        conditions: Vec::new(),
+        known: None,
+        assigned: Vec::new(),
         walked: Vec::new(),
         gone: Gone::default(),
     };
@@ -193,7 +228,10 @@ fn leaves(block: &Block) -> bool {
 struct Collector<'p> {
     program: &'p Program,
     facts: Facts,
-    conditions: Vec<Condition>,
+    /// What is known before the statement: the last of [`Facts::conditions`].
+    known: Option<usize>,
+    /// Locals that were assigned so far.
+    assigned: Vec<LocalId>,
     /// Headers of the walks that enclose the statement, each with the header whose bytes are walked.
     walked: Vec<(HeaderId, Option<HeaderId>)>,
     /// What may have been taken out of the packet before the statement.
@@ -202,17 +240,24 @@ struct Collector<'p> {
 
 impl Collector<'_> {
     fn block(&mut self, block: &Block) {
-        let depth = self.conditions.len();
         for statement in &block.statements {
             self.statement(&statement.kind, statement.span);
         }
-        self.conditions.truncate(depth);
+    }
+
+    fn learn(&mut self, what: Result<Condition, LocalId>) {
+        self.facts.conditions.push(Known { what, before: self.known });
+        self.known = Some(self.facts.conditions.len() - 1);
     }
 
     fn under(&mut self, condition: Condition, block: &Block) {
-        self.conditions.push(condition);
+        let (known, assigned) = (self.known, self.assigned.len());
+        self.learn(Ok(condition));
         self.block(block);
-        self.conditions.pop();
+        self.known = known;
+        // Behind the block, too, what was known of a local is no longer about it.
+        let assigned: BTreeSet<LocalId> = self.assigned[assigned..].iter().copied().collect();
+        assigned.into_iter().for_each(|local| self.learn(Err(local)));
     }
 
     /// Blocks of which one is done, each under its condition; behind them, what is gone on one of the ways on is gone.
@@ -232,7 +277,7 @@ impl Collector<'_> {
     /// Behind blocks that some packets leave for good and others do not, more holds than can be said here.
     fn passed(&mut self, blocks: &[&Block]) {
         if blocks.iter().any(|block| !block.ends && leaves(block)) {
-            self.conditions.push(Condition::Other);
+            self.learn(Ok(Condition::Other));
         }
     }
 
@@ -240,12 +285,8 @@ impl Collector<'_> {
         match statement {
             StmtKind::Assign(local, value) => {
                 self.expr(value);
-                // What was known of the local is no longer about it.
-                for condition in &mut self.conditions {
-                    if matches!(condition, Condition::Within(Subject::Local(other), _) if other == local) {
-                        *condition = Condition::Other;
-                    }
-                }
+                self.assigned.push(*local);
+                self.learn(Err(*local));
             }
             StmtKind::Set(header, field, value) => {
                 self.expr(value);
@@ -258,9 +299,9 @@ impl Collector<'_> {
                 self.ways(vec![(holds(condition, true), yes), (holds(condition, false), no)], false);
                 // Behind an `if` one of whose sides ends, the other side's condition holds.
                 if yes.ends && !no.ends {
-                    self.conditions.push(holds(condition, false));
+                    self.learn(Ok(holds(condition, false)));
                 } else if no.ends && !yes.ends {
-                    self.conditions.push(holds(condition, true));
+                    self.learn(Ok(holds(condition, true)));
                 }
                 self.passed(&[yes, no]);
             }
@@ -271,7 +312,7 @@ impl Collector<'_> {
                 self.ways(conditions.into_iter().zip(arms.iter().map(|arm| &arm.body)).collect(), false);
                 let bodies: Vec<&Block> = arms.iter().map(|arm| &arm.body).collect();
                 if arms.iter().any(|arm| arm.body.ends) {
-                    self.conditions.push(Condition::Other);
+                    self.learn(Ok(Condition::Other));
                 }
                 self.passed(&bodies);
             }
@@ -344,7 +385,7 @@ impl Collector<'_> {
                 self.facts.transfers.push(Transfer {
                     to: *to,
                     span,
-                    conditions: self.conditions.clone(),
+                    conditions: self.known,
                     args,
                     gone: self.gone.clone(),
                 });
@@ -397,6 +438,19 @@ impl Collector<'_> {
             Edit::Push { place: hir::Place::Start, .. } | Edit::Decapsulate(_) | Edit::Truncate(_) => None,
         };
         let gone = self.gone.clone();
+        let turn = match edit {
+            Edit::Pop(header) => Some(TurnKind::Popped(*header)),
+            Edit::Decapsulate(header) => Some(TurnKind::Before(*header)),
+            Edit::Push { made, place, announces } if made.carrier.is_some() => {
+                let beside = match place {
+                    hir::Place::Start => None,
+                    hir::Place::Before(header) | hir::Place::After(header) => Some(*header),
+                };
+                Some(TurnKind::Pushed { beside, announced: announces.is_some() })
+            }
+            _ => None,
+        };
+        self.facts.turns.extend(turn.map(|kind| Turn { kind, span, gone: gone.clone() }));
         let place = place.map(|(header, behind, cut)| EditPlace { header, behind, cut, span, gone });
         self.facts.places.extend(place);
         self.facts.edits = true;

@@ -5,6 +5,8 @@
 
 use super::Flow;
 use super::collect::{Facts, Read, own_fields};
+use super::enclosing::counting;
+use super::removed::Decoded;
 use crate::check::hir::{Group, HeaderId, Layout, Program, StageId};
 use crate::source::Span;
 use std::collections::{BTreeMap, BTreeSet};
@@ -97,6 +99,8 @@ fn covers_payload(program: &Program, header: HeaderId) -> bool {
 pub(super) fn add_reads(program: &Program, flow: &mut Flow, reached: &BTreeSet<StageId>) {
     for &stage in reached {
         let own = program.stages[stage.0].header;
+        let mut here = flow.decoded[stage.0].clone();
+        own.into_iter().for_each(|own| here.decode(own));
         let mut wanted: Vec<(Read, Span)> = Vec::new();
         for write in &flow.facts[stage.0].writes {
             let mut want = |read: Read| wanted.push((read, write.span));
@@ -104,6 +108,7 @@ pub(super) fn add_reads(program: &Program, flow: &mut Flow, reached: &BTreeSet<S
             for header in write.place.within.iter().chain([&write.header]) {
                 if layout(program, *header).checksum.is_some() && Some(*header) == decoded {
                     want(Read::Group(*header, 0));
+                    covered_by(program, &here, *header).into_iter().for_each(&mut want);
                 }
             }
             if Some(write.header) == decoded && layout(program, write.header).pseudo.is_some() {
@@ -112,6 +117,7 @@ pub(super) fn add_reads(program: &Program, flow: &mut Flow, reached: &BTreeSet<S
             for outer in flow.covering.outer(program, stage, &write.place) {
                 if own == Some(outer) || flow.available[stage.0].contains(&outer) {
                     want(Read::Group(outer, 0));
+                    covered_by(program, &here, outer).into_iter().for_each(&mut want);
                 } else {
                     want(Read::Perhaps(outer));
                 }
@@ -129,6 +135,67 @@ pub(super) fn add_reads(program: &Program, flow: &mut Flow, reached: &BTreeSet<S
     }
 }
 
+/// Is something that the checksum of this layout covers never zero?
+pub fn never_zero(program: &Program, layout: &Layout) -> bool {
+    let Some(checksum) = layout.checksum else { return false };
+    let held = layout.fields.iter().enumerate().any(|(index, field)| {
+        let positive = field.constraint.is_some_and(|(least, _)| least > 0);
+        positive && index != checksum.field && !field.conditional
+    });
+    // The length counts the checksum itself, and the kind is the number that leads to it.
+    let mut clauses = program
+        .layouts
+        .iter()
+        .filter_map(|layout| Some((layout.pseudo.as_ref()?, layout.next.as_ref()?)))
+        .peekable();
+    let described = clauses.peek().is_some()
+        && clauses.all(|(pseudo, next)| {
+            let mut kinds = next.targets.iter().flat_map(|(values, _)| values);
+            pseudo.length || pseudo.kind && kinds.all(|kind| *kind > 0)
+        });
+    held || checksum.pseudo && described
+}
+
+/// The innermost header before this one that is certainly decoded and counts what follows it, with the field that does.
+pub fn counted_by(program: &Program, decoded: &Decoded, header: HeaderId) -> Option<(HeaderId, usize)> {
+    let before = decoded.behind.iter().filter(|(_, second)| *second == header).map(|(first, _)| *first);
+    let counts = |header: HeaderId| Some((header, counting(layout(program, header)).next()?));
+    let around: Vec<(HeaderId, usize)> = before.filter_map(counts).collect();
+    let inner =
+        |header: HeaderId| around.iter().all(|(other, _)| !decoded.behind.contains(&(header, *other)));
+    around.iter().copied().find(|(header, _)| inner(*header))
+}
+
+/// What must be known of a header to find its end.
+pub fn end_of(program: &Program, header: HeaderId) -> Vec<Read> {
+    let groups = &layout(program, header).groups;
+    let Some(last) = groups.len().checked_sub(1) else { return Vec::new() };
+    let mut reads = vec![Read::Group(header, last)];
+    if !matches!(groups[last], Group::Fixed { .. }) {
+        reads.push(Read::Length(header, last));
+    }
+    reads
+}
+
+/// What must be known to see whether all is zero that the checksum of a header covers.
+fn covered_by(program: &Program, decoded: &Decoded, header: HeaderId) -> Vec<Read> {
+    let described = layout(program, header);
+    let Some(checksum) = described.checksum.filter(|checksum| !checksum.unless_zero) else {
+        return Vec::new();
+    };
+    if never_zero(program, described) {
+        return Vec::new();
+    }
+    if !checksum.payload {
+        return end_of(program, header);
+    }
+    let Some((around, field)) = counted_by(program, decoded, header) else { return Vec::new() };
+    let group = layout(program, around).fields[field].group;
+    let mut reads = vec![Read::Group(around, 0), Read::Group(around, group)];
+    reads.extend(end_of(program, around));
+    reads
+}
+
 /// What must be known of a header to find its end and the header behind it.
 pub(super) fn places_of(program: &Program, header: HeaderId) -> Vec<Read> {
     let layout = layout(program, header);
@@ -144,11 +211,6 @@ pub(super) fn places_of(program: &Program, header: HeaderId) -> Vec<Read> {
             }
         }
     }
-    if let Some(last) = layout.groups.len().checked_sub(1) {
-        reads.push(Read::Group(header, last));
-        if !matches!(layout.groups[last], Group::Fixed { .. }) {
-            reads.push(Read::Length(header, last));
-        }
-    }
+    reads.extend(end_of(program, header));
     reads
 }

@@ -4,7 +4,7 @@
 //! what follows it, the program is refused: then nobody could say what to write. What may be decoded is a union over all ways, from which only what
 //! was certainly taken out is missing.
 
-use super::covering::{Place, Write};
+use super::covering::{Place, Write, end_of};
 use super::removed::{Decoded, Gone, Removal};
 use super::{Facts, Flow, Read};
 use crate::ast::LengthOf;
@@ -30,16 +30,16 @@ pub struct EditPlace {
 
 /// What may be decoded at the entry of a stage.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-struct Perhaps {
-    headers: BTreeSet<HeaderId>,
+pub(super) struct Perhaps {
+    pub(super) headers: BTreeSet<HeaderId>,
     /// The second may have been decoded behind the first.
-    behind: BTreeSet<(HeaderId, HeaderId)>,
+    pub(super) behind: BTreeSet<(HeaderId, HeaderId)>,
     /// Headers that may be there a second time under a name that means the later one.
-    twice: BTreeSet<HeaderId>,
+    pub(super) twice: BTreeSet<HeaderId>,
 }
 
 impl Perhaps {
-    fn decode(&mut self, header: HeaderId) {
+    pub(super) fn decode(&mut self, header: HeaderId) {
         self.behind.retain(|&(first, _)| first != header);
         self.behind
             .extend(self.headers.iter().filter(|other| **other != header).map(|&other| (other, header)));
@@ -49,7 +49,7 @@ impl Perhaps {
     }
 
     /// What may be left where this was certainly taken out.
-    fn without(&self, gone: &Gone) -> Perhaps {
+    pub(super) fn without(&self, gone: &Gone) -> Perhaps {
         let mut left = self.clone();
         for removal in &gone.certain {
             match *removal {
@@ -81,9 +81,9 @@ pub(super) fn settle(
     program: &Program,
     flow: &mut Flow,
     reached: &BTreeSet<StageId>,
+    perhaps: &[Perhaps],
     diagnostics: &mut Vec<Diagnostic>,
 ) {
-    let perhaps = perhaps(program, &flow.facts, reached);
     for &stage in reached {
         let own = program.stages[stage.0].header;
         let mut entry = perhaps[stage.0].clone();
@@ -116,8 +116,9 @@ pub(super) fn settle(
                 let facts = &mut flow.facts[stage.0];
                 facts.writes.push(Write { header, place, span: edit.span });
                 let layout = layout(program, header);
-                for group in counting(layout).map(|field| layout.fields[field].group).chain([0]) {
-                    let read = Read::Group(header, group);
+                let groups = counting(layout).map(|field| layout.fields[field].group).chain([0]);
+                let reads = groups.map(|group| Read::Group(header, group)).chain(end_of(program, header));
+                for read in reads {
                     if own != Some(header) && !facts.reads.iter().any(|(other, _)| *other == read) {
                         facts.reads.push((read, edit.span));
                     }
@@ -140,7 +141,8 @@ fn counts(layout: &Layout) -> bool {
 }
 
 fn covers(layout: &Layout) -> bool {
-    layout.checksum.is_some_and(|checksum| checksum.payload)
+    // A pseudo header may count what follows.
+    layout.checksum.is_some_and(|checksum| checksum.payload || checksum.pseudo)
 }
 
 fn layout(program: &Program, header: HeaderId) -> &Layout {
@@ -168,7 +170,7 @@ fn refused(program: &Program, header: HeaderId, edit: &EditPlace) -> Diagnostic 
 }
 
 /// What may be decoded wherever a stage is entered.
-fn perhaps(program: &Program, facts: &[Facts], reached: &BTreeSet<StageId>) -> Vec<Perhaps> {
+pub(super) fn perhaps(program: &Program, facts: &[Facts], reached: &BTreeSet<StageId>) -> Vec<Perhaps> {
     let mut entries = vec![Perhaps::default(); facts.len()];
     let mut queue: Vec<StageId> = reached.iter().copied().collect();
     while let Some(stage) = queue.pop() {

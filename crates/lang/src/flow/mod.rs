@@ -8,11 +8,13 @@ mod circles;
 pub mod collect;
 pub mod covering;
 pub mod enclosing;
+pub mod governing;
 pub mod removed;
 pub mod witness;
 
-use crate::check::hir::{HeaderId, Program, StageId};
+use crate::check::hir::{HeaderId, Layout, Program, StageId};
 use crate::diagnostic::Diagnostic;
+use crate::limits::MOST_PATHS;
 use crate::source::Span;
 use collect::{Facts, Read, Transfer};
 use covering::Covering;
@@ -40,6 +42,8 @@ pub struct Flow {
     pub covering: Covering,
     /// By edit, the headers whose lengths it changes.
     pub enclosing: BTreeMap<Span, Vec<HeaderId>>,
+    /// By edit, the headers with a pseudo header that what follows is then no longer summed up with.
+    pub governing: BTreeMap<Span, Vec<HeaderId>>,
 }
 
 /// Builds the graph and checks everything that depends on paths between stages.
@@ -50,10 +54,11 @@ pub fn analyse(program: &Program) -> (Flow, Vec<Diagnostic>) {
         return (Flow::default(), diagnostics);
     };
     let reached = reached(&facts, start);
-    let mut unreached: Vec<Diagnostic> = Vec::new();
+    let mut unreached: Vec<(StageId, Diagnostic)> = Vec::new();
     for (index, stage) in program.stages.iter().enumerate() {
         if !reached.contains(&StageId(index)) {
-            unreached.push(
+            unreached.push((
+                StageId(index),
                 Diagnostic::warning(
                     "W0406",
                     format!("no packet reaches `{}`", stage.name),
@@ -61,7 +66,7 @@ pub fn analyse(program: &Program) -> (Flow, Vec<Diagnostic>) {
                     "nothing transfers to it",
                 )
                 .help("remove it, or go to it from a stage that packets reach"),
-            );
+            ));
         }
     }
     let mut flow = Flow {
@@ -69,15 +74,18 @@ pub fn analyse(program: &Program) -> (Flow, Vec<Diagnostic>) {
         decoded: Vec::new(),
         covering: Covering::default(),
         enclosing: BTreeMap::new(),
+        governing: BTreeMap::new(),
         cyclic: vec![false; program.stages.len()],
         needs: Vec::new(),
         last: last(program, &facts, &reached),
         order: Vec::new(),
         facts,
     };
-    if flow.facts.iter().any(|facts| !facts.places.is_empty()) {
+    if flow.facts.iter().any(|facts| !facts.places.is_empty() || !facts.turns.is_empty()) {
         flow.decoded = available(program, &flow.facts, start, &reached, &Covering::default());
-        enclosing::settle(program, &mut flow, &reached, &mut diagnostics);
+        let perhaps = enclosing::perhaps(program, &flow.facts, &reached);
+        enclosing::settle(program, &mut flow, &reached, &perhaps, &mut diagnostics);
+        governing::settle(program, &mut flow, &reached, &perhaps, &mut diagnostics);
     }
     flow.covering = Covering::of(program, &flow.facts);
     flow.decoded = available(program, &flow.facts, start, &reached, &flow.covering);
@@ -87,15 +95,19 @@ pub fn analyse(program: &Program) -> (Flow, Vec<Diagnostic>) {
     removed::check(program, &flow, &reached, &mut diagnostics);
     let undecoded = check_decoded(program, &flow, start, &reached, &mut diagnostics);
     // Where a header is missed whose decoder is never reached, that is said with the read.
-    let missed = |span: Span| {
-        let stage = program.stages.iter().find(|stage| stage.name_span == span);
-        stage.and_then(|stage| stage.header).is_some_and(|header| undecoded.contains(&header))
-    };
-    diagnostics.extend(unreached.into_iter().filter(|warning| !missed(warning.primary.span)));
+    let missed =
+        |stage: StageId| program.stages[stage.0].header.is_some_and(|header| undecoded.contains(&header));
+    let unreached = unreached.into_iter().filter(|(stage, _)| !missed(*stage));
+    diagnostics.extend(unreached.map(|(_, warning)| warning));
     flow.needs = needs(program, &flow.facts, &reached);
     flow.order = order(&flow, start);
     check_events(program, &mut diagnostics);
     (flow, diagnostics)
+}
+
+/// What a header is made of.
+fn layout(program: &Program, header: HeaderId) -> &Layout {
+    &program.layouts[program.headers[header.0].layout.0]
 }
 
 fn reached(facts: &[Facts], start: StageId) -> BTreeSet<StageId> {
@@ -120,7 +132,11 @@ fn available(
 ) -> Vec<Decoded> {
     // Only headers that some stage reads without decoding them matter, and few programs have many of those.
     let mut wanted: BTreeSet<HeaderId> = covering.headers().collect();
-    if facts.iter().any(|facts| !facts.places.is_empty()) {
+    if wanted.iter().any(|&header| !covering::never_zero(program, layout(program, header))) {
+        let counts = |header: &HeaderId| enclosing::counting(layout(program, *header)).next().is_some();
+        wanted.extend((0..program.headers.len()).map(HeaderId).filter(counts));
+    }
+    if facts.iter().any(|facts| !facts.places.is_empty() || !facts.turns.is_empty()) {
         wanted.extend((0..program.headers.len()).map(HeaderId));
     }
     for &stage in reached {
@@ -294,6 +310,16 @@ fn check_decoded(
     diagnostics: &mut Vec<Diagnostic>,
 ) -> BTreeSet<HeaderId> {
     let mut undecoded = BTreeSet::new();
+    let mut decoders: BTreeMap<HeaderId, Vec<StageId>> = BTreeMap::new();
+    for (index, stage) in program.stages.iter().enumerate() {
+        stage.header.into_iter().for_each(|header| decoders.entry(header).or_default().push(StageId(index)));
+    }
+    let removes = flow
+        .facts
+        .iter()
+        .flat_map(|facts| &facts.transfers)
+        .any(|transfer| !transfer.gone.removals.is_empty());
+    let mut paths = 0;
     for &stage in reached {
         let own = program.stages[stage.0].header;
         let known = |header: HeaderId| own == Some(header) || flow.available[stage.0].contains(&header);
@@ -306,20 +332,26 @@ fn check_decoded(
                 continue;
             }
             undecoded.insert(header);
-            diagnostics.push(not_decoded(program, flow, (start, reached), stage, header, (span, required)));
+            // A path is as long as the program: of many faults only the first are told with theirs. Without one a header that was taken
+            // out is not told from one that was never decoded.
+            let start = (removes || paths < MOST_PATHS).then_some(start);
+            paths += 1;
+            let decoders = decoders.get(&header).map_or(&[][..], Vec::as_slice);
+            let read = (header, span, required);
+            diagnostics.push(not_decoded(program, flow, (start, reached), stage, read, decoders));
         }
     }
     undecoded
 }
 
-/// The diagnostic for a header that some path does not decode, with that path and a packet that takes it.
+/// The diagnostic for a header that some path does not decode, from a start with that path and a packet that takes it.
 fn not_decoded(
     program: &Program,
     flow: &Flow,
-    (start, reached): (StageId, &BTreeSet<StageId>),
+    (start, reached): (Option<StageId>, &BTreeSet<StageId>),
     stage: StageId,
-    header: HeaderId,
-    (span, required): (Span, bool),
+    (header, span, required): (HeaderId, Span, bool),
+    decoders: &[StageId],
 ) -> Diagnostic {
     let name = &program.headers[header.0].name;
     let label = if required { "required here" } else { "read here" };
@@ -329,30 +361,39 @@ fn not_decoded(
         span,
         label,
     );
-    let without = |stage: StageId| program.stages[stage.0].header != Some(header);
-    let steps = if stage == start || !without(start) {
-        Some(Vec::new())
-    } else {
-        path(&flow.facts, start, stage, without)
-    };
-    if steps.is_none()
-        && let Some(removed) = removed::removed_before(flow, program, reached, header)
-    {
-        return removed::removed_header(program, header, span, removed);
-    }
-    if let Some(steps) = steps {
-        diagnostic = diagnostic.place(program.stages[start.0].name_span, "a packet comes in here");
-        for step in &steps {
-            diagnostic =
-                diagnostic.place(step.span, format!("goes on to `{}`", program.stages[step.to.0].name));
+    if let Some(start) = start {
+        let without = |stage: StageId| program.stages[stage.0].header != Some(header);
+        let steps = if stage == start || !without(start) {
+            Some(Vec::new())
+        } else {
+            path(&flow.facts, start, stage, without)
+        };
+        if steps.is_none()
+            && let Some(removed) = removed::removed_before(flow, program, reached, header)
+        {
+            return removed::removed_header(program, header, span, removed);
         }
-        diagnostic.witness = witness::packet(program, flow, start, &steps);
+        if let Some(steps) = steps {
+            diagnostic = diagnostic.place(program.stages[start.0].name_span, "a packet comes in here");
+            for step in &steps {
+                diagnostic =
+                    diagnostic.place(step.span, format!("goes on to `{}`", program.stages[step.to.0].name));
+            }
+            diagnostic.witness = witness::packet(program, flow, start, &steps);
+        }
+        let layout = |header: HeaderId| program.headers[header.0].layout;
+        let alike = program.stages[stage.0].header.into_iter().chain(flow.available[stage.0].iter().copied());
+        if let Some(alike) =
+            alike.into_iter().find(|&alike| alike != header && layout(alike) == layout(header))
+        {
+            let (of, called) = (&program.layouts[layout(header).0].name, &program.headers[alike.0].name);
+            diagnostic =
+                diagnostic.place(span, format!("the header of layout {of} is called `{called}` here"));
+        }
     }
-    let decoders: Vec<usize> =
-        (0..program.stages.len()).filter(|&index| program.stages[index].header == Some(header)).collect();
     let names: Vec<String> =
-        decoders.iter().map(|&index| format!("`{}`", program.stages[index].name)).collect();
-    if decoders.iter().any(|&index| reached.contains(&StageId(index))) {
+        decoders.iter().map(|decoder| format!("`{}`", program.stages[decoder.0].name)).collect();
+    if decoders.iter().any(|decoder| reached.contains(decoder)) {
         let names = names.join(" and ");
         diagnostic.help(format!(
             "`{name}` is decoded in {names} only; let every path pass there, or do this in another stage"

@@ -56,7 +56,7 @@ pub fn packet_where(
             }
             headers.push(header);
         }
-        for condition in &step.conditions {
+        for condition in flow.facts[stage.0].conditions_of(step) {
             let Condition::Within(subject, ranges) = condition else { return None };
             let subject = match params.get(subject) {
                 None => *subject,

@@ -1,26 +1,25 @@
-//! What a program costs at most: work for one packet, event or timer, and memory for its tables.
+//! What a program costs at most: work for one packet, event or timer, and memory for what it remembers.
 //!
 //! The bound of a function is its longest path. Blocks that form a loop (a strongly connected component of the graph) count together:
 //! the loop's longest way without passing the `ok` of a fuel, as often as its fuel allows and once more; what is left has no cycles. Each
 //! figure is maximised by itself, so different figures may come from different paths, and none can be exceeded.
 
+use crate::limits::LONGEST_PACKET;
 use std::collections::BTreeMap;
 use std::fmt::{self, Display, Formatter};
 use std::ops::Range;
 
+use super::footprint::{Memory, footprint, total};
 use super::*;
-
-/// No captured packet is longer, in bytes: the largest snap length of capture files.
-const LONGEST_SUM: u64 = 262_144;
 
 /// Upper bounds for a verified program. A figure of [`u64::MAX`] means "no bound known".
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Cost {
     /// One for each function: the packet function first, then handlers.
     pub functions: Vec<FunctionCost>,
-    /// One for each table.
-    pub tables: Vec<TableMemory>,
-    /// All tables together, in bytes.
+    /// What the program remembers, declaration by declaration.
+    pub footprint: Vec<Memory>,
+    /// All of it together, in bytes.
     pub memory: u64,
 }
 
@@ -66,27 +65,14 @@ pub struct Bound {
     pub bytes_touched: u64,
 }
 
-/// Memory of one table.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct TableMemory {
-    /// Its name.
-    pub name: String,
-    /// Its capacity in entries.
-    pub capacity: u32,
-    /// Estimated bytes an entry: key and value in whole bytes, 16 bytes for time and recency if it ages or evicts, and one for the index.
-    pub entry: u64,
-    /// Capacity times entry.
-    pub bytes: u64,
-}
-
 /// The bounds of a program.
 ///
 /// They hold for programs that `verify` accepts; for others the figures mean nothing, but are given all the same.
 pub fn cost(program: &Program) -> Cost {
     let functions = program.functions.iter().map(|function| function_cost(program, function)).collect();
-    let tables: Vec<TableMemory> = program.tables.iter().map(table_memory).collect();
-    let memory = tables.iter().fold(0_u64, |sum, table| sum.saturating_add(table.bytes));
-    Cost { functions, tables, memory }
+    let footprint = footprint(program);
+    let memory = total(&footprint);
+    Cost { functions, footprint, memory }
 }
 
 /// One figure of a bound.
@@ -157,30 +143,16 @@ impl Display for Cost {
                 )?;
             }
         }
-        if self.tables.is_empty() {
-            return writeln!(out, "no tables");
+        if self.footprint.is_empty() {
+            return writeln!(out, "nothing is remembered");
         }
-        writeln!(out, "memory of tables, about:")?;
-        for table in &self.tables {
-            let (entries, each) = (Grouped(table.capacity.into()), Grouped(table.entry));
-            writeln!(
-                out,
-                "  {:<14} {:>15}  ({entries} entries of {each} bytes)",
-                table.name,
-                Size(table.bytes).to_string()
-            )?;
+        writeln!(out, "memory at most:")?;
+        for Memory { what, name, count, parts, bytes } in &self.footprint {
+            let (count, bytes) = (Grouped(*count), Size(*bytes).to_string());
+            writeln!(out, "  {name:<14} {bytes:>15}  (a {what}, {parts}: {count})")?;
         }
         writeln!(out, "  {:<14} {:>15}", "total", Size(self.memory).to_string())
     }
-}
-
-fn table_memory(table: &Table) -> TableMemory {
-    let bytes =
-        |columns: &[Column]| columns.iter().map(|column| u64::from(column.width.div_ceil(8))).sum::<u64>();
-    let ages = table.idle.is_some() || table.age.is_some();
-    let entry = bytes(&table.keys) + bytes(&table.values) + if ages { 16 } else { 0 } + 1;
-    let bytes = entry.saturating_mul(table.capacity.into());
-    TableMemory { name: table.name.clone(), capacity: table.capacity, entry, bytes }
 }
 
 fn block_cost(program: &Program, block: &Block) -> Bound {
@@ -191,7 +163,7 @@ fn block_cost(program: &Program, block: &Block) -> Bound {
             Op::EnterStage(_) | Op::Header { .. } => step.instructions = 0,
             Op::Load { bytes, .. } | Op::Store { bytes, .. } => step.bytes_touched = u64::from(*bytes),
             Op::Checksum { bytes, more, .. } => {
-                let more = if more.is_some() { LONGEST_SUM } else { 0 };
+                let more = if more.is_some() { u64::from(LONGEST_PACKET) } else { 0 };
                 step.bytes_touched = u64::from(*bytes) + more;
             }
             Op::Lookup { .. } | Op::Scan { .. } | Op::Choose { .. } | Op::Member { .. } | Op::Take { .. } => {

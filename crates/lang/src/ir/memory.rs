@@ -96,9 +96,6 @@ impl Pool {
     }
 }
 
-/// A packet goes to at most so many members of a group: a group of more is none for multicast.
-pub const MOST_COPIES: u32 = 64;
-
 /// Members among which flows are shared out by a hash, so that a member that comes or goes moves as few flows as possible.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Group {

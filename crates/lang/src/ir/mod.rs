@@ -9,6 +9,8 @@
 
 pub mod checksum;
 pub mod cost;
+pub mod footprint;
+pub mod frame;
 pub mod graph;
 mod memory;
 mod operands;
@@ -16,9 +18,10 @@ pub mod print;
 pub mod read;
 pub mod replace;
 mod table;
+pub mod unreachable;
 pub mod verify;
 
-pub use memory::{Group, GroupMember, KeyPart, MOST_COPIES, Meter, Pool, Rates, Register};
+pub use memory::{Group, GroupMember, KeyPart, Meter, Pool, Rates, Register};
 pub use table::{
     Answer, BytePattern, Column, Entry, EntryFile, Evict, Kind, Match, Table, TableKind, prefix_mask,
 };

@@ -352,8 +352,12 @@ fn write_table(out: &mut Formatter<'_>, index: usize, table: &Table) -> fmt::Res
     if table.releases.is_some() {
         out.write_char('\n')?;
     }
-    if let Some(EntryFile { path, format }) = &table.file {
-        writeln!(out, "  file {} {}", Quoted(path), Quoted(format))?;
+    if let Some(EntryFile { path, format, interfaces }) = &table.file {
+        write!(out, "  file {} {} (", Quoted(path), Quoted(format))?;
+        for (index, (name, port)) in interfaces.iter().enumerate() {
+            write!(out, "{}{} {port}", if index > 0 { ", " } else { "" }, Quoted(name))?;
+        }
+        writeln!(out, ")")?;
     }
     for Entry { key, value, priority } in &table.entries {
         write!(out, "  entry ({})", list(key))?;

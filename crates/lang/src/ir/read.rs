@@ -180,7 +180,9 @@ fn table(tokens: &mut Tokens<'_>) -> Result<Table, ReadError> {
         } else if tokens.accept_word("releases") {
             table.releases = Some(tokens.index('q')?);
         } else if tokens.accept_word("file") {
-            table.file = Some(EntryFile { path: tokens.text()?, format: tokens.text()? });
+            let (path, format) = (tokens.text()?, tokens.text()?);
+            let interfaces = tokens.list("(", ")", |tokens| Ok((tokens.text()?, tokens.number()?)))?;
+            table.file = Some(EntryFile { path, format, interfaces });
         } else if tokens.accept_word("entry") {
             let key = tokens.list("(", ")", memory::key_match)?;
             let priority = if tokens.accept_word("priority") { tokens.number()? } else { 0 };

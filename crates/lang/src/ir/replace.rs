@@ -1,10 +1,11 @@
-//! Replacing a program by another one: what may go over from the tables and groups of the old one (G12).
+//! Replacing a program by another one: what may go over from what the old one remembers (G12).
 //!
-//! A table is known again by its name. Its entries go over if its shape is the same: the kind, and the widths and kinds of all columns in
-//! their order. Otherwise somebody has to say that the old entries are given up; nothing is guessed. Groups and
-//! their members are treated alike.
+//! Everything is known again by its name, and goes over if its shape is the same. The shape of a table is its kind, and the widths and kinds of all
+//! columns in their order; where it differs, somebody has to say that the old entries are given up: nothing is guessed. Groups and their members are
+//! treated alike. What packets left in meters, registers, pools, counters and delayed events is worth less than a program that can be replaced: where
+//! a shape differs, it begins anew, and that is said.
 
-use super::{Column, Group, Kind, Program, Table};
+use super::{Column, Counter, Event, Group, Kind, Meter, Pool, Program, Rates, Register, Table};
 use std::fmt::Write;
 
 impl Table {
@@ -35,6 +36,60 @@ impl Group {
     }
 }
 
+impl Meter {
+    /// The shape of the meter as text: levels of its cells mean the same in another one of this shape.
+    pub fn shape(&self) -> String {
+        let unit = if self.packets { "packets" } else { "bytes" };
+        let rates = match self.rates {
+            Rates::Single { committed, burst, excess } => {
+                format!("single rate {committed}/s, burst {burst}, excess {excess}")
+            }
+            Rates::Two { committed, burst, peak, peak_burst } => {
+                format!("two rates {committed}/s, burst {burst}, peak {peak}/s, burst {peak_burst}")
+            }
+        };
+        format!("{}, {rates}, in {unit}", cells(self.size))
+    }
+}
+
+impl Register {
+    /// The shape of the register as text: numbers in its cells mean the same in another one of this shape.
+    pub fn shape(&self) -> String {
+        let mut text = cells(self.size) + " of";
+        write_column(&mut text, &self.column);
+        text
+    }
+}
+
+impl Pool {
+    /// The shape of the pool as text: items of another one of this shape mean the same, where both have them.
+    pub fn shape(&self) -> String {
+        let mut text = "items of".to_string();
+        self.columns.iter().for_each(|column| write_column(&mut text, column));
+        text
+    }
+}
+
+impl Counter {
+    /// The shape of the counter as text.
+    pub fn shape(&self) -> String {
+        cells(self.size)
+    }
+}
+
+impl Event {
+    /// The shape of the event as text: arguments of another one of this shape mean the same.
+    pub fn shape(&self) -> String {
+        let mut text = "arguments".to_string();
+        self.params.iter().for_each(|column| write_column(&mut text, column));
+        text
+    }
+}
+
+fn cells(size: u32) -> String {
+    if size == 1 { "1 cell".to_string() } else { format!("{size} cells") }
+}
+
 /// Names of columns do not count, but those of variants and members do: they are what the numbers mean.
 fn write_column(text: &mut String, column: &Column) {
     let kind = match &column.kind {
@@ -47,19 +102,44 @@ fn write_column(text: &mut String, column: &Column) {
     let _ = write!(text, " {kind}:{}", column.width);
 }
 
-/// What becomes of the tables and groups when a program is replaced.
-#[derive(Clone, Debug, PartialEq, Eq)]
+/// What becomes of what a program remembers when it is replaced, each by its name.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Replacement {
-    /// Of every table by its name.
+    /// Of every table.
     pub tables: Vec<(String, Fate)>,
-    /// Of every group by its name.
+    /// Of every group.
     pub groups: Vec<(String, Fate)>,
+    /// Of every meter.
+    pub meters: Vec<(String, Fate)>,
+    /// Of every register.
+    pub registers: Vec<(String, Fate)>,
+    /// Of every pool.
+    pub pools: Vec<(String, Fate)>,
+    /// Of every counter.
+    pub counters: Vec<(String, Fate)>,
+    /// Of every event: those of it that are delayed.
+    pub events: Vec<(String, Fate)>,
 }
 
-/// What becomes of a table or group when a program is replaced.
+impl Replacement {
+    /// Every kind with its word, in order.
+    pub fn kinds(&self) -> [(&'static str, &[(String, Fate)]); 7] {
+        [
+            ("table", &self.tables),
+            ("group", &self.groups),
+            ("meter", &self.meters),
+            ("register", &self.registers),
+            ("pool", &self.pools),
+            ("counter", &self.counters),
+            ("event", &self.events),
+        ]
+    }
+}
+
+/// What becomes of one thing that a program remembers when it is replaced.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Fate {
-    /// What packets put into the old one goes over into the new one of this index.
+    /// What packets left in the old one goes over into the new one of this index.
     Kept {
         /// Its index in the old program.
         old: u32,
@@ -70,6 +150,13 @@ pub enum Fate {
     New,
     /// The new program has none of this name, or somebody said that what it held is given up.
     Discarded,
+    /// The shapes differ, and what the old one held is worth less than the replacement: the new one begins anew.
+    Anew {
+        /// The shape in the old program.
+        old: String,
+        /// The shape in the new program.
+        new: String,
+    },
     /// The shapes differ and nobody said that what the old one held is given up: the program cannot be replaced.
     Misfit {
         /// The shape in the old program.
@@ -79,19 +166,35 @@ pub enum Fate {
     },
 }
 
-/// What becomes of every table and every group of both programs, by name: those of the new one in order, then those that only the old one has.
-/// `discard` names those whose old entries or members are given up.
+/// What becomes of everything that both programs remember, by name: what the new one has in order, then what only the old one has.
+/// `discard` names what is given up.
 pub fn replacement(old: &Program, new: &Program, discard: &[String]) -> Replacement {
-    let tables = |program: &Program| -> Vec<(String, String)> {
-        program.tables.iter().map(|table| (table.name.clone(), table.shape())).collect()
-    };
-    let groups = |program: &Program| -> Vec<(String, String)> {
-        program.groups.iter().map(|group| (group.name.clone(), group.shape())).collect()
+    let of = |shapes: &dyn Fn(&Program) -> Vec<(String, String)>| fates(&shapes(old), &shapes(new), discard);
+    let anew = |mut fates: Vec<(String, Fate)>| {
+        for (_, fate) in &mut fates {
+            if let Fate::Misfit { old, new } = fate {
+                *fate = Fate::Anew { old: std::mem::take(old), new: std::mem::take(new) };
+            }
+        }
+        fates
     };
     Replacement {
-        tables: fates(&tables(old), &tables(new), discard),
-        groups: fates(&groups(old), &groups(new), discard),
+        tables: of(&|program| shapes(&program.tables, |table| (&table.name, table.shape()))),
+        groups: of(&|program| shapes(&program.groups, |group| (&group.name, group.shape()))),
+        meters: anew(of(&|program| shapes(&program.meters, |meter| (&meter.name, meter.shape())))),
+        registers: anew(of(&|program| shapes(&program.registers, |one| (&one.name, one.shape())))),
+        pools: anew(of(&|program| shapes(&program.pools, |pool| (&pool.name, pool.shape())))),
+        counters: anew(of(&|program| shapes(&program.counters, |one| (&one.name, one.shape())))),
+        events: anew(of(&|program| shapes(&program.events, |event| (&event.name, event.shape())))),
     }
+}
+
+fn shapes<T>(all: &[T], of: impl Fn(&T) -> (&String, String)) -> Vec<(String, String)> {
+    let named = |one| {
+        let (name, shape) = of(one);
+        (name.clone(), shape)
+    };
+    all.iter().map(named).collect()
 }
 
 /// Of names with shapes.

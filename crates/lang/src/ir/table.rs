@@ -228,6 +228,8 @@ pub struct EntryFile {
     pub path: String,
     /// The name of its format; empty for the language's own entries, one a line.
     pub format: String,
+    /// The ports that names of interfaces in it stand for.
+    pub interfaces: Vec<(String, u16)>,
 }
 
 /// One column of a key or value.

@@ -16,10 +16,8 @@ pub use self::fault::{Fault, Place, VerifyError};
 pub use self::manifest::derive_manifest;
 
 use super::*;
+use crate::limits::{MOST_ARGUMENTS, MOST_HOLES, MOST_PORT_SETS, MOST_REASONS};
 use std::collections::HashSet;
-
-/// The largest cap of a [`Terminator::Fuel`].
-pub const LARGEST_CAP: u32 = 1 << 20;
 
 /// Checks that a program is well formed, reads and writes captured bytes only, ends, and does no more than its manifest says.
 ///
@@ -33,6 +31,12 @@ pub fn verify(program: &Program) -> Result<(), Vec<VerifyError>> {
         body::check(program, index, function, &mut errors);
         if errors.len() == before {
             flow::check(index, function, &mut errors);
+        }
+        if errors.len() == before {
+            let frame = frame::frame(function);
+            let place = Place { function: Some(index), ..Place::default() };
+            let fault = Fault::LargeFrame(frame.bytes);
+            errors.extend(frame.is_too_large().then_some(VerifyError { place, fault }));
         }
     }
     if errors.is_empty() {
@@ -48,6 +52,15 @@ fn check_declarations(program: &Program, errors: &mut Vec<VerifyError>) {
     }
     if program.reasons.is_empty() {
         report(Fault::NoReasons);
+    }
+    let numbered = [
+        ("reasons", program.reasons.len(), MOST_REASONS),
+        ("sets of ports", program.port_sets.len(), MOST_PORT_SETS),
+    ];
+    for (what, count, most) in numbered {
+        if count > most {
+            report(Fault::TooMany(what, most));
+        }
     }
     let mut names = HashSet::new();
     for reason in program.reasons.iter().filter(|reason| !names.insert(&reason.name)) {
@@ -68,6 +81,9 @@ fn check_declarations(program: &Program, errors: &mut Vec<VerifyError>) {
     let handler = |index: u32| program.functions.get(index as usize).filter(|_| index != 0);
     for (index, event) in program.events.iter().enumerate() {
         let widths: Vec<u8> = event.params.iter().map(|param| param.width).collect();
+        if widths.len() > MOST_ARGUMENTS {
+            report(Fault::TooManyArguments(index as u32));
+        }
         match handler(event.handler) {
             None => report(Fault::NoSuchHandler(event.handler)),
             Some(function) if entry_widths(function) != widths => report(Fault::HandlerParams(index as u32)),
@@ -132,6 +148,9 @@ fn check_template(index: u32, template: &Template, report: &mut impl FnMut(Fault
     let outside = holes.iter().any(|&(_, end)| end > bits);
     if outside || template.holes.iter().any(|hole| !(1..=128).contains(&hole.width)) {
         report(Fault::HoleOutside(index));
+    }
+    if template.holes.len() > MOST_HOLES {
+        report(Fault::TooManyHoles(index));
     }
     let length = template.bytes.len() as u64;
     let misplaced = |one: &Sum| {

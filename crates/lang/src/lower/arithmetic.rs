@@ -104,7 +104,7 @@ impl Lowering<'_> {
     /// Is the first known to be at most the second?
     fn ordered(&self, lower: Option<Subject>, upper: Option<Subject>) -> bool {
         match (lower, upper) {
-            (Some(lower), Some(upper)) => lower == upper || self.env.ordered.contains(&(lower, upper)),
+            (Some(lower), Some(upper)) => lower == upper || self.env.ordered.contains_key(&(lower, upper)),
             _ => false,
         }
     }

@@ -6,15 +6,21 @@
 use super::covered::Change;
 use super::env::{Env, Variable};
 use super::{Exit, Lowering, to};
-use crate::check::hir::{Group, HeaderId, Layout};
+use crate::ast::LengthOf;
+use crate::check::hir::{Carrier, Group, HeaderId, Next};
 use crate::flow::collect::Read;
+use crate::flow::enclosing::counting;
+use crate::flow::governing::{Step, step_of};
 use crate::ir::{BinaryOp, BlockId, CompareOp, Op, Target, Terminator, Value};
+use crate::limits::LONGEST_PACKET;
 use crate::source::Span;
 use std::collections::{BTreeMap, BTreeSet};
 
 /// The way to the header behind.
 struct Search {
     change: Change,
+    /// The part of the pseudo header that is known only where the way ends, if that goes in or out as a whole.
+    part: Option<Part>,
     /// Headers whose checksums cover the one that is found.
     covering: Vec<HeaderId>,
     /// What is known where the way begins.
@@ -26,41 +32,150 @@ struct Search {
     exits: Vec<Exit>,
 }
 
-/// What a layout is on the way.
-#[derive(Clone, Copy, PartialEq, Eq)]
-enum Step {
-    /// It has a checksum over the pseudo header.
-    Found,
-    /// Something may follow.
-    Passed,
-    /// The way ends.
-    End,
+/// What a pseudo header says of the header that is found.
+#[derive(Clone, Copy)]
+struct Part {
+    /// It comes to be covered, or else is no longer.
+    joins: bool,
+    /// The number that led there.
+    kind: bool,
+    /// The bytes behind the header with the pseudo header, and the position where they begin.
+    length: Option<(Value, Value)>,
 }
 
 impl Lowering<'_> {
     /// Adds what was noted to the checksum of the header behind this one.
     pub(super) fn write_behind(&mut self, header: HeaderId, span: Span) {
         let change = self.take_change(Variable::Behind(header), span);
+        self.search_behind(header, change, None, span);
+        self.forget_behind(header);
+    }
+
+    /// The header goes out: the checksum behind it covers it no longer.
+    pub(super) fn leave_behind(&mut self, header: HeaderId, span: Span) {
+        if let Some((change, part)) = self.part_of(header, false, span) {
+            self.search_behind(header, change, Some(part), span);
+            self.forget_behind(header);
+        }
+    }
+
+    /// A header of this layout went in at a position: the checksum behind it, if there is one, covers it from here on.
+    pub(super) fn join_behind(&mut self, carrier: Carrier, position: Value, span: Span) {
+        let layout = &self.source.layouts[carrier.layout.0];
+        let leads = |next: &Next| {
+            let to = |announced: u128| next.targets.iter().find(|(values, _)| values.contains(&announced));
+            let names = match carrier.announces {
+                Some(announced) => to(announced).into_iter().collect(),
+                None => next.targets.iter().collect::<Vec<_>>(),
+            };
+            names.iter().any(|(_, name)| {
+                let index = self.source.layouts.iter().position(|layout| layout.name == *name);
+                index.is_some_and(|index| self.step(index) != Step::End)
+            })
+        };
+        if self.current.is_none() || !layout.next.as_ref().is_some_and(leads) {
+            return;
+        }
+        // It has no name; while its way is followed it has that of its layout.
+        let header = HeaderId(self.source.headers.len() + carrier.layout.0);
+        let outer = self.own.replace(header);
+        let nothing = (self.constant(0, 64, span), 0);
+        let mut search = self.begin_search(nothing, None, Vec::new());
+        if self.enter(header, position, &mut search, span)
+            && let Some((change, part)) = self.part_of(header, true, span)
+        {
+            (search.change, search.part) = (change, Some(part));
+            let end = self.end_of(header, span);
+            self.follow(header, end, &mut search, span);
+        }
+        self.follow_all(search, span);
+        self.own = outer;
+        self.env.forget_header(header);
+        self.env
+            .values
+            .retain(|variable| !matches!(variable, Variable::Place(read) if read.header() == Some(header)));
+        self.forget_checksums(header);
+        for header in (0..self.source.headers.len()).map(HeaderId) {
+            if self.layout(header).pseudo.is_some() {
+                self.forget_behind(header);
+            }
+        }
+    }
+
+    /// What a header is in the checksum behind it.
+    fn part_of(&mut self, header: HeaderId, joins: bool, span: Span) -> Option<(Change, Part)> {
+        let layout = self.layout(header).clone();
+        let pseudo = layout.pseudo.as_ref()?;
+        let mut total: Change = (self.constant(0, 64, span), 0);
+        for &field in &pseudo.fields {
+            let (value, _) = self.load_field(header, field, span);
+            let change = self.one_side(value, joins, span);
+            total = (self.sum_of(total.0, change.0, span), total.1 + change.1);
+        }
+        let length = pseudo.length.then(|| {
+            let end = self.end_of(header, span);
+            let counted = counting(&layout).next();
+            let Some(field) = counted else {
+                let wire = self.emit(32, Op::WireLength, span);
+                return (self.emit(32, Op::Binary(BinaryOp::SubSaturate, wire, end), span), end);
+            };
+            let (length, _) = self.load_field(header, field, span);
+            let mut length = self.resized(length, 32, span);
+            if layout.fields[field].length_of == Some(LengthOf::Both) {
+                let begin = self.place(Read::Group(header, 0));
+                let own = self.emit(32, Op::Binary(BinaryOp::Sub, end, begin), span);
+                length = self.emit(32, Op::Binary(BinaryOp::SubSaturate, length, own), span);
+            }
+            (length, end)
+        });
+        Some((total, Part { joins, kind: pseudo.kind, length }))
+    }
+
+    /// The change of a sum if a number comes to be covered, or is no longer.
+    fn one_side(&mut self, value: Value, joins: bool, span: Span) -> Change {
+        let zero = self.constant(0, self.function.width(value), span);
+        let (old, new) = if joins { (zero, value) } else { (value, zero) };
+        self.change(old, new, 0, span)
+    }
+
+    /// The change where the header at a position was found by this number.
+    fn whole_change(&mut self, search: &Search, kind: Value, position: Value, span: Span) -> Change {
+        let mut change = search.change;
+        let Some(part) = search.part else { return change };
+        let length = part.length.map(|(length, from)| {
+            let between = self.emit(32, Op::Binary(BinaryOp::Sub, position, from), span);
+            self.emit(32, Op::Binary(BinaryOp::SubSaturate, length, between), span)
+        });
+        for value in part.kind.then_some(kind).into_iter().chain(length) {
+            let one = self.one_side(value, part.joins, span);
+            change = (self.sum_of(change.0, one.0, span), change.1 + one.1);
+        }
+        change
+    }
+
+    fn begin_search(&self, change: Change, part: Option<Part>, covering: Vec<HeaderId>) -> Search {
+        let (heads, open, exits) = (BTreeMap::new(), Vec::new(), Vec::new());
+        Search { change, part, covering, env: self.env.clone(), heads, open, exits }
+    }
+
+    fn search_behind(&mut self, header: HeaderId, change: Change, part: Option<Part>, span: Span) {
         let covering = self.covering_behind(header);
         let outer = self.own.replace(header);
         let position = self.end_of(header, span);
-        let mut search = Search {
-            change,
-            covering,
-            env: self.env.clone(),
-            heads: BTreeMap::new(),
-            open: Vec::new(),
-            exits: Vec::new(),
-        };
+        let mut search = self.begin_search(change, part, covering);
         self.follow(header, position, &mut search, span);
+        self.follow_all(search, span);
+        self.own = outer;
+    }
+
+    /// Goes on from every layout that is passed, and to where all ways meet.
+    fn follow_all(&mut self, mut search: Search, span: Span) {
         while let Some(index) = search.open.pop() {
             let (block, position) = search.heads[&index];
             self.resume((block, search.env.clone()));
             self.pass(index, position, &mut search, span);
         }
-        self.own = outer;
         self.join(search.exits, span);
-        self.forget_behind(header);
     }
 
     /// Goes where `next` says; `position` is behind the header.
@@ -120,7 +235,9 @@ impl Lowering<'_> {
             let bytes = checksum.offset + 2;
             search.exits.extend(self.need_or_pass(position, bytes, None, span));
             let covering = search.covering.clone();
-            self.write_checksum(position, checksum, bytes, search.change, &covering, span);
+            let found = HeaderId(self.source.headers.len() + index);
+            let change = self.whole_change(search, selector, position, span);
+            self.write_checksum(found, checksum, (position, bytes), change, &covering, span);
             search.exits.extend(self.suspend());
         }
     }
@@ -135,10 +252,19 @@ impl Lowering<'_> {
             "the packet has more such headers than bytes for them",
         );
         let (slot, again, out) = (self.new_slot(), self.new_block(span), self.drop_block(reason, span));
-        let cap = super::LONGEST_PACKET / layout.smallest.max(1) + 1;
+        let cap = LONGEST_PACKET / layout.smallest.max(1) + 1;
         self.terminate(Terminator::Fuel { slot, cap, ok: to(again), out: to(out) }, span);
         self.current = Some(again);
         self.own = Some(header);
+        if self.enter(header, position, search, span) {
+            let end = self.end_of(header, span);
+            self.follow(header, end, search, span);
+        }
+    }
+
+    /// Finds the places of a header's fields where it is captured and as it must be; says whether it may be.
+    fn enter(&mut self, header: HeaderId, position: Value, search: &mut Search, span: Span) -> bool {
+        let layout = self.layout(header).clone();
         let mut end = position;
         for (number, group) in layout.groups.iter().enumerate() {
             self.env.values.insert(Variable::Place(Read::Group(header, number)), end);
@@ -156,10 +282,13 @@ impl Lowering<'_> {
                     self.env.values.insert(Variable::Place(Read::Length(header, number)), length);
                     end = self.emit(32, Op::Binary(BinaryOp::Add, end, length), span);
                 }
-                Group::Conditional { .. } => return search.exits.extend(self.suspend()),
+                Group::Conditional { .. } => {
+                    search.exits.extend(self.suspend());
+                    return false;
+                }
             }
         }
-        self.follow(header, end, search, span);
+        self.current.is_some()
     }
 
     fn pass_if_right(&mut self, header: HeaderId, field: usize, search: &mut Search, span: Span) {
@@ -207,10 +336,9 @@ impl Lowering<'_> {
 
     /// May a field show a checksum that is not written yet? Its own, or bytes behind a header that another layout describes.
     pub(crate) fn shows_noted(&self, header: HeaderId, field: usize) -> bool {
-        let noted = |one: &&Variable| super::covered::is_sum(**one);
-        self.env.values.keys().filter(noted).any(|noted| match noted {
+        self.env.sums().any(|noted| match noted {
             _ if self.layout(header).checksum.is_some_and(|checksum| checksum.field == field) => true,
-            Variable::Behind(before) => self.overlaid(*before).contains(&header),
+            Variable::Behind(before) => self.overlaid(before).contains(&header),
             _ => false,
         })
     }
@@ -253,17 +381,5 @@ impl Lowering<'_> {
             }
         }
         seen.into_iter().filter_map(|stage| stages[stage].header).filter(|other| *other != header).collect()
-    }
-}
-
-/// What a layout is on the way, by itself.
-fn step_of(layout: &Layout) -> Step {
-    let conditional = layout.groups.iter().any(|group| matches!(group, Group::Conditional { .. }));
-    match layout.checksum {
-        Some(checksum) if checksum.pseudo => Step::Found,
-        None if layout.next.is_some() && layout.pseudo.is_none() && !conditional && layout.smallest > 0 => {
-            Step::Passed
-        }
-        _ => Step::End,
     }
 }

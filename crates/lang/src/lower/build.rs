@@ -1,14 +1,12 @@
 //! Blocks, instructions and joins.
 
-use super::covered::is_sum;
 use super::env::{Env, Variable};
 use super::sealed::met;
 use super::{Exit, Lowering, to};
 use crate::check::types::Type;
 use crate::ir::{Block, BlockId, Instruction, Op, Target, Terminator, Value};
 use crate::source::Span;
-use std::collections::BTreeSet;
-use std::collections::btree_map::Entry;
+use std::collections::{BTreeMap, BTreeSet};
 
 impl Lowering<'_> {
     pub(crate) fn new_block(&mut self, span: Span) -> BlockId {
@@ -114,13 +112,12 @@ impl Lowering<'_> {
 
     /// Where one exit has a change of a checksum noted, the others get one of zero.
     fn note_nothing(&mut self, exits: &mut [Exit], span: Span) {
-        let noted: BTreeSet<Variable> =
-            exits.iter().flat_map(|(_, env)| env.values.keys().copied().filter(|one| is_sum(*one))).collect();
+        let noted: BTreeSet<Variable> = exits.iter().flat_map(|(_, env)| env.sums()).collect();
         for (block, env) in exits.iter_mut() {
             for &sum in &noted {
-                if let Entry::Vacant(free) = env.values.entry(sum) {
+                if !env.values.contains_key(&sum) {
                     self.current = Some(*block);
-                    free.insert(self.constant(0, 64, span));
+                    env.values.insert(sum, self.constant(0, 64, span));
                 }
             }
         }
@@ -135,19 +132,23 @@ impl Lowering<'_> {
         }
         env.sealed = met(exits);
         let mut varying = Vec::new();
-        let candidates: Vec<(Variable, Value)> =
-            exits[0].1.values.iter().map(|(variable, value)| (*variable, *value)).collect();
-        for (variable, first) in candidates {
-            let values: Option<Vec<Value>> =
-                exits.iter().map(|(_, env)| env.values.get(&variable).copied()).collect();
-            let Some(values) = values else { continue };
-            if values.iter().all(|&value| value == first) {
-                env.values.insert(variable, first);
-            } else {
-                let width = self.function.width(first);
-                let param = self.block_param(block, width);
+        // Only what differs is looked at, and only the first exit has what could be known at all of them.
+        let first = &exits[0].1.values;
+        let mut differing: BTreeMap<Variable, bool> = BTreeMap::new();
+        for (_, other) in &exits[1..] {
+            for (variable, _, there) in first.differences(&other.values) {
+                *differing.entry(variable).or_insert(true) &= there.is_some();
+            }
+        }
+        env.values = first.clone();
+        for (variable, everywhere) in differing {
+            let Some(&value) = first.get(&variable) else { continue };
+            if everywhere {
+                let param = self.block_param(block, self.function.width(value));
                 varying.push(variable);
                 env.values.insert(variable, param);
+            } else {
+                env.values.remove(&variable);
             }
         }
         (env, varying)

@@ -190,14 +190,14 @@ fn refined(exit: Exit, op: BinaryOp, a: Side, b: Side) -> Exit {
     if let (Some(x), Some(y)) = (a.1, b.1) {
         match op {
             BinaryOp::Eq => {
-                env.ordered.insert((x, y));
-                env.ordered.insert((y, x));
+                env.ordered.insert((x, y), ());
+                env.ordered.insert((y, x), ());
             }
             BinaryOp::Lt | BinaryOp::Le => {
-                env.ordered.insert((x, y));
+                env.ordered.insert((x, y), ());
             }
             BinaryOp::Gt | BinaryOp::Ge => {
-                env.ordered.insert((y, x));
+                env.ordered.insert((y, x), ());
             }
             _ => {}
         }

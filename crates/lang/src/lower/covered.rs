@@ -120,7 +120,7 @@ impl Lowering<'_> {
     }
 
     /// The change of a sum if a number becomes another, `below` bits above the end of a pair of bytes.
-    fn change(&mut self, old: Value, new: Value, below: u32, span: Span) -> Change {
+    pub(super) fn change(&mut self, old: Value, new: Value, below: u32, span: Span) -> Change {
         let width = self.function.width(new);
         let mut total: Option<Change> = None;
         for (value, taken) in [(new, false), (old, true)] {
@@ -214,7 +214,7 @@ impl Lowering<'_> {
     /// Writes all checksums that changed, inner ones first, since outer ones may cover them.
     pub(crate) fn write_checksums(&mut self, span: Span) {
         while self.current.is_some() {
-            let noted: Vec<Variable> = self.env.values.keys().copied().filter(|one| is_sum(*one)).collect();
+            let noted: Vec<Variable> = self.env.sums().collect();
             let inner = |one: &&Variable| {
                 let Variable::Sum(header) = **one else { return true };
                 noted.iter().all(|other| match other {
@@ -248,7 +248,7 @@ impl Lowering<'_> {
         if self.is_certain(header) {
             self.prove(header, 0, span);
             let proven = self.first_run(header);
-            self.write_checksum(start, checksum, proven, change, &covering, span);
+            self.write_checksum(header, checksum, (start, proven), change, &covering, span);
         } else {
             let behind = self.handed_on(Read::Perhaps(header));
             let none = self.constant(0, 32, span);
@@ -259,7 +259,7 @@ impl Lowering<'_> {
                 self.resume(exit);
                 let bytes = checksum.offset + 2;
                 exits.extend(self.need_or_pass(start, bytes, None, span));
-                self.write_checksum(start, checksum, bytes, change, &covering, span);
+                self.write_checksum(header, checksum, (start, bytes), change, &covering, span);
                 exits.extend(self.suspend());
             }
             self.join(exits, span);
@@ -288,12 +288,12 @@ impl Lowering<'_> {
         Some((short, env))
     }
 
-    /// Changes a checksum in the packet, and the sums of the checksums that cover it.
+    /// Changes the checksum of a header in the packet, and the sums of the checksums that cover it.
     pub(super) fn write_checksum(
         &mut self,
-        base: Value,
+        header: HeaderId,
         checksum: Checksum,
-        proven: u32,
+        (base, proven): (Value, u32),
         change: Change,
         covering: &[HeaderId],
         span: Span,
@@ -316,9 +316,11 @@ impl Lowering<'_> {
             new = self.emit(16, Op::Select(absent, none, new), span);
         }
         self.effect(Op::Store { base, offset, bytes: 2, value: new, proven }, span);
+        self.tell_zeros(header, checksum, (base, proven), new, span);
         if covering.is_empty() {
             return;
         }
+        // For the sums around, both forms of zero are the same change.
         let at = self.with_constant(BinaryOp::Add, base, offset.into(), span);
         for &header in covering {
             let change = self.change(old, new, 0, span);
@@ -391,7 +393,7 @@ impl Lowering<'_> {
         self.emit(width, Op::Binary(op, value, constant), span)
     }
 
-    fn sum_of(&mut self, a: Value, b: Value, span: Span) -> Value {
+    pub(super) fn sum_of(&mut self, a: Value, b: Value, span: Span) -> Value {
         self.emit(64, Op::Binary(BinaryOp::Add, a, b), span)
     }
 }

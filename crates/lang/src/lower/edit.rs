@@ -4,7 +4,7 @@
 //! known only when the packet is there; so it is computed, header by header, and folds away where positions are constants. Behind a change nothing is
 //! known of captured bytes: a header is checked again before it is read, once on every path.
 
-use super::env::{Range, Variable};
+use super::env::{Breaks, Range, Variable};
 use super::{Lowering, to};
 use crate::check::hir::{Edit, Group, HeaderId, Made, Place};
 use crate::check::types::largest;
@@ -40,14 +40,16 @@ impl Lowering<'_> {
         }
         match edit {
             Edit::Push { made, place, announces } => {
-                if *place != Place::Start {
-                    self.break_seal(None, span);
+                if let Place::Before(header) | Place::After(header) = *place {
+                    self.break_seal(Some(header), Breaks::Size, span);
                 }
+                self.leave_governed(span);
                 self.push_bytes(made, *place, *announces, span);
-                self.seal(made, *place, span);
+                self.seal(made, *place, announces.is_some(), span);
             }
             Edit::Pop(header) => {
-                self.break_seal(Some(*header), span);
+                self.break_seal(Some(*header), Breaks::Size, span);
+                self.leave_governed(span);
                 let (from, end) = (self.begin_of(*header, span), self.end_of(*header, span));
                 let by = self.emit(32, Op::Binary(BinaryOp::Sub, end, from), span);
                 self.change_lengths(false, by, span);
@@ -56,6 +58,7 @@ impl Lowering<'_> {
                 self.shift(Shift { grows: false, from: end, by }, |_| None, span);
             }
             Edit::Decapsulate(header) => {
+                self.leave_governed(span);
                 let start = self.constant(0, 32, span);
                 let by = self.begin_of(*header, span);
                 self.effect(Op::PopBytes { at: start, bytes: by }, span);
@@ -66,10 +69,7 @@ impl Lowering<'_> {
             Edit::Truncate(length) => {
                 let (length, _) = self.value(length);
                 let length = self.resized(length, 32, span);
-                self.effect(Op::Truncate(length), span);
-                self.nothing_is_proven();
-                // A field that was read before the cut may lie behind it: whether it can be read again must not depend on that.
-                self.env.loaded.clear();
+                self.truncate(length, span);
             }
             Edit::Fragment(header, mtu) => {
                 let (mtu, range) = self.value(mtu);
@@ -86,10 +86,18 @@ impl Lowering<'_> {
                         ),
                     );
                 }
+                self.break_seal(Some(*header), Breaks::Size, span);
                 let mtu = self.resized(mtu, 32, span);
                 self.fragment(*header, mtu, span);
             }
         }
+    }
+
+    fn truncate(&mut self, length: Value, span: Span) {
+        self.effect(Op::Truncate(length), span);
+        self.nothing_is_proven();
+        // A field that was read before the cut may lie behind it: whether it can be read again must not depend on that.
+        self.env.loaded.clear();
     }
 
     /// Puts headers into the packet, or drops it where it has no room.
@@ -107,7 +115,21 @@ impl Lowering<'_> {
         };
         let (mut holes, mut values) = self.holes(made, span);
         let wire = self.emit(32, Op::WireLength, span);
-        let rest = self.emit(32, Op::Binary(BinaryOp::SubSaturate, wire, at), span);
+        let mut rest = self.emit(32, Op::Binary(BinaryOp::SubSaturate, wire, at), span);
+        // What a short frame was filled up with lies behind all that a header around counts, and in none of its parts.
+        let around = self.flow.enclosing.get(&span).cloned().unwrap_or_default();
+        for &header in &around {
+            for field in counting(self.layout(header)).collect::<Vec<_>>() {
+                let end = self.counted_end(header, field, span);
+                let room = self.emit(32, Op::Binary(BinaryOp::SubSaturate, end, at), span);
+                let fits = self.emit(1, Op::Compare(CompareOp::Le, rest, room), span);
+                rest = self.emit(32, Op::Select(fits, rest, room), span);
+            }
+        }
+        if !around.is_empty() && made.sums.iter().any(|sum| sum.end.is_none()) {
+            let end = self.emit(32, Op::Binary(BinaryOp::Add, at, rest), span);
+            self.truncate(end, span);
+        }
         for &(bit, width, constant) in &made.lengths {
             let constant = self.constant(u128::from(constant), 32, span);
             let total = self.emit(32, Op::Binary(BinaryOp::AddSaturate, rest, constant), span);
@@ -139,6 +161,17 @@ impl Lowering<'_> {
             Place::After(other) => (header == other).then_some(false),
         };
         self.shift(Shift { grows: true, from: at, by }, certain, span);
+        if let Some(carrier) = made.carrier {
+            let position = self.with_constant(BinaryOp::Add, at, carrier.start.into(), span);
+            self.join_behind(carrier, position, span);
+        }
+    }
+
+    /// Takes headers out of checksums behind them that cover their addresses, before they go or something goes in between.
+    fn leave_governed(&mut self, span: Span) {
+        for header in self.flow.governing.get(&span).cloned().unwrap_or_default() {
+            self.leave_behind(header, span);
+        }
     }
 
     /// Changes the lengths of the headers around a place by what goes in or out there.
@@ -290,7 +323,7 @@ impl Lowering<'_> {
         let headers: Vec<HeaderId> = headers.collect();
         for header in headers {
             self.env.values.retain(
-                |variable, _| !matches!(variable, Variable::Place(read) if read.header() == Some(header)),
+                |variable| !matches!(variable, Variable::Place(read) if read.header() == Some(header)),
             );
             self.env.forget_header(header);
             self.env.removed.insert(header);
@@ -298,7 +331,7 @@ impl Lowering<'_> {
     }
 
     /// Headers that were certainly decoded behind another one.
-    fn decoded_behind(&self, header: HeaderId) -> Vec<HeaderId> {
+    pub(super) fn decoded_behind(&self, header: HeaderId) -> Vec<HeaderId> {
         let Some(stage) = self.stage else { return Vec::new() };
         let mut decoded = self.flow.decoded[stage.0].clone();
         self.source.stages[stage.0].header.into_iter().for_each(|own| decoded.decode(own));

@@ -1,13 +1,16 @@
 //! What is known at a point of a program while it is lowered: values of variables, ranges, decided conditions, fields already loaded.
 
-use crate::check::hir::{HeaderId, LocalId};
+use super::covered::is_sum;
+use super::persistent::Map;
+use crate::check::hir::{HeaderId, LocalId, Place};
 use crate::flow::collect::{Read, Subject};
 use crate::ir::Value;
 use crate::source::Span;
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeSet;
+use std::hash::Hash;
 
 /// A variable of the lowering: its SSA value changes from point to point.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub(crate) enum Variable {
     /// A local of the program.
     Local(LocalId),
@@ -48,88 +51,110 @@ impl Range {
     }
 }
 
-/// What is known at a point.
+/// What is known at a point. It is copied at every fork, so what grows with the program is in maps that share what they have in common.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Env {
-    pub(crate) values: BTreeMap<Variable, Value>,
-    pub(crate) ranges: BTreeMap<Subject, Range>,
+    pub(crate) values: Map<Variable, Value>,
+    pub(crate) ranges: Map<Subject, Range>,
     /// The largest values of what is noted for checksums.
-    pub(crate) bounds: BTreeMap<Variable, u128>,
+    pub(crate) bounds: Map<Variable, u128>,
     /// The first is known to be at most the second.
-    pub(crate) ordered: BTreeSet<(Subject, Subject)>,
+    pub(crate) ordered: Map<(Subject, Subject), ()>,
     /// One-bit values whose outcome is known here.
-    pub(crate) decided: BTreeMap<Value, bool>,
+    pub(crate) decided: Map<Value, bool>,
     /// Fields that were loaded or written on every path here.
-    pub(crate) loaded: BTreeMap<(HeaderId, usize), Value>,
+    pub(crate) loaded: Map<(HeaderId, usize), Value>,
     /// Headers of walks whose bytes may have been written through another header: their constraints may no longer hold.
     pub(crate) overwritten: BTreeSet<HeaderId>,
     /// Runs of fields that may no longer be known to be captured, because the packet changed its size behind their check.
     pub(crate) unproven: BTreeSet<(HeaderId, usize)>,
     /// Headers that may have been taken out of the packet.
     pub(crate) removed: BTreeSet<HeaderId>,
-    /// A header was pushed whose checksum covers what follows.
+    /// A header was pushed behind which something may not change.
     pub(crate) sealed: Option<Sealed>,
 }
 
-/// A push of a header whose checksum covers what follows.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+/// A push of headers behind which something may not change.
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Sealed {
     /// The statement.
     pub(crate) span: Span,
-    /// A header that certainly lies before it.
-    pub(crate) before: Option<HeaderId>,
+    /// Where they went in; at the start also where that is not known any more.
+    pub(crate) place: Place,
+    /// What may not change.
+    pub(crate) against: BTreeSet<Breaks>,
+}
+
+/// A change that a pushed header may not allow behind it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) enum Breaks {
+    /// Bytes of headers or of what they carry.
+    Bytes,
+    /// The number of bytes.
+    Size,
+    /// What a checksum behind a header covers of it.
+    Addresses,
+}
+
+impl Sealed {
+    /// Both, or one of them.
+    pub(crate) fn and(&self, other: &Sealed) -> Sealed {
+        let place = if self.place == other.place { self.place } else { Place::Start };
+        Sealed { span: self.span, place, against: self.against.union(&other.against).copied().collect() }
+    }
 }
 
 impl Env {
     /// Forgets what was known of something that changes.
     pub(crate) fn forget(&mut self, subject: Subject) {
         self.ranges.remove(&subject);
-        self.ordered.retain(|&(a, b)| a != subject && b != subject);
+        if !self.ordered.is_empty() {
+            self.ordered.retain(|&(a, b)| a != subject && b != subject);
+        }
     }
 
     /// Forgets everything about a header: it is decoded anew.
     pub(crate) fn forget_header(&mut self, header: HeaderId) {
-        self.loaded.retain(|&(other, _), _| other != header);
-        self.ranges.retain(|subject, _| !matches!(subject, Subject::Field(other, _) if *other == header));
+        self.loaded.retain(|&(other, _)| other != header);
+        self.ranges.retain(|subject| !matches!(subject, Subject::Field(other, _) if *other == header));
         let about = |subject: &Subject| matches!(subject, Subject::Field(other, _) if *other == header);
         self.ordered.retain(|(a, b)| !about(a) && !about(b));
     }
 
+    /// The changes of checksums that are noted.
+    pub(crate) fn sums(&self) -> impl Iterator<Item = Variable> + '_ {
+        let all = self.values.from(&Variable::Sum(HeaderId(0))).map(|(variable, _)| *variable);
+        all.take_while(|variable| is_sum(*variable))
+    }
+
     /// What is known on both of two ways; values are left to the caller.
     pub(crate) fn common(&self, other: &Env) -> Env {
-        let ranges = self
-            .ranges
-            .iter()
-            .filter_map(|(subject, range)| {
-                other.ranges.get(subject).map(|known| (*subject, range.hull(*known)))
-            })
-            .collect();
-        let mut bounds = self.bounds.clone();
-        for (variable, bound) in &other.bounds {
-            let known = bounds.entry(*variable).or_insert(0);
-            *known = (*known).max(*bound);
+        let mut known = self.clone();
+        for (subject, one, other) in self.ranges.differences(&other.ranges) {
+            match (one, other) {
+                (Some(one), Some(other)) => known.ranges.insert(subject, one.hull(other)),
+                _ => {
+                    known.ranges.remove(&subject);
+                }
+            }
         }
-        Env {
-            values: BTreeMap::new(),
-            ranges,
-            bounds,
-            ordered: self.ordered.intersection(&other.ordered).copied().collect(),
-            decided: self
-                .decided
-                .iter()
-                .filter(|(value, known)| other.decided.get(value) == Some(known))
-                .map(|(v, k)| (*v, *k))
-                .collect(),
-            loaded: self
-                .loaded
-                .iter()
-                .filter(|(field, value)| other.loaded.get(field) == Some(value))
-                .map(|(f, v)| (*f, *v))
-                .collect(),
-            overwritten: self.overwritten.union(&other.overwritten).copied().collect(),
-            unproven: self.unproven.union(&other.unproven).copied().collect(),
-            removed: self.removed.union(&other.removed).copied().collect(),
-            sealed: self.sealed.or(other.sealed),
+        for (variable, one, other) in self.bounds.differences(&other.bounds) {
+            known.bounds.insert(variable, one.max(other).unwrap_or(0));
         }
+        keep_equal(&mut known.ordered, &other.ordered);
+        keep_equal(&mut known.decided, &other.decided);
+        keep_equal(&mut known.loaded, &other.loaded);
+        known.overwritten.extend(&other.overwritten);
+        known.unproven.extend(&other.unproven);
+        known.removed.extend(&other.removed);
+        known.sealed = known.sealed.or_else(|| other.sealed.clone());
+        known
+    }
+}
+
+/// Leaves only what another map has with the same value.
+fn keep_equal<K: Copy + Ord + Hash, V: Copy + PartialEq>(map: &mut Map<K, V>, other: &Map<K, V>) {
+    for (key, ..) in map.differences(other) {
+        map.remove(&key);
     }
 }

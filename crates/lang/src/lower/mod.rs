@@ -16,20 +16,23 @@ mod follows;
 mod headers;
 mod matches;
 mod memory;
+mod persistent;
 mod sealed;
 mod statements;
 mod writes;
+mod zero;
 
 use crate::check::hir::{self, HeaderId, Program, StageId};
 use crate::check::types::Type;
-use crate::diagnostic::Diagnostic;
+use crate::diagnostic::{Diagnostic, Findings};
 use crate::flow::Flow;
 use crate::flow::collect::{Read, Subject};
 use crate::ir::{self, BlockId, Value};
+use crate::limits::{LONGEST_PACKET, MOST_PORT_SETS, MOST_REASONS};
 use crate::source::Sources;
 use env::{Env, Range, Variable};
 use follows::Follows;
-use std::collections::{BTreeMap, HashMap};
+use std::collections::{BTreeMap, BTreeSet, HashMap};
 
 /// When fields are decoded; it changes the generated code, never the meaning.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -60,7 +63,10 @@ pub fn lower(
         sources,
         program: declarations(name, program, kinds),
         reasons: HashMap::new(),
-        diagnostics: Vec::new(),
+        diagnostics: Findings::default(),
+        declared: program.reasons.iter().map(|(name, help)| (name.as_str(), help.as_str())).collect(),
+        port_sets: HashMap::new(),
+        at: crate::source::Span::default(),
         function: ir::Function::default(),
         current: None,
         env: Env::default(),
@@ -85,7 +91,7 @@ pub fn lower(
     let mut program = lowering.program;
     program.manifest = ir::verify::derive_manifest(&program);
     program.manifest.reads_payload |= lowering.reads_payload;
-    (program, lowering.diagnostics)
+    (program, lowering.diagnostics.into_list())
 }
 
 /// A way on that has not been taken yet: where it starts and what is known there.
@@ -107,7 +113,12 @@ pub(crate) struct Lowering<'p> {
     pub(crate) sources: &'p Sources,
     pub(crate) program: ir::Program,
     pub(crate) reasons: HashMap<String, u16>,
-    pub(crate) diagnostics: Vec<Diagnostic>,
+    pub(crate) diagnostics: Findings,
+    /// Reasons with the words that the program declares for them.
+    declared: HashMap<&'p str, &'p str>,
+    port_sets: HashMap<Vec<u16>, u32>,
+    /// The statement or the name of the stage that is being lowered.
+    pub(crate) at: crate::source::Span,
     pub(crate) function: ir::Function,
     /// The block that is being filled; `None` behind a verdict.
     pub(crate) current: Option<BlockId>,
@@ -119,7 +130,7 @@ pub(crate) struct Lowering<'p> {
     /// Pushes before transfers to a stage lowered so far, whose checksums cover what follows.
     pub(crate) entry_sealed: HashMap<StageId, env::Sealed>,
     /// Stages with such pushes.
-    pub(crate) sealing: Vec<StageId>,
+    pub(crate) sealing: BTreeMap<StageId, BTreeSet<env::Breaks>>,
     pub(crate) stage: Option<StageId>,
     /// The header whose fields [`hir::ExprKind::Own`] means.
     pub(crate) own: Option<HeaderId>,
@@ -135,9 +146,7 @@ pub(crate) struct Lowering<'p> {
 
 impl Lowering<'_> {
     pub(crate) fn report(&mut self, diagnostic: Diagnostic) {
-        if !self.diagnostics.contains(&diagnostic) {
-            self.diagnostics.push(diagnostic);
-        }
+        self.diagnostics.report(diagnostic);
     }
 
     /// The number of a reason, made when first named.
@@ -145,7 +154,11 @@ impl Lowering<'_> {
         if let Some(&known) = self.reasons.get(name) {
             return known;
         }
-        let number = self.program.reasons.len() as u16;
+        if self.program.reasons.len() == MOST_REASONS {
+            self.too_many("reasons of drops and punts", MOST_REASONS);
+        }
+        // Beyond the limit, any number: the program is refused.
+        let number = u16::try_from(self.program.reasons.len()).unwrap_or(u16::MAX);
         self.program.reasons.push(ir::Reason { name: name.to_string(), help: help.to_string() });
         self.reasons.insert(name.to_string(), number);
         number
@@ -153,10 +166,39 @@ impl Lowering<'_> {
 
     /// The number of a reason the program names.
     pub(crate) fn named_reason(&mut self, name: &str, span: crate::source::Span) -> u16 {
-        let declared =
-            self.source.reasons.iter().find(|(other, _)| other == name).map(|(_, help)| help.clone());
-        let help = declared.unwrap_or_else(|| format!("the program says so at {}", self.sources.place(span)));
+        if let Some(&known) = self.reasons.get(name) {
+            return known;
+        }
+        let help = match self.declared.get(name) {
+            Some(help) => help.to_string(),
+            None => format!("the program says so at {}", self.sources.place(span)),
+        };
         self.reason(name, &help)
+    }
+
+    /// The number of a list of ports.
+    pub(crate) fn port_set(&mut self, ports: &[u16]) -> u32 {
+        if let Some(&known) = self.port_sets.get(ports) {
+            return known;
+        }
+        if self.program.port_sets.len() == MOST_PORT_SETS {
+            self.too_many("lists of ports for `multicast`", MOST_PORT_SETS);
+        }
+        let number = self.program.port_sets.len() as u32;
+        self.program.port_sets.push(ports.to_vec());
+        self.port_sets.insert(ports.to_vec(), number);
+        number
+    }
+
+    /// Refuses what a verdict could not number, where it becomes too much.
+    fn too_many(&mut self, what: &str, most: usize) {
+        let fault = Diagnostic::error(
+            "E0233",
+            "the program is too large",
+            self.at,
+            format!("with this there are more than {most} {what}, more than a verdict can number"),
+        );
+        self.report(fault.help("let several causes share a reason, and several places a list of ports"));
     }
 
     pub(crate) fn new_slot(&mut self) -> u32 {
@@ -237,11 +279,12 @@ impl Lowering<'_> {
         if !self.flow.cyclic[id.0]
             && let Some(ranges) = self.entry_ranges.remove(&id)
         {
-            self.env.ranges = ranges;
+            self.env.ranges = ranges.into_iter().collect();
         }
         self.env.sealed = self.sealed_at_entry(id);
         self.current = Some(block);
         self.effect(ir::Op::EnterStage(id.0 as u32), stage.name_span);
+        self.at = stage.name_span;
         self.limit_rounds(id);
         if let Some(header) = stage.header {
             let cursor = self.place(Read::Cursor);
@@ -332,12 +375,6 @@ impl Lowering<'_> {
         self.source.headers.get(header.0).map_or(&self.layout(header).name, |header| &header.name)
     }
 }
-
-/// A packet function or handler has at most so many values; loops and calls put in place can ask for more.
-pub(crate) const MOST_VALUES: usize = 400_000;
-
-/// No captured packet is longer, in bytes: the largest snap length of capture files.
-const LONGEST_PACKET: u32 = 262_144;
 
 /// A target without values.
 pub(crate) fn to(block: BlockId) -> ir::Target {

@@ -1,48 +1,96 @@
-//! Pushed headers whose checksum covers what follows them: nothing behind may change any more, for they have no name and their place is not followed.
+//! Pushed headers that cover or count what follows them: nothing behind may change any more, for they have no name and their place is not followed.
+//!
+//! The same holds where a header goes in unannounced behind one with a pseudo header: the checksum that covers that is no longer found.
 
-use super::env::Sealed;
+use super::env::{Breaks, Sealed};
 use super::statements::each_statement;
 use super::{Exit, Lowering};
 use crate::check::hir::{Edit, HeaderId, Made, Place, Program, StageId, StmtKind};
 use crate::diagnostic::Diagnostic;
 use crate::flow;
+use crate::flow::governing::governed;
 use crate::source::Span;
+use std::collections::{BTreeMap, BTreeSet};
 
-/// The stages that push a header whose checksum covers what follows.
-pub(super) fn sealing(program: &Program) -> Vec<StageId> {
-    let seals = |index: &usize| {
-        let mut seals = false;
-        each_statement(&program.stages[*index].body, &mut |statement| {
-            if let StmtKind::Edit(Edit::Push { made, .. }) = statement {
-                seals |= covers_rest(made);
+/// The stages that push a header behind which something may not change, and what that is.
+pub(super) fn sealing(program: &Program) -> BTreeMap<StageId, BTreeSet<Breaks>> {
+    let mut sealing = BTreeMap::new();
+    for (index, stage) in program.stages.iter().enumerate() {
+        let mut seals = BTreeSet::new();
+        each_statement(&stage.body, &mut |statement| {
+            if let StmtKind::Edit(Edit::Push { made, place, announces }) = statement {
+                seals.extend(sealed_by(program, made, *place, announces.is_some()));
             }
         });
-        seals
-    };
-    (0..program.stages.len()).filter(seals).map(StageId).collect()
+        if !seals.is_empty() {
+            sealing.insert(StageId(index), seals);
+        }
+    }
+    sealing
 }
 
-fn covers_rest(made: &Made) -> bool {
-    made.sums.iter().any(|sum| sum.end.is_none())
+/// What may not change behind a push.
+fn sealed_by(program: &Program, made: &Made, place: Place, announced: bool) -> BTreeSet<Breaks> {
+    let mut sealed = BTreeSet::new();
+    if made.sums.iter().any(|sum| sum.end.is_none()) {
+        sealed.extend([Breaks::Bytes, Breaks::Size]);
+    }
+    if !made.lengths.is_empty() {
+        sealed.insert(Breaks::Size);
+    }
+    let layout = |header: HeaderId| program.headers[header.0].layout.0;
+    let between = |header: HeaderId| {
+        program.layouts.iter().any(|layouts| governed(program, layouts).contains(&layout(header)))
+    };
+    let hidden = match place {
+        Place::Start => false,
+        Place::Before(header) => between(header),
+        Place::After(header) => {
+            !announced && (!governed(program, &program.layouts[layout(header)]).is_empty() || between(header))
+        }
+    };
+    if hidden {
+        sealed.insert(Breaks::Addresses);
+    }
+    sealed
 }
 
 impl Lowering<'_> {
-    /// Headers were pushed: what follows them may be covered from here on.
-    pub(super) fn seal(&mut self, made: &Made, place: Place, span: Span) {
-        if covers_rest(made) {
-            let before = if let Place::After(header) = place { Some(header) } else { None };
-            self.env.sealed.get_or_insert(Sealed { span, before });
-        }
-    }
-
-    /// Something changes, in a header or between headers; refused where a pushed checksum may cover it.
-    pub(super) fn break_seal(&mut self, header: Option<HeaderId>, span: Span) {
-        let Some(sealed) = self.env.sealed else { return };
-        if header.is_some() && header == sealed.before {
+    /// Headers were pushed: what follows them may be covered or counted from here on.
+    pub(super) fn seal(&mut self, made: &Made, place: Place, announced: bool, span: Span) {
+        let against = sealed_by(self.source, made, place, announced);
+        if against.is_empty() {
             return;
         }
-        self.report(
-            Diagnostic::error(
+        let sealed = Sealed { span, place, against };
+        self.env.sealed = Some(match self.env.sealed.take() {
+            Some(before) => before.and(&sealed),
+            None => sealed,
+        });
+    }
+
+    /// Something changes in a header, between headers, or beside one; refused where a pushed header may not allow it.
+    pub(super) fn break_seal(&mut self, header: Option<HeaderId>, what: Breaks, span: Span) {
+        let Some(sealed) = self.env.sealed.clone() else { return };
+        let before = header.is_some_and(|header| match sealed.place {
+            Place::Start => false,
+            Place::Before(place) => self.decoded_behind(header).contains(&place),
+            Place::After(place) => header == place || self.decoded_behind(header).contains(&place),
+        });
+        if !sealed.against.contains(&what) || before && what != Breaks::Addresses {
+            return;
+        }
+        let covers = sealed.against.contains(&Breaks::Bytes);
+        let fault = match what {
+            Breaks::Addresses => Diagnostic::error(
+                "E0319",
+                "the checksum that covers this may not be found",
+                span,
+                "a checksum behind the header covers this",
+            )
+            .place(sealed.span, "pushed here, unannounced, between the two")
+            .help("change it before the push"),
+            _ if covers => Diagnostic::error(
                 "E0319",
                 "the checksum of a pushed header may cover this",
                 span,
@@ -50,32 +98,54 @@ impl Lowering<'_> {
             )
             .place(sealed.span, "pushed here, with a checksum over all that follows")
             .help("change it before the push; or give the pushed header no checksum, where 0 says so: `udp(check 0)`"),
-        );
+            _ => Diagnostic::error(
+                "E0436",
+                "the length of a pushed header could not be kept right",
+                span,
+                "the size changes behind the push",
+            )
+            .place(sealed.span, "pushed here, with a length that counts all that follows")
+            .help("change the size first, and push then"),
+        };
+        self.report(fault);
     }
 
     /// A way from here to a stage.
     pub(super) fn carry_seal(&mut self, stage: StageId) {
-        if let Some(sealed) = self.env.sealed {
-            self.entry_sealed.insert(stage, sealed);
-        }
+        let Some(sealed) = self.env.sealed.clone() else { return };
+        let joined = match self.entry_sealed.remove(&stage) {
+            Some(other) => other.and(&sealed),
+            None => sealed,
+        };
+        self.entry_sealed.insert(stage, joined);
     }
 
     /// At the entry of a stage. On a cycle not every way in has been lowered yet.
     pub(super) fn sealed_at_entry(&mut self, stage: StageId) -> Option<Sealed> {
-        let known = self.entry_sealed.remove(&stage);
-        if known.is_some() || !self.flow.cyclic[stage.0] {
-            return known;
+        let mut known = self.entry_sealed.remove(&stage);
+        if self.flow.cyclic[stage.0] {
+            for (from, against) in &self.sealing {
+                if flow::path(&self.flow.facts, *from, stage, |_| true).is_some() {
+                    let span = self.source.stages[from.0].name_span;
+                    let here = Sealed { span, place: Place::Start, against: against.clone() };
+                    known = Some(known.map_or(here.clone(), |known| known.and(&here)));
+                }
+            }
         }
-        let facts = &self.flow.facts;
-        let from = self.sealing.iter().find(|from| flow::path(facts, **from, stage, |_| true).is_some())?;
-        Some(Sealed { span: self.source.stages[from.0].name_span, before: None })
+        // A header that is decoded again is another one.
+        let again = self.source.stages[stage.0].header;
+        known.map(|known| match known.place {
+            Place::Before(header) | Place::After(header) if Some(header) == again => {
+                Sealed { place: Place::Start, ..known }
+            }
+            _ => known,
+        })
     }
 }
 
 /// What is sealed where ways meet.
 pub(super) fn met(exits: &[Exit]) -> Option<Sealed> {
-    let mut sealed = exits.iter().filter_map(|(_, env)| env.sealed);
+    let mut sealed = exits.iter().filter_map(|(_, env)| env.sealed.clone());
     let first = sealed.next()?;
-    let alike = sealed.all(|other| other.before == first.before);
-    Some(Sealed { before: first.before.filter(|_| alike), ..first })
+    Some(sealed.fold(first, |met, other| met.and(&other)))
 }

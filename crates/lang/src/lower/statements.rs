@@ -1,12 +1,13 @@
 //! Statements: control flow, verdicts, transfers and walks.
 
-use super::env::{Range, Variable};
+use super::env::{Breaks, Range, Variable};
 use super::expressions::Shape;
 use super::{Exit, Lowering, Walk, to};
 use crate::check::hir::{Block, Expr, HeaderId, StageId, Stmt, StmtKind};
 use crate::diagnostic::Diagnostic;
 use crate::flow::collect::{Read, Subject, walked_header};
 use crate::ir::{BlockId, CompareOp, Op, Target, Terminator};
+use crate::limits::{LONGEST_PACKET, MOST_VALUES};
 use crate::source::Span;
 
 impl Lowering<'_> {
@@ -21,7 +22,8 @@ impl Lowering<'_> {
 
     fn statement(&mut self, statement: &Stmt) {
         let span = statement.span;
-        if self.function.widths.len() > super::MOST_VALUES {
+        self.at = span;
+        if self.function.widths.len() > MOST_VALUES {
             self.report(
                 Diagnostic::error("E0233", "the program is too large", span, "no room is left for this")
                     .help("loops and calls of functions are put in place: make them fewer or smaller"),
@@ -123,14 +125,8 @@ impl Lowering<'_> {
             }
             StmtKind::Multicast(ports) => {
                 self.write_checksums(span);
-                let number = match self.program.port_sets.iter().position(|set| set == ports) {
-                    Some(number) => number,
-                    None => {
-                        self.program.port_sets.push(ports.clone());
-                        self.program.port_sets.len() - 1
-                    }
-                };
-                self.terminate(Terminator::Multicast(number as u32), span);
+                let number = self.port_set(ports);
+                self.terminate(Terminator::Multicast(number), span);
             }
             StmtKind::MulticastGroup(group, index) => self.send_to_members(*group, index.as_ref(), span),
             StmtKind::Drop(name) => {
@@ -174,8 +170,11 @@ impl Lowering<'_> {
         (value, range): (crate::ir::Value, Range),
         span: Span,
     ) {
-        self.break_seal(Some(header), span);
+        self.break_seal(Some(header), Breaks::Bytes, span);
         let sums = self.sums_of(header, field, span);
+        if sums.iter().any(|sum| matches!(sum, Variable::Behind(_))) {
+            self.break_seal(Some(header), Breaks::Addresses, span);
+        }
         if self.layout(header).checksum.is_some_and(|checksum| checksum.field == field) {
             self.write_checksums(span);
         }
@@ -244,7 +243,8 @@ impl Lowering<'_> {
             .env
             .ranges
             .iter()
-            .filter(|(subject, _)| matches!(subject, Subject::Field(..)))
+            // Fields come before locals.
+            .take_while(|(subject, _)| matches!(subject, Subject::Field(..)))
             .map(|(subject, range)| (*subject, *range))
             .collect();
         for (local, range) in self.source.stages[stage.0].params.iter().zip(ranges) {
@@ -278,7 +278,7 @@ impl Lowering<'_> {
         self.write_checksums(span);
         let zero = self.constant(0, 32, span);
         self.env.values.insert(Variable::Place(Read::Cursor), zero);
-        self.env.values.retain(|variable, _| !matches!(variable, Variable::Place(Read::Perhaps(_))));
+        self.env.values.retain(|variable| !matches!(variable, Variable::Place(Read::Perhaps(_))));
         let again: Target = self.stage_target(start, &[]);
         let out: BlockId = self.drop_block(reason, span);
         self.terminate(Terminator::Fuel { slot, cap: budget, ok: again, out: to(out) }, span);
@@ -321,7 +321,7 @@ impl Lowering<'_> {
         let slot = self.new_slot();
         let out = self.drop_block(reason, span);
         let again = self.new_block(span);
-        let cap = super::LONGEST_PACKET / smallest + 1;
+        let cap = LONGEST_PACKET / smallest + 1;
         self.terminate(Terminator::Fuel { slot, cap, ok: to(again), out: to(out) }, span);
         self.current = Some(again);
         let at = self.env.values[&position];

@@ -78,6 +78,11 @@ pub const CODES: &[(&str, &str, &str)] = &[
         "`::` stands in IPv6 addresses only.\nExample: `import std::net::tcp`\nFix: `import std.net.tcp`.",
     ),
     (
+        "E0016",
+        "A name is too long.",
+        "A name has at most 255 bytes.\nExample: a name that a program made by joining others.\nFix: give it a shorter name.",
+    ),
+    (
         "E0050",
         "Something else is needed here.",
         "The grammar leaves one continuation, and something else stands there.\nExample: `let x 3`\nFix: `let x = 3`; the message names what is needed.",

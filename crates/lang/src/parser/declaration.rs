@@ -11,7 +11,7 @@ impl Parser<'_> {
         let mut tree = File::default();
         while !self.at_end() {
             let before = self.at;
-            let told = self.diagnostics.len();
+            let told = self.diagnostics.reported();
             if self.word() == "import" {
                 match self.import() {
                     Ok(import) => {
@@ -38,7 +38,7 @@ impl Parser<'_> {
                             self.skip_item(before);
                         }
                         // What a faulty declaration leaves behind is its own, no second fault.
-                        while self.diagnostics.len() > told && self.is(Sign::BraceClose) {
+                        while self.diagnostics.reported() > told && self.is(Sign::BraceClose) {
                             self.advance();
                         }
                     }

@@ -1,5 +1,6 @@
 //! Expressions, by precedence climbing: each operator has a level, and an operand of a level takes only tighter operators.
 
+use super::pattern::parts_of;
 use super::spelling::STATEMENTS;
 use super::{Parsed, Parser, TALLEST_EXPRESSION};
 use crate::ast::*;
@@ -164,7 +165,7 @@ impl Parser<'_> {
         if self.first_on_line() || !value_follows {
             return None;
         }
-        if !self.diagnostics.iter().any(|told| told.primary.span == span) {
+        if !self.diagnostics.list().iter().any(|told| told.primary.span == span) {
             let headline = format!("`{}` is written `{ours}`.", self.word());
             self.report(Diagnostic::error("E0072", headline, span, "a sign is needed").suggest(
                 format!("write `{ours}`"),
@@ -389,7 +390,7 @@ impl Parser<'_> {
         let mut height = self.height;
         let open = self.expect(Sign::BraceOpen, "before the arms of a `match`")?;
         let arm = |parser: &mut Self| {
-            let (pattern, guard) = parser.arm_head()?;
+            let (pattern, guard) = parser.arm_head(parts_of(&subject))?;
             let value = parser.expression()?;
             height = height.max(parser.height);
             parser.take(Sign::Comma);

@@ -197,6 +197,12 @@ impl Parser<'_> {
             while parser.take(Sign::Or) {
                 values.push(parser.operand()?);
             }
+            let (values, signs) = parser.foreign_choice(values, |parser| Ok(vec![parser.operand()?]))?;
+            if let (Some(&sign), Some(&last)) = (signs.first(), signs.last()) {
+                let joined = parser.joined(&signs);
+                parser.report(parser.not_joined(sign).suggest("join them by `|`", sign.to(last), joined));
+            }
+            let values = values.concat();
             parser.expect(Sign::Gives, "between a value and its layout, as in `6 => tcp`")?;
             let layout = parser.name("The name of a layout", "behind `=>`")?;
             parser.take(Sign::Comma);

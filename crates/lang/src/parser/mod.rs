@@ -15,29 +15,20 @@ mod table;
 mod test;
 
 use crate::ast::{Entry, File, Member, Name};
-use crate::diagnostic::Diagnostic;
+use crate::diagnostic::{Diagnostic, Findings};
 use crate::lexer::lex;
+use crate::limits::{DEEPEST_NESTING, TALLEST_EXPRESSION};
 use crate::source::{FileId, Span};
 use crate::token::{Sign, Token, TokenKind};
-
-/// How deep blocks, brackets and conditions may nest.
-pub const DEEPEST_NESTING: u32 = 100;
-
-/// How many operators one expression may chain, counted along its deepest branch.
-pub const TALLEST_EXPRESSION: u32 = 250;
 
 /// Words with a fixed meaning inside expressions; nothing that is declared can bear them.
 pub const RESERVED: [&str; 8] = ["true", "false", "if", "else", "match", "in", "as", "_"];
 
 /// Parses one file. Each fault is told once; what could be read around it is in the tree.
 pub fn parse(file: FileId, text: &str) -> (File, Vec<Diagnostic>) {
-    let (mut tokens, diagnostics) = lex(file, text);
-    tokens.retain(|token| token.kind != TokenKind::Comment);
-    let lexical = diagnostics.len();
-    let mut parser =
-        Parser { text, file, tokens, at: 0, diagnostics, lexical, depth: 0, height: 0, lost: false };
+    let mut parser = Parser::new(file, text);
     let tree = parser.file();
-    let mut diagnostics = parser.diagnostics;
+    let mut diagnostics = parser.diagnostics.into_list();
     diagnostics.sort_by_key(|fault| fault.primary.span.start);
     (tree, diagnostics)
 }
@@ -58,11 +49,7 @@ fn parse_list<'a, T>(
     text: &'a str,
     part: impl Fn(&mut Parser<'a>) -> Parsed<T>,
 ) -> (Vec<T>, Vec<Diagnostic>) {
-    let (mut tokens, diagnostics) = lex(file, text);
-    tokens.retain(|token| token.kind != TokenKind::Comment);
-    let lexical = diagnostics.len();
-    let mut parser =
-        Parser { text, file, tokens, at: 0, diagnostics, lexical, depth: 0, height: 0, lost: false };
+    let mut parser = Parser::new(file, text);
     let mut parts = Vec::new();
     while !parser.at_end() {
         let before = parser.at;
@@ -79,7 +66,7 @@ fn parse_list<'a, T>(
             parser.advance();
         }
     }
-    (parts, parser.diagnostics)
+    (parts, parser.diagnostics.into_list())
 }
 
 /// A construct could not be read; the diagnostic is already noted.
@@ -93,14 +80,36 @@ pub(crate) struct Parser<'t> {
     file: FileId,
     tokens: Vec<Token>,
     at: usize,
-    diagnostics: Vec<Diagnostic>,
-    /// How many of the diagnostics are the lexer's.
-    lexical: usize,
+    diagnostics: Findings,
+    /// For each fault that the lexer found, in order: where it begins, and where its line ends.
+    lexical: Vec<(usize, usize)>,
     depth: u32,
     /// Height of the expression parsed last.
     height: u32,
     /// A closing brace is missing: every open block ends without a further word.
     lost: bool,
+}
+
+impl<'t> Parser<'t> {
+    fn new(file: FileId, text: &'t str) -> Parser<'t> {
+        let (mut tokens, found) = lex(file, text);
+        tokens.retain(|token| token.kind != TokenKind::Comment);
+        let mut lexical = Vec::new();
+        // From the last fault to the first, so that what lies between two is read once.
+        let (mut read, mut ends) = (text.len(), text.len());
+        for fault in found.iter().rev() {
+            let end = (fault.primary.span.end as usize).min(read);
+            if let Some(at) = text.as_bytes()[end..read].iter().position(|&byte| byte == b'\n') {
+                ends = end + at;
+            }
+            read = end;
+            lexical.push((fault.primary.span.start as usize, ends));
+        }
+        lexical.reverse();
+        let mut diagnostics = Findings::default();
+        diagnostics.extend(found);
+        Parser { text, file, tokens, at: 0, diagnostics, lexical, depth: 0, height: 0, lost: false }
+    }
 }
 
 impl<'t> Parser<'t> {
@@ -187,7 +196,11 @@ impl<'t> Parser<'t> {
         let previous = if self.at == 0 { span } else { self.tokens[self.at - 1].span };
         let gap = Span::new(self.file, previous.end, previous.end);
         let fault = self.expected(&format!("`{}`", sign.text()), place);
+        let closes = [Sign::Comma, Sign::ParenClose, Sign::BracketClose, Sign::BraceClose, Sign::Semicolon];
+        let nothing_follows = self.at_end() || closes.into_iter().any(|sign| self.is(sign));
         let text = match sign {
+            // What would stand behind it is missing too.
+            Sign::Colon | Sign::Gives | Sign::Assign if nothing_follows => return self.fail(fault),
             Sign::Colon | Sign::Gives | Sign::Assign | Sign::ParenClose | Sign::BracketClose => sign.text(),
             _ => return self.fail(fault),
         };
@@ -222,14 +235,10 @@ impl<'t> Parser<'t> {
     /// Notes a diagnostic, unless a faulty literal before it on the same line is its likely cause.
     pub(crate) fn report(&mut self, fault: Diagnostic) {
         let start = fault.primary.span.start as usize;
-        let lexical = &self.diagnostics[..self.lexical];
-        let before = lexical.partition_point(|earlier| earlier.primary.span.start as usize <= start);
-        let caused = before.checked_sub(1).is_some_and(|nearest| {
-            let end = lexical[nearest].primary.span.end as usize;
-            !self.text.get(end.min(start)..start).unwrap_or("").contains('\n')
-        });
+        let before = self.lexical.partition_point(|(earlier, _)| *earlier <= start);
+        let caused = before.checked_sub(1).is_some_and(|nearest| start <= self.lexical[nearest].1);
         if !caused {
-            self.diagnostics.push(fault);
+            self.diagnostics.report(fault);
         }
     }
 
@@ -279,7 +288,7 @@ impl<'t> Parser<'t> {
     }
 
     pub(crate) fn too_deep<T>(&mut self) -> Parsed<T> {
-        if !self.diagnostics.iter().any(|fault| fault.code == "E0066") {
+        if !self.diagnostics.list().iter().any(|fault| fault.code == "E0066") {
             let span = self.span();
             self.report(
                 Diagnostic::error("E0066", "This nests too deeply.", span, "one level too many").help(format!(

@@ -85,10 +85,33 @@ impl Parser<'_> {
                     );
                     parser.advance();
                 }
-                Ok((field, parser.expression()?))
+                let value = parser.field_value()?;
+                Ok((field, value))
             })?;
         }
         Ok(PacketPart::Header(layout, fields))
+    }
+
+    /// The value behind the name of a field. Where there is none, that is told and zero stands for it, so that the rest is read.
+    fn field_value(&mut self) -> Parsed<Expr> {
+        let span = self.span();
+        let flag = self.is(Sign::Dot);
+        let ends = |parser: &Self| parser.is(Sign::Comma) || parser.is(Sign::ParenClose);
+        if !flag && !ends(self) {
+            return self.expression();
+        }
+        let fault = Diagnostic { code: "E0073", ..self.expected("A value", "behind the name of a field") };
+        self.report(fault.help(
+            "Each field stands with its value, as in `ttl 3`; all flags are one number, as in `flags 0x02`.",
+        ));
+        if flag {
+            self.advance();
+            self.any_word("The name of a flag", "behind the dot")?;
+            if !ends(self) {
+                return self.expression();
+            }
+        }
+        Ok(Expr { kind: ExprKind::Int(0), span })
     }
 
     /// `payload take 64`: behind where it begins.

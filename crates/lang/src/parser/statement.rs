@@ -1,5 +1,6 @@
 //! Blocks and statements. A word of a statement counts as such only where what follows fits, so that locals may bear it.
 
+use super::pattern::parts_of;
 use super::spelling::{STATEMENTS, nearest};
 use super::{Parsed, Parser};
 use crate::ast::*;
@@ -232,13 +233,15 @@ impl Parser<'_> {
     fn match_statement(&mut self) -> Parsed<StmtKind> {
         let subject = self.expression()?;
         let open = self.expect(Sign::BraceOpen, "before the arms of a `match`")?;
-        let arms = self.deeper(|parser| parser.braced(open, Self::arm, Self::skip_member))?;
+        let parts = parts_of(&subject);
+        let arms =
+            self.deeper(|parser| parser.braced(open, |parser| parser.arm(parts), Self::skip_member))?;
         Ok(StmtKind::Match(subject, arms))
     }
 
-    fn arm(&mut self) -> Parsed<Arm> {
+    fn arm(&mut self, parts: usize) -> Parsed<Arm> {
         let start = self.span();
-        let (pattern, guard) = self.arm_head()?;
+        let (pattern, guard) = self.arm_head(parts)?;
         let body = if self.is(Sign::BraceOpen) {
             self.block()?
         } else {

@@ -5,7 +5,7 @@ use super::{Parsed, Parser};
 use crate::ast::*;
 use crate::diagnostic::Diagnostic;
 use crate::source::Span;
-use crate::token::Sign;
+use crate::token::{Sign, TokenKind};
 
 impl Parser<'_> {
     pub(super) fn table(&mut self) -> Parsed<Item> {
@@ -115,7 +115,12 @@ impl Parser<'_> {
                 let path = self.string("behind `from`, as in `from \"routes.txt\"`")?;
                 let format =
                     if self.take_word("as") { Some(self.name("A format", "behind `as`")?) } else { None };
-                Property::From(path, format, self.since(span))
+                let mut bindings = Vec::new();
+                if self.take_word("interfaces") {
+                    let open = self.expect(Sign::BraceOpen, "behind `interfaces`, as in `{ eth0 = 1 }`")?;
+                    bindings = self.braced(open, Self::interface_binding, Self::skip_member)?;
+                }
+                Property::From(path, format, bindings, self.since(span))
             }
             "entries" => {
                 let open = self.expect(Sign::BraceOpen, "before the entries of a table")?;
@@ -128,6 +133,22 @@ impl Parser<'_> {
         };
         self.take(Sign::Comma);
         Ok(property)
+    }
+
+    /// `eth0 = 1`; a name that is no word of the language stands in quotes.
+    fn interface_binding(&mut self) -> Parsed<Binding> {
+        let span = self.span();
+        let interface = match self.kind() {
+            TokenKind::Text(_) => {
+                let text = self.string("as the name of an interface")?;
+                Name { text, span: self.since(span) }
+            }
+            _ => self.name("The name of an interface", "as in `eth0 = 1` or `\"eth0.5\" = 1`")?,
+        };
+        self.expect(Sign::Assign, "between the name of an interface and its port")?;
+        let port = self.expression()?;
+        self.take(Sign::Comma);
+        Ok(Binding { interface, port })
     }
 
     /// One of these words.

@@ -96,7 +96,8 @@ fn damaged_compression_is_an_error_after_what_came_before() {
     for (compressed, said) in [gzip(&pcap(5000, 100)), zstd(&pcap(5000, 100))].into_iter().zip(said) {
         let cut = compressed[..compressed.len() - 20].to_vec();
         let (sizes, error) = drain(source(cut, Links::Ethernet).expect("opens"));
-        assert!(sizes.iter().sum::<usize>() > 0);
+        // Four whole blocks of 128 KiB lie before the cut, which are 4,519 records of 116 bytes.
+        assert!(sizes.iter().sum::<usize>() > 4_500, "{sizes:?}");
         let error = error.expect("the end is missing");
         assert!(error.starts_with("test: reading stopped at byte "), "{error}");
         assert!(error.contains(said), "{error}");
@@ -127,6 +128,27 @@ fn other_link_types_need_the_option() {
     );
     assert!(error.contains("--link any"), "{error}");
     assert_eq!(drain(source(bytes, Links::Any).expect("opens")), (vec![3], None));
+}
+
+#[test]
+fn the_interfaces_of_a_capture_are_ports() {
+    let names = ["a", "b", "c"].map(|name| Interface { name, link: LinkType::ETHERNET });
+    let mut writer = PcapngWriter::new(Vec::new(), &names).expect("writes");
+    for interface in [2, 0, 1, 2] {
+        writer.write(interface, 0, 60, &[0; 60], None).expect("writes");
+    }
+    let bytes = writer.finish().expect("writes");
+    let opened = |ports| {
+        let stream = uncompressed(io::Cursor::new(bytes.clone())).expect("memory can be read");
+        let ingress = Ingress::new(Policy::Interface, ports);
+        CaptureSource::of_stream("test".to_owned(), stream, Links::Ethernet, ingress).expect("opens")
+    };
+    let mut batch = Batch::new();
+    opened(3).receive(&mut batch).expect("all have a port");
+    assert_eq!(batch.port[..batch.len], [3, 1, 2, 3]);
+    let error = opened(2).receive(&mut batch).expect_err("no port 3").to_string();
+    let said = "test: packet 1 is of interface 2, counted from 0, which would be port 3, and there are ports 1 to 2; --ports makes more";
+    assert_eq!(error, said);
 }
 
 #[test]

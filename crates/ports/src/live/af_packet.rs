@@ -11,6 +11,7 @@
 //! With several lanes the sockets are a group (PACKET_FANOUT) that the kernel shares packets out in by a hash of addresses and ports that is the same in
 //! both directions. Fragments of IP have no ports: those of one pair of addresses come by one lane, which may be another than that of their flow.
 
+mod claim;
 mod incoming;
 mod keep;
 mod open;

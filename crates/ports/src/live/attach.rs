@@ -104,6 +104,16 @@ pub enum AttachError {
         "no right to take packets off interface {0}: it needs CAP_NET_RAW; run as root, or over a capture with `ravelin run`, which needs no rights"
     )]
     Rights(String),
+    /// another gateway has it
+    #[error(
+        "the packets of interface {interface} are taken by {owner} already, and two gateways would both answer each of them: stop that one, or give this one another interface"
+    )]
+    Taken {
+        /// The interface's name.
+        interface: String,
+        /// Who has it.
+        owner: String,
+    },
     /// AF_XDP
     #[error(transparent)]
     Xdp(#[from] af_xdp::XdpError),

@@ -5,6 +5,7 @@
 //! program ◄──────────── impair ◄── trace ◄── port
 //! ```
 
+use super::clock::{Clock, Machine, Now};
 use super::held::{Frame, Held};
 use super::impair::{Impair, Impairer};
 use super::shape::{Bucket, Shape, Shaper};
@@ -15,7 +16,7 @@ use packet::{Batch, Offload, PortNumber};
 use std::io;
 use std::os::fd::RawFd;
 use std::sync::Arc;
-use std::time::{Duration, Instant, SystemTime};
+use std::time::{Duration, Instant};
 
 /// What stands between a program and a port; nothing by default.
 #[derive(Clone, Debug, Default, PartialEq)]
@@ -41,7 +42,7 @@ impl Middleware {
         let count = lanes.len();
         let recorders = match &self.trace {
             None => Vec::new(),
-            Some(trace) => trace::start(trace, &name, 2 * count)?,
+            Some(trace) => trace::start(trace, &name, 2 * count, presence.clone())?,
         };
         let mut recorders = recorders.into_iter();
         let bucket =
@@ -104,11 +105,10 @@ pub(crate) trait Stage: Send {
     fn count(&self, losses: &mut SendLosses);
 }
 
-/// When, in nanoseconds since 1970, it will be `due` nanoseconds after `started`.
-fn since_1970(started: Instant, due: u64) -> u64 {
+/// The program's time when it will be `due` nanoseconds after `started`.
+fn program_time(started: Instant, due: u64) -> u64 {
     let left = Duration::from_nanos(due).saturating_sub(started.elapsed());
-    let now = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).unwrap_or_default();
-    (now + left).as_nanos() as u64
+    Machine.program() + left.as_nanos() as u64
 }
 
 /// A sending half with a stage before it.
@@ -148,7 +148,7 @@ impl<S: Stage> Sender for Staged<S> {
     }
 
     fn due(&self) -> Option<u64> {
-        let own = self.stage.due().map(|due| since_1970(self.started, due));
+        let own = self.stage.due().map(|due| program_time(self.started, due));
         own.into_iter().chain(self.inner.due()).min()
     }
 
@@ -198,7 +198,7 @@ impl Sender for Ready {
 }
 
 impl Receiver for Impeded {
-    fn receive<'a>(&'a mut self, batch: &mut Batch, now: u64) -> &'a mut [u8] {
+    fn receive<'a>(&'a mut self, batch: &mut Batch, now: Now) -> &'a mut [u8] {
         let Impeded { inner, stage, started, ready, arena, port } = self;
         let elapsed = started.elapsed().as_nanos() as u64;
         // What is ready leaves first, so that it stays a few batches at most.
@@ -215,7 +215,7 @@ impl Receiver for Impeded {
         batch.clear();
         arena.clear();
         while let Some(frame) = ready.frames.first() {
-            if !arena.push(batch, frame.bytes, frame.bytes.len() as u32, now) {
+            if !arena.push(batch, frame.bytes, frame.bytes.len() as u32, now.program) {
                 break;
             }
             batch.port[batch.len - 1] = *port;
@@ -231,7 +231,7 @@ impl Receiver for Impeded {
 
     fn due(&self) -> Option<u64> {
         let ready = (!self.ready.frames.is_empty()).then_some(0);
-        let own = ready.or_else(|| self.stage.due().map(|due| since_1970(self.started, due)));
+        let own = ready.or_else(|| self.stage.due().map(|due| program_time(self.started, due)));
         own.into_iter().chain(self.inner.due()).min()
     }
 
@@ -254,11 +254,11 @@ struct TracedReceiver {
 }
 
 impl Receiver for TracedReceiver {
-    fn receive<'a>(&'a mut self, batch: &mut Batch, now: u64) -> &'a mut [u8] {
+    fn receive<'a>(&'a mut self, batch: &mut Batch, now: Now) -> &'a mut [u8] {
         let memory = self.inner.receive(batch, now);
         for index in 0..batch.len {
             if let Some(frame) = batch.bytes(memory, index) {
-                self.recorder.record(batch.time[index], frame);
+                self.recorder.record(batch.time[index], now.on_wall(batch.time[index]), frame);
             }
         }
         self.recorder.hand_over();
@@ -288,8 +288,8 @@ struct TracedSender {
 
 impl Sender for TracedSender {
     fn send(&mut self, frame: &[u8], offload: Offload) {
-        let now = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).unwrap_or_default();
-        self.recorder.record(now.as_nanos() as u64, frame);
+        let now = Machine.now();
+        self.recorder.record(now.program, now.wall, frame);
         self.inner.send(frame, offload);
     }
 

@@ -3,6 +3,7 @@
 mod af_packet;
 mod af_xdp;
 mod attach;
+pub mod clock;
 mod frame_ring;
 mod held;
 pub mod impair;
@@ -17,6 +18,7 @@ pub mod shape;
 mod sys;
 mod tap;
 pub mod trace;
+mod untagged;
 mod wait;
 mod watch;
 
@@ -25,11 +27,12 @@ pub use attach::{AttachError, Kind, Offloads, Wanted, attach, attach_all};
 pub use middleware::Middleware;
 pub use netlink::{Changes, Netlink};
 pub use out::LiveOut;
-pub use presence::Presence;
+pub use presence::{Heard, Presence};
 pub use sys::{cycles, keep_off, pin};
 pub use tap::TapError;
 pub use wait::{Bell, Waiter};
 
+use clock::Now;
 use packet::{Batch, Offload};
 use serde::Serialize;
 use std::os::fd::RawFd;
@@ -59,14 +62,14 @@ pub struct Lane {
 /// The half of a live port by which packets come in.
 pub trait Receiver: Send {
     /// Replaces the contents of `batch` by what has come, without waiting, and returns the memory that the frames lie in. Nothing of the batch before
-    /// it can be reached any more. Packets carry their time of arrival (nanoseconds since 1970-01-01 UTC), which is `now` where nobody knows better.
-    fn receive<'a>(&'a mut self, batch: &mut Batch, now: u64) -> &'a mut [u8];
+    /// it can be reached any more. Packets carry their time of arrival (the program's time), which is `now` where nobody knows better.
+    fn receive<'a>(&'a mut self, batch: &mut Batch, now: Now) -> &'a mut [u8];
 
     /// What can be read when a packet is there. It is open, under this number, as long as the port is; what it stands for may be replaced, so it is
     /// asked for anew for every wait (as by `poll`).
     fn descriptor(&self) -> RawFd;
 
-    /// When [`receive`](Receiver::receive) is to be called again although nothing more comes (nanoseconds since 1970-01-01 UTC); `None` if nothing waits.
+    /// When [`receive`](Receiver::receive) is to be called again although nothing more comes (the program's time); `None` if nothing waits.
     fn due(&self) -> Option<u64> {
         None
     }
@@ -83,7 +86,7 @@ pub trait Sender: Send {
     /// Hands over everything that was sent.
     fn flush(&mut self);
 
-    /// When [`flush`](Sender::flush) is to be called again although nothing more is sent (nanoseconds since 1970-01-01 UTC); `None` if nothing waits.
+    /// When [`flush`](Sender::flush) is to be called again although nothing more is sent (the program's time); `None` if nothing waits.
     fn due(&self) -> Option<u64> {
         None
     }

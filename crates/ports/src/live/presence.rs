@@ -14,7 +14,7 @@ const UNHEARD: usize = 16;
 /// Whether the interface of a port is there. Whoever watches it writes, whoever wants to know reads.
 #[derive(Default)]
 pub struct Presence {
-    /// Nanoseconds since 1970-01-01 UTC; 0 while it is there.
+    /// The program's time; 0 while it is there.
     gone_since: AtomicU64,
     vanished: AtomicU64,
     /// What was obtained when it came back.
@@ -23,12 +23,23 @@ pub struct Presence {
     refused: Mutex<Option<String>>,
     /// What stands between it and the program, in words.
     before: OnceLock<String>,
+    /// Why its trace is not written, while that is so.
+    untraced: Mutex<Option<String>>,
     /// Where somebody hears of it.
-    told: OnceLock<SyncSender<String>>,
+    told: OnceLock<SyncSender<Heard>>,
+}
+
+/// What somebody hears of a port.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Heard {
+    /// It is there again, and this was obtained.
+    Back(String),
+    /// Something else, in words.
+    Remark(String),
 }
 
 impl Presence {
-    /// Since when it has been gone (nanoseconds since 1970-01-01 UTC); `None` while it is there.
+    /// Since when it has been gone (the program's time); `None` while it is there.
     pub fn gone_since(&self) -> Option<u64> {
         Some(self.gone_since.load(Ordering::Relaxed)).filter(|&since| since != 0)
     }
@@ -48,13 +59,18 @@ impl Presence {
         self.refused.lock().unwrap_or_else(PoisonError::into_inner).clone()
     }
 
-    /// Tells somebody what was obtained whenever it has come back, on a thread of its own: no packet waits for whoever hears slowly or not at all.
-    /// The first who asks is told.
+    /// Why its trace is not written, for people; `None` while it is, or where there is none.
+    pub fn untraced(&self) -> Option<String> {
+        self.untraced.lock().unwrap_or_else(PoisonError::into_inner).clone()
+    }
+
+    /// Tells somebody what was obtained whenever it has come back, and what else is to be known, on a thread of its own: no packet waits for whoever hears slowly
+    /// or not at all. The first who asks is told.
     ///
     /// # Errors
     /// No further thread can be had.
-    pub fn tell(&self, told: impl Fn(&str) + Send + 'static) -> io::Result<()> {
-        let (words, heard) = sync_channel::<String>(UNHEARD);
+    pub fn tell(&self, told: impl Fn(&Heard) + Send + 'static) -> io::Result<()> {
+        let (words, heard) = sync_channel::<Heard>(UNHEARD);
         thread::Builder::new()
             .name("told of ports".to_owned())
             .spawn(move || heard.iter().for_each(|words| told(&words)))?;
@@ -83,9 +99,19 @@ impl Presence {
     /// It is there again, and this was obtained.
     pub fn back(&self, mode: String) {
         let mode = self.whole(mode);
+        self.say(Heard::Back(mode));
+    }
+
+    /// Its trace cannot be written for a reason, or is written again.
+    pub(crate) fn trace(&self, untraced: Option<String>) {
+        self.say(Heard::Remark(untraced.clone().unwrap_or_else(|| "its trace is written again".to_owned())));
+        *self.untraced.lock().unwrap_or_else(PoisonError::into_inner) = untraced;
+    }
+
+    fn say(&self, what: Heard) {
         if let Some(told) = self.told.get() {
             // Packets may wait for this thread.
-            let _ = told.try_send(mode);
+            let _ = told.try_send(what);
         }
     }
 
@@ -124,7 +150,7 @@ mod tests {
     fn what_vanished_is_counted_and_what_comes_back_is_told() {
         let presence = Presence::default();
         let (hears, heard) = channel();
-        presence.tell(move |mode| hears.send(mode.to_owned()).expect("heard")).expect("a thread");
+        presence.tell(move |what| hears.send(what.clone()).expect("heard")).expect("a thread");
         presence.stands_behind(", traced");
         assert_eq!((presence.gone_since(), presence.vanished(), presence.mode()), (None, 0, None));
         presence.gone(7);
@@ -136,7 +162,12 @@ mod tests {
         assert_eq!(presence.refused(), None);
         assert_eq!((presence.gone_since(), presence.vanished()), (None, 1));
         assert_eq!(presence.mode().as_deref(), Some("tap, traced"));
-        assert_eq!(heard.recv().as_deref(), Ok("tap, traced"));
+        assert_eq!(heard.recv(), Ok(Heard::Back("tap, traced".to_owned())));
+        presence.trace(Some("the disk is full".to_owned()));
+        assert_eq!(heard.recv(), Ok(Heard::Remark("the disk is full".to_owned())));
+        assert_eq!(presence.untraced().as_deref(), Some("the disk is full"));
+        presence.trace(None);
+        assert_eq!(presence.untraced(), None);
     }
 
     #[test]
@@ -144,14 +175,14 @@ mod tests {
         let presence = Presence::default();
         let (hears, heard) = channel();
         let (go_on, may_go_on) = channel::<()>();
-        let deaf = move |mode: &str| {
-            hears.send(mode.to_owned()).expect("heard");
+        let deaf = move |what: &Heard| {
+            hears.send(what.clone()).expect("heard");
             // Until the other end is gone.
             let _ = may_go_on.recv();
         };
         presence.tell(deaf).expect("a thread");
         presence.back("first".to_owned());
-        assert_eq!(heard.recv().as_deref(), Ok("first"));
+        assert_eq!(heard.recv(), Ok(Heard::Back("first".to_owned())));
         for number in 0..UNHEARD + 100 {
             presence.gone(1);
             presence.back(format!("{number}"));

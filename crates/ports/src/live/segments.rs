@@ -4,6 +4,7 @@
 //! be wrong. So it gets the packets. The kernel and the host at the other end have far less to do with one segment than with 45 packets; so what leaves
 //! one after the other as it would be cut from a segment is made one again.
 
+use super::clock::Now;
 use super::{Attached, Lane, ReceiveLosses, Receiver, SendLosses, Sender};
 use packet::region::{HEADROOM, SLACK, frame_with_headroom};
 use packet::segment::{Joined, Segments};
@@ -49,7 +50,7 @@ impl Cut {
 }
 
 impl Receiver for Cut {
-    fn receive<'a>(&'a mut self, batch: &mut Batch, now: u64) -> &'a mut [u8] {
+    fn receive<'a>(&'a mut self, batch: &mut Batch, now: Now) -> &'a mut [u8] {
         let Cut { inner, region, pieces, given, losses } = self;
         if *given == pieces.len() {
             let memory = inner.receive(batch, now);
@@ -184,14 +185,14 @@ mod tests {
     struct Given(Vec<Vec<Frame>>, Region);
 
     impl Receiver for Given {
-        fn receive<'a>(&'a mut self, batch: &mut Batch, now: u64) -> &'a mut [u8] {
+        fn receive<'a>(&'a mut self, batch: &mut Batch, now: Now) -> &'a mut [u8] {
             batch.clear();
             if !self.0.is_empty() {
                 for (number, (frame, offload)) in self.0.remove(0).into_iter().enumerate() {
                     let start = number * 70_016 + HEADROOM;
                     self.1.reserve(start + frame.len() + SLACK);
                     self.1.bytes_mut()[start..start + frame.len()].copy_from_slice(&frame);
-                    batch.push(start as u64, frame.len() as u32, frame.len() as u32, 3, now);
+                    batch.push(start as u64, frame.len() as u32, frame.len() as u32, 3, now.program);
                     batch.leave_unfinished(offload);
                 }
             }
@@ -260,7 +261,7 @@ mod tests {
         let mut join = Join::new(Box::new(Kept(sent.clone())));
         let (mut batch, mut lengths) = (Batch::new(), Vec::new());
         for time in 0..20 {
-            let memory = cut.receive(&mut batch, time);
+            let memory = cut.receive(&mut batch, Now { program: time, wall: 0 });
             for index in 0..batch.len {
                 assert!(batch.offload(index).is_none() && batch.port[index] == 3);
                 assert!(batch.frame[index] as usize + batch.captured[index] as usize + SLACK <= memory.len());

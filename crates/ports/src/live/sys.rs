@@ -505,8 +505,16 @@ pub fn cycles() -> u64 {
 #[cfg(not(target_arch = "x86_64"))]
 #[inline]
 pub fn cycles() -> u64 {
-    let since = std::time::SystemTime::now().duration_since(std::time::SystemTime::UNIX_EPOCH);
-    since.map_or(0, |since| since.as_nanos() as u64)
+    since_start()
+}
+
+/// Nanoseconds since the machine started, those of its sleep included. Nobody sets this clock, and it never goes back.
+#[inline]
+pub(crate) fn since_start() -> u64 {
+    let mut time = libc::timespec { tv_sec: 0, tv_nsec: 0 };
+    // SAFETY: the kernel writes to the place that is passed, and nothing else; where it does not know the clock, it is 0.
+    unsafe { libc::clock_gettime(libc::CLOCK_BOOTTIME, &raw mut time) };
+    time.tv_sec as u64 * 1_000_000_000 + time.tv_nsec as u64
 }
 
 /// Reads the word that the kernel hands a frame over by; what it wrote before is visible then.

@@ -9,8 +9,9 @@
 
 mod calls;
 
+use super::clock::Now;
 use super::{
-    AttachError, Attached, Lane, Presence, ReceiveLosses, Receiver, SendLosses, Sender, Wanted, sys,
+    AttachError, Attached, Lane, Presence, ReceiveLosses, Receiver, SendLosses, Sender, Wanted, sys, untagged,
 };
 use packet::region::{HEADROOM, SLACK, frame_with_headroom};
 use packet::{Batch, Offload, PortNumber, Region};
@@ -238,7 +239,7 @@ struct Incoming {
 }
 
 impl Receiver for Incoming {
-    fn receive<'a>(&'a mut self, batch: &mut Batch, now: u64) -> &'a mut [u8] {
+    fn receive<'a>(&'a mut self, batch: &mut Batch, now: Now) -> &'a mut [u8] {
         batch.clear();
         batch.headroom = HEADROOM as u32;
         let memory = self.memory.bytes_mut();
@@ -250,7 +251,7 @@ impl Receiver for Incoming {
                 Err(error) => {
                     // The device was deleted.
                     if error.raw_os_error() == Some(libc::EBADFD)
-                        && self.device.renew(&self.queue, &mut self.place, now)
+                        && self.device.renew(&self.queue, &mut self.place, now.program)
                         && self.number == 0
                     {
                         self.unsent.renew(self.device.not_sent().unwrap_or(0));
@@ -260,10 +261,15 @@ impl Receiver for Incoming {
             };
             let offload = Offload::read(&header);
             offload.complete(packet);
-            let length = packet.len();
-            batch.push(start as u64, length as u32, length as u32, self.port, now);
-            batch.leave_unfinished(offload.without_checksum());
-            start = frame_with_headroom(Some(start), start + length);
+            let end = start + packet.len();
+            let later = untagged::take_out(packet);
+            let length = packet.len() - later;
+            batch.push((start + later) as u64, length as u32, length as u32, self.port, now.program);
+            let offload = offload.without_checksum();
+            let offload =
+                if later > 0 { offload.moved(-(later as i32)).unwrap_or(Offload::NONE) } else { offload };
+            batch.leave_unfinished(offload);
+            start = frame_with_headroom(Some(start), end);
         }
         memory
     }

@@ -5,13 +5,14 @@
 //! the interface tells, for the kernel takes its interface away from it (packet_notifier in net/packet/af_packet.c of Linux). One that receives nothing is
 //! kept for that.
 
+use super::clock::{Clock, Machine};
 use super::presence::Presence;
 use super::{AttachError, sys};
 use std::io;
 use std::os::fd::OwnedFd;
 use std::sync::{Arc, Mutex, PoisonError, Weak};
 use std::thread;
-use std::time::{Duration, SystemTime};
+use std::time::Duration;
 
 /// How often is looked.
 const LOOK: Duration = Duration::from_millis(200);
@@ -54,7 +55,7 @@ pub(super) fn look<H>(
         }
         // Nothing of it stays at the interface once it is said to be gone.
         *held = None;
-        presence.gone(now());
+        presence.gone(Machine.program());
     }
     // Whatever is in the way now, it may be gone the next time.
     match open() {
@@ -91,9 +92,4 @@ impl Witness {
     pub(super) fn is_there(&self) -> bool {
         sys::bound_interface(&self.socket) == Some(self.index)
     }
-}
-
-/// Nanoseconds since 1970-01-01 UTC.
-pub(super) fn now() -> u64 {
-    SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).unwrap_or_default().as_nanos() as u64
 }

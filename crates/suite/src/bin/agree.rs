@@ -7,6 +7,7 @@ use std::process::ExitCode;
 use std::time::Duration;
 use suite::agree::{Disagreement, Tally, search};
 use suite::coverage::CONSTRUCTS;
+use suite::edit_search::Judged;
 
 const USAGE: &str = "usage: agree [--seconds N] [--seed S] [--programs N] [--out DIRECTORY]";
 
@@ -67,6 +68,10 @@ fn print_tally(seed: u64, tally: &Tally) {
     let [inserts, moves, evictions, refused, expired] = tally.changes;
     println!(
         "tables: {inserts} inserted, {moves} moved, {evictions} evicted, {refused} refused, {expired} expired"
+    );
+    let Judged { programs, refused, packets, checks, resized } = &tally.judged;
+    println!(
+        "edits: {programs} programs, {refused} refused; {packets} packets left, {resized} of them resized, {checks} checksums and lengths right"
     );
     for (code, (times, seed)) in &tally.refusals {
         println!("refused with {code}: {times} times, for example seed {seed}");

@@ -11,15 +11,18 @@ INLINE u64 exact_word(GLOBAL const u32 *words)
 INLINE u32 exact_find(GLOBAL const u32 *image, const u64 *key, u32 key_words)
 {
     u32 mask = image[4] - 1, size = image[5], tag, slot, probe, word;
-    u64 sum = exact_word(image + 8), multiplier = exact_word(image + 10);
+    u64 start = exact_word(image + 8), multiplier = exact_word(image + 10), sum = start;
     for (word = 0; word < key_words; word++) {
         u64 mixed = sum ^ key[word];
         sum = mixed * multiplier ^ mul_high64(mixed, multiplier);
     }
+    start |= 1;
+    sum ^= multiplier;
+    sum = sum * start ^ mul_high64(sum, start);
     slot = (u32)sum & mask;
     tag = (u32)(sum >> 32) | 1;
-    /* Half of the slots are free, so this ends far sooner. */
-    for (probe = 0; probe <= mask; probe++) {
+    /* The next free slot is no further than that: it is the processor's LONGEST_RUN. */
+    for (probe = 0; probe <= mask && probe <= 256; probe++) {
         u32 at = 16 + slot * size, found = image[at];
         if (found == 0) {
             return EXACT_NONE;

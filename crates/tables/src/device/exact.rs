@@ -9,13 +9,14 @@
 //! ```
 //!
 //! Of 64-bit words the lower half comes first. The idea: the low bits of a key's hash choose a slot, and the key is in it or
-//! behind it, before the next free one. The number of slots is a power of two and at least twice that of the entries, so
-//! most keys lie in their own slot. A slot of up to 8 words does not cross a sector of 32 bytes.
+//! behind it, before the next free one, which is never further than [`LONGEST_RUN`]. The number of slots is a power of two and at
+//! least twice that of the entries, so most keys lie in their own slot. A slot of up to 8 words does not cross a sector of 32 bytes.
 //!
-//! The hash of words w₁ … wₙ is 64 bits wide: h₀ = start, hᵢ = the exclusive or of both halves of (hᵢ₋₁ xor wᵢ) × multiplier.
-//! The tag is its upper half with the lowest bit set.
+//! The hash of words w₁ … wₙ is 64 bits wide: h₀ = start, hᵢ = the exclusive or of both halves of (hᵢ₋₁ xor wᵢ) × multiplier, and in the
+//! end that of (hₙ xor multiplier) × (start with the lowest bit set). The tag is its upper half with the lowest bit set.
 
-use crate::exact::hash::Hash;
+use crate::exact::LONGEST_RUN;
+use crate::exact::hash::{Hash, folded, next_seed};
 use std::ops::Range;
 
 /// `u32 exact_find(GLOBAL const u32 *image, const u64 *key, u32 key_words)`: the place of the value's first word in the image,
@@ -42,12 +43,10 @@ pub fn first_value(key_words: usize) -> u32 {
 pub fn find(image: &[u32], key: &[u64]) -> u32 {
     let long = |at: usize| u64::from(image[at]) | u64::from(image[at + 1]) << 32;
     let (mask, size) = (image[4] - 1, image[5] as usize);
-    let hash = key.iter().fold(long(8), |sum, word| {
-        let product = u128::from(sum ^ word) * u128::from(long(10));
-        product as u64 ^ (product >> 64) as u64
-    });
+    let sum = key.iter().fold(long(8), |sum, word| folded(sum ^ word, long(10)));
+    let hash = folded(sum ^ long(10), long(8) | 1);
     let tag = (hash >> 32) as u32 | 1;
-    for probe in 0..=mask {
+    for probe in 0..mask.min(LONGEST_RUN as u32) + 1 {
         let at = HEADER + ((hash as u32).wrapping_add(probe) & mask) as usize * size;
         if image[at] == 0 {
             break;
@@ -60,8 +59,10 @@ pub fn find(image: &[u32], key: &[u64]) -> u32 {
 }
 
 const MAGIC: u32 = u32::from_le_bytes(*b"RVEX");
-const VERSION: u32 = 1;
+const VERSION: u32 = 2;
 const HEADER: usize = 16;
+/// So many seeds are tried for keys that meet too often before the image gets twice the slots.
+const SEEDS: usize = 4;
 /// More changed slots than this part of all are not told one by one.
 const MANY: usize = 8;
 
@@ -82,6 +83,7 @@ pub struct SizeError {
 pub struct DeviceExact {
     key_words: usize,
     value_words: usize,
+    seed: u64,
     hash: Hash,
     slots: usize,
     size: usize,
@@ -120,6 +122,7 @@ impl DeviceExact {
         Ok(DeviceExact {
             key_words,
             value_words,
+            seed,
             hash,
             slots,
             size,
@@ -141,12 +144,13 @@ impl DeviceExact {
         assert_eq!((key.len(), value.len()), (self.key_words, self.value_words), "words of key and value");
         let mut found = self.search(key);
         if found.is_err() && self.entries * 2 >= self.slots {
-            self.grow()?;
+            self.rebuild(2 * self.slots)?;
             found = self.search(key);
         }
         let slot = match found {
             Ok(slot) => slot,
             Err(free) => {
+                let free = if self.stays_short(free) { free } else { self.spread(key)? };
                 self.entries += 1;
                 free
             }
@@ -294,18 +298,45 @@ impl DeviceExact {
         }
     }
 
-    fn grow(&mut self) -> Result<(), SizeError> {
-        let mut grown = DeviceExact::new(self.key_words, self.value_words, self.slots, 0)?;
-        grown.hash = self.hash;
-        grown.words[8..12].copy_from_slice(&self.words[8..12]);
-        for slot in (0..self.slots).filter(|slot| self.words[self.at(*slot)] != 0) {
-            let Err(free) = grown.search(&self.key(slot)) else { continue };
-            let (from, to) = (self.at(slot), grown.at(free));
-            grown.words[to..to + self.size].copy_from_slice(&self.words[from..from + self.size]);
+    /// Whether a key in this free slot leaves all searches short.
+    fn stays_short(&self, slot: usize) -> bool {
+        let is_taken = |at: usize| self.words[self.at(at & (self.slots - 1))] != 0;
+        let behind = (1..=LONGEST_RUN).take_while(|far| is_taken(slot + far)).count();
+        let before = (1..=LONGEST_RUN).take_while(|far| is_taken(slot.wrapping_sub(*far))).count();
+        before + 1 + behind <= LONGEST_RUN
+    }
+
+    /// Goes on with another seed, and if that is not enough with more slots; the free slot of a key then.
+    fn spread(&mut self, key: &[u64]) -> Result<usize, SizeError> {
+        loop {
+            for _ in 0..SEEDS {
+                self.seed = next_seed(self.seed);
+                if self.rebuild(self.slots)?
+                    && let Err(free) = self.search(key)
+                    && self.stays_short(free)
+                {
+                    return Ok(free);
+                }
+            }
+            self.rebuild(2 * self.slots)?;
         }
-        grown.entries = self.entries;
-        *self = grown;
-        Ok(())
+    }
+
+    /// Puts all entries into so many slots, by its seed; says whether all searches are short.
+    fn rebuild(&mut self, slots: usize) -> Result<bool, SizeError> {
+        let mut made = DeviceExact::new(self.key_words, self.value_words, slots / 2, self.seed)?;
+        let mut are_short = true;
+        for slot in (0..self.slots).filter(|slot| self.words[self.at(*slot)] != 0) {
+            let key = self.key(slot);
+            let Err(free) = made.search(&key) else { continue };
+            are_short &= made.stays_short(free);
+            let (from, to) = (self.at(slot), made.at(free));
+            made.words[to..to + self.size].copy_from_slice(&self.words[from..from + self.size]);
+            made.words[to] = tag(made.hash.of(&key));
+        }
+        made.entries = self.entries;
+        *self = made;
+        Ok(are_short)
     }
 }
 

@@ -78,6 +78,11 @@ impl Table {
         dispatch!(self, table => table.find_bulk(keys, now, missing, values))
     }
 
+    /// Entries that memory is used for: also those that have ended and are still to be taken out.
+    pub fn held(&self) -> usize {
+        dispatch!(self, table => table.held())
+    }
+
     /// Entries that still lie where they were before a resize. Each operation that does not find its key where it lies now moves up
     /// to [`MOVED_AT_ONCE`](super::MOVED_AT_ONCE) of them.
     pub fn left_to_move(&self) -> usize {
@@ -118,8 +123,20 @@ impl Exact for Table {
         dispatch!(self, table => table.expire(now))
     }
 
-    fn expire_telling(&mut self, now: u64, gone: &mut dyn FnMut(&[u64])) -> u64 {
-        dispatch!(self, table => table.expire_telling(now, gone))
+    fn expire_some(&mut self, now: u64, steps: &mut u32, gone: &mut dyn FnMut(&[u64])) {
+        dispatch!(self, table => table.expire_some(now, steps, gone));
+    }
+
+    fn make_way(&mut self, key: Option<&[u64]>, wanted: usize, gone: &mut dyn FnMut(&[u64])) -> usize {
+        dispatch!(self, table => table.make_way(key, wanted, gone))
+    }
+
+    fn left_to_expire(&self) -> usize {
+        dispatch!(self, table => table.left_to_expire())
+    }
+
+    fn version(&self) -> [u64; 5] {
+        dispatch!(self, table => table.version())
     }
 
     #[inline]
@@ -131,15 +148,19 @@ impl Exact for Table {
         dispatch!(self, table => table.resize(capacity))
     }
 
-    fn free(&self) -> usize {
-        dispatch!(self, table => table.free())
-    }
-
     fn statistics(&self) -> Statistics {
         dispatch!(self, table => table.statistics())
     }
 
+    fn running_statistics(&self) -> Statistics {
+        dispatch!(self, table => table.running_statistics())
+    }
+
     fn entries(&self) -> Vec<Entry> {
         dispatch!(self, table => table.entries())
+    }
+
+    fn entries_part(&self, from: usize, most: usize) -> (Vec<Entry>, Option<usize>) {
+        dispatch!(self, table => table.entries_part(from, most))
     }
 }

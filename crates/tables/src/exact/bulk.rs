@@ -75,6 +75,7 @@ impl<const K: usize> HashTable<K> {
             self.current.sight(keys, &mut sights);
             for ((key, sight), value) in keys.chunks_exact(words).zip(&sights.slots).zip(values) {
                 *value = match self.current.confirmed(key, *sight) {
+                    Some(slot) if self.has_ended(slot) => missing,
                     Some(slot) => self.current.first_or_zero(slot),
                     None if self.older.is_empty() => missing,
                     None => self.peek_older(key, missing),
@@ -94,6 +95,7 @@ impl<const K: usize> HashTable<K> {
             let is_settled = self.older.is_empty();
             for ((key, sight), value) in keys.chunks_exact(words).zip(&sights.slots).zip(values) {
                 *value = match self.current.confirmed(key, *sight) {
+                    Some(slot) if self.has_ended(slot) => missing,
                     Some(slot) => {
                         self.renew(slot, now, marks);
                         self.current.first_or_zero(slot)
@@ -111,7 +113,7 @@ impl<const K: usize> HashTable<K> {
 
     #[cold]
     fn peek_older(&self, key: &[u64], missing: u64) -> u64 {
-        let found = self.older.iter().find_map(|older| older.peek(key));
+        let found = self.older.iter().find_map(|older| older.peek(key, &self.spec, self.horizon));
         found.map_or(missing, |value| value.first().copied().unwrap_or(0))
     }
 }

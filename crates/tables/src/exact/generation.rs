@@ -3,13 +3,15 @@
 //! The idea: a lookup touches one slot, in one cache line for narrow keys, and a hit writes nothing but that slot's number
 //! and time. What must be known across entries (who expires first, who was used longest ago) is kept as lower bounds in
 //! two heaps that are put right only when something reaches the top, so hits and confirming learns never pay for order.
-//! Slots number twice the capacity or more and deletion shifts entries back, so probes stay short without tombstones.
+//! Slots number twice the capacity or more and deletion shifts entries back, so probes stay short without tombstones. Every
+//! search ends at the first empty slot, and no key is let in that makes the way there longer than [`LONGEST_RUN`].
 
 use super::hash::Hash;
+use super::memory::Lines;
 use super::order::Order;
 use super::slots::{NoMemory, PERMANENT, Slots};
-use super::tags::Tags;
-use super::{Entry, Evict, ExactSpec, MARK_AGE, MARK_IDLE};
+use super::tags::{Tags, WINDOW};
+use super::{Entry, Evict, ExactSpec, LONGEST_RUN, MARK_AGE, MARK_IDLE};
 
 /// Entries with keys of `K` words; `K` = 0 leaves the number to the spec.
 pub(super) struct Generation<const K: usize> {
@@ -37,6 +39,19 @@ impl<const K: usize> Generation<K> {
             deadlines: order(has_age || has_idle)?,
             recency: order(spec.evict == Evict::Lru)?,
         })
+    }
+
+    /// Bytes that [`Generation::new`] allocates where nothing arrives.
+    pub(super) fn allocated(spec: &ExactSpec, room: u64) -> u64 {
+        let (has_age, has_idle) = (spec.age.is_some(), spec.idle.is_some());
+        let slots = room.saturating_mul(2).checked_next_power_of_two().unwrap_or(u64::MAX);
+        let slots = slots.max(WINDOW as u64);
+        let words = 1 + spec.key_words + spec.value_words + usize::from(has_age) + usize::from(has_idle);
+        let words = words.next_power_of_two() as u64;
+        let orders = u64::from(has_age || has_idle) + u64::from(spec.evict == Evict::Lru);
+        Lines::allocated(slots.saturating_mul(words).div_ceil(8))
+            .saturating_add(Lines::allocated(slots.saturating_add(WINDOW as u64 - 1).div_ceil(64)))
+            .saturating_add(Order::allocated(slots).saturating_mul(orders))
     }
 
     /// Entries held.
@@ -73,6 +88,12 @@ impl<const K: usize> Generation<K> {
             }
             slot = self.after(slot);
         }
+    }
+
+    /// Whether a key in this empty slot leaves all searches short.
+    pub(super) fn stays_short(&self, slot: usize) -> bool {
+        let (behind, before) = self.tags.taken_around(slot, LONGEST_RUN);
+        before + 1 + behind <= LONGEST_RUN
     }
 
     #[inline(always)]
@@ -157,15 +178,15 @@ impl<const K: usize> Generation<K> {
     pub(super) fn oldest(&mut self) -> Option<(u64, usize)> {
         let (slots, hash) = (&self.slots, &self.hash);
         let first = |home| least(slots, hash, home, |slot| recent(slots, slot));
-        let slot = self.recency.as_mut()?.first(u64::MAX, first)?;
+        let slot = self.recency.as_mut()?.first(u64::MAX, &mut { u32::MAX }, first)?;
         Some((self.slots.stamp(slot), slot))
     }
 
-    /// The slot of an entry whose deadline is at or before `now`.
-    pub(super) fn due(&mut self, spec: &ExactSpec, now: u64) -> Option<usize> {
+    /// The slot of an entry whose deadline is at or before `now`, as far as so many steps lead.
+    pub(super) fn due(&mut self, spec: &ExactSpec, now: u64, steps: &mut u32) -> Option<usize> {
         let (slots, hash) = (&self.slots, &self.hash);
         let first = |home| least(slots, hash, home, |slot| deadline(slots, spec, slot));
-        self.deadlines.as_mut()?.first(now, first)
+        self.deadlines.as_mut()?.first(now, steps, first)
     }
 
     /// A time before which nothing expires.
@@ -193,15 +214,33 @@ impl<const K: usize> Generation<K> {
         self.entries -= 1;
     }
 
-    /// Adds all entries, in no order.
-    pub(super) fn list(&self, spec: &ExactSpec, entries: &mut Vec<Entry>) {
-        let taken = (0..=self.slots.mask()).filter(|slot| self.slots.stamp(*slot) != 0);
-        entries.extend(taken.map(|slot| Entry {
+    /// Whether the entry in a taken slot ended at or before `horizon`.
+    #[inline]
+    pub(super) fn has_ended(&self, slot: usize, spec: &ExactSpec, horizon: u64) -> bool {
+        deadline(&self.slots, spec, slot).is_some_and(|deadline| deadline <= horizon)
+    }
+
+    /// How many entries have.
+    pub(super) fn ended(&self, spec: &ExactSpec, horizon: u64) -> usize {
+        let taken = self.tags.taken(0..self.slots.mask() + 1);
+        taken.filter(|slot| self.has_ended(*slot, spec, horizon)).count()
+    }
+
+    /// Adds all entries that have not ended at `horizon`, in no order.
+    pub(super) fn list(&self, spec: &ExactSpec, horizon: u64, entries: &mut Vec<Entry>) {
+        let taken = self.tags.taken(0..self.slots.mask() + 1);
+        let held = taken.filter(|slot| !self.has_ended(*slot, spec, horizon));
+        entries.extend(held.map(|slot| self.entry(spec, slot)));
+    }
+
+    /// What lies in a taken slot.
+    pub(super) fn entry(&self, spec: &ExactSpec, slot: usize) -> Entry {
+        Entry {
             key: self.slots.key(slot).to_vec(),
             value: self.slots.value(slot).to_vec(),
             permanent: self.slots.stamp(slot) & PERMANENT != 0,
             deadline: deadline(&self.slots, spec, slot),
-        }));
+        }
     }
 }
 
@@ -211,9 +250,17 @@ fn recent<const K: usize>(slots: &Slots<K>, slot: usize) -> Option<u64> {
     Some(slots.stamp(slot)).filter(|stamp| stamp & PERMANENT == 0)
 }
 
+#[cfg(test)]
+thread_local! {
+    /// How often a test's thread has looked when an entry expires.
+    pub(super) static LOOKED: std::cell::Cell<u64> = const { std::cell::Cell::new(0) };
+}
+
 /// When the entry in a taken slot expires; `None` for never.
 #[inline]
 fn deadline<const K: usize>(slots: &Slots<K>, spec: &ExactSpec, slot: usize) -> Option<u64> {
+    #[cfg(test)]
+    LOOKED.with(|looked| looked.set(looked.get() + 1));
     if slots.stamp(slot) & PERMANENT != 0 {
         return None;
     }

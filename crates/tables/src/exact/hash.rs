@@ -2,7 +2,9 @@
 //!
 //! The idea: each word is combined with what came before and multiplied to 128 bits, whose halves are combined again. The
 //! high half carries every bit of the input down to the low bits that choose the slot. Both the start and the multiplier
-//! come from the seed, so collisions cannot be prepared without it.
+//! come from the seed. One such step maps keys at a regular distance to homes at a regular distance, which for about one seed in
+//! a hundred is close to zero; so a last step, with the two exchanged, follows. Whoever does not know the seed then knows no
+//! keys that are more likely than others to meet.
 
 /// A hash function chosen by a seed.
 #[derive(Clone, Copy, Debug)]
@@ -27,11 +29,22 @@ impl Hash {
     pub(crate) fn of(&self, words: &[u64]) -> u64 {
         let mut sum = self.start;
         for word in words {
-            let product = u128::from(sum ^ word) * u128::from(self.multiplier);
-            sum = product as u64 ^ (product >> 64) as u64;
+            sum = folded(sum ^ word, self.multiplier);
         }
-        sum
+        folded(sum ^ self.multiplier, self.start | 1)
     }
+}
+
+/// The exclusive or of both halves of a product.
+#[inline(always)]
+pub(crate) fn folded(one: u64, other: u64) -> u64 {
+    let product = u128::from(one) * u128::from(other);
+    product as u64 ^ (product >> 64) as u64
+}
+
+/// The seed that follows one whose keys have met too often.
+pub(crate) fn next_seed(seed: u64) -> u64 {
+    mixed(seed ^ 0xa076_1d64_78bd_642f)
 }
 
 /// The output function of SplitMix64 (Steele, Lea, Flood, "Fast splittable pseudorandom number generators", 2014).
@@ -62,6 +75,22 @@ mod tests {
             assert!(fullest((0..).map(|i: u64| vec![i << step])) <= 8, "step {step}");
             assert!(fullest((0..).map(|i: u64| vec![1, i << step])) <= 8, "second word, step {step}");
             assert!(fullest((0..).map(|i: u64| vec![i << step, 1])) <= 8, "first word, step {step}");
+        }
+    }
+
+    #[test]
+    fn keys_at_regular_distances_spread_out_whatever_the_seed() {
+        for seed in 0..200 {
+            let hash = Hash::new(seed);
+            for step in [0, 16, 32, 48] {
+                let mut homes = vec![0u32; 1 << 13];
+                for key in (0..1u64 << 12).map(|i| i << step) {
+                    homes[(hash.of(&[key]) & 0x1fff) as usize] += 1;
+                }
+                // A random function takes about 3223 of the homes. One multiplication takes 2 for some of these seeds.
+                let taken = homes.iter().filter(|keys| **keys > 0).count();
+                assert!(taken > 2800, "seed {seed}, step {step}: {taken}");
+            }
         }
     }
 

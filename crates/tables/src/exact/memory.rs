@@ -32,6 +32,12 @@ unsafe impl Send for Lines {}
 unsafe impl Sync for Lines {}
 
 impl Lines {
+    /// Bytes that are allocated for so many lines.
+    pub(super) fn allocated(count: u64) -> u64 {
+        let bytes = count.max(1).saturating_mul(size_of::<Line>() as u64);
+        bytes.saturating_add(if bytes >= LARGE as u64 { LARGE } else { align_of::<Line>() } as u64)
+    }
+
     /// So many lines of zeros, at least one.
     pub(super) fn zeroed(count: usize) -> Result<Lines, NoMemory> {
         let count = count.max(1);

@@ -174,20 +174,33 @@ impl Exact for Model {
     }
 
     fn expire(&mut self, now: u64) -> u64 {
-        self.expire_telling(now, &mut |_| {})
+        let before = self.statistics.expired;
+        self.expire_some(now, &mut 0, &mut |_| {});
+        self.statistics.expired - before
     }
 
-    fn expire_telling(&mut self, now: u64, gone: &mut dyn FnMut(&[u64])) -> u64 {
+    /// All at once, whatever that takes.
+    fn expire_some(&mut self, now: u64, _steps: &mut u32, gone: &mut dyn FnMut(&[u64])) {
         let now = self.advance(now);
-        let mut expired = 0;
         while let Some((_, key)) = self.deadlines.first().filter(|(deadline, _)| *deadline <= now).cloned() {
             if let Some(held) = self.take(&key) {
                 gone(&held.value);
             }
-            expired += 1;
+            self.statistics.expired += 1;
         }
-        self.statistics.expired += expired;
-        expired
+    }
+
+    fn make_way(&mut self, _key: Option<&[u64]>, wanted: usize, _gone: &mut dyn FnMut(&[u64])) -> usize {
+        self.spec.capacity.saturating_sub(self.entries.len()).min(wanted)
+    }
+
+    fn left_to_expire(&self) -> usize {
+        0
+    }
+
+    fn version(&self) -> [u64; 5] {
+        let Statistics { entries, inserts, moves, evictions, expired, .. } = self.statistics();
+        [entries, inserts, moves, evictions, expired]
     }
 
     fn next_deadline(&self) -> u64 {
@@ -201,12 +214,12 @@ impl Exact for Model {
         Ok(())
     }
 
-    fn free(&self) -> usize {
-        self.spec.capacity.saturating_sub(self.entries.len())
-    }
-
     fn statistics(&self) -> Statistics {
         Statistics { entries: self.entries.len() as u64, ..self.statistics }
+    }
+
+    fn running_statistics(&self) -> Statistics {
+        self.statistics()
     }
 
     fn entries(&self) -> Vec<Entry> {

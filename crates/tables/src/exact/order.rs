@@ -33,6 +33,11 @@ impl Order {
         Ok(Order { items, queued })
     }
 
+    /// Bytes that are allocated for so many home slots.
+    pub(super) fn allocated(homes: u64) -> u64 {
+        homes.saturating_mul(size_of::<Item>() as u64).saturating_add(homes.div_ceil(64) * 8)
+    }
+
     /// Bytes held.
     pub(super) fn bytes(&self) -> usize {
         self.items.capacity() * size_of::<Item>() + self.queued.len() * size_of::<u64>()
@@ -64,13 +69,15 @@ impl Order {
     }
 
     /// The slot of the entry with the smallest measure, if that is at or below `limit`. `first` says which entry of a home
-    /// slot has the smallest measure now: (measure, slot).
+    /// slot has the smallest measure now: (measure, slot). Each item that is looked at takes a step, of which there are so many.
     pub(super) fn first(
         &mut self,
         limit: u64,
+        steps: &mut u32,
         first: impl Fn(usize) -> Option<(u64, usize)>,
     ) -> Option<usize> {
         loop {
+            *steps = steps.checked_sub(1)?;
             let mut top = self.items.peek_mut()?;
             let (bound, home) = (bound(top.0), top.0 as u64 as usize);
             if bound > limit {

@@ -1,15 +1,17 @@
-//! Changing the capacity of a table that is in use, a few entries at a time.
+//! Changing the capacity of a table that is in use, or its hash function, a few entries at a time.
 //!
 //! The idea: a resize makes an empty generation of the new size and sets the old one aside; nothing else happens then. From there on
 //! an operation that does not find its key in the current generation looks for it in the older ones, takes it over, and moves a few
 //! more entries, slot after slot; memory behind them is given back as it empties. So the longest operation is as long as any other
 //! but for [`MOVED_AT_ONCE`] moves, whatever the size. There are never more than [`MOST_OLDER`] older generations: a resize that
-//! would need another one first empties the oldest.
+//! would need another one first empties the oldest. A new hash function is a resize to the same size, but one that nobody asked for: it never
+//! empties anything at once.
 
 use super::generation::Generation;
+use super::hash::next_seed;
 use super::slots::{NoMemory, Slots};
 use super::table::HashTable;
-use super::{Entry, ExactSpec, SpecError};
+use super::{Entry, ExactSpec, MAX_KEY_WORDS, SpecError};
 
 /// The most entries that one operation moves after a resize, besides the one it asks for.
 pub const MOVED_AT_ONCE: usize = 8;
@@ -30,6 +32,10 @@ impl<const K: usize> Older<K> {
         &mut self.generation
     }
 
+    pub(super) fn held(&self) -> &Generation<K> {
+        &self.generation
+    }
+
     pub(super) fn bound(&self) -> u64 {
         self.generation.bound()
     }
@@ -38,12 +44,17 @@ impl<const K: usize> Older<K> {
         self.generation.bytes()
     }
 
-    pub(super) fn peek(&self, key: &[u64]) -> Option<&[u64]> {
-        self.generation.probe(key).ok().map(|slot| self.generation.slots.value(slot))
+    pub(super) fn peek(&self, key: &[u64], spec: &ExactSpec, horizon: u64) -> Option<&[u64]> {
+        let slot = self.generation.probe(key).ok()?;
+        (!self.generation.has_ended(slot, spec, horizon)).then(|| self.generation.slots.value(slot))
     }
 
-    pub(super) fn list(&self, spec: &ExactSpec, entries: &mut Vec<Entry>) {
-        self.generation.list(spec, entries);
+    pub(super) fn ended(&self, spec: &ExactSpec, horizon: u64) -> usize {
+        self.generation.ended(spec, horizon)
+    }
+
+    pub(super) fn list(&self, spec: &ExactSpec, horizon: u64, entries: &mut Vec<Entry>) {
+        self.generation.list(spec, horizon, entries);
     }
 
     /// Whether nothing is left in it.
@@ -84,6 +95,27 @@ impl<const K: usize> HashTable<K> {
         Ok(())
     }
 
+    /// Whether a key that is not there may come in and leave all searches short; goes on with the next seed where the present one gathers too many.
+    pub(super) fn gives_way(&mut self, key: &[u64]) -> bool {
+        let (Ok(slot) | Err(slot)) = self.current.probe(key);
+        self.current.stays_short(slot) || self.rehash()
+    }
+
+    /// Goes on with the next seed; false where too many generations still move, or there is no memory.
+    #[cold]
+    fn rehash(&mut self) -> bool {
+        let held = self.len();
+        let spec = ExactSpec { seed: next_seed(self.spec.seed), ..self.spec };
+        if self.older.len() >= MOST_OLDER {
+            return false;
+        }
+        let Ok(made) = Generation::new(&spec, spec.capacity.max(held), held) else { return false };
+        let generation = std::mem::replace(&mut self.current, made);
+        self.older.push(Older { generation, next: 0 });
+        self.spec = spec;
+        true
+    }
+
     /// Takes `key` over from an older generation, if one holds it, and moves some more; gives its slot.
     #[cold]
     #[inline(never)]
@@ -91,28 +123,44 @@ impl<const K: usize> HashTable<K> {
         if self.older.is_empty() {
             return None;
         }
-        let slot = self.older.iter_mut().find_map(|older| {
-            let from = older.generation.probe(key).ok()?;
-            Some(self.current.adopt(&mut older.generation, from, &self.spec, self.has_been_full))
-        });
-        // Taking over more fills empty slots and shifts nothing, so the slot stays where it is.
+        // First, since moving may begin another generation, and then a slot that was found before would be one of the wrong generation.
         self.pass(PASSED_AT_ONCE, MOVED_AT_ONCE);
-        slot
+        if let Ok(slot) = self.current.probe(key) {
+            return Some(slot);
+        }
+        let found = |(index, older): (usize, &Older<K>)| Some((index, older.generation.probe(key).ok()?));
+        let (older, from) = self.older.iter().enumerate().find_map(found)?;
+        Some(self.take_over(older, from))
+    }
+
+    /// Moves an entry of an older generation into the current one. It goes in even where it makes a run too long and no other seed can be had: that takes
+    /// keys that were made for several seeds at once.
+    fn take_over(&mut self, older: usize, from: usize) -> usize {
+        let mut key = [0; MAX_KEY_WORDS];
+        let held = self.older[older].generation.slots.key(from);
+        let key = &mut key[..held.len()];
+        key.copy_from_slice(held);
+        self.gives_way(key);
+        let older = &mut self.older[older].generation;
+        self.current.adopt(older, from, &self.spec, self.has_been_full)
     }
 
     /// Moves entries of the oldest generation until so many slots have been passed or entries moved; how many are left in all.
     fn pass(&mut self, mut slots: usize, mut moves: usize) -> usize {
-        if let Some(older) = self.older.first_mut() {
-            while slots > 0 && moves > 0 && !older.is_done() {
-                if older.generation.slots.stamp(older.next) != 0 {
-                    // The slot may be filled again by an entry that shifts back, so it is looked at once more.
-                    self.current.adopt(&mut older.generation, older.next, &self.spec, self.has_been_full);
-                    moves -= 1;
-                } else {
-                    slots -= 1;
-                    older.next += 1;
-                    older.generation.slots.passed(older.next);
-                }
+        while slots > 0
+            && moves > 0
+            && let Some(older) = self.older.first_mut()
+            && !older.is_done()
+        {
+            if older.generation.slots.stamp(older.next) != 0 {
+                // The slot may be filled again by an entry that shifts back, so it is looked at once more.
+                let from = older.next;
+                self.take_over(0, from);
+                moves -= 1;
+            } else {
+                slots -= 1;
+                older.next += 1;
+                older.generation.slots.passed(older.next);
             }
         }
         self.older.retain(|older| !older.is_done());

@@ -6,7 +6,9 @@
 use super::generation::{Generation, same};
 use super::resize::Older;
 use super::slots::{NoMemory, PERMANENT};
-use super::{Entry, Exact, ExactSpec, Learned, MARK_AGE, MARK_IDLE, MARK_RECENCY, SpecError, Statistics};
+use super::{
+    Entry, Exact, ExactSpec, Learned, MARK_AGE, MARK_IDLE, MARK_RECENCY, PASSED, SpecError, Statistics,
+};
 
 /// A table whose keys have one word.
 pub type Table1 = HashTable<1>;
@@ -24,6 +26,8 @@ pub struct HashTable<const K: usize> {
     sequence: u64,
     /// A lower bound of the earliest deadline, ns; a copy of the heaps', where the caller's check finds it at once.
     next_deadline: u64,
+    /// Entries have ended whose deadline is at or before this time, ns, be they taken out or not.
+    pub(super) horizon: u64,
     pub(super) marks: u8,
     /// The table has been full, and the order of recency is kept from then on.
     pub(super) has_been_full: bool,
@@ -60,6 +64,9 @@ impl HashTable<1> {
         debug_assert_eq!((MARKS, 1), (self.marks, self.current.slots.value_words()));
         let now = self.advance(now);
         let Ok(slot) = self.current.probe(&[key]) else { return self.insert(&[key], &[value], now) };
+        if self.has_ended(slot) {
+            return self.learn_ended(slot, &[key], &[value], now);
+        }
         self.renew(slot, now, MARKS);
         if MARKS & MARK_AGE != 0 {
             self.current.slots.set_learned(slot, now);
@@ -141,6 +148,7 @@ impl<const K: usize> HashTable<K> {
             clock: 0,
             sequence: 1,
             next_deadline: u64::MAX,
+            horizon: 0,
             marks: spec.marks(),
             has_been_full: false,
             older: Vec::new(),
@@ -165,6 +173,7 @@ impl<const K: usize> HashTable<K> {
     ) -> Option<&'a [u64]> {
         let now = self.advance(now);
         match self.current.probe(key) {
+            Ok(slot) if self.has_ended(slot) => None,
             Ok(slot) => {
                 self.renew(slot, now, marks);
                 Some(self.current.slots.value(slot))
@@ -174,9 +183,21 @@ impl<const K: usize> HashTable<K> {
         }
     }
 
+    /// Whether something may have ended that is still to be taken out.
+    #[inline(always)]
+    fn is_behind(&self) -> bool {
+        self.next_deadline <= self.horizon
+    }
+
+    /// Whether the entry in a slot has ended and is still to be taken out.
+    #[inline(always)]
+    pub(super) fn has_ended(&self, slot: usize) -> bool {
+        self.is_behind() && self.current.has_ended(slot, &self.spec, self.horizon)
+    }
+
     #[inline(never)]
     fn find_older(&mut self, key: &[u64], now: u64) -> Option<&[u64]> {
-        let slot = self.fetch_older(key)?;
+        let slot = self.fetch_older(key).filter(|slot| !self.has_ended(*slot))?;
         self.renew(slot, now, self.marks);
         Some(self.current.slots.value(slot))
     }
@@ -185,6 +206,9 @@ impl<const K: usize> HashTable<K> {
     fn learn_inline(&mut self, key: &[u64], value: &[u64], now: u64, marks: u8) -> Learned {
         let now = self.advance(now);
         let Ok(slot) = self.current.probe(key) else { return self.insert(key, value, now) };
+        if self.has_ended(slot) {
+            return self.learn_ended(slot, key, value, now);
+        }
         self.renew(slot, now, marks);
         if marks & MARK_AGE != 0 {
             self.current.slots.set_learned(slot, now);
@@ -216,9 +240,29 @@ impl<const K: usize> HashTable<K> {
         }
     }
 
+    /// [`Table::held`](super::Table::held).
+    pub fn held(&self) -> usize {
+        self.len()
+    }
+
     /// Entries in all generations.
     pub(super) fn len(&self) -> usize {
         self.current.len() + self.left_to_move()
+    }
+
+    /// A learn of a key whose entry has ended and is still there.
+    #[cold]
+    #[inline(never)]
+    fn learn_ended(&mut self, slot: usize, key: &[u64], value: &[u64], now: u64) -> Learned {
+        self.take_out(slot, &mut |_| {});
+        self.insert_absent(key, value, now)
+    }
+
+    /// Takes out an entry that has ended.
+    fn take_out(&mut self, slot: usize, gone: &mut dyn FnMut(&[u64])) {
+        gone(self.current.slots.value(slot));
+        self.current.vacate(slot);
+        self.statistics.expired += 1;
     }
 
     /// A learn of a key that the current generation does not hold.
@@ -228,7 +272,14 @@ impl<const K: usize> HashTable<K> {
         if !self.older.is_empty() && self.fetch_older(key).is_some() {
             return self.learn_inline(key, value, now, self.marks);
         }
-        if self.len() >= self.spec.capacity && !self.make_room() {
+        self.insert_absent(key, value, now)
+    }
+
+    /// A learn of a key that no generation holds.
+    #[inline]
+    fn insert_absent(&mut self, key: &[u64], value: &[u64], now: u64) -> Learned {
+        self.free_up(1, &mut |_| {});
+        if !self.gives_way(key) || self.len() >= self.spec.capacity && !self.make_room() {
             self.statistics.refused += 1;
             return Learned::Refused;
         }
@@ -267,20 +318,31 @@ impl<const K: usize> HashTable<K> {
         true
     }
 
-    fn expire_due(&mut self, now: u64, mut gone: impl FnMut(&[u64])) -> u64 {
-        let now = self.advance(now);
-        let spec = self.spec;
+    /// Takes out entries that have ended, `most` of them in so many steps; how many there were.
+    fn take_out_ended(&mut self, most: usize, steps: &mut u32, gone: &mut dyn FnMut(&[u64])) -> u64 {
+        let (spec, horizon) = (self.spec, self.horizon);
         let mut expired = 0;
         for generation in self.generations() {
-            while let Some(slot) = generation.due(&spec, now) {
+            while expired < most
+                && let Some(slot) = generation.due(&spec, horizon, steps)
+            {
                 gone(generation.slots.value(slot));
                 generation.vacate(slot);
                 expired += 1;
             }
         }
         self.next_deadline = self.bound();
-        self.statistics.expired += expired;
-        expired
+        self.statistics.expired += expired as u64;
+        expired as u64
+    }
+
+    /// Takes out entries that have ended until so many find room, if that is possible.
+    #[inline]
+    fn free_up(&mut self, wanted: usize, gone: &mut dyn FnMut(&[u64])) {
+        let most = (self.len() + wanted).saturating_sub(self.spec.capacity);
+        if most > 0 && self.is_behind() {
+            self.take_out_ended(most, &mut { u32::MAX }, gone);
+        }
     }
 
     /// A time before which no entry of any generation expires.
@@ -302,8 +364,9 @@ impl<const K: usize> Exact for HashTable<K> {
     #[inline]
     fn peek(&self, key: &[u64]) -> Option<&[u64]> {
         match self.current.probe(key) {
+            Ok(slot) if self.has_ended(slot) => None,
             Ok(slot) => Some(self.current.slots.value(slot)),
-            Err(_) => self.older.iter().find_map(|older| older.peek(key)),
+            Err(_) => self.older.iter().find_map(|older| older.peek(key, &self.spec, self.horizon)),
         }
     }
 
@@ -314,14 +377,15 @@ impl<const K: usize> Exact for HashTable<K> {
 
     fn insert_permanent(&mut self, key: &[u64], value: &[u64]) -> bool {
         assert_eq!(value.len(), self.current.slots.value_words(), "a value has the words its table declares");
-        self.fetch_older(key);
+        self.make_way(Some(key), 1, &mut |_| {});
         match self.current.probe(key) {
             Ok(slot) => {
                 self.current.slots.value_mut(slot).copy_from_slice(value);
                 self.current.slots.set_stamp(slot, PERMANENT | self.current.slots.stamp(slot));
             }
-            Err(_) if self.len() >= self.spec.capacity => return false,
-            Err(slot) => {
+            Err(_) if self.len() >= self.spec.capacity || !self.gives_way(key) => return false,
+            Err(_) => {
+                let (Ok(slot) | Err(slot)) = self.current.probe(key);
                 self.current.put(slot, key, value, PERMANENT, self.clock, self.marks);
             }
         }
@@ -331,21 +395,54 @@ impl<const K: usize> Exact for HashTable<K> {
     fn remove(&mut self, key: &[u64]) -> bool {
         self.fetch_older(key);
         let Ok(slot) = self.current.probe(key) else { return false };
+        if self.has_ended(slot) {
+            return false;
+        }
         self.current.vacate(slot);
         self.statistics.removed += 1;
         true
     }
 
     fn expire(&mut self, now: u64) -> u64 {
-        let expired = self.expire_due(now, |_| {});
+        let left = self.left_to_expire() as u64;
+        self.horizon = self.horizon.max(self.advance(now));
+        let expired = self.take_out_ended(usize::MAX, &mut { u32::MAX }, &mut |_| {});
         self.move_some();
-        expired
+        expired - left
     }
 
-    fn expire_telling(&mut self, now: u64, gone: &mut dyn FnMut(&[u64])) -> u64 {
-        let expired = self.expire_due(now, gone);
+    fn expire_some(&mut self, now: u64, steps: &mut u32, gone: &mut dyn FnMut(&[u64])) {
+        self.horizon = self.horizon.max(self.advance(now));
+        self.take_out_ended(usize::MAX, steps, gone);
         self.move_some();
-        expired
+    }
+
+    fn make_way(&mut self, key: Option<&[u64]>, wanted: usize, gone: &mut dyn FnMut(&[u64])) -> usize {
+        if let Some(key) = key {
+            self.fetch_older(key);
+            if let Ok(slot) = self.current.probe(key)
+                && self.has_ended(slot)
+            {
+                self.take_out(slot, gone);
+            }
+        }
+        self.free_up(wanted, gone);
+        // Either there is room for all now, or nothing that has ended is left: it need not be looked for.
+        self.spec.capacity.saturating_sub(self.len()).min(wanted)
+    }
+
+    fn left_to_expire(&self) -> usize {
+        if !self.is_behind() {
+            return 0;
+        }
+        let older = self.older.iter().map(|older| older.ended(&self.spec, self.horizon)).sum::<usize>();
+        self.current.ended(&self.spec, self.horizon) + older
+    }
+
+    fn version(&self) -> [u64; 5] {
+        let Statistics { inserts, moves, evictions, expired, .. } = self.statistics;
+        let held = if self.is_behind() { self.horizon | 1 << 63 } else { self.len() as u64 };
+        [held, inserts, moves, evictions, expired]
     }
 
     #[inline]
@@ -357,19 +454,47 @@ impl<const K: usize> Exact for HashTable<K> {
         self.resize_to(capacity)
     }
 
-    fn free(&self) -> usize {
-        self.spec.capacity.saturating_sub(self.len())
+    fn statistics(&self) -> Statistics {
+        let ended = self.left_to_expire();
+        let expired = self.statistics.expired + ended as u64;
+        Statistics { entries: (self.len() - ended) as u64, expired, ..self.statistics }
     }
 
-    fn statistics(&self) -> Statistics {
+    fn running_statistics(&self) -> Statistics {
         Statistics { entries: self.len() as u64, ..self.statistics }
     }
 
     fn entries(&self) -> Vec<Entry> {
         let mut entries = Vec::with_capacity(self.len());
-        self.current.list(&self.spec, &mut entries);
-        self.older.iter().for_each(|older| older.list(&self.spec, &mut entries));
+        self.current.list(&self.spec, self.horizon, &mut entries);
+        self.older.iter().for_each(|older| older.list(&self.spec, self.horizon, &mut entries));
         entries.sort_unstable();
         entries
+    }
+
+    fn entries_part(&self, from: usize, most: usize) -> (Vec<Entry>, Option<usize>) {
+        let (mut entries, mut left) = (Vec::new(), most.saturating_mul(PASSED));
+        // Places are the slots of all generations, one after the other.
+        let (mut begin, mut at) = (0, from);
+        for generation in std::iter::once(&self.current).chain(self.older.iter().map(Older::held)) {
+            let size = generation.slots.mask() + 1;
+            if at < begin + size {
+                let first = at - begin;
+                let end = size.min(first.saturating_add(left));
+                let held = generation.tags.taken(first..end);
+                for slot in held.filter(|slot| !generation.has_ended(*slot, &self.spec, self.horizon)) {
+                    if entries.len() == most {
+                        return (entries, Some(begin + slot));
+                    }
+                    entries.push(generation.entry(&self.spec, slot));
+                }
+                (left, at) = (left - (end - first), begin + end);
+                if end < size {
+                    return (entries, Some(at));
+                }
+            }
+            begin += size;
+        }
+        (entries, None)
     }
 }

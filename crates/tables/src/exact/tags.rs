@@ -11,6 +11,7 @@
 
 use super::memory::{Lines, prefetch};
 use super::slots::NoMemory;
+use std::ops::Range;
 
 /// Slots that are compared at once; no table has fewer.
 pub(super) const WINDOW: usize = 8;
@@ -53,6 +54,45 @@ impl Tags {
 
     pub(super) fn copy(&mut self, from: usize, to: usize) {
         self.set(to, self.lines.as_bytes()[from]);
+    }
+
+    /// How many slots in a row are taken behind this one, and before it; counted to `most` or a little more.
+    pub(super) fn taken_around(&self, slot: usize, most: usize) -> (usize, usize) {
+        let window = |at: usize| {
+            let from = self.lines.as_bytes().get(at & (self.slots - 1)..);
+            from.and_then(|from| from.first_chunk::<WINDOW>()).copied().unwrap_or_default()
+        };
+        let (mut behind, mut before) = (0, 0);
+        while behind < most {
+            let taken = first_equal(&window(slot + 1 + behind), 0);
+            behind += taken.unwrap_or(WINDOW);
+            if taken.is_some() {
+                break;
+            }
+        }
+        while before < most {
+            let mut backwards = window(slot.wrapping_sub(WINDOW + before));
+            backwards.reverse();
+            let taken = first_equal(&backwards, 0);
+            before += taken.unwrap_or(WINDOW);
+            if taken.is_some() {
+                break;
+            }
+        }
+        (behind, before)
+    }
+
+    /// The taken ones of these slots.
+    pub(super) fn taken(&self, slots: Range<usize>) -> impl Iterator<Item = usize> {
+        // Runs of empty slots are passed without a look at each.
+        const STEP: usize = 64;
+        let start = slots.start;
+        let steps = self.lines.as_bytes()[slots].chunks(STEP).enumerate();
+        let some = steps.filter(|(_, tags)| tags.iter().any(|tag| *tag != 0));
+        some.flat_map(move |(step, tags)| {
+            let taken = tags.iter().enumerate().filter(|(_, tag)| **tag != 0);
+            taken.map(move |(at, _)| start + step * STEP + at)
+        })
     }
 
     /// Bytes held.
@@ -117,6 +157,24 @@ mod tests {
             tags.set(slot, 9);
         }
         assert_eq!(tags.sight(12, 7), Sight::Likely(0), "no empty slot in sight: it has to be looked for");
+    }
+
+    #[test]
+    fn runs_are_counted_across_the_end() {
+        let mut tags = Tags::new(32).expect("room for 39 bytes");
+        assert_eq!(tags.taken_around(0, 100), (0, 0));
+        for slot in (21..32).chain(0..3).chain(4..14) {
+            tags.set(slot, 9);
+        }
+        assert_eq!(tags.taken_around(3, 100), (10, 14));
+        assert_eq!(tags.taken_around(14, 100), (0, 10));
+        assert_eq!(tags.taken_around(20, 100), (14, 0));
+        let (behind, before) = tags.taken_around(3, 5);
+        assert!((5..13).contains(&behind) && (5..13).contains(&before), "no further than asked for");
+        // One empty slot in the smallest table.
+        let mut tags = Tags::new(WINDOW).expect("room for 15 bytes");
+        (0..WINDOW).filter(|slot| *slot != 5).for_each(|slot| tags.set(slot, 1));
+        assert_eq!(tags.taken_around(5, 100), (7, 7));
     }
 
     #[test]

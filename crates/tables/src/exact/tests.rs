@@ -2,6 +2,9 @@
 
 use proptest::prelude::*;
 
+use super::generation::LOOKED;
+use super::hash::{Hash, next_seed};
+use super::resize::{MOST_OLDER, Older};
 use super::*;
 
 #[derive(Clone, Debug)]
@@ -13,6 +16,8 @@ enum Operation {
     Remove(u64),
     Wait(i64),
     Expire,
+    ExpireSome(u32),
+    MakeWay(usize),
     Resize(usize),
     MoveSome,
     Bulk(Vec<u64>, bool),
@@ -34,7 +39,9 @@ fn operations() -> impl Strategy<Value = Vec<Operation>> {
         1 => (key.clone(), value).prop_map(|(k, v)| Operation::InsertPermanent(k, v)),
         2 => key.prop_map(Operation::Remove),
         3 => wait.prop_map(Operation::Wait),
-        2 => Just(Operation::Expire),
+        1 => Just(Operation::Expire),
+        3 => (0..4u32).prop_map(Operation::ExpireSome),
+        2 => (0..30usize).prop_map(Operation::MakeWay),
         1 => prop_oneof![8 => 0..24usize, 2 => 24..300usize, 1 => Just(MAX_CAPACITY + 1)].prop_map(Operation::Resize),
         1 => Just(Operation::MoveSome),
         1 => (prop::collection::vec(0..24u64, 0..300), any::<bool>()).prop_map(|(keys, marks)| Operation::Bulk(keys, marks)),
@@ -81,6 +88,7 @@ fn check_agreement(spec: ExactSpec, operations: &[Operation]) -> Result<(), Test
     let mut now = 0u64;
     for operation in operations {
         let left = table.left_to_move();
+        let before = table.statistics().entries as usize + table.left_to_expire();
         match *operation {
             Operation::Find(k) => {
                 prop_assert_eq!(table.find(&key(&spec, k), now), model.find(&key(&spec, k), now))
@@ -102,6 +110,18 @@ fn check_agreement(spec: ExactSpec, operations: &[Operation]) -> Result<(), Test
             Operation::Expire => {
                 prop_assert_eq!(table.expire(now), model.expire(now));
                 prop_assert!(table.next_deadline() > now || table.next_deadline() == u64::MAX);
+            }
+            Operation::ExpireSome(steps) => {
+                let (mut left, mut told) = (steps, 0);
+                table.expire_some(now, &mut left, &mut |_| told += 1);
+                model.expire(now);
+                prop_assert!(told <= steps - left, "{} entries went in {} steps", told, steps - left);
+                prop_assert_eq!(table.left_to_expire() > 0 && left > 0, false, "it stopped before its time");
+            }
+            Operation::MakeWay(wanted) => {
+                let room = table.make_way(None, wanted, &mut |_| {});
+                prop_assert_eq!(room, model.make_way(None, wanted, &mut |_| {}));
+                prop_assert!(room == wanted || table.left_to_expire() == 0, "what has ended makes room");
             }
             Operation::Resize(capacity) => {
                 prop_assert_eq!(table.resize(capacity), model.resize(capacity));
@@ -127,7 +147,13 @@ fn check_agreement(spec: ExactSpec, operations: &[Operation]) -> Result<(), Test
         }
         let (moves, lookups) = match operation {
             Operation::Bulk(numbers, _) => (MOVED_AT_ONCE + 1, numbers.len()),
-            Operation::Expire | Operation::Resize(_) => (usize::MAX, 1),
+            Operation::Expire | Operation::ExpireSome(_) | Operation::MakeWay(_) | Operation::Resize(_) => {
+                (usize::MAX, 1)
+            }
+            // What has ended makes room, be it one entry or, in a table that became smaller, several.
+            Operation::Learn(..) | Operation::InsertPermanent(..) if model.spec().capacity < before => {
+                (usize::MAX, 1)
+            }
             _ => (MOVED_AT_ONCE + 1, 1),
         };
         // An eviction may take an entry that has not moved, or two.
@@ -136,7 +162,11 @@ fn check_agreement(spec: ExactSpec, operations: &[Operation]) -> Result<(), Test
         );
         prop_assert!(table.next_deadline() <= model.next_deadline());
         prop_assert_eq!(table.statistics(), model.statistics());
-        prop_assert_eq!(table.free(), model.free());
+        let (running, counts, left) =
+            (table.running_statistics(), table.statistics(), table.left_to_expire() as u64);
+        let taken_out =
+            Statistics { entries: counts.entries + left, expired: counts.expired - left, ..counts };
+        prop_assert_eq!(running, taken_out);
         prop_assert_eq!(table.entries(), model.entries());
     }
     Ok(())
@@ -197,6 +227,74 @@ fn the_earlier_of_age_and_idle_ends_an_entry() {
 }
 
 #[test]
+fn a_million_entries_that_end_together_go_a_few_at_a_time_and_none_is_found() {
+    let spec = spec(1_000_000, Some(10), None, Evict::Refuse);
+    let mut table = Table::new(spec).expect("a valid spec");
+    for number in 0..1_000_000u64 {
+        assert_eq!(table.learn(&[number], &[number], 0), Learned::New);
+    }
+    // A tenth of them is used once more.
+    (0..100_000u64).for_each(|number| assert!(table.find(&[number], 5).is_some()));
+    let (mut calls, mut told) = (0u64, 0u64);
+    while table.next_deadline() <= 10 {
+        let (mut steps, before) = (8, told);
+        table.expire_some(10, &mut steps, &mut |_| told += 1);
+        assert!(told - before <= 8, "one call took out {} entries", told - before);
+        calls += 1;
+        if calls % 10_000 == 1 {
+            assert_eq!(table.find(&[100_000 + calls], 10), None, "it has ended");
+            assert_eq!(table.find(&[calls % 100_000], 5), Some(&[calls % 100_000][..]));
+            let counts = table.statistics();
+            assert_eq!((counts.entries, counts.expired), (100_000, 900_000));
+            assert_eq!(table.make_way(None, 1, &mut |_| told += 1), 1);
+        }
+    }
+    assert_eq!((told, table.left_to_expire()), (900_000, 0));
+    assert!(calls >= 1_000_000 / 8, "{calls} calls");
+}
+
+#[test]
+fn a_full_table_takes_a_new_key_as_soon_as_an_entry_has_ended() {
+    on_both(spec(100, Some(10), None, Evict::Refuse), |table| {
+        (0..100u64).for_each(|number| assert_eq!(table.learn(&[number], &[number], 0), Learned::New));
+        table.find(&[0], 5);
+        table.expire_some(10, &mut 0, &mut |_| {});
+        assert_eq!(table.learn(&[7], &[8], 10), Learned::New, "the entry that was there has ended");
+        assert_eq!(table.learn(&[200], &[8], 10), Learned::New);
+        assert!(table.insert_permanent(&[8], &[1]));
+        assert!(!table.remove(&[9]));
+        assert_eq!(table.peek(&[0]), Some(&[0][..]));
+        let counts = table.statistics();
+        assert_eq!((counts.entries, counts.expired, counts.removed, counts.inserts), (4, 99, 0, 102));
+        assert_eq!((table.make_way(None, 200, &mut |_| {}), table.entries().len()), (96, 4));
+    });
+}
+
+#[test]
+fn whether_there_is_room_and_running_figures_are_told_without_a_look_at_what_has_ended() {
+    let spec = spec(65_536, Some(10), None, Evict::Refuse);
+    let mut table = Table::new(spec).expect("a valid spec");
+    (0..65_536u64).for_each(|number| assert_eq!(table.learn(&[number], &[number], 0), Learned::New));
+    table.expire_some(10, &mut 0, &mut |_| {});
+    assert_eq!(table.left_to_expire(), 65_536, "it is behind");
+    let (mut gone, before) = (0, LOOKED.get());
+    // New connections ask for two places each; every other one is made.
+    for number in 0..1000u64 {
+        assert_eq!(table.make_way(None, 2, &mut |_| gone += 1), 2);
+        if number % 2 == 0 {
+            assert_eq!(table.learn(&[100_000 + number], &[0], 10), Learned::New);
+        }
+        let counts = table.running_statistics();
+        assert_eq!(counts.entries + counts.expired, 65_536 + number / 2 + 1);
+        assert_eq!(counts.expired, gone);
+    }
+    let looked = LOOKED.get() - before;
+    // Each entry that goes is looked at once to find it, and once more as one of those of its home slot, of which there are few.
+    assert!(looked <= 16 * gone, "{looked} looks for {gone} entries");
+    assert!(gone < 1100, "{gone}");
+}
+
+#[test]
 fn a_hit_saves_an_entry_from_eviction() {
     on_both(spec(2, None, None, Evict::Lru), |table| {
         table.learn(&[1], &[0], 0);
@@ -232,7 +330,7 @@ fn a_full_table_that_refuses_changes_nothing() {
         assert_eq!(table.learn(&[2], &[5], 1), Learned::Refused);
         assert_eq!(table.entries(), before);
         assert_eq!(table.statistics().refused, 1);
-        assert_eq!(table.free(), 0);
+        assert_eq!(table.make_way(None, 1, &mut |_| {}), 0);
     });
 }
 
@@ -379,4 +477,146 @@ fn a_million_entries_change_their_table_without_a_long_operation() {
         table.peek_bulk(&keys, u64::MAX, &mut values);
         assert!(keys.iter().zip(&values).all(|(key, value)| key ^ 5 == *value));
     }
+}
+
+/// The slots that a search for a key looks at, in all generations.
+fn probes(table: &mut Table1, key: u64) -> usize {
+    let older = table.older.iter_mut().map(Older::generation);
+    std::iter::once(&mut table.current)
+        .chain(older)
+        .map(|one| {
+            let (Ok(slot) | Err(slot)) = one.probe(&[key]);
+            1 + (slot.wrapping_sub(one.hash_and_home(&[key]).1) & one.slots.mask())
+        })
+        .sum()
+}
+
+fn of_one_word(capacity: usize, seed: u64) -> Table1 {
+    let Ok(Table::One(table)) = Table::new(ExactSpec { seed, ..spec(capacity, None, None, Evict::Refuse) })
+    else {
+        unreachable!("a valid spec for keys of one word")
+    };
+    table
+}
+
+/// Keys whose homes are the first `homes` of all slots, by every one of these seeds.
+fn colliding(count: usize, slots: usize, homes: u64, seeds: &[u64]) -> Vec<u64> {
+    let hashes: Vec<Hash> = seeds.iter().map(|seed| Hash::new(*seed)).collect();
+    let low = slots as u64 - 1;
+    let all = (0..).filter(|key| hashes.iter().all(|hash| hash.of(&[*key]) & low < homes));
+    all.take(count).collect()
+}
+
+/// The seeds that a table goes through, the first of them `seed`.
+fn seeds(seed: u64, count: usize) -> Vec<u64> {
+    std::iter::successors(Some(seed), |seed| Some(next_seed(*seed))).take(count).collect()
+}
+
+const MOST_PROBES: usize = (LONGEST_RUN + 1) * (MOST_OLDER + 1);
+
+/// 65,536 keys that all belong in the first 1,024 of 131,072 slots.
+fn attack(seed: u64) -> Vec<u64> {
+    colliding(1 << 16, 1 << 17, 1024, &[seed])
+}
+
+#[test]
+fn whoever_knows_the_seed_makes_no_search_long() {
+    let keys = attack(0);
+    let mut table = of_one_word(1 << 16, 0);
+    let (mut all, mut most) = (0, 0);
+    for key in &keys {
+        assert_eq!(table.learn1(*key, &[*key], 0), Learned::New);
+        let probes = probes(&mut table, *key);
+        (all, most) = (all + probes, most.max(probes));
+    }
+    assert!(most <= MOST_PROBES, "{most} probes");
+    assert!(all < 4 * keys.len(), "{all} probes for {} keys", keys.len());
+    for key in &keys {
+        assert_eq!(table.find1(*key, 0), Some(&[*key][..]));
+        assert!(table.remove(&[*key]));
+    }
+    assert_eq!(table.statistics().refused, 0);
+}
+
+#[test]
+fn keys_for_the_next_seed_find_the_one_after_it() {
+    let mut table = of_one_word(1 << 10, 5);
+    for key in colliding(1 << 10, 1 << 11, 64, &seeds(5, 2)) {
+        assert_eq!(table.learn1(key, &[key], 0), Learned::New);
+        let probes = probes(&mut table, key);
+        assert!(probes <= MOST_PROBES, "{probes} probes");
+    }
+    assert_eq!(table.statistics().entries, 1 << 10);
+}
+
+#[test]
+fn a_key_that_moves_while_the_seed_changes_again_keeps_its_value() {
+    let mut table = of_one_word(1 << 10, 5);
+    let [first, second] = seeds(5, 2)[..] else { unreachable!("two seeds") };
+    // They gather by the second seed only, so that moving them changes the seed once more.
+    let moving = colliding(600, 1 << 11, 64, &[second]);
+    for &key in &moving {
+        assert_eq!(table.learn1(key, &[key ^ 7], 0), Learned::New);
+    }
+    let mut attack = colliding(400, 1 << 11, 64, &[first]).into_iter().filter(|key| !moving.contains(key));
+    while table.older.is_empty() {
+        let key = attack.next().expect("fewer gather than change the seed");
+        assert_eq!(table.learn1(key, &[key ^ 7], 0), Learned::New);
+    }
+    for &key in moving.iter().rev() {
+        assert_eq!(table.find1(key, 0), Some(&[key ^ 7][..]), "key {key}");
+    }
+    assert!(![first, second].contains(&table.spec.seed), "the seed changed twice");
+}
+
+#[test]
+fn keys_for_more_seeds_than_there_are_generations_are_refused_and_none_is_lost() {
+    let mut table = of_one_word(1 << 14, 9);
+    // So many that the first generation still moves when the last seed is needed.
+    let mut keys: Vec<u64> = (0..10_000).map(|key| key << 40 | 1 << 63).collect();
+    for seed in seeds(9, MOST_OLDER + 1) {
+        keys.extend(colliding(400, 1 << 15, 64, &[seed]));
+    }
+    let learned: Vec<Learned> = keys.iter().map(|key| table.learn1(*key, &[*key], 0)).collect();
+    let refused = learned.iter().filter(|learned| **learned == Learned::Refused).count();
+    assert!(refused > 0);
+    assert_eq!(table.statistics().refused, refused as u64, "counted");
+    for (key, learned) in keys.iter().zip(&learned) {
+        assert!(table.peek(&[*key]).is_some() || *learned == Learned::Refused);
+    }
+    assert_eq!(learned.iter().filter(|learned| **learned == Learned::New).count(), table.entries().len());
+}
+
+#[test]
+fn keys_for_another_seed_are_as_good_as_any() {
+    let keys = attack(0);
+    for seed in [1, 2, u64::MAX] {
+        let mut table = of_one_word(1 << 16, seed);
+        keys.iter().for_each(|key| assert_eq!(table.learn1(*key, &[*key], 0), Learned::New));
+        let all: usize = keys.iter().map(|key| probes(&mut table, *key)).sum();
+        // With half of the slots taken a hit takes 1.5 probes on average (Knuth, The Art of Computer Programming 3, 6.4).
+        assert!((140..160).contains(&(100 * all / keys.len())), "seed {seed}: {all} probes");
+        assert_eq!(table.left_to_move(), 0, "the seed has not changed");
+    }
+}
+
+#[test]
+fn entries_are_told_in_parts_that_are_small_however_large_the_table_is() {
+    let mut table = of_one_word(1 << 16, 4);
+    (0..3000).for_each(|key| assert_eq!(table.learn1(key << 20, &[key], 0), Learned::New));
+    // Some of them still lie in an older generation.
+    table.resize(1 << 14).expect("room");
+    (0..100).for_each(|key| assert_eq!(table.learn1(1 << 50 | key, &[key], 0), Learned::New));
+    assert!(table.left_to_move() > 0);
+    let (mut told, mut next, mut parts) = (Vec::new(), Some(0), 0);
+    while let Some(from) = next {
+        let (part, further) = table.entries_part(from, 16);
+        assert!(part.len() <= 16);
+        assert!(further.is_none_or(|further| further > from && further - from <= 16 * PASSED));
+        told.extend(part);
+        (next, parts) = (further, parts + 1);
+    }
+    assert!(parts >= (1 << 17) / (16 * PASSED), "{parts} parts");
+    told.sort_unstable();
+    assert_eq!(told, table.entries());
 }

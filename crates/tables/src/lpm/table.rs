@@ -12,7 +12,7 @@ use super::codes::{Codes, Form};
 use super::direct::Direct;
 use super::grace::Grace;
 use super::image::{Layout, bytes};
-use super::lookup::Method;
+use super::lookup::{GRANULE, Method};
 use super::nodes::{Exhausted, Nodes};
 use super::reader::{Current, Reader, Snapshot};
 use super::routes::{Code, Region, Routes};
@@ -40,8 +40,12 @@ const ROOT_BITS: u8 = 16;
 const LEAST_HEAP: usize = 1 << 16;
 /// Words of heap for each prefix that a new image expects.
 const HEAP_FOR_PREFIX: usize = 48;
+/// Bytes that the writer keeps of a prefix, at most.
+const WRITER_BYTES: u64 = 64;
 /// Words of heap that a new image begins with at most; it grows when that is not enough.
 const MOST_HEAP: usize = 1 << 27;
+/// Words that an image has at most: a cell tells 2^26 places, of a granule each, apart. That is 4 GiB.
+const MOST_WORDS: usize = GRANULE << 26;
 /// Words of heap up to which wide tables take bytes to save steps: the image stays within 64 MiB.
 const GENEROUS: usize = (1 << 24) - (1 << 17);
 
@@ -54,6 +58,8 @@ pub struct Table {
     nodes: Nodes,
     direct: Direct,
     heap: usize,
+    /// Words that the image has at most.
+    most: usize,
     current: Current,
     grace: Arc<Grace>,
 }
@@ -68,11 +74,21 @@ impl Table {
     pub fn with(spec: LpmSpec, variant: Variant) -> Result<Table, SpecError> {
         spec.check()?;
         let form = Form::choose(variant.direct(spec.width), std::iter::empty(), spec.capacity);
-        Table::assemble(spec, variant, Routes::new(spec.width), Codes::new(form))
+        Ok(Table::assemble(spec, variant, Routes::new(spec.width), Codes::new(form), MOST_WORDS)?)
     }
 
     /// A table of all `entries`, in any order, much faster than one at a time; a prefix may be there once.
     pub fn build(spec: LpmSpec, variant: Variant, entries: Vec<(Prefix, u32)>) -> Result<Table, BuildError> {
+        Table::build_within(spec, variant, entries, MOST_WORDS)
+    }
+
+    /// [`Table::build`] with an image of so many words at most.
+    pub(super) fn build_within(
+        spec: LpmSpec,
+        variant: Variant,
+        entries: Vec<(Prefix, u32)>,
+        most: usize,
+    ) -> Result<Table, BuildError> {
         spec.check()?;
         if entries.len() > spec.capacity {
             return Err(InsertError::Full { capacity: spec.capacity }.into());
@@ -98,16 +114,34 @@ impl Table {
             let Prefix { bits, length } = empty.prefix(twice[0].0);
             return Err(InsertError::Duplicate { bits, length }.into());
         }
-        Ok(Table::assemble(spec, variant, Routes::from_sorted(spec.width, coded), codes)?)
+        let made = Table::assemble(spec, variant, Routes::from_sorted(spec.width, coded), codes, most);
+        made.map_err(|cause| match cause {
+            Unmade::Memory { bytes } => SpecError::Memory { bytes }.into(),
+            Unmade::Cells { bytes } => InsertError::Cells { bytes }.into(),
+        })
     }
 
-    fn assemble(spec: LpmSpec, variant: Variant, routes: Routes, codes: Codes) -> Result<Table, SpecError> {
+    fn assemble(
+        spec: LpmSpec,
+        variant: Variant,
+        routes: Routes,
+        codes: Codes,
+        most: usize,
+    ) -> Result<Table, Unmade> {
         let heap = (spec.capacity * HEAP_FOR_PREFIX + LEAST_HEAP).min(MOST_HEAP);
         let grace = Arc::new(Grace::new());
-        let made = make(spec, &routes, &codes, heap, &grace).map_err(|bytes| SpecError::Memory { bytes })?;
+        let made = make(spec, &routes, &codes, (heap, most), &grace)?;
         let current = Arc::new(ArcSwap::new(Arc::clone(&made.nodes.snapshot)));
         let Made { nodes, direct, heap } = made;
-        Ok(Table { spec, variant, routes, codes, nodes, direct, heap, current, grace })
+        Ok(Table { spec, variant, routes, codes, nodes, direct, heap, most, current, grace })
+    }
+
+    /// See [`LpmSpec::allocated`].
+    pub(super) fn allocated(spec: LpmSpec) -> u64 {
+        let cell_bits = if Variant::Fast.direct(spec.width) { 32 } else { 0 };
+        let layout = Layout::new(spec.width, cell_bits, false, 0, ROOT_BITS);
+        let heap = (spec.capacity * HEAP_FOR_PREFIX + LEAST_HEAP).min(MOST_HEAP);
+        4 * (layout.heap + heap) as u64 + WRITER_BYTES * spec.capacity as u64
     }
 
     /// The shape it was made with.
@@ -191,8 +225,8 @@ impl Table {
         match self.follow(region) {
             Ok(()) => Ok(()),
             Err(Exhausted) => {
-                let made = make(self.spec, &self.routes, &self.codes, self.heap * 2, &self.grace);
-                self.replace(made.map_err(|bytes| InsertError::Memory { bytes })?);
+                let room = (self.heap * 2, self.most);
+                self.replace(make(self.spec, &self.routes, &self.codes, room, &self.grace)?);
                 Ok(())
             }
         }
@@ -215,16 +249,16 @@ impl Table {
         let before: Vec<Code> = self.routes.iter().map(|(_, code)| code).collect();
         let mut next = recoded.into_iter();
         self.routes.recode(|code| next.next().unwrap_or(code));
-        match make(self.spec, &self.routes, &codes, self.heap, &self.grace) {
+        match make(self.spec, &self.routes, &codes, (self.heap, self.most), &self.grace) {
             Ok(made) => {
                 self.codes = codes;
                 self.replace(made);
                 Ok(code)
             }
-            Err(bytes) => {
+            Err(cause) => {
                 let mut next = before.into_iter();
                 self.routes.recode(|code| next.next().unwrap_or(code));
-                Err(InsertError::Memory { bytes })
+                Err(cause.into())
             }
         }
     }
@@ -244,44 +278,73 @@ struct Made {
     heap: usize,
 }
 
-/// Makes a whole image with at least `heap` words for nodes, or says how many bytes could not be had. A wide table's
+/// Why there is no image.
+enum Unmade {
+    /// So many bytes could not be had.
+    Memory { bytes: usize },
+    /// More than so many bytes would be needed.
+    Cells { bytes: usize },
+}
+
+impl From<Unmade> for SpecError {
+    fn from(cause: Unmade) -> SpecError {
+        let (Unmade::Memory { bytes } | Unmade::Cells { bytes }) = cause;
+        SpecError::Memory { bytes }
+    }
+}
+
+impl From<Unmade> for InsertError {
+    fn from(cause: Unmade) -> InsertError {
+        match cause {
+            Unmade::Memory { bytes } => InsertError::Memory { bytes },
+            Unmade::Cells { bytes } => InsertError::Cells { bytes },
+        }
+    }
+}
+
+/// Makes a whole image of at most `most` words, with at least `heap` words for nodes where it may be as large. A wide table's
 /// takes bytes to save steps if that leaves a quarter of [`GENEROUS`] for changes.
 fn make(
     spec: LpmSpec,
     routes: &Routes,
     codes: &Codes,
-    mut heap: usize,
+    (mut heap, whole): (usize, usize),
     grace: &Arc<Grace>,
-) -> Result<Made, usize> {
+) -> Result<Made, Unmade> {
     let mut most = heap.min(GENEROUS);
     let mut generous = spec.width > 32;
     while generous {
-        match attempt(spec, routes, codes, most, true, grace)? {
+        match attempt(spec, routes, codes, (most, whole, true), grace)? {
             Some(made) if made.nodes.end() <= GENEROUS / 4 * 3 => return Ok(made),
             None if most < GENEROUS => most = (most * 2).min(GENEROUS),
             _ => generous = false,
         }
     }
     loop {
-        if let Some(made) = attempt(spec, routes, codes, heap, false, grace)? {
+        if let Some(made) = attempt(spec, routes, codes, (heap, whole, false), grace)? {
             return Ok(made);
+        }
+        if heap >= whole {
+            return Err(Unmade::Cells { bytes: whole.saturating_mul(4) });
         }
         heap *= 2;
     }
 }
 
-/// The same with exactly `heap` words for nodes; none if they do not suffice.
+/// The same with exactly `heap` words for nodes, or as many as the whole may have; none if they do not suffice.
 fn attempt(
     spec: LpmSpec,
     routes: &Routes,
     codes: &Codes,
-    heap: usize,
-    generous: bool,
+    (heap, whole, generous): (usize, usize, bool),
     grace: &Arc<Grace>,
-) -> Result<Option<Made>, usize> {
+) -> Result<Option<Made>, Unmade> {
     let Form { cell_bits, indexed, palette } = codes.form();
     let layout = Layout::new(spec.width, cell_bits, indexed, palette, ROOT_BITS);
-    let words = Words::new(layout.heap + heap)?;
+    if layout.heap >= whole {
+        return Err(Unmade::Cells { bytes: whole.saturating_mul(4) });
+    }
+    let words = Words::new((layout.heap + heap).min(whole)).map_err(|bytes| Unmade::Memory { bytes })?;
     let snapshot = Arc::new(Snapshot { words, layout });
     let mut nodes = Nodes::new(snapshot, generous, Arc::clone(grace));
     for (place, value) in codes.palette().iter().enumerate() {

@@ -108,6 +108,11 @@ pub struct RulesSpec {
 }
 
 impl RulesSpec {
+    /// The most bytes that the image of a fast table of this shape may have; what would need more is refused.
+    pub fn largest_image(&self) -> u64 {
+        super::table::limit(self.capacity) as u64
+    }
+
     /// The words of a key: one for a column of up to 64 bits, two for a wider one.
     pub fn key_words(&self) -> usize {
         self.widths.iter().map(|&width| if width > 64 { 2 } else { 1 }).sum()

@@ -69,6 +69,10 @@ impl Rules for Linear {
         Some(Hit { order, value })
     }
 
+    fn value(&self, order: u64) -> Option<u32> {
+        self.rules.get(&order).map(|(_, value)| *value)
+    }
+
     fn entries(&self) -> Vec<(u64, Rule, u32)> {
         self.rules.iter().map(|(&order, (rule, value))| (order, rule.clone(), *value)).collect()
     }

@@ -11,6 +11,11 @@ const BASE_LIMIT: usize = 8 << 20;
 /// What a table may have more for every rule of its capacity, bytes.
 const RULE_LIMIT: usize = 1024;
 
+/// The most bytes of an image for so many rules.
+pub(super) fn limit(capacity: usize) -> usize {
+    BASE_LIMIT.saturating_add(RULE_LIMIT.saturating_mul(capacity))
+}
+
 /// A fast table of rules. Lookups run over its [`Image`]; [`super::Shared`] lets other threads look up while it is changed.
 ///
 /// ```
@@ -64,7 +69,7 @@ impl Table {
     /// A table of these rules, given as order, rule and value. Its image may have 8 MiB, and 1 KiB more for every rule of the
     /// capacity.
     pub fn build(spec: &RulesSpec, rules: Vec<(u64, Rule, u32)>) -> Result<Table, BuildError> {
-        let limit = BASE_LIMIT.saturating_add(RULE_LIMIT.saturating_mul(spec.capacity));
+        let limit = limit(spec.capacity);
         Table::build_within(spec, rules, limit)
     }
 
@@ -243,6 +248,10 @@ impl Rules for Table {
 
     fn find(&self, key: &[u64]) -> Option<Hit> {
         self.image.find(key)
+    }
+
+    fn value(&self, order: u64) -> Option<u32> {
+        self.orders.get(&order).map(|&id| self.image.rules[id as usize][2])
     }
 
     fn entries(&self) -> Vec<(u64, Rule, u32)> {

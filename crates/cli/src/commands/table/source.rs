@@ -4,7 +4,7 @@ use super::import_failure;
 use crate::arguments::table::{FamilyChoice, RuleFormat, RuleSource};
 use crate::failure::Failure;
 use import::address::Family;
-use import::{ImportError, RuleSet, cisco, classbench, iptables, nft};
+use import::{ImportError, Naming, RuleSet, cisco, classbench, iptables, nft};
 
 /// The rules of a file, and the lines that were left out told on standard error.
 pub(crate) fn load(file: &[u8], path: &str, source: &RuleSource) -> Result<RuleSet, Failure> {
@@ -43,7 +43,7 @@ fn chain_options(source: &RuleSource) -> iptables::Options {
             FamilyChoice::V4 => Family::V4,
             FamilyChoice::V6 => Family::V6,
         },
-        interfaces: source.interfaces.clone(),
+        interfaces: Naming::Themselves(source.interfaces.clone()),
         first_packets: source.first_packets,
         lenient: source.lenient,
         ..iptables::Options::default()

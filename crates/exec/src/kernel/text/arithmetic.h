@@ -97,6 +97,7 @@ INLINE u32 sum_bytes(GLOBAL const u8 *bytes, u32 from, u32 end)
 {
     u64 total = 0;
     u32 at = from;
+    if (from >= end) return 0;
     for (; at + 1 < end; at += 2) total += load2(bytes + at);
     if (at < end) total += (u32)bytes[at] << 8;
     while (total > 0xffff) total = (total & 0xffff) + (total >> 16);

@@ -3,6 +3,7 @@
 use std::collections::HashSet;
 
 use super::*;
+use crate::limits::LARGEST_CAP;
 
 /// Checks one function without regard to paths.
 pub(super) fn check(program: &Program, index: usize, function: &Function, errors: &mut Vec<VerifyError>) {
@@ -249,12 +250,14 @@ impl Checker<'_> {
             }
             Op::SetDefault { table, value } => {
                 self.results(results, &[]);
+                self.kind_is(*table, |kind| !matches!(kind, TableKind::Patterns(_)));
                 if let Some((_, values)) = self.table(*table) {
                     self.are_wide(value, &values);
                 }
             }
             Op::ClearDefault(table) => {
                 self.results(results, &[]);
+                self.kind_is(*table, |kind| !matches!(kind, TableKind::Patterns(_)));
                 self.table(*table);
             }
             Op::Count { counter, index } => {

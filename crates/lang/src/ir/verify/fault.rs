@@ -3,6 +3,7 @@
 use std::fmt;
 
 use crate::ir::{BlockId, Value};
+use crate::limits::{LARGEST_FRAME, MOST_ARGUMENTS, MOST_HOLES};
 
 /// A fault and its place.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -31,6 +32,8 @@ pub enum Fault {
     NoPacketFunction,
     /// The reason for sending to a port that does not exist is missing.
     NoReasons,
+    /// There are more than so many of these, more than a verdict can number.
+    TooMany(&'static str, usize),
     /// Two reasons have this name.
     ReasonTwice(String),
     /// The table has no key column.
@@ -57,6 +60,12 @@ pub enum Fault {
     HoleOutside(u32),
     /// Two holes of the template overlap.
     HolesOverlap(u32),
+    /// The template has more than [`MOST_HOLES`] holes.
+    TooManyHoles(u32),
+    /// The event has more than [`MOST_ARGUMENTS`] arguments.
+    TooManyArguments(u32),
+    /// The function needs so many bytes of stack, more than [`LARGEST_FRAME`].
+    LargeFrame(u64),
     /// A checksum of the template lies outside it, or covers bytes that are not there.
     SumOutside(u32),
     /// An event or timer names a function that does not exist or is the packet function.
@@ -127,7 +136,7 @@ pub enum Fault {
     NoExpiry(u32),
     /// A fuel's slot is not below the program's number of slots.
     Slot(u32),
-    /// A fuel's cap is larger than [`super::LARGEST_CAP`].
+    /// A fuel's cap is larger than [`crate::limits::LARGEST_CAP`].
     Cap(u32),
 
     /// The value is used where it may not have been made.
@@ -170,6 +179,7 @@ impl fmt::Display for Fault {
             Fault::NoReasons => {
                 write!(out, "the reason for sending to a port that does not exist is missing")
             }
+            Fault::TooMany(what, most) => write!(out, "there are more than {most} {what}"),
             Fault::ReasonTwice(name) => write!(out, "two reasons have the name `{name}`"),
             Fault::NoKey(table) => write!(out, "table t{table} has no key column"),
             Fault::TooWide(table) => write!(out, "the key of table t{table} has more than 128 bits"),
@@ -193,6 +203,15 @@ impl fmt::Display for Fault {
             Fault::EmptyCounter(counter) => write!(out, "counter c{counter} has no cell"),
             Fault::HoleOutside(template) => {
                 write!(out, "a hole of template p{template} lies outside it or is not 1 to 128 bits wide")
+            }
+            Fault::TooManyHoles(template) => {
+                write!(out, "template p{template} has more than {MOST_HOLES} holes")
+            }
+            Fault::TooManyArguments(event) => {
+                write!(out, "event e{event} has more than {MOST_ARGUMENTS} arguments")
+            }
+            Fault::LargeFrame(bytes) => {
+                write!(out, "the function needs {bytes} bytes of stack; {LARGEST_FRAME} are possible")
             }
             Fault::SumOutside(template) => {
                 write!(
@@ -235,7 +254,7 @@ impl fmt::Display for Fault {
             Fault::NoIndex(counter) => write!(out, "counter c{counter} has several cells and needs an index"),
             Fault::NoExpiry(table) => write!(out, "table t{table} learns and has neither `idle` nor `age`"),
             Fault::Slot(slot) => write!(out, "fuel slot {slot} does not exist"),
-            Fault::Cap(cap) => write!(out, "cap {cap} is larger than {}", super::LARGEST_CAP),
+            Fault::Cap(cap) => write!(out, "cap {cap} is larger than {}", crate::limits::LARGEST_CAP),
             Fault::NotDominated(value) => write!(out, "{value} is used where it may not have been made"),
             Fault::NotProven { base, bytes, shown } => {
                 write!(out, "{bytes} bytes from {base} are relied on, {shown} were shown to be captured")

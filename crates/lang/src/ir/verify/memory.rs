@@ -2,17 +2,7 @@
 
 use super::body::{Checker, widths};
 use super::*;
-
-/// The largest burst of a meter.
-const LARGEST_BURST: u64 = u32::MAX as u64;
-/// The most members of a group.
-const MOST_MEMBERS: u32 = 1 << 16;
-/// The most buckets of a group.
-const MOST_BUCKETS: u32 = 1 << 20;
-/// The most columns of a pool.
-const MOST_COLUMNS: usize = 8;
-/// The most items of a pool.
-const MOST_ITEMS: u64 = 1 << 26;
+use crate::limits::{LARGEST_BURST, MOST_BUCKETS, MOST_COLUMNS, MOST_COPIES, MOST_ITEMS, MOST_MEMBERS};
 
 fn is_port(columns: &[Column]) -> bool {
     matches!(columns, [Column { kind: Kind::Port, width: 16, .. }])

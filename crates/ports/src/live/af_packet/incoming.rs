@@ -2,8 +2,9 @@
 
 use super::port::Port;
 use super::{FIRST, TAG};
+use crate::live::clock::Now;
 use crate::live::frame_ring::FrameRing;
-use crate::live::{Offloads, ReceiveLosses, Receiver, sys};
+use crate::live::{Offloads, ReceiveLosses, Receiver, sys, untagged};
 use packet::region::{FRAME_ALIGNMENT, HEADROOM, SLACK};
 use packet::{BATCH, Batch, Offload, PortNumber, Region};
 use std::io;
@@ -69,8 +70,8 @@ impl Incoming {
 }
 
 impl Receiver for Incoming {
-    /// Packets carry the time at which the kernel wrote them.
-    fn receive<'a>(&'a mut self, batch: &mut Batch, _now: u64) -> &'a mut [u8] {
+    /// Packets carry the time at which the kernel wrote them, which it tells by the clock on the wall.
+    fn receive<'a>(&'a mut self, batch: &mut Batch, now: Now) -> &'a mut [u8] {
         // What came before the interface vanished comes first: nothing follows it into the old ring.
         if self.ring.is_empty()
             && let Some(renewed) = self.port.incoming[self.lane].take()
@@ -98,7 +99,7 @@ impl Receiver for Incoming {
         if !queued {
             for place in frames {
                 let frame = &mut memory[place.clone()];
-                let (time, foreign) = (time(frame), foreign(frame));
+                let (time, foreign) = (now.of_stamp(stamp(frame)), foreign(frame));
                 match Arrived::in_ring(frame) {
                     Some(arrived) => take(place.start, time, foreign, arrived),
                     None => self.losses.too_long += 1,
@@ -110,7 +111,7 @@ impl Receiver for Incoming {
         let long = self.long.bytes_mut();
         for (number, (slot, place)) in long.chunks_exact_mut(SLOT).zip(frames).enumerate() {
             let frame = &memory[place];
-            let (tag, time, foreign) = (Tag::of(frame), time(frame), foreign(frame));
+            let (tag, time, foreign) = (Tag::of(frame), now.of_stamp(stamp(frame)), foreign(frame));
             match Arrived::queued(&self.socket, tag, slot) {
                 Ok(Some(arrived)) => take(number * SLOT, time, foreign, arrived),
                 Ok(None) => self.losses.too_long += 1,
@@ -151,7 +152,7 @@ fn pair(frame: &[u8], at: usize) -> u16 {
 }
 
 /// When the frame was written, in nanoseconds since 1970-01-01 UTC.
-fn time(frame: &[u8]) -> u64 {
+fn stamp(frame: &[u8]) -> u64 {
     u64::from(word(frame, SECONDS)) * 1_000_000_000 + u64::from(word(frame, NANOSECONDS))
 }
 
@@ -165,12 +166,14 @@ fn foreign(frame: &[u8]) -> bool {
 struct Tag(u16, u16);
 
 impl Tag {
-    /// The tag that the header of a frame tells of.
+    /// The tag that the header of a frame tells of. One without the number of a VLAN says nothing but a priority, and its packet counts as untagged
+    /// (IEEE 802.1Q, 6.9.1).
     fn of(frame: &[u8]) -> Option<Tag> {
         let status = word(frame, STATUS);
         let protocol =
             if status & libc::TP_STATUS_VLAN_TPID_VALID != 0 { pair(frame, TAG_PROTOCOL) } else { 0x8100 };
-        (status & libc::TP_STATUS_VLAN_VALID != 0).then(|| Tag(protocol, pair(frame, TAG_CONTROL)))
+        let tag = (status & libc::TP_STATUS_VLAN_VALID != 0).then(|| Tag(protocol, pair(frame, TAG_CONTROL)));
+        tag.filter(|Tag(protocol, control)| !untagged::is_priority(*protocol, *control))
     }
 }
 
@@ -271,7 +274,7 @@ mod tests {
         let mut frame = written(16, 16, libc::TP_STATUS_USER, b"ddddddssssss\x08\x00xy");
         frame[16..20].copy_from_slice(&7u32.to_ne_bytes());
         frame[20..24].copy_from_slice(&9u32.to_ne_bytes());
-        assert_eq!(time(&frame), 7_000_000_009);
+        assert_eq!(stamp(&frame), 7_000_000_009);
         let plain = Arrived::in_ring(&mut frame).expect("whole");
         assert_eq!((plain.start, plain.length), (FIRST, 16));
         let status = libc::TP_STATUS_USER | libc::TP_STATUS_VLAN_VALID | libc::TP_STATUS_VLAN_TPID_VALID;
@@ -282,6 +285,11 @@ mod tests {
             b"ddddddssssss\x88\xa8\x20\x64\x08\x00xy"
         );
         assert_eq!(plain.offload.moved(4), Some(tagged.offload));
+        // A priority alone, without the number of a VLAN.
+        let mut frame = written(16, 16, status, b"ddddddssssss\x08\x00xy");
+        frame[24..26].copy_from_slice(&0xa000u16.to_ne_bytes());
+        frame[26..28].copy_from_slice(&0x8100u16.to_ne_bytes());
+        assert_eq!(Arrived::in_ring(&mut frame), Some(plain));
     }
 
     #[test]

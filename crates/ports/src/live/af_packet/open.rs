@@ -1,5 +1,6 @@
 //! Opening the sockets of an AF_PACKET port: one with a ring to receive by and one to send by for every lane.
 
+use super::claim::{Claim, Refused};
 use super::keep::Kept;
 use super::port::Held;
 use super::{FIRST, TAG};
@@ -42,6 +43,10 @@ pub(super) struct OpenLane {
 /// The interface is missing, off or of a kind that has no Ethernet headers, or the kernel refuses; then nothing is left open.
 pub(super) fn open(wanted: &Wanted, lanes: u16) -> Result<Opened, AttachError> {
     let interface = Interface::find(wanted)?;
+    let claim = Claim::of(interface.index).map_err(|refused| match refused {
+        Refused::Taken(owner) => AttachError::Taken { interface: wanted.interface.clone(), owner },
+        Refused::System(source) => interface.failed("claiming it for this gateway alone")(source),
+    })?;
     let witness = Witness::of(interface.index, false).map_err(interface.failed("binding to it"))?;
     let mut short = None;
     let lanes: Vec<_> = (0..lanes).map(|_| interface.lane(&mut short)).collect::<Result<_, _>>()?;
@@ -59,7 +64,11 @@ pub(super) fn open(wanted: &Wanted, lanes: u16) -> Result<Opened, AttachError> {
     for lane in &lanes {
         sys::begin(&lane.incoming).map_err(interface.failed("letting packets in"))?;
     }
-    Ok(Opened { mode: interface.mode(lanes.len(), short), lanes, held: Held { witness, _kept: kept } })
+    Ok(Opened {
+        mode: interface.mode(lanes.len(), short),
+        lanes,
+        held: Held { witness, _claim: claim, _kept: kept },
+    })
 }
 
 /// An interface that is there and switched on.

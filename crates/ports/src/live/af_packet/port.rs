@@ -3,6 +3,7 @@
 //! Where the interface has vanished and another has come, new sockets are opened for all lanes at once and handed over. The other ports do not notice. An
 //! interface that is switched off and on again keeps its sockets.
 
+use super::claim::Claim;
 use super::keep::Kept;
 use super::open::{self, Opened};
 use crate::live::frame_ring::FrameRing;
@@ -28,6 +29,8 @@ pub(super) struct Port {
 /// What a port has of its interface beside the sockets of its lanes.
 pub(super) struct Held {
     pub(super) witness: Witness,
+    /// What keeps other gateways off it.
+    pub(super) _claim: Claim,
     /// What keeps its packets from the kernel.
     pub(super) _kept: Option<Kept>,
 }

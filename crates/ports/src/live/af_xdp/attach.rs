@@ -122,6 +122,18 @@ pub enum XdpError {
         /// How many there must be.
         least: u32,
     },
+    /// memory may not be locked
+    #[error(
+        "interface {interface}: AF_XDP locks {needed} KiB of memory for the frames of a worker, and again as much while an interface comes back, and this process may lock {limit}: raise that (`ulimit -l`, or `LimitMEMLOCK=infinity` in a systemd unit) or give it CAP_IPC_LOCK, for which there is no limit; `kind = \"af_packet\"` needs neither"
+    )]
+    Locked {
+        /// The interface's name.
+        interface: String,
+        /// How much is needed, in KiB.
+        needed: usize,
+        /// How much there may be, for people.
+        limit: String,
+    },
     /// another program is there
     #[error(
         "interface {interface} has an XDP program of {owner} already, and there can be one: end that, or take the program away with `ip link set {interface} xdp off` if nobody needs it; `kind = \"af_packet\"` works beside it"

@@ -5,8 +5,9 @@ use super::frames::Home;
 use super::memory::Part;
 use super::port::Port;
 use super::ring::{Consumer, Producer};
+use crate::live::clock::Now;
 use crate::live::sys::{self, Shared};
-use crate::live::{Offloads, ReceiveLosses, Receiver};
+use crate::live::{Offloads, ReceiveLosses, Receiver, untagged};
 use packet::region::HEADROOM;
 use packet::{Batch, Offload};
 use std::os::fd::{AsRawFd, OwnedFd, RawFd};
@@ -108,7 +109,7 @@ impl Incoming {
 }
 
 impl Receiver for Incoming {
-    fn receive<'a>(&'a mut self, batch: &mut Batch, now: u64) -> &'a mut [u8] {
+    fn receive<'a>(&'a mut self, batch: &mut Batch, now: Now) -> &'a mut [u8] {
         batch.clear();
         batch.headroom = HEADROOM as u32;
         // What came by the sockets before comes first.
@@ -141,7 +142,9 @@ impl Receiver for Incoming {
                 if offloads {
                     Offload::unmarked(bytes).complete(bytes);
                 }
-                batch.push(place as u64, length as u32, length as u32, port.number, now);
+                let later = untagged::take_out(bytes);
+                let (place, length) = (place + later, length - later);
+                batch.push(place as u64, length as u32, length as u32, port.number, now.program);
             }
             queue.received.free();
         }

@@ -9,6 +9,7 @@ use crate::live::watch::Witness;
 use crate::live::{AttachError, Wanted, sys};
 use packet::PortNumber;
 use packet::region::FRAME_ALIGNMENT;
+use std::fs;
 use std::io;
 use std::os::fd::OwnedFd;
 use std::sync::Arc;
@@ -111,7 +112,8 @@ impl<'a> Interface<'a> {
     }
 
     /// Why a socket cannot be bound to a queue.
-    fn unbound(&self, queue: u32, zero_copy: bool, source: io::Error) -> AttachError {
+    fn unbound(&self, queue: u32, memory: Memory<'_>, source: io::Error) -> AttachError {
+        let zero_copy = memory.zero_copy;
         let interface = self.wanted.interface.clone();
         match source.raw_os_error() {
             Some(libc::EBUSY) => XdpError::QueueTaken { interface, queue, owner: self.owner() }.into(),
@@ -119,7 +121,9 @@ impl<'a> Interface<'a> {
                 XdpError::Copies { interface, source }.into()
             }
             Some(libc::ENOMEM | libc::ENOBUFS) => {
-                self.failed("pinning memory for frames (`ulimit -l` may be too small)")(source)
+                let limits = fs::read_to_string("/proc/self/limits").unwrap_or_default();
+                XdpError::Locked { interface, needed: memory.pages.len() >> 10, limit: lockable(&limits) }
+                    .into()
             }
             _ => self.failed("binding an AF_XDP socket to a queue")(source),
         }
@@ -143,9 +147,8 @@ impl<'a> Interface<'a> {
         for &queue in self.queues.iter().skip(lane).step_by(lanes) {
             let order = Order { pages, chunk, frames: FRAMES, sends: sockets.is_empty(), zero_copy };
             let place = Place { interface: self.index, queue };
-            let socket = order
-                .open(place, first.as_deref())
-                .map_err(|source| self.unbound(queue, zero_copy, source))?;
+            let socket =
+                order.open(place, first.as_deref()).map_err(|source| self.unbound(queue, memory, source))?;
             first.get_or_insert_with(|| socket.fd.clone());
             sockets.push(QueueSocket { queue, socket });
         }
@@ -210,6 +213,17 @@ impl<'a> Interface<'a> {
     }
 }
 
+/// How much memory a process may lock, as the kernel's list of its limits tells it (proc_pid_limits(5)), in words.
+fn lockable(limits: &str) -> String {
+    let words = limits.lines().find_map(|line| line.strip_prefix("Max locked memory"));
+    match words.and_then(|words| words.split_whitespace().next()) {
+        Some(number) => {
+            number.parse::<u64>().map_or(number.to_owned(), |bytes| format!("{} KiB", bytes >> 10))
+        }
+        None => "less".to_owned(),
+    }
+}
+
 /// The largest MTU whose packets fit into frames of so many bytes.
 pub(super) fn longest(chunk: usize) -> usize {
     chunk.saturating_sub(FIRST + LINK)
@@ -228,6 +242,16 @@ pub(super) fn chunk(mtu: usize, zero_copy: bool) -> usize {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn the_limit_of_locked_memory_is_read() {
+        let limits = "Limit                     Soft Limit           Hard Limit           Units     \n\
+            Max processes             31819                31819                processes \n\
+            Max locked memory         65536                131072               bytes     \n";
+        assert_eq!(lockable(limits), "64 KiB");
+        assert_eq!(lockable(&limits.replace("65536", "unlimited")), "unlimited");
+        assert_eq!(lockable(""), "less");
+    }
 
     #[test]
     fn frames_have_room_for_packets_of_the_mtu_and_take_none_that_are_longer() {

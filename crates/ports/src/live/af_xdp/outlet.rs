@@ -8,6 +8,7 @@ use super::memory::Part;
 use super::port::Port;
 use super::ring::{Consumer, Producer};
 use super::{Pool, calls, socket::TRANSMIT};
+use crate::live::clock::{Clock, Machine};
 use crate::live::sys::Shared;
 use crate::live::{SendLosses, Sender};
 use packet::Offload;
@@ -18,6 +19,9 @@ use std::sync::Arc;
 
 /// The shortest packet that may leave: an Ethernet header.
 const SHORTEST: usize = 14;
+
+/// After so many nanoseconds packets that the interface had no room for are handed over again.
+const AGAIN: u64 = 1_000_000;
 
 /// Where the packets of a lane leave.
 pub(super) struct Exit {
@@ -51,6 +55,8 @@ pub(super) struct Outlet {
     state: State,
     /// Whether a port that is not on was looked at since the last batch.
     looked: bool,
+    /// When to hand over again what the interface had no room for (the program's time).
+    again: Option<u64>,
     losses: SendLosses,
     port: Arc<Port>,
     lane: usize,
@@ -74,6 +80,7 @@ impl Outlet {
             pool,
             state: State::On,
             looked: false,
+            again: None,
             losses: SendLosses::default(),
             port,
             lane,
@@ -175,6 +182,7 @@ impl Outlet {
         if let Some(exit) = self.port.outgoing[self.lane].take() {
             self.renew(exit);
         }
+        self.again = None;
         if self.state == State::Gone {
             return;
         }
@@ -198,7 +206,11 @@ impl Outlet {
                     self.state = State::Off;
                     return;
                 }
-                _ if waiting == before => return,
+                // It has no room now. Nothing says when it has some again.
+                _ if waiting == before => {
+                    self.again = (waiting > 0).then(|| Machine.program() + AGAIN);
+                    return;
+                }
                 _ => {}
             }
             before = waiting;
@@ -235,6 +247,10 @@ impl Sender for Outlet {
         self.looked = false;
     }
 
+    fn due(&self) -> Option<u64> {
+        self.again
+    }
+
     fn losses(&self) -> SendLosses {
         SendLosses { refused: self.losses.refused + self.not_taken(), ..self.losses }
     }
@@ -245,3 +261,6 @@ fn departing(at: usize, length: usize) -> [u64; 2] {
     let [a, b, c, d] = (length as u32).to_ne_bytes();
     [at as u64, u64::from_ne_bytes([a, b, c, d, 0, 0, 0, 0])]
 }
+
+#[cfg(test)]
+mod tests;

@@ -80,6 +80,22 @@ impl Port {
         Ok(port)
     }
 
+    /// A port without an interface, at which nothing happens by itself.
+    #[cfg(test)]
+    pub(super) fn unwatched(wanted: &Wanted, memory: &[Arc<Pages>]) -> Port {
+        Port {
+            wanted: wanted.clone(),
+            number: 1,
+            presence: Arc::default(),
+            held: Mutex::new(None),
+            memory: memory.to_vec(),
+            chunk: 0,
+            zero_copy: false,
+            incoming: memory.iter().map(|_| Letterbox::new()).collect(),
+            outgoing: memory.iter().map(|_| Letterbox::new()).collect(),
+        }
+    }
+
     /// Opens an interface of the same name for all lanes, and hands its sockets over; says what was obtained.
     fn open(&self) -> Result<(Held, String), AttachError> {
         let lanes = self.memory.len();

@@ -33,14 +33,14 @@ struct Line {
 struct Near(Line, Region);
 
 impl Receiver for Near {
-    fn receive<'a>(&'a mut self, batch: &mut Batch, now: u64) -> &'a mut [u8] {
+    fn receive<'a>(&'a mut self, batch: &mut Batch, now: Now) -> &'a mut [u8] {
         batch.clear();
         let mut coming = self.0.coming.lock().expect("no thread panicked");
         let count = coming.len().min(packet::BATCH);
         for (index, bytes) in coming.drain(..count).enumerate() {
             self.1.reserve((index + 1) * 2048 + SLACK);
             self.1.bytes_mut()[index * 2048..][..bytes.len()].copy_from_slice(&bytes);
-            batch.push(index as u64 * 2048, bytes.len() as u32, bytes.len() as u32, 3, now);
+            batch.push(index as u64 * 2048, bytes.len() as u32, bytes.len() as u32, 3, now.program);
         }
         self.1.bytes_mut()
     }
@@ -73,7 +73,7 @@ fn port(line: &Line) -> Attached {
 }
 
 fn now() -> u64 {
-    since_1970(Instant::now(), 0)
+    program_time(Instant::now(), 0)
 }
 
 /// Waits until something is due, or says that nothing is.
@@ -143,7 +143,7 @@ fn what_comes_in_comes_waits_or_is_counted() {
             if turn > 2 && !wait(lane.receive.due()) {
                 break;
             }
-            let memory = lane.receive.receive(&mut batch, now());
+            let memory = lane.receive.receive(&mut batch, Machine.now());
             for index in 0..batch.len {
                 let bytes = batch.bytes(memory, index).expect("inside");
                 assert_eq!((bytes.len(), batch.port[index]), (80, 3));

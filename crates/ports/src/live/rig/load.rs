@@ -107,7 +107,7 @@ fn burst(frame: &[u8]) -> (Vec<u8>, usize) {
     ([&header[..], &bytes].concat(), packets)
 }
 
-/// Receives the IPv4 frames of an interface with the times at which the kernel got them.
+/// Receives the frames of an interface with IPv4 packets, or with those of IPv6, with the times at which the kernel got them.
 pub struct FrameReceiver {
     socket: OwnedFd,
     room: Box<[[u8; sys::CAPTURED]; sys::AT_ONCE]>,
@@ -119,13 +119,30 @@ impl FrameReceiver {
     /// # Errors
     /// There is no such interface, or the right is missing.
     pub fn new(namespace: &Namespace, interface: &str, port: Option<u16>) -> io::Result<FrameReceiver> {
+        Self::of_type(namespace, interface, port, libc::ETH_P_IP as u16)
+    }
+
+    /// The same of frames with IPv6 packets.
+    ///
+    /// # Errors
+    /// As [`FrameReceiver::new`].
+    pub fn of_ipv6(namespace: &Namespace, interface: &str) -> io::Result<FrameReceiver> {
+        Self::of_type(namespace, interface, None, libc::ETH_P_IPV6 as u16)
+    }
+
+    fn of_type(
+        namespace: &Namespace,
+        interface: &str,
+        port: Option<u16>,
+        ethertype: u16,
+    ) -> io::Result<FrameReceiver> {
         let socket = namespace.inside(|| {
             let socket = live::packet_socket()?;
             live::set_buffer(&socket, (libc::SO_RCVBUFFORCE, libc::SO_RCVBUF), BUFFER)?;
             live::set_option(&socket, libc::SOL_PACKET, libc::PACKET_IGNORE_OUTGOING, 1i32)?;
             sys::ask_for_times(&socket)?;
             port.map_or(Ok(()), |port| sys::only_port(&socket, port))?;
-            sys::bind(&socket, live::interface_index(interface)?, libc::ETH_P_IP as u16)?;
+            sys::bind(&socket, live::interface_index(interface)?, ethertype)?;
             Ok(socket)
         })?;
         Ok(FrameReceiver { socket, room: Box::new([[0; sys::CAPTURED]; sys::AT_ONCE]) })

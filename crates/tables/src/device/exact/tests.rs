@@ -150,3 +150,31 @@ static void answer(const u32 *image, const u8 *asked, u64 bytes)
         }
     }
 }
+
+#[test]
+fn keys_that_meet_by_its_seed_get_another() {
+    let hash = Hash::new(3);
+    let keys: Vec<u64> = (0..).filter(|key| hash.of(&[*key]) & 0x1fff < 64).take(4096).collect();
+    let mut table = DeviceExact::new(1, 1, keys.len(), 3).unwrap();
+    for key in &keys {
+        table.insert(&[*key], &[*key]).unwrap();
+        assert!(table.find(&[*key]).is_some());
+    }
+    let taken = |slot: usize| table.words[table.at(slot % table.slots)] != 0;
+    let mut run = 0;
+    for slot in 0..2 * table.slots {
+        run = if taken(slot) { run + 1 } else { 0 };
+        assert!(run <= LONGEST_RUN);
+    }
+    for key in &keys {
+        let place = find(table.image(), &[*key]);
+        assert_eq!(table.find(&[*key]), Some(place as usize));
+        assert_eq!(value_at(table.image(), place as usize, 1), [*key]);
+    }
+    assert_eq!(table.len(), keys.len());
+}
+
+#[test]
+fn the_text_searches_as_far_as_a_key_may_lie() {
+    assert!(TEXT.contains(&format!("probe <= mask && probe <= {LONGEST_RUN};")));
+}

@@ -4,7 +4,7 @@ use super::super::{
     BuildError, Image, ImageError, InsertError, Lpm, LpmSpec, Method, Model, NONE, Prefix, SpecError, Table,
     Variant,
 };
-use super::agree;
+use super::{addresses, agree, leading};
 
 /// The n-th of many prefixes of 32 bits, some longer than 24.
 fn scattered(number: u32) -> Prefix {
@@ -154,4 +154,51 @@ fn broken_images_are_refused_or_harmless() {
 fn the_portable_method_is_always_there_and_the_best_is_available() {
     assert_eq!(Method::available()[0], Method::Portable);
     assert_eq!(Method::available().last(), Some(&Method::best()));
+}
+
+#[test]
+fn an_image_beyond_what_cells_tell_apart_is_refused_and_the_table_goes_on() {
+    for width in [32, 128] {
+        let spec = LpmSpec { width, capacity: 10_000 };
+        // Root, direct cells and a few nodes: what 4 GiB are to millions of prefixes.
+        let cells = if width == 32 { 1 << 22 } else { 0 };
+        let most = (1 << 16) + cells + 16 * 100;
+        let mut table = Table::build_within(spec, Variant::Fast, Vec::new(), most).unwrap();
+        let mut model = Model::new(spec).unwrap();
+        let (mut held, mut refused) = (Vec::new(), 0);
+        let mut random = crate::generate::Random::new(7);
+        for value in 0..2000 {
+            let bits = (u128::from(random.word()) << 64 | u128::from(random.word())) & leading(width, width);
+            let prefix = Prefix { bits, length: width };
+            match table.insert(prefix, value % 200) {
+                Ok(None) => {
+                    model.insert(prefix, value % 200).unwrap();
+                    held.push(prefix);
+                }
+                Err(error) => {
+                    assert_eq!(error, InsertError::Cells { bytes: 4 * most });
+                    refused += 1;
+                }
+                Ok(Some(_)) => {}
+            }
+            if refused == 20 {
+                break;
+            }
+        }
+        assert!(held.len() > 10 && refused == 20, "{} went in", held.len());
+        agree(width, &table, &model, &addresses(width, &held, 5));
+        // All at once are refused, too, and where some go there is room again.
+        let mut all = table.entries();
+        assert!(Table::build_within(spec, Variant::Fast, all.clone(), most).is_ok());
+        all.extend((0..1000).map(|at| (Prefix { bits: at << 7 | 1, length: width }, 1)));
+        let Err(error) = Table::build_within(spec, Variant::Fast, all, most) else { panic!("has no room") };
+        assert_eq!(error, BuildError::Insert(InsertError::Cells { bytes: 4 * most }));
+        for prefix in held.drain(..held.len() / 2) {
+            assert_eq!(table.remove(prefix), model.remove(prefix));
+        }
+        let prefix = Prefix { bits: 1, length: width };
+        assert_eq!(table.insert(prefix, 3), Ok(None));
+        model.insert(prefix, 3).unwrap();
+        agree(width, &table, &model, &addresses(width, &held, 5));
+    }
 }

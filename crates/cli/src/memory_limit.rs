@@ -1,0 +1,107 @@
+//! The memory that this process may still have: where a control group bounds it, the kernel ends whoever goes beyond without a word.
+//!
+//! ```text
+//! version 2   0::/system.slice/x.service       /sys/fs/cgroup/system.slice/x.service/memory.{max,current,stat}
+//! version 1   4:memory:/x                      /sys/fs/cgroup/memory/x/memory.{limit_in_bytes,usage_in_bytes,stat}
+//! ```
+//!
+//! (Linux, admin-guide/cgroup-v2.rst and cgroup-v1/memory.rst.) A group is bounded by those that it is in as well; pages of files that nobody uses are given
+//! back when they are needed, so they count as room.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+
+/// What a control group leaves.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Room {
+    /// The file that says the bound.
+    pub(crate) file: PathBuf,
+    /// The bound, in bytes.
+    pub(crate) most: u64,
+    /// How much of it is left.
+    pub(crate) left: u64,
+}
+
+/// Where groups are. `ip netns exec` hides them behind another /sys, and the first process has them still.
+const MOUNTED: [&str; 2] = ["/sys/fs/cgroup", "/proc/1/root/sys/fs/cgroup"];
+
+/// The least that is left in any of the groups that this process is in; nothing where none bounds it, as far as can be seen.
+pub(crate) fn room() -> Option<Room> {
+    let groups = fs::read_to_string("/proc/self/cgroup").ok()?;
+    MOUNTED.iter().find_map(|mounted| least(&groups, Path::new(mounted)))
+}
+
+fn least(groups: &str, mounted: &Path) -> Option<Room> {
+    let rooms = groups.lines().flat_map(|line| {
+        let mut parts = line.splitn(3, ':').skip(1);
+        let (controllers, group) = (parts.next().unwrap_or_default(), parts.next().unwrap_or_default());
+        // With version 1 beside it, version 2 may be elsewhere and bounds no memory.
+        let (root, names) = match controllers {
+            "" => (mounted.to_owned(), VERSION_2),
+            "memory" => (mounted.join("memory"), VERSION_1),
+            _ => return Vec::new(),
+        };
+        let group = Path::new(group.trim_start_matches('/'));
+        group.ancestors().filter_map(|group| of(&root.join(group), names)).collect()
+    });
+    rooms.min_by_key(|room| room.left)
+}
+
+/// The files of a group: its bound, what is used, and of what; and there, what can be given back.
+type Names = [&'static str; 4];
+const VERSION_2: Names = ["memory.max", "memory.current", "memory.stat", "inactive_file"];
+const VERSION_1: Names =
+    ["memory.limit_in_bytes", "memory.usage_in_bytes", "memory.stat", "total_inactive_file"];
+/// From here on a bound of version 1 is none.
+const UNBOUNDED: u64 = 1 << 60;
+
+fn of(group: &Path, [bound, used, statistics, idle]: Names) -> Option<Room> {
+    let number = |name: &str| fs::read_to_string(group.join(name)).ok()?.trim().parse::<u64>().ok();
+    // `max` is no number.
+    let most = number(bound).filter(|most| *most < UNBOUNDED)?;
+    let used = number(used)?;
+    let text = fs::read_to_string(group.join(statistics)).unwrap_or_default();
+    let idle = text.lines().find_map(|line| line.strip_prefix(idle)?.trim().parse().ok()).unwrap_or(0);
+    Some(Room { file: group.join(bound), most, left: most.saturating_sub(used.saturating_sub(idle)) })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_narrowest_group_counts_in_both_versions_and_none_where_there_is_none() {
+        let mounted = tempfile::tempdir().expect("a directory");
+        let write = |group: &str, files: &[(&str, &str)]| {
+            let group = mounted.path().join(group);
+            fs::create_dir_all(&group).expect("can be made");
+            for (name, text) in files {
+                fs::write(group.join(name), text).expect("can be written");
+            }
+        };
+        let left = |groups: &str| least(groups, mounted.path()).map(|room| (room.left, room.most));
+        assert_eq!(left("0::/a/b\n"), None);
+        write("a/b", &[("memory.max", "max\n"), ("memory.current", "50\n")]);
+        assert_eq!(left("0::/a/b\n"), None);
+        write("a", &[("memory.max", "1000\n"), ("memory.current", "700\n")]);
+        assert_eq!(left("0::/a/b\n"), Some((300, 1000)), "of the group around it");
+        write("a/b", &[("memory.max", "400\n"), ("memory.stat", "anon 9\ninactive_file 20\n")]);
+        assert_eq!(left("1:name=systemd:/x\n0::/a/b\n"), Some((300, 1000)));
+        write("a/b", &[("memory.current", "390\n")]);
+        assert_eq!(left("0::/a/b\n"), Some((30, 400)));
+        write(
+            "memory/c",
+            &[
+                ("memory.limit_in_bytes", "200\n"),
+                ("memory.usage_in_bytes", "190\n"),
+                ("memory.stat", "inactive_file 9\ntotal_inactive_file 15\n"),
+            ],
+        );
+        assert_eq!(left("4:memory:/c\n0::/\n"), Some((25, 200)));
+        write(
+            "memory",
+            &[("memory.limit_in_bytes", "9223372036854771712\n"), ("memory.usage_in_bytes", "7\n")],
+        );
+        assert_eq!(left("4:memory:/\n"), None);
+    }
+}

@@ -1,0 +1,112 @@
+//! What a program hands over to the one that replaces it besides its tables: meters, registers, pools, groups, counters, default entries, and events.
+//!
+//! Where both declare something alike it changes its owner as it is, however large. Nothing here can fail, so it is done when all workers have agreed.
+
+use super::memory::Memory;
+use super::pending::Pending;
+use super::table_set::Family;
+use super::{Cell, DefaultEntry, State};
+
+/// All of it, of one program.
+pub struct Handover<'a> {
+    pub(crate) memory: &'a mut Memory,
+    cells: &'a mut Vec<Cell>,
+    first_cell: &'a [usize],
+    defaults: &'a mut [DefaultEntry],
+    given_defaults: &'a [DefaultEntry],
+    may_default: &'a [bool],
+    pending: &'a mut Pending,
+    now: &'a mut u64,
+    next_wake: &'a mut u64,
+}
+
+/// Numbers of things in the old program and in the new one, by pairs.
+pub type Pairs = Vec<(u32, u32)>;
+
+/// What goes over; tables are named for their default entries.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Shared {
+    /// Tables.
+    pub tables: Pairs,
+    /// Groups that go over whole.
+    pub groups: Pairs,
+    /// Meters.
+    pub meters: Pairs,
+    /// Registers.
+    pub registers: Pairs,
+    /// Pools.
+    pub pools: Pairs,
+    /// Counters.
+    pub counters: Pairs,
+    /// Events.
+    pub events: Pairs,
+}
+
+impl<F: Family> State<F> {
+    /// What it hands over, or takes.
+    pub fn handover(&mut self) -> Handover<'_> {
+        Handover {
+            memory: &mut self.memory,
+            cells: &mut self.cells,
+            first_cell: &self.first_cell,
+            defaults: &mut self.defaults,
+            given_defaults: &self.given_defaults,
+            may_default: &self.may_default,
+            pending: &mut self.pending,
+            now: &mut self.now,
+            next_wake: &mut self.next_wake,
+        }
+    }
+}
+
+impl Handover<'_> {
+    /// Takes over from another program, which is not to run any more. Says how many events that were queued or delayed are given up.
+    pub fn take_over(&mut self, old: &mut Handover<'_>, shared: &Shared) -> u64 {
+        *self.now = (*self.now).max(*old.now);
+        *self.next_wake = 0;
+        for &(from, to) in &shared.meters {
+            self.memory.swap_meter(to, old.memory, from);
+        }
+        for &(from, to) in &shared.registers {
+            self.memory.swap_register(to, old.memory, from);
+        }
+        for &(from, to) in &shared.groups {
+            self.memory.swap_group(to, old.memory, from);
+        }
+        for &(from, to) in &shared.pools {
+            self.memory.take_over_pool(to, old.memory, from);
+        }
+        self.take_counters(old, &shared.counters);
+        for &(from, to) in &shared.tables {
+            let (from, to) = (from as usize, to as usize);
+            if old.defaults[from] != old.given_defaults[from] && self.may_default[to] {
+                self.defaults[to] = old.defaults[from];
+            }
+        }
+        self.pending.take_over(old.pending, &shared.events)
+    }
+
+    fn take_counters(&mut self, old: &mut Handover<'_>, counters: &Pairs) {
+        let all = counters.len() + 1 == self.first_cell.len();
+        if all && self.first_cell == old.first_cell && counters.iter().all(|(from, to)| from == to) {
+            return std::mem::swap(self.cells, old.cells);
+        }
+        for &(from, to) in counters {
+            let (from, to) = (from as usize, to as usize);
+            let from = old.first_cell[from]..old.first_cell[from + 1];
+            let to = self.first_cell[to]..self.first_cell[to + 1];
+            self.cells[to].swap_with_slice(&mut old.cells[from]);
+        }
+    }
+
+    /// Entries that hold items of a pool take them, or give them back.
+    pub fn items(&mut self, pool: u32, taken: bool, entries: impl Iterator<Item = Vec<u128>>) {
+        for item in entries {
+            if taken {
+                self.memory.take_item(pool, &item);
+            } else {
+                self.memory.give(pool, &item);
+            }
+        }
+    }
+}

@@ -1,0 +1,191 @@
+//! Tables of patterns as a program sees them: which entry occurs first, how often, or which do.
+
+use crate::load::LoadError;
+use crate::pack::{MAX_WORDS, Packing};
+use crate::processor::{EntryCount, EntryError};
+use crate::state::rows::Rows;
+use lang::ir::{self, Answer, Entry, Match};
+use tables::patterns::Pattern;
+
+/// A search for patterns that the interpreter or compiled code runs.
+pub trait Search: Sized {
+    /// Builds it.
+    fn build(patterns: &[Pattern]) -> Result<Self, tables::patterns::BuildError>;
+    /// The pattern whose occurrence ends first, of those the first in the list.
+    fn first(&self, bytes: &[u8]) -> Option<u32>;
+    /// Tells the pattern of every occurrence.
+    fn each(&self, bytes: &[u8], found: &mut dyn FnMut(u32));
+}
+
+impl Search for tables::patterns::Model {
+    fn build(patterns: &[Pattern]) -> Result<Self, tables::patterns::BuildError> {
+        tables::patterns::Model::build(patterns)
+    }
+
+    fn first(&self, bytes: &[u8]) -> Option<u32> {
+        self.first(bytes).map(|found| found.pattern)
+    }
+
+    fn each(&self, bytes: &[u8], found: &mut dyn FnMut(u32)) {
+        self.each(bytes, &mut |occurrence| found(occurrence.pattern));
+    }
+}
+
+impl Search for tables::patterns::Scanner {
+    fn build(patterns: &[Pattern]) -> Result<Self, tables::patterns::BuildError> {
+        tables::patterns::Scanner::build(patterns)
+    }
+
+    fn first(&self, bytes: &[u8]) -> Option<u32> {
+        self.first(bytes).map(|found| found.pattern)
+    }
+
+    fn each(&self, bytes: &[u8], found: &mut dyn FnMut(u32)) {
+        self.each(bytes, &mut |occurrence| found(occurrence.pattern));
+    }
+}
+
+/// A table of patterns.
+#[derive(Debug)]
+pub struct PatternSet<S> {
+    search: S,
+    rows: Rows,
+    /// The row of each pattern.
+    row_of: Vec<u32>,
+    entries: Vec<Entry>,
+    value: Packing,
+    capacity: usize,
+}
+
+impl<S: Search> PatternSet<S> {
+    pub(in crate::state) fn new(table: &ir::Table) -> Result<PatternSet<S>, LoadError> {
+        let value = Packing::new(&table.values);
+        let refused = |cause: String| LoadError::Refused { table: table.name.clone(), cause };
+        let search = S::build(&[]).map_err(|cause| refused(cause.to_string()))?;
+        let mut set = PatternSet {
+            search,
+            rows: Rows::new(value.words, table.counted),
+            row_of: Vec::new(),
+            entries: Vec::new(),
+            value,
+            capacity: table.capacity as usize,
+        };
+        set.replace(table.entries.clone()).map_err(|cause| refused(cause.to_string()))?;
+        Ok(set)
+    }
+
+    /// Searches for these from now on.
+    pub(in crate::state) fn replace(&mut self, entries: Vec<Entry>) -> Result<(), EntryError> {
+        if entries.len() > self.capacity {
+            return Err(EntryError::Full { capacity: self.capacity });
+        }
+        let patterns = patterns(&entries).ok_or(EntryError::Key)?;
+        self.search = S::build(&patterns).map_err(|cause| EntryError::Refused(cause.to_string()))?;
+        std::mem::take(&mut self.row_of).into_iter().for_each(|row| self.rows.release(row));
+        let mut words = [0; MAX_WORDS];
+        for entry in &entries {
+            self.value.pack(entry.value.iter().copied(), &mut words[..self.value.words]);
+            let row = self.rows.hold(&words[..self.value.words]);
+            self.row_of.push(row);
+        }
+        self.entries = entries;
+        Ok(())
+    }
+
+    /// The row of the pattern that ends first.
+    pub fn first(&mut self, bytes: &[u8], wire: u64) -> Option<u32> {
+        let row = self.row_of[self.search.first(bytes)? as usize];
+        self.rows.count(row, wire);
+        Some(row)
+    }
+
+    /// How many occurrences there are.
+    pub fn all(&mut self, bytes: &[u8], wire: u64) -> u32 {
+        let PatternSet { search, rows, row_of, .. } = self;
+        let mut count = 0_u32;
+        search.each(bytes, &mut |pattern| {
+            count = count.saturating_add(1);
+            rows.count(row_of[pattern as usize], wire);
+        });
+        count
+    }
+
+    /// The bits of the entries that occur.
+    pub fn set(&mut self, bytes: &[u8], wire: u64) -> u128 {
+        let PatternSet { search, rows, row_of, .. } = self;
+        let mut bits = 0_u128;
+        search.each(bytes, &mut |pattern| {
+            let row = row_of[pattern as usize];
+            rows.count(row, wire);
+            bits |= 1_u128.checked_shl(rows.words(row).first().map_or(0, |word| *word as u32)).unwrap_or(0);
+        });
+        bits
+    }
+
+    /// The rows.
+    pub fn rows(&self) -> &Rows {
+        &self.rows
+    }
+
+    /// The rows, to count in them.
+    pub fn rows_mut(&mut self) -> &mut Rows {
+        &mut self.rows
+    }
+
+    /// The patterns in order, each with its row as its value; where the answer is a set, with the number that its entry has there.
+    pub fn for_device(&self, answer: Answer) -> Vec<Pattern> {
+        let number = |row: &u32| match answer {
+            Answer::Set => {
+                self.rows.words(*row).first().map_or(0, |word| u32::try_from(*word).unwrap_or(u32::MAX))
+            }
+            _ => *row,
+        };
+        let patterns = patterns(&self.entries).unwrap_or_default().into_iter();
+        patterns
+            .zip(self.row_of.iter().map(number))
+            .map(|(pattern, value)| Pattern { value, ..pattern })
+            .collect()
+    }
+
+    pub(in crate::state) fn insert(&mut self, entry: &Entry) -> Result<(), EntryError> {
+        let mut entries = self.entries.clone();
+        match entries.iter_mut().find(|other| other.key == entry.key) {
+            Some(known) => known.value.clone_from(&entry.value),
+            None => entries.push(entry.clone()),
+        }
+        self.replace(entries)
+    }
+
+    pub(in crate::state) fn remove(&mut self, key: &[Match]) -> bool {
+        let mut entries = self.entries.clone();
+        entries.retain(|entry| entry.key != key);
+        entries.len() < self.entries.len() && self.replace(entries).is_ok()
+    }
+
+    pub(in crate::state) fn len(&self) -> usize {
+        self.entries.len()
+    }
+
+    pub(in crate::state) fn entries(&self) -> Vec<(Entry, EntryCount)> {
+        self.entries_part(0, usize::MAX)
+    }
+
+    /// So many entries from one on, in the order in which they are tried.
+    pub(in crate::state) fn entries_part(&self, from: usize, most: usize) -> Vec<(Entry, EntryCount)> {
+        let counted = |(entry, row): (&Entry, &u32)| {
+            let cell = self.rows.counted(*row);
+            (entry.clone(), (cell.packets, cell.bytes))
+        };
+        self.entries.iter().zip(&self.row_of).skip(from).take(most).map(counted).collect()
+    }
+}
+
+/// What is searched for, each with its place as its value; `None` where an entry is no bytes.
+fn patterns(entries: &[Entry]) -> Option<Vec<Pattern>> {
+    let pattern = |(entry, value): (&Entry, u32)| {
+        let [Match::Bytes(pattern)] = entry.key.as_slice() else { return None };
+        let (bytes, nocase) = (pattern.bytes.clone(), pattern.nocase);
+        Some(Pattern { bytes, nocase, offset: pattern.offset, depth: pattern.depth, value })
+    };
+    entries.iter().zip(0..).map(pattern).collect()
+}

@@ -1,0 +1,136 @@
+//! What is due together is done a few steps at a time, whatever there is of it.
+
+use super::table_set::Fast;
+use super::*;
+use lang::pipeline::{Options, compile};
+
+/// Runs nothing.
+struct Idle;
+
+impl RunHandler<Fast> for Idle {
+    fn run_handler(&mut self, _: &mut State<Fast>, _: u32, _: &[u128], _: &mut Outputs) {}
+}
+
+fn state(text: &str) -> State<Fast> {
+    let compiled = compile("p.rav", text, &|_| None, &Options::default());
+    let program = compiled.program.unwrap_or_else(|| panic!("{:#?}", compiled.diagnostics));
+    State::new(&program, 4, 1).expect("loads")
+}
+
+const MANY: u32 = 50_000;
+
+#[test]
+fn a_batch_takes_out_a_few_of_many_entries_that_end_together_and_finds_none_of_them() {
+    let mut state = state(
+        "pool numbers: u32 { 0..99999 }
+        table first: exact(u32) -> u32 { capacity 50000 idle 10s evict refuse releases numbers }
+        table second: exact(u32) -> u32 { capacity 50000 idle 10s evict lru }
+        start stage all() { learn second[1] = 2  learn first[1] = 2 else {}  flood }",
+    );
+    for number in 0..MANY.into() {
+        for table in 0..2 {
+            state.insert_entry(table, &Entry::exact(&[number], &[number]), Some(0)).expect("room");
+        }
+    }
+    let left = |state: &State<Fast>| -> usize { state.tables.exact.iter().map(Exact::left_to_expire).sum() };
+    let mut outputs = Outputs::default();
+    for packet in 1..=256u64 {
+        state.settle(10_000_000_000 + packet, &mut Idle, &mut outputs);
+        assert!(state.next_wake <= state.now, "the next packet goes on");
+        if packet % 64 == 0 {
+            assert!(left(&state) >= 2 * MANY as usize - (packet as usize) * STEPS_BEFORE_PACKET as usize);
+            assert!(state.tables.exact.iter().all(|table| table.peek(&[packet]).is_none()));
+            assert!(
+                state.tables.reports().iter().all(|table| (table.entries, table.expired) == (0, MANY.into()))
+            );
+            let running = state.tables.running_reports();
+            let held: u64 = running.iter().map(|table| table.entries).sum();
+            assert_eq!(held, left(&state) as u64, "what is still to be taken out counts as held");
+            assert!(running.iter().all(|table| table.entries + table.expired == u64::from(MANY)));
+            assert!(state.has_room(&[(0, false), (0, false), (1, false)]), "and yet takes no room");
+        }
+    }
+    let before = left(&state);
+    state.advance(11_000_000_000, &mut Idle, &mut outputs);
+    assert!(before - left(&state) <= STEPS_WITHOUT_PACKET as usize);
+    // What is full of such entries takes new ones.
+    state.now = 11_000_000_000;
+    assert_eq!(state.learn_releasing(0, &[77], &[77]), Learned::New);
+    assert_eq!(state.tables.exact[1].learn(&[77], &[1], state.now), Learned::New);
+    assert_eq!(state.tables.reports()[1].evictions, 0, "what has ended makes room before anything else");
+    let mut calls = 0;
+    while state.tables.next_deadline() <= state.now {
+        state.settle(11_000_000_000, &mut Idle, &mut outputs);
+        calls += 1;
+    }
+    assert!(calls >= 90_000 / STEPS_BEFORE_PACKET, "{calls} packets");
+}
+
+#[test]
+fn an_item_of_an_entry_that_has_ended_is_free() {
+    let mut state = state(
+        "pool numbers: u32 { 0..999 }
+        table out: exact(u32) -> u32 { capacity 1000 idle 10s evict refuse releases numbers }
+        start stage all() { match take(numbers) { some n => { learn out[1] = n else {} } none => {} }  flood }",
+    );
+    for number in 0..1000 {
+        state.insert_entry(0, &Entry::exact(&[number], &[number]), Some(0)).expect("room");
+    }
+    assert_eq!(state.take(0, 5).map(Iterator::count), None, "all are taken");
+    let mut outputs = Outputs::default();
+    state.settle(10_000_000_000, &mut Idle, &mut outputs);
+    assert!(state.tables.exact[0].left_to_expire() >= 1000 - STEPS_BEFORE_PACKET as usize);
+    let item: Option<Vec<u128>> = state.take(0, 777).map(Iterator::collect);
+    assert_eq!(item, Some(vec![777]));
+    assert_eq!(state.memory.free_items(0), 999);
+}
+
+#[test]
+fn prefixes_and_rules_that_end_together_go_one_at_a_time_and_none_is_found() {
+    let text = "
+        table nets: lpm(u32) -> port { capacity 1000 age 10s entries { 0x0a000000 / 8 => 9 } }
+        table acl: rules(u32) -> port { capacity 1000 age 10s }
+        start stage all() {
+            insert nets[length / 24] = 1 else { drop gone }
+            insert acl[length / 24] = 1 else { drop gone }
+            flood
+        }";
+    let mut state = state(text);
+    let net = |number: u32| Match::Prefix { value: u128::from(0x0a00_0000 + (number << 8)), length: 24 };
+    for number in 0..999 {
+        let entry = Entry { key: vec![net(number)], value: vec![1], priority: 0 };
+        state.insert_entry(0, &entry, Some(0)).expect("room");
+        state.insert_entry(1, &entry, Some(0)).expect("room");
+    }
+    let left = |state: &State<Fast>| {
+        state.tables.prefixes[0].left_to_expire() + state.tables.rules[0].left_to_expire()
+    };
+    let mut outputs = Outputs::default();
+    for packet in 0..100u32 {
+        let before = left(&state);
+        state.settle(10_000_000_000, &mut Idle, &mut outputs);
+        assert!(packet == 0 || before - left(&state) <= 1, "one a packet");
+        // The longest prefix that has not ended, which is that of the text.
+        let row = state.tables.prefixes[0].find32(0x0a00_0000 + (packet << 8)).to_owned();
+        assert_eq!(state.tables.prefixes[0].rows().words(row), [9]);
+        assert_eq!(state.tables.rules[0].find(&[u64::from(0x0a00_0000 + (packet << 8))]), None);
+        let reports = state.tables.reports();
+        assert_eq!((reports[0].entries, reports[0].expired), (1, 999));
+        assert_eq!((reports[1].entries, reports[1].expired), (0, 999));
+        let running = state.tables.running_reports();
+        assert_eq!(running[0].entries + running[1].entries, 1 + left(&state) as u64);
+        assert_eq!(
+            (running[0].entries + running[0].expired, state.tables.held(0)),
+            (1000, running[0].entries)
+        );
+    }
+    assert!(left(&state) >= 2 * 999 - 3 * 100, "{} are left", left(&state));
+    // New ones find room, and stand behind what has not ended.
+    for number in 0..999 {
+        let entry = Entry { key: vec![net(number)], value: vec![2], priority: 0 };
+        state.insert_entry(0, &entry, Some(10_000_000_000)).expect("room");
+        state.insert_entry(1, &entry, Some(10_000_000_000)).expect("room");
+    }
+    assert_eq!((state.tables.learned(0).len(), state.tables.learned(1).len()), (999, 999));
+    assert_eq!((state.tables.entries(0).len(), left(&state)), (1000, 0));
+}

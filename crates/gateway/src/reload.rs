@@ -1,0 +1,218 @@
+//! Another program in the place of the one that runs: read and loaded on a thread of its own, which is given up when it takes too long, and then exchanged.
+//!
+//! ```text
+//! asked ──► wait for the one before ──► read and load ──► fill its tables ──► all workers change over, or none
+//!           └──────────── until the deadline ───────┘
+//! ```
+//!
+//! A thread cannot be ended from outside. One that was given up goes on until whatever it waits for ends, and what it made is thrown away then; of such
+//! threads there may be a few.
+
+use crate::config::Config;
+use crate::control::Answer;
+use crate::desk::{Desk, Reader, Snapshot, ended};
+use crate::limits::{OVERDUE, RELOAD};
+use engine::live::Loaded;
+use engine::{Imbalance, Report};
+use exec::replace::Carried;
+use std::collections::BTreeMap;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::mpsc::{RecvTimeoutError, sync_channel};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError, TryLockError};
+use std::thread;
+use std::time::{Duration, Instant};
+
+/// How often is looked whether it is somebody's turn, or the gateway ends.
+const LOOK: Duration = Duration::from_millis(20);
+
+/// What reloads know of each other.
+pub(crate) struct Reloading {
+    /// How many programs have taken over; locked from reading on: what was read last is what runs in the end.
+    generations: Mutex<u64>,
+    /// How many threads read or load.
+    under_way: Arc<AtomicUsize>,
+    /// How long one may take.
+    pub(crate) limit: Duration,
+    earlier: Mutex<Earlier>,
+}
+
+/// The programs that were replaced.
+#[derive(Default)]
+struct Earlier {
+    programs: u64,
+    /// What happened to all their packets.
+    report: Report,
+}
+
+/// A thread that reads or loads, until it ends.
+struct UnderWay(Arc<AtomicUsize>);
+
+impl Drop for UnderWay {
+    fn drop(&mut self) {
+        self.0.fetch_sub(1, Ordering::Relaxed);
+    }
+}
+
+impl Reloading {
+    /// One program runs.
+    pub(crate) fn new() -> Reloading {
+        Reloading {
+            generations: Mutex::new(1),
+            under_way: Arc::default(),
+            limit: RELOAD,
+            earlier: Mutex::default(),
+        }
+    }
+
+    /// Waits for its turn until then.
+    fn turn(&self, end: Instant) -> Option<MutexGuard<'_, u64>> {
+        loop {
+            match self.generations.try_lock() {
+                Ok(turn) => return Some(turn),
+                Err(TryLockError::Poisoned(turn)) => return Some(turn.into_inner()),
+                Err(TryLockError::WouldBlock) if Instant::now() < end => thread::sleep(LOOK),
+                Err(TryLockError::WouldBlock) => return None,
+            }
+        }
+    }
+}
+
+/// Reads and loads what a gateway's file says now.
+fn read(reader: &Reader, running: &Config) -> Result<(Config, Loaded), String> {
+    let config = (reader.config)()?;
+    running.takes(&config).map_err(|error| error.to_string())?;
+    let loaded = (reader.load)(&config)?;
+    config.workers.suit(&loaded.program).map_err(|error| error.to_string())?;
+    Ok((config, loaded))
+}
+
+impl Desk {
+    /// Lets the program that the gateway's file names now take over.
+    pub(crate) fn reload(&self) -> Answer {
+        let begun = Instant::now();
+        let end = begun + self.reloading.limit;
+        let Some(mut generations) = self.reloading.turn(end) else {
+            return Answer::Error(
+                "another reload is under way and has not come to its end; nothing has changed".to_owned(),
+            );
+        };
+        let (config, mut loaded) = match self.read(end) {
+            Ok(Some(read)) => read,
+            Ok(None) => return ended(),
+            Err(error) => return Answer::Error(format!("{error}\nnothing has changed")),
+        };
+        // From here on nothing changes routes or neighbours until the program has taken over or not.
+        let staged = self.routing.stage(&loaded.program, &config.routing);
+        let staged = staged.map_err(|error| config.explain(error).to_string()).and_then(|staged| {
+            loaded.processors.iter_mut().try_for_each(|processor| staged.fill(processor.as_mut()))?;
+            Ok(staged)
+        });
+        let staged = match staged {
+            Ok(staged) => staged,
+            Err(error) => return Answer::Error(format!("{error}\nnothing has changed")),
+        };
+        let count = self.ports.len() as u16;
+        let replaced = self.remote.replace(loaded.generations(count, *generations + 1), Vec::new());
+        let Some(replaced) = replaced else { return ended() };
+        match replaced.outcome {
+            Ok(carried) => {
+                staged.commit();
+                *generations += 1;
+                *self.config() = config;
+                let entries: u64 =
+                    carried.iter().flat_map(|part| &part.tables).map(|(_, entries)| entries).sum();
+                let retired = replaced.retired.iter().map(Snapshot::of).collect();
+                let packets = match self.retire(retired) {
+                    Ok(packets) => packets,
+                    Err(error) => return Answer::Error(format!("the program took over, but {error}")),
+                };
+                let pause = replaced.pause.as_micros();
+                let less = less(&carried);
+                Answer::Done(format!(
+                    "the program took over after {packets} packets of the one before, in {pause} µs; {entries} entries went over{less}"
+                ))
+            }
+            Err(error) => Answer::Error(format!("{error}; nothing has changed")),
+        }
+    }
+
+    /// Keeps the account of a program that was replaced, and says how many packets it had.
+    fn retire(&self, parts: Vec<Snapshot>) -> Result<u64, Imbalance> {
+        let Some(whole) = Snapshot::whole(parts) else { return Ok(0) };
+        let report = whole.report(&self.program())?;
+        let packets = report.received.packets;
+        let mut earlier = self.earlier();
+        let before = std::mem::replace(&mut earlier.report, report);
+        earlier.report.add_earlier(&before);
+        earlier.programs += 1;
+        Ok(packets)
+    }
+
+    /// The account of all programs together, from that of the last one; and how many there were.
+    pub(crate) fn total(&self, mut last: Report) -> (Report, u64) {
+        let earlier = self.earlier();
+        last.add_earlier(&earlier.report);
+        (last, earlier.programs + 1)
+    }
+
+    fn earlier(&self) -> MutexGuard<'_, Earlier> {
+        self.reloading.earlier.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Reads and loads on a thread of its own, until then; `None` where the gateway ends.
+    fn read(&self, end: Instant) -> Result<Option<(Config, Loaded)>, String> {
+        let under_way = self.reloading.under_way.clone();
+        if under_way.fetch_add(1, Ordering::Relaxed) >= OVERDUE {
+            under_way.fetch_sub(1, Ordering::Relaxed);
+            return Err(format!(
+                "{OVERDUE} reloads that were given up are still being read: see whether each file that the gateway's file and the program name can be read to its end"
+            ));
+        }
+        let under_way = UnderWay(under_way);
+        let (reader, running) = (self.reader.clone(), self.config().clone());
+        let (answer, answers) = sync_channel(1);
+        let load = move || {
+            let loaded = read(&reader, &running);
+            drop(under_way);
+            // Whoever asked may have given it up.
+            let _ = answer.send(loaded);
+        };
+        let started = thread::Builder::new().name("reload".to_owned()).spawn(load);
+        started.map_err(|error| format!("no thread to read it on: {error}"))?;
+        loop {
+            match answers.recv_timeout(LOOK) {
+                Ok(read) => return read.map(Some),
+                Err(RecvTimeoutError::Disconnected) => {
+                    return Err("reading it broke off, which is a defect of Ravelin".to_owned());
+                }
+                Err(RecvTimeoutError::Timeout) if self.ended.load(Ordering::SeqCst) => return Ok(None),
+                Err(RecvTimeoutError::Timeout) if Instant::now() >= end => {
+                    return Err(format!(
+                        "reading and compiling it took longer than {} s and was given up: see whether each file that the gateway's file and the program name can be read to its end",
+                        self.reloading.limit.as_secs_f64()
+                    ));
+                }
+                Err(RecvTimeoutError::Timeout) => {}
+            }
+        }
+    }
+}
+
+/// What did not go over from all workers, in words.
+fn less(carried: &[Carried]) -> String {
+    let mut ended: BTreeMap<&str, u64> = BTreeMap::new();
+    for (table, entries) in carried.iter().flat_map(|part| &part.ended) {
+        *ended.entry(table).or_default() += entries;
+    }
+    let mut text = String::new();
+    for (table, entries) in ended {
+        text += &format!("; {entries} of `{table}` ended, since the pool does not have their item any more");
+    }
+    for (kind, name, old, new) in carried.iter().take(1).flat_map(|part| &part.anew) {
+        text += &format!("; {kind} `{name}` begins anew: it was {old}, it is {new}");
+    }
+    match carried.iter().map(|part| part.events_given_up).sum() {
+        0_u64 => text,
+        events => text + &format!("; {events} events that were to come are given up"),
+    }
+}

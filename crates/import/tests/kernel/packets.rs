@@ -1,0 +1,158 @@
+//! Packets of all kinds: with ports and without, whole, first pieces and later ones, whose payload looks like a header.
+
+use import::address::Family;
+
+/// The type of frames with IPv6 packets.
+pub(crate) const V6: &[u8] = &[0x86, 0xdd];
+
+/// Numbers that follow from a seed.
+pub(crate) struct Random(pub(crate) u64);
+
+impl Random {
+    pub(crate) fn below(&mut self, limit: u64) -> u64 {
+        self.0 = self.0.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+        (self.0 >> 33) % limit
+    }
+
+    pub(crate) fn one<T: Copy>(&mut self, of: &[T]) -> T {
+        of[self.below(of.len() as u64) as usize]
+    }
+
+    pub(crate) fn once_in(&mut self, times: u64) -> bool {
+        self.below(times) == 0
+    }
+}
+
+/// Which piece of a packet a packet is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Piece {
+    Whole,
+    First,
+    /// It begins so many bytes, eight times this, behind the packet's start.
+    Later(u16),
+}
+
+#[derive(Clone, Debug)]
+pub(crate) struct Packet {
+    pub(crate) family: Family,
+    pub(crate) src: u128,
+    pub(crate) dst: u128,
+    pub(crate) proto: u8,
+    pub(crate) piece: Piece,
+    /// What stands behind the header of IP: that of TCP, UDP and so on, or anything in its place.
+    pub(crate) rest: [u8; 24],
+}
+
+pub(crate) const PORTS: [u16; 8] = [0, 22, 53, 80, 1023, 1024, 2048, 65535];
+pub(crate) const SOURCES: [u32; 6] =
+    [0x0a00_0001, 0x0a00_0002, 0x0aff_ff01, 0xac10_0001, 0x0b00_0007, 0xc000_0207];
+pub(crate) const TARGETS: [u32; 4] = [0xc000_0201, 0x0a01_0000 + 9, 0x0a02_0003, 0x0808_0808];
+pub(crate) const FLAGS: [u8; 8] = [0, 0x02, 0x10, 0x12, 0x04, 0x14, 0x3f, 0xff];
+const PROTOCOLS: [u8; 14] = [6, 6, 6, 6, 17, 17, 17, 1, 58, 132, 33, 136, 47, 89];
+
+/// An address of the family that has the bits of an IPv4 address at its end.
+pub(crate) fn address(family: Family, bits: u32) -> u128 {
+    match family {
+        Family::V4 => bits.into(),
+        Family::V6 => 0x2001_0db8_0000_0000_0000_0000_0000_0000 | u128::from(bits),
+    }
+}
+
+impl Packet {
+    pub(crate) fn made(random: &mut Random, family: Family) -> Packet {
+        let (from, to) = (random.one(&PORTS).to_be_bytes(), random.one(&PORTS).to_be_bytes());
+        let proto = random.one(&PROTOCOLS);
+        let mut rest = [0; 24];
+        rest.fill_with(|| random.below(256) as u8);
+        rest[..4].copy_from_slice(&[from[0], from[1], to[0], to[1]]);
+        if random.once_in(2) {
+            rest[13] = random.one(&FLAGS);
+        }
+        if matches!(proto, 1 | 58) {
+            rest[..2].copy_from_slice(&[random.one(&[0, 3, 8, 11, 128, 129]), random.one(&[0, 4])]);
+        }
+        if proto == 6 {
+            // A header without options.
+            rest[12] = 0x50;
+        }
+        let piece = match random.below(4) {
+            0 => Piece::First,
+            1 => Piece::Later(random.one(&[2, 3, 100])),
+            _ => Piece::Whole,
+        };
+        let (src, dst) = (random.one(&SOURCES), random.one(&TARGETS));
+        Packet { family, src: address(family, src), dst: address(family, dst), proto, piece, rest }
+    }
+
+    pub(crate) fn is_later(&self) -> bool {
+        matches!(self.piece, Piece::Later(_))
+    }
+
+    /// The source as its bytes, those of IPv4 at the end.
+    pub(crate) fn source(&self) -> [u8; 16] {
+        self.src.to_be_bytes()
+    }
+
+    /// The value of a column, as `docs/import.md` says; ports are those of these protocols.
+    pub(crate) fn column(&self, name: &str, with_ports: &[u8]) -> u128 {
+        let of = |protocols: &[u8], value: u16| {
+            if !self.is_later() && protocols.contains(&self.proto) { u128::from(value) } else { 0 }
+        };
+        let icmp = if self.family == Family::V4 { 1 } else { 58 };
+        let rest = &self.rest;
+        match name {
+            "src" => self.src,
+            "dst" => self.dst,
+            "sport" => of(with_ports, u16::from_be_bytes([rest[0], rest[1]])),
+            "dport" => of(with_ports, u16::from_be_bytes([rest[2], rest[3]])),
+            "proto" => self.proto.into(),
+            "icmp_type" => of(&[icmp], rest[0].into()),
+            "icmp_code" => of(&[icmp], rest[1].into()),
+            "tcp_flags" => of(&[6], rest[13].into()),
+            "in_port" => 1,
+            "out_port" => 2,
+            "fragment" => self.is_later().into(),
+            other => panic!("no packet has a column {other}"),
+        }
+    }
+
+    /// The frame, from one station to another, with a number by which it is known again.
+    pub(crate) fn frame(&self, number: u32, to: [u8; 6], from: [u8; 6]) -> Vec<u8> {
+        let mut frame = [&to[..], &from].concat();
+        let (offset, more) = match self.piece {
+            Piece::Whole => (0, 0),
+            Piece::First => (0, 1),
+            Piece::Later(offset) => (offset, 1),
+        };
+        match self.family {
+            Family::V4 => {
+                let mut header = [0; 20];
+                header[0] = 0x45;
+                header[2..4].copy_from_slice(&44u16.to_be_bytes());
+                header[4..6].copy_from_slice(&(number as u16).to_be_bytes());
+                header[6..8].copy_from_slice(&(offset | more << 13).to_be_bytes());
+                (header[8], header[9]) = (64, self.proto);
+                header[12..16].copy_from_slice(&(self.src as u32).to_be_bytes());
+                header[16..20].copy_from_slice(&(self.dst as u32).to_be_bytes());
+                let check = !packet::checksum::sum(&header);
+                header[10..12].copy_from_slice(&check.to_be_bytes());
+                frame.extend([&[8, 0][..], &header].concat());
+            }
+            Family::V6 => {
+                let piece = self.piece != Piece::Whole;
+                let (next, length) = if piece { (44, 32) } else { (self.proto, 24) };
+                frame.extend_from_slice(V6);
+                frame.extend_from_slice(&(6 << 28 | number).to_be_bytes());
+                frame.extend_from_slice(&[0, length, next, 64]);
+                frame.extend_from_slice(&self.src.to_be_bytes());
+                frame.extend_from_slice(&self.dst.to_be_bytes());
+                if piece {
+                    let place = (offset << 3 | more).to_be_bytes();
+                    frame.extend_from_slice(&[self.proto, 0, place[0], place[1], 0, 0, 0, 7]);
+                }
+            }
+        }
+        frame.extend_from_slice(&self.rest);
+        frame
+    }
+}

@@ -1,0 +1,151 @@
+//! A router in a network namespace of its own, between two interfaces of another one: the kernel as judge of what passes.
+//!
+//! ```text
+//! hosts                  router                       hosts
+//! in ──────────────── from-in     to-out ──────────── out
+//! ```
+//!
+//! Nothing but these namespaces is ever addressed, and they go with the test.
+
+use super::packets::{Packet, V6};
+use ports::live::rig::{FrameReceiver, FrameSender, Namespace};
+use std::io::{self, Write};
+use std::process::{Command, Output, Stdio};
+use std::thread;
+use std::time::Duration;
+
+const HERE: [u8; 6] = [2, 0, 0, 0, 0, 1];
+const ROUTER: [u8; 6] = [2, 0, 0, 0, 0, 2];
+const THERE: [u8; 6] = [2, 0, 0, 0, 0, 4];
+
+/// So many frames are under way at once, fewer than wait anywhere without loss.
+const AT_ONCE: usize = 64;
+
+/// So often in a row must nothing have come before a burst is taken to be through, each time after a millisecond.
+const QUIET: usize = 3;
+
+/// What is sent again if it did not come, since a machine under load may lose a frame: so often, before it counts as dropped.
+const AGAIN: usize = 3;
+
+pub(crate) struct Router {
+    router: Namespace,
+    sender: FrameSender,
+    receivers: [FrameReceiver; 2],
+}
+
+impl Router {
+    /// A router without rules; `None` where networks cannot be made, or a program that it needs is not there.
+    pub(crate) fn new(programs: &[&str]) -> Option<Router> {
+        let runs = |program: &&str| Command::new(program).arg("--version").output().is_ok();
+        if let Some(missing) = programs.iter().chain(&["ip"]).find(|program| !runs(program)) {
+            println!("{missing} is not installed: nothing was judged");
+            return None;
+        }
+        match Self::made() {
+            Ok(router) => Some(router),
+            Err(error) => {
+                println!("networks cannot be made here ({error}): nothing was judged");
+                None
+            }
+        }
+    }
+
+    fn made() -> io::Result<Router> {
+        let (hosts, router) = (Namespace::new()?, Namespace::new()?);
+        hosts.links()?.cable(("in", HERE), ("from-in", ROUTER, &router))?;
+        hosts.links()?.cable(("out", THERE), ("to-out", [2, 0, 0, 0, 0, 3], &router))?;
+        for interface in ["in", "out"] {
+            hosts.links()?.up(interface)?;
+        }
+        for (setting, value) in [
+            ("ipv4/ip_forward", "1"),
+            ("ipv4/conf/all/rp_filter", "0"),
+            ("ipv4/conf/from-in/rp_filter", "0"),
+            ("ipv6/conf/all/forwarding", "1"),
+            ("ipv6/conf/all/accept_dad", "0"),
+        ] {
+            router.set(setting, value)?;
+        }
+        let router = Router {
+            sender: FrameSender::new(&hosts, "in")?,
+            receivers: [FrameReceiver::new(&hosts, "out", None)?, FrameReceiver::of_ipv6(&hosts, "out")?],
+            router,
+        };
+        let made = router.run(
+            "sh",
+            &["-e"],
+            "ip link set from-in up; ip link set to-out up
+             ip address add 198.18.0.1/30 dev from-in; ip address add 198.18.0.5/30 dev to-out
+             ip neigh add 198.18.0.6 lladdr 02:00:00:00:00:04 dev to-out; ip route add default via 198.18.0.6
+             ip address add fd00:1::1/64 dev from-in nodad; ip address add fd00:2::1/64 dev to-out nodad
+             ip neigh add fd00:2::9 lladdr 02:00:00:00:00:04 dev to-out; ip route add default via fd00:2::9\n",
+        )?;
+        let said = String::from_utf8_lossy(&made.stderr).into_owned();
+        if made.status.success() { Ok(router) } else { Err(io::Error::other(said)) }
+    }
+
+    /// Runs a program in the router with an input.
+    pub(crate) fn run(&self, program: &str, arguments: &[&str], input: &str) -> io::Result<Output> {
+        let mut command = self.router.command(program, None);
+        let streams =
+            command.args(arguments).stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
+        let mut child = streams.spawn()?;
+        // A child that ended early has said why on its standard error.
+        let _ = child.stdin.take().map(|mut stdin| stdin.write_all(input.as_bytes()));
+        child.wait_with_output()
+    }
+
+    /// Gives the router these rules in place of those it has.
+    pub(crate) fn load(&self, program: &str, arguments: &[&str], rules: &str) {
+        let flushed = self.run("nft", &["flush", "ruleset"], "").expect("nft runs");
+        assert!(flushed.status.success(), "{}", String::from_utf8_lossy(&flushed.stderr));
+        let loaded = self.run(program, arguments, rules).expect("it runs");
+        assert!(loaded.status.success(), "{}\n{rules}", String::from_utf8_lossy(&loaded.stderr));
+    }
+
+    /// Which of these packets come out at the other side.
+    pub(crate) fn passes(&mut self, packets: &[Packet]) -> Vec<bool> {
+        let mut passed = vec![false; packets.len()];
+        for _ in 0..=AGAIN {
+            let left: Vec<usize> = (0..packets.len()).filter(|&index| !passed[index]).collect();
+            for burst in left.chunks(AT_ONCE) {
+                let frames: Vec<Vec<u8>> =
+                    burst.iter().map(|&index| packets[index].frame(index as u32, ROUTER, HERE)).collect();
+                let mut frames: &[&[u8]] = &frames.iter().map(Vec::as_slice).collect::<Vec<&[u8]>>();
+                while !frames.is_empty() {
+                    let taken = self.sender.send(frames).expect("frames can be sent");
+                    frames = &frames[taken..];
+                }
+                self.collect(packets, &mut passed);
+            }
+        }
+        passed
+    }
+
+    fn collect(&mut self, packets: &[Packet], passed: &mut [bool]) {
+        let mut quiet = 0;
+        while quiet < QUIET {
+            thread::sleep(Duration::from_millis(1));
+            let mut came = 0;
+            for receiver in &mut self.receivers {
+                came += receiver
+                    .receive(|_, frame| {
+                        let (id, source) = match &frame[12..14] {
+                            V6 => (
+                                u32::from_be_bytes([0, frame[15] & 15, frame[16], frame[17]]),
+                                &frame[22..38],
+                            ),
+                            _ => (u32::from_be_bytes([0, 0, frame[18], frame[19]]), &frame[26..30]),
+                        };
+                        let packet = packets.get(id as usize);
+                        // The router's own messages have its own addresses.
+                        if packet.is_some_and(|packet| packet.source().ends_with(source)) {
+                            passed[id as usize] = true;
+                        }
+                    })
+                    .expect("frames can be received");
+            }
+            quiet = if came == 0 { quiet + 1 } else { 0 };
+        }
+    }
+}

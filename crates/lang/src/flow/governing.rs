@@ -1,0 +1,205 @@
+//! Which header's addresses a checksum behind it covers, where edits change that.
+//!
+//! A checksum over a pseudo header covers fields of the header whose `next` leads to it, whatever stands there when the packet leaves. So where
+//! a header with a pseudo header is taken out, its part is taken out of the checksum behind it, and where one is put before, its part is added.
+//! What was in between on some ways only, or would stand between two such headers, is refused: then nobody could say what to write.
+
+use super::covering::{Place, Write, end_of};
+use super::enclosing::{Perhaps, counting};
+use super::removed::{Decoded, Gone};
+use super::{Flow, Read, layout};
+use crate::check::hir::{Group, HeaderId, Layout, Program, StageId};
+use crate::diagnostic::Diagnostic;
+use crate::source::Span;
+use std::collections::BTreeSet;
+
+/// An edit that may change which header's addresses a checksum covers.
+#[derive(Clone, Debug)]
+pub struct Turn {
+    /// What it does.
+    pub kind: TurnKind,
+    /// The statement.
+    pub span: Span,
+    /// What was taken out before.
+    pub gone: Gone,
+}
+
+/// What such an edit does.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum TurnKind {
+    /// The header goes out.
+    Popped(HeaderId),
+    /// All before the header goes out.
+    Before(HeaderId),
+    /// A header with a pseudo header goes in, and nothing but bytes of the packet follows it.
+    Pushed {
+        /// Beside this header, if not before all.
+        beside: Option<HeaderId>,
+        /// That header announces it.
+        announced: bool,
+    },
+}
+
+/// What a layout is on the way from a header with a pseudo header to the checksum that covers that.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Step {
+    /// It has a checksum over the pseudo header.
+    Found,
+    /// Something may follow.
+    Passed,
+    /// The way ends.
+    End,
+}
+
+/// What a layout is on the way, by itself.
+pub fn step_of(layout: &Layout) -> Step {
+    let conditional = layout.groups.iter().any(|group| matches!(group, Group::Conditional { .. }));
+    match layout.checksum {
+        Some(checksum) if checksum.pseudo => Step::Found,
+        None if layout.next.is_some() && layout.pseudo.is_none() && !conditional && layout.smallest > 0 => {
+            Step::Passed
+        }
+        _ => Step::End,
+    }
+}
+
+/// The layouts that may stand between a header of this layout and the end of a checksum that covers its pseudo header, by number.
+pub fn governed(program: &Program, layout: &Layout) -> BTreeSet<usize> {
+    let mut seen = BTreeSet::new();
+    if layout.pseudo.is_none() {
+        return seen;
+    }
+    let mut open = vec![layout];
+    while let Some(layout) = open.pop() {
+        for (_, name) in layout.next.iter().flat_map(|next| &next.targets) {
+            let Some(index) = program.layouts.iter().position(|layout| layout.name == *name) else {
+                continue;
+            };
+            let step = step_of(&program.layouts[index]);
+            if step != Step::End && seen.insert(index) && step == Step::Passed {
+                open.push(&program.layouts[index]);
+            }
+        }
+    }
+    if seen.iter().any(|index| step_of(&program.layouts[*index]) == Step::Found) {
+        seen
+    } else {
+        BTreeSet::new()
+    }
+}
+
+/// Finds the headers whose part is taken out by every edit, lets stages read them, and refuses what cannot be kept right.
+pub(super) fn settle(
+    program: &Program,
+    flow: &mut Flow,
+    reached: &BTreeSet<StageId>,
+    perhaps: &[Perhaps],
+    diagnostics: &mut Vec<Diagnostic>,
+) {
+    for &stage in reached {
+        let own = program.stages[stage.0].header;
+        let mut entry = perhaps[stage.0].clone();
+        let mut certain: Decoded = flow.decoded[stage.0].clone();
+        own.into_iter().for_each(|own| {
+            entry.decode(own);
+            certain.decode(own);
+        });
+        for turn in flow.facts[stage.0].turns.clone() {
+            let (there, known) = (entry.without(&turn.gone), certain.without(&turn.gone));
+            match taken_out(program, flow, &turn, &there, &known) {
+                Ok(headers) => {
+                    for &header in &headers {
+                        want(program, flow, stage, header, turn.span);
+                    }
+                    flow.governing.insert(turn.span, headers);
+                }
+                Err(header) => diagnostics.push(refused(program, header, turn.span)),
+            }
+        }
+    }
+}
+
+/// The headers whose part goes out of the checksum behind them; the first one that prevents the edit, if one does.
+fn taken_out(
+    program: &Program,
+    flow: &Flow,
+    turn: &Turn,
+    there: &Perhaps,
+    known: &Decoded,
+) -> Result<Vec<HeaderId>, HeaderId> {
+    let leads = |from: HeaderId, to: HeaderId| {
+        governed(program, layout(program, from)).contains(&program.headers[to.0].layout.0)
+    };
+    let governs = |header: HeaderId| !governed(program, layout(program, header)).is_empty();
+    let around = |header: HeaderId| {
+        let before =
+            there.behind.iter().filter(move |(_, behind)| *behind == header).map(|(first, _)| *first);
+        before.chain(there.twice.contains(&header).then_some(header))
+    };
+    match turn.kind {
+        TurnKind::Popped(header) if layout(program, header).pseudo.is_some() => {
+            // What follows would be behind an outer header then, which may come to lead to it.
+            let last = |outer: HeaderId| {
+                let decoders =
+                    (0..program.stages.len()).filter(|index| program.stages[*index].header == Some(header));
+                let mut last = decoders.flat_map(|index| &flow.last[index]);
+                last.any(|last| *last == outer || leads(outer, *last))
+            };
+            match around(header).find(|outer| governs(*outer) && last(*outer)) {
+                Some(outer) => Err(outer),
+                None => Ok(if governs(header) { vec![header] } else { Vec::new() }),
+            }
+        }
+        TurnKind::Popped(_) => Ok(Vec::new()),
+        TurnKind::Before(header) => {
+            let outer: Vec<HeaderId> = around(header).filter(|outer| leads(*outer, header)).collect();
+            let sure =
+                |outer: &HeaderId| known.behind.contains(&(*outer, header)) && !there.twice.contains(outer);
+            match outer.iter().find(|outer| !sure(outer)) {
+                Some(outer) => Err(*outer),
+                None => Ok(outer),
+            }
+        }
+        TurnKind::Pushed { beside: None, .. } => Ok(Vec::new()),
+        TurnKind::Pushed { beside: Some(beside), announced } => {
+            if let Some(outer) = around(beside).find(|outer| leads(*outer, beside)) {
+                return Err(outer);
+            }
+            match (governs(beside), announced) {
+                (true, true) => Ok(vec![beside]),
+                (true, false) => Err(beside),
+                (false, _) => Ok(Vec::new()),
+            }
+        }
+    }
+}
+
+/// Lets a stage read all of a header that its part in a checksum is made of.
+fn want(program: &Program, flow: &mut Flow, stage: StageId, header: HeaderId, span: Span) {
+    let facts = &mut flow.facts[stage.0];
+    facts.writes.push(Write { header, place: Place { within: Vec::new(), decoded: Some(header) }, span });
+    let described = layout(program, header);
+    let fields = described.pseudo.iter().flat_map(|pseudo| pseudo.fields.iter().copied());
+    let groups = fields.chain(counting(described)).map(|field| described.fields[field].group).chain([0]);
+    let reads: Vec<Read> =
+        groups.map(|group| Read::Group(header, group)).chain(end_of(program, header)).collect();
+    for read in reads {
+        if program.stages[stage.0].header != Some(header)
+            && !facts.reads.iter().any(|(other, _)| *other == read)
+        {
+            facts.reads.push((read, span));
+        }
+    }
+}
+
+fn refused(program: &Program, header: HeaderId, span: Span) -> Diagnostic {
+    let name = &program.headers[header.0].name;
+    Diagnostic::error(
+        "E0436",
+        format!("the checksum of what follows `{name}` could not be kept right"),
+        span,
+        format!("this comes between `{name}` and a checksum that covers its addresses, or perhaps does"),
+    )
+    .place(layout(program, header).span, "its `pseudo` says what such a checksum covers")
+    .help("take that header out first (`pop`), on every way, and put the new one in then; or put the packet into new headers (`encapsulate { … }`)")
+}

@@ -1,0 +1,165 @@
+//! Every limit of the language in one place: what a program may ask of its reader, of the compiler, of memory and of the stack.
+//!
+//! A limit that a program goes beyond is a diagnostic at its place. Where a constant's documentation ends with the code of that diagnostic, the table in
+//! `docs/language.md`, section *Limits*, has a row with the same number and code; a test compares the two.
+
+/// The longest text of one file, in bytes (16 MiB). `E0012`
+pub const LONGEST_TEXT: usize = 16 << 20;
+
+/// How many bytes all files of a program have together, in bytes (32 MiB). `E0108`
+pub const LONGEST_PROGRAM: usize = 32 << 20;
+
+/// How many files a program is made of at most. `E0108`
+pub const MOST_FILES: usize = 1000;
+
+/// How many bytes a name has at most. `E0016`
+pub const LONGEST_NAME: usize = 255;
+
+/// How many errors, and how many warnings, of a program are told. `E0109`
+pub const MOST_FAULTS: usize = 1000;
+
+/// How many reads of a header that is not decoded are told with the path that misses it and a packet that takes it; of more, only the place is told.
+pub const MOST_PATHS: usize = 20;
+
+/// How many steps are spent on finding the names that were meant, in all of a program: comparing a letter of one name with a letter of another is one.
+/// Beyond that no name is suggested.
+pub const LARGEST_LIKENESS: usize = 4_000_000;
+
+/// How many entries of a table that are never found are told one by one (`W0409`); of more it is said how many there are.
+pub const UNREACHABLE_TOLD: usize = 20;
+
+/// How deep blocks, brackets and conditions may nest. `E0066`
+pub const DEEPEST_NESTING: u32 = 100;
+
+/// How many operators one expression may chain, counted along its deepest branch. `E0066`
+pub const TALLEST_EXPRESSION: u32 = 250;
+
+/// How many expressions lie in each other at most, through constants and functions. `E0066`
+pub const DEEPEST_VALUE: usize = 400;
+
+/// How tall the tree of a function's value is at most, calls put in place. `E0066`
+pub const TALLEST_FUNCTION: usize = 300;
+
+/// How many steps all calls of functions in a program may add up to when they are put in place. `E0215`
+pub const LARGEST_INLINED: usize = 20_000;
+
+/// How many rounds unrolled loops may come to, nested ones multiplied. `E0218`
+pub const LARGEST_UNROLLED: u128 = 1024;
+
+/// How many steps are spent on one `match` before it counts as too entangled. `E0227`
+pub const LARGEST_SEARCH: usize = 10_000_000;
+
+/// How many values a packet function or handler has at most; loops and calls put in place can ask for more. `E0233`
+pub const MOST_VALUES: usize = 400_000;
+
+/// How many bytes of stack a packet function or handler needs at most as machine code (256 KiB). `E0234`
+pub const LARGEST_FRAME: u32 = 262_144;
+
+/// How many reasons of drops and punts a program has at most, those of headers that are short or invalid included: a verdict has 16 bits for them. `E0233`
+pub const MOST_REASONS: usize = 65_536;
+
+/// How many different lists of ports a program multicasts to at most: a verdict has 16 bits for them. `E0233`
+pub const MOST_PORT_SETS: usize = 65_536;
+
+/// The largest cap of a loop in the IR.
+pub const LARGEST_CAP: u32 = 1 << 20;
+
+/// No captured packet is longer, in bytes: the largest snap length of capture files.
+pub const LONGEST_PACKET: u32 = 262_144;
+
+/// How many bytes the fixed part of a header has at most. `E0304`
+pub const LARGEST_FIXED: u32 = 4096;
+
+/// How many bytes a packet in the program text has at most. `E0611`
+pub const LARGEST_MADE: usize = 65_535;
+
+/// How many fields of a packet in the program text are computed at most. `E0615`
+pub const MOST_HOLES: usize = 4096;
+
+/// How many arguments an event has at most. `E0530`
+pub const MOST_ARGUMENTS: usize = 256;
+
+/// How many bytes can go in before a packet: what every frame has before it. `E0434`
+pub const MOST_PUSHED: usize = 128;
+
+/// How many bytes everything that a program remembers may take together (16 GiB), as `ravelin check` tells it. `E0540`
+pub const LARGEST_MEMORY: u64 = 16 << 30;
+
+/// How many entries a table has at most. `E0507`
+pub const LARGEST_TABLE: u128 = 1 << 26;
+
+/// How many 64-bit words a key, and how many a value, has at most. `E0506`
+pub const LARGEST_WORDS: usize = 8;
+
+/// How many bits the key of a table with longest prefixes has at most. `E0518`
+pub const WIDEST_PREFIX_KEY: u32 = 128;
+
+/// How many cells a meter or register, and how many groups a group, has at most. `E0501`
+pub const MOST_CELLS: u128 = 1 << 20;
+
+/// The largest burst of a meter, in its unit.
+pub const LARGEST_BURST: u64 = u32::MAX as u64;
+
+/// How many items a pool has at most. `E0501`
+pub const MOST_ITEMS: u64 = 1 << 26;
+
+/// How many parts an item of a pool has at most. `E0506`
+pub const MOST_COLUMNS: usize = 8;
+
+/// How many members each group has room for at most. `E0525`
+pub const MOST_MEMBERS: u32 = 1 << 16;
+
+/// How many buckets each group has at most. `E0525`
+pub const MOST_BUCKETS: u32 = 1 << 20;
+
+/// How many members of a group a packet goes to at most: a group of more is none for multicast. `E0418`
+pub const MOST_COPIES: u32 = 64;
+
+#[cfg(test)]
+mod tests {
+    /// Rows of the table in the section *Limits* of the language's page, as `code → numbers as written`.
+    fn rows() -> Vec<(String, u128)> {
+        let page = include_str!("../../../docs/language.md");
+        let section = page.split("\n## Limits\n").nth(1).expect("the page has the section");
+        let section = section.split("\n## ").next().unwrap_or(section);
+        let cells = |line: &str| line.split('|').map(|cell| cell.trim().to_string()).collect::<Vec<_>>();
+        let rows = section.lines().filter(|line| line.contains("`E0")).map(cells);
+        rows.map(|row| {
+            let digits: String = row[2].chars().take_while(|c| c.is_ascii_digit() || *c == ',').collect();
+            (row[3].trim_matches('`').to_string(), digits.replace(',', "").parse().expect("a number"))
+        })
+        .collect()
+    }
+
+    /// The constants of this file with the code that stands behind their documentation.
+    fn constants() -> Vec<(String, u128)> {
+        let text = include_str!("limits.rs");
+        let text = text.split("#[cfg(test)]").next().unwrap_or(text);
+        let (mut found, mut code) = (Vec::new(), None);
+        for line in text.lines() {
+            if let Some(documentation) = line.strip_prefix("/// ") {
+                code = documentation
+                    .rsplit('`')
+                    .nth(1)
+                    .filter(|code| code.starts_with("E0"))
+                    .map(str::to_string);
+            } else if let (Some(constant), Some(code)) = (line.strip_prefix("pub const "), code.take()) {
+                let value =
+                    constant.split(" = ").nth(1).expect("a value").trim_end_matches(';').replace('_', "");
+                let mut parts = value.split(" << ").map(|part| part.parse::<u128>().expect("a number"));
+                let first = parts.next().expect("a number");
+                found.push((code, parts.next().map_or(first, |shift| first << shift)));
+            }
+        }
+        found
+    }
+
+    #[test]
+    fn the_page_of_the_language_has_every_limit() {
+        let (mut page, mut here) = (rows(), constants());
+        page.sort();
+        here.sort();
+        assert!(here.len() > 20, "{here:?}");
+        assert_eq!(page, here, "the table under *Limits* in docs/language.md");
+    }
+}

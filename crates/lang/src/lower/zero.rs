@@ -1,0 +1,102 @@
+//! The two zeros of a checksum: 0 and 0xffff stand for the same sum, and only the bytes that it covers say which one is meant.
+//!
+//! A sum with its carries put back is zero only if all bytes are zero; every other sum that 65,535 divides is 0xffff. So a checksum over nothing but
+//! zeros is 0xffff, and one over other bytes 0 (RFC 1071; RFC 1624, section 3). A change that is added up modulo 65,535 cannot tell them apart:
+//! where it comes to 0, the bytes are looked at, unless something that is covered is never zero.
+
+use super::env::Variable;
+use super::{Exit, Lowering};
+use crate::ast::LengthOf;
+use crate::check::hir::{Checksum, Group, HeaderId};
+use crate::flow::collect::Read;
+use crate::flow::covering::{counted_by, never_zero};
+use crate::ir::{BinaryOp, CompareOp, Op, Value};
+use crate::source::Span;
+
+impl Lowering<'_> {
+    /// A checksum was written that may be 0 where all that it covers is zero: then it is 0xffff. The first `proven` bytes of the header are captured.
+    pub(super) fn tell_zeros(
+        &mut self,
+        header: HeaderId,
+        checksum: Checksum,
+        (base, proven): (Value, u32),
+        written: Value,
+        span: Span,
+    ) {
+        let walked = self.source.headers.get(header.0).is_some() && !self.decoded_by_stage(header);
+        if checksum.unless_zero || !walked && never_zero(self.source, self.layout(header)) {
+            return;
+        }
+        let none = self.constant(0, 16, span);
+        let zero = self.emit(1, Op::Compare(CompareOp::Eq, written, none), span);
+        let (yes, no) = self.fork(zero, span);
+        let mut exits: Vec<Exit> = no.into_iter().collect();
+        if let Some(exit) = yes {
+            self.resume(exit);
+            let mut bytes = proven;
+            let mut more = None;
+            if let Some(end) = self.end_of_covered(header, checksum, span) {
+                bytes -= bytes % 2;
+                let known = self.with_constant(BinaryOp::Add, base, bytes.into(), span);
+                more = Some(self.emit(32, Op::Binary(BinaryOp::SubSaturate, end, known), span));
+            }
+            let sum = self.emit(16, Op::Checksum { base, bytes, more }, span);
+            let (none, ones) = (self.constant(0, 16, span), self.constant(0xffff, 16, span));
+            let nothing = self.emit(1, Op::Compare(CompareOp::Eq, sum, none), span);
+            let value = self.emit(16, Op::Select(nothing, ones, none), span);
+            self.effect(Op::Store { base, offset: checksum.offset, bytes: 2, value, proven }, span);
+            exits.extend(self.suspend());
+        }
+        self.join(exits, span);
+    }
+
+    /// Where what a checksum covers ends, if that is behind the bytes that are known to be captured; it may lie behind the captured ones.
+    fn end_of_covered(&mut self, header: HeaderId, checksum: Checksum, span: Span) -> Option<Value> {
+        let there = |this: &Self, read: Read| this.env.values.contains_key(&Variable::Place(read));
+        if checksum.payload {
+            let Some((around, field)) = self.counting_around(header) else {
+                return Some(self.emit(32, Op::WireLength, span));
+            };
+            return Some(self.counted_end(around, field, span));
+        }
+        let groups = self.layout(header).groups.clone();
+        let last = groups.len().saturating_sub(1);
+        match groups.last() {
+            Some(Group::Fixed { .. }) if last == 0 => None,
+            Some(group) => {
+                let measured =
+                    matches!(group, Group::Fixed { .. }) || there(self, Read::Length(header, last));
+                (measured && there(self, Read::Group(header, last))).then(|| self.end_of(header, span))
+            }
+            None => None,
+        }
+    }
+
+    /// Where what a length field of a header counts ends.
+    pub(super) fn counted_end(&mut self, header: HeaderId, field: usize, span: Span) -> Value {
+        let (length, _) = self.load_field(header, field, span);
+        let length = self.resized(length, 32, span);
+        let from = match self.layout(header).fields[field].length_of {
+            Some(LengthOf::Payload) => self.end_of(header, span),
+            _ => self.place(Read::Group(header, 0)),
+        };
+        self.emit(32, Op::Binary(BinaryOp::Add, from, length), span)
+    }
+
+    /// The header whose length says where the payload of this one ends, if its place is known here.
+    fn counting_around(&self, header: HeaderId) -> Option<(HeaderId, usize)> {
+        let stage = self.stage?;
+        let mut decoded = self.flow.decoded[stage.0].clone();
+        self.source.stages[stage.0].header.into_iter().for_each(|own| decoded.decode(own));
+        let (around, field) = counted_by(self.source, &decoded, header)?;
+        let layout = self.layout(around);
+        let mut places = vec![Read::Group(around, 0), Read::Group(around, layout.fields[field].group)];
+        if layout.fields[field].length_of == Some(LengthOf::Payload) {
+            places.extend(crate::flow::covering::end_of(self.source, around));
+        }
+        places
+            .iter()
+            .all(|place| self.env.values.contains_key(&Variable::Place(*place)))
+            .then_some((around, field))
+    }
+}

@@ -1,0 +1,156 @@
+//! The files of a program: those that its imports name, and what of them is taken in.
+
+use super::circles;
+use super::item_name;
+use crate::ast::{self, Item};
+use crate::check::likeness::Likeness;
+use crate::diagnostic::{Diagnostic, Findings};
+use crate::limits::{LONGEST_PROGRAM, MOST_FILES};
+use crate::source::{FileId, Sources, Span};
+use crate::{parser, standard};
+use std::collections::{BTreeMap, HashSet};
+
+/// A file of a program that the main file imports, directly or through others.
+pub(super) struct Module {
+    pub(super) file: ast::File,
+    /// Names that it declares.
+    declared: HashSet<String>,
+    /// Names of it that are asked for.
+    wanted: HashSet<String>,
+}
+
+/// The main file and everything it imports, directly or through others. A module brings the names that are asked for and what stands beside them
+/// in it; declarations of the main file go before those that nobody asked for.
+pub(super) fn modules(
+    main: ast::File,
+    sources: &mut Sources,
+    load: &dyn Fn(&str) -> Option<String>,
+    diagnostics: &mut Findings,
+) -> Vec<ast::File> {
+    let mut loaded: BTreeMap<String, Module> = BTreeMap::new();
+    let mut queue: Vec<ast::Import> = main.imports.iter().rev().cloned().collect();
+    let mut asked: BTreeMap<(FileId, String, String), Span> = BTreeMap::new();
+    let mut missing: HashSet<String> = HashSet::new();
+    let mut likeness = Likeness::default();
+    while let Some(import) = queue.pop() {
+        let path: Vec<&str> = import.path.iter().map(|name| name.text.as_str()).collect();
+        let path = path.join("/");
+        if !loaded.contains_key(&path) {
+            if sources.iter().len() >= MOST_FILES || sources.bytes() > LONGEST_PROGRAM {
+                let headline = "this is more than a program may be made of";
+                diagnostics.report(
+                    Diagnostic::error("E0108", headline, import.span, "one file too many").help(format!(
+                        "a program has at most {MOST_FILES} files, of {} MiB together",
+                        LONGEST_PROGRAM >> 20
+                    )),
+                );
+                break;
+            }
+            match module(&path, sources, load, diagnostics) {
+                Some(file) => {
+                    queue.extend(file.imports.iter().rev().cloned());
+                    let declared = file.items.iter().filter_map(|item| item_name(item).cloned()).collect();
+                    loaded.insert(path.clone(), Module { file, declared, wanted: HashSet::new() });
+                }
+                None => {
+                    if missing.insert(path.clone()) {
+                        diagnostics.report(
+                            Diagnostic::error(
+                                "E0102",
+                                format!("there is no module `{}`", path.replace('/', ".")),
+                                import.span,
+                                "not found",
+                            )
+                            .help(format!(
+                                "modules are `std.net` and files beside the program: `{path}.rav`"
+                            )),
+                        );
+                    }
+                    continue;
+                }
+            }
+        }
+        let Some(module) = loaded.get_mut(&path) else { continue };
+        let importer = import.span.file;
+        for name in &import.names {
+            if let Some(first) = asked.insert((importer, path.clone(), name.text.clone()), name.span) {
+                diagnostics.report(
+                    Diagnostic::error(
+                        "E0105",
+                        format!("`{}` is imported twice", name.text),
+                        name.span,
+                        "imported again here",
+                    )
+                    .place(first, "imported first here"),
+                );
+                continue;
+            }
+            if !module.declared.contains(&name.text) {
+                let mut diagnostic = Diagnostic::error(
+                    "E0103",
+                    format!("`{}` has no `{}`", path.replace('/', "."), name.text),
+                    name.span,
+                    "not declared there",
+                );
+                let left = if diagnostics.is_full() { 0 } else { likeness.left() };
+                let known = module.declared.iter().map(String::as_str).take(left);
+                if let Some(nearest) = likeness.nearest(&name.text, known) {
+                    diagnostic = diagnostic.suggest(format!("did you mean `{nearest}`?"), name.span, nearest);
+                }
+                diagnostics.report(diagnostic);
+            }
+            module.wanted.insert(name.text.clone());
+        }
+    }
+    circles::report(&loaded, diagnostics);
+    let own: HashSet<(std::mem::Discriminant<Item>, String)> = main
+        .items
+        .iter()
+        .filter_map(|item| Some((std::mem::discriminant(item), item_name(item)?.clone())))
+        .collect();
+    let mut files = vec![main];
+    for (path, Module { mut file, wanted, .. }) in loaded {
+        let standard = path.starts_with("std/");
+        file.items.retain(|item| {
+            let Some(name) = item_name(item) else { return !matches!(item, Item::Test(_)) };
+            if wanted.contains(name) {
+                return true;
+            }
+            // The standard layouts have common names, so each is there only for those who ask for it.
+            let hidden = standard && matches!(item, Item::Layout(_));
+            !hidden && !own.contains(&(std::mem::discriminant(item), name.clone()))
+        });
+        files.push(file);
+    }
+    files
+}
+
+/// One module, of one file or of several of the standard library.
+pub(super) fn module(
+    path: &str,
+    sources: &mut Sources,
+    load: &dyn Fn(&str) -> Option<String>,
+    diagnostics: &mut Findings,
+) -> Option<ast::File> {
+    let mut whole = ast::File::default();
+    let mut add = |file: FileId, text: &str| {
+        let (parsed, found) = parser::parse(file, text);
+        whole.imports.extend(parsed.imports);
+        whole.items.extend(parsed.items);
+        whole.ranges.extend(parsed.ranges);
+        diagnostics.extend(found);
+    };
+    let built_in = standard::module(path);
+    if built_in.is_empty() {
+        let name = format!("{path}.rav");
+        let text = load(&name)?;
+        let file = sources.add(name, text.clone());
+        add(file, &text);
+    } else {
+        for (name, text) in built_in {
+            let file = sources.add(*name, *text);
+            add(file, text);
+        }
+    }
+    Some(whole)
+}

@@ -1,0 +1,123 @@
+//! Tests of what holds for whole programs: how many faults are told, how long names are, how many files there may be.
+
+use super::*;
+use crate::limits::{LONGEST_NAME, MOST_FAULTS, MOST_FILES};
+use std::fmt::Write;
+
+fn compiled(text: &str, load: &dyn Fn(&str) -> Option<String>) -> Compiled {
+    compile("main.rav", text, load, &Options::default())
+}
+
+fn codes(text: &str, load: &dyn Fn(&str) -> Option<String>) -> Vec<&'static str> {
+    compiled(text, load).diagnostics.iter().map(|diagnostic| diagnostic.code).collect()
+}
+
+#[test]
+fn of_many_faults_so_many_are_told_and_that_there_are_more() {
+    let with = |count: usize, line: &dyn Fn(usize) -> String| {
+        let lines: String = (0..count).map(line).collect();
+        codes(&format!("{lines}start stage all() {{ flood }}\n"), &|_| None)
+    };
+    // Found by the lexer, the parser and the checker.
+    let kinds: [(&str, &dyn Fn(usize) -> String); 3] = [
+        ("E0001", &|number| format!("const A{number}: u8 = 1 $\n")),
+        ("E0050", &|number| format!("const A{number} u8 = 1\n")),
+        ("E0100", &|number| format!("const A{number}: u8 = nothing{number}\n")),
+    ];
+    for (code, line) in kinds {
+        assert_eq!(with(MOST_FAULTS, line), vec![code; MOST_FAULTS]);
+        for count in [MOST_FAULTS + 1, 10 * MOST_FAULTS] {
+            let mut told = with(count, line);
+            assert_eq!(told.pop(), Some("E0109"));
+            assert_eq!(told, vec![code; MOST_FAULTS]);
+        }
+    }
+}
+
+#[test]
+fn warnings_take_no_room_from_errors() {
+    let mut text = "start stage all() { flood }\n".to_string();
+    for number in 0..2 * MOST_FAULTS {
+        writeln!(text, "stage s{number}() {{ flood }}").expect("a text takes it");
+    }
+    let told = codes(&text, &|_| None);
+    assert_eq!((told.len(), told.last()), (MOST_FAULTS + 1, Some(&"E0109")));
+    assert!(compiled(&text, &|_| None).program.is_some());
+    text.push_str("const A: u8 = 300\n");
+    let told = codes(&text, &|_| None);
+    assert!(told.contains(&"E0202") || told.contains(&"E0201"), "{:?}", told.first());
+}
+
+#[test]
+fn a_name_has_a_longest_length_wherever_it_stands() {
+    let long =
+        |length: usize| format!("const {}: u8 = 1\nstart stage all() {{ flood }}\n", "a".repeat(length));
+    assert_eq!(codes(&long(LONGEST_NAME), &|_| None), Vec::<&str>::new());
+    assert_eq!(codes(&long(LONGEST_NAME + 1), &|_| None), ["E0016"]);
+    let compiled = compiled(&format!("start stage all() {{ goto {} }}\n", "a".repeat(1 << 20)), &|_| None);
+    let words = format!("{:?}", compiled.diagnostics);
+    assert!(words.len() < 8 * LONGEST_NAME, "{} bytes of words", words.len());
+}
+
+/// A module that declares a constant of its own name and imports those of others.
+fn module_of(name: &str, others: &[&str], rest: &str) -> Option<String> {
+    let imports: String = others.iter().map(|other| format!("import {other}.{{{other}}}\n")).collect();
+    Some(format!("{imports}const {name}: u8 = 1 //{rest}\n"))
+}
+
+#[test]
+fn a_program_is_made_of_so_many_files() {
+    let main = "import m0.{m0}\nstart stage all() { flood }\n";
+    let chain = |files: usize| {
+        move |name: &str| -> Option<String> {
+            let number: usize = name.strip_prefix('m')?.strip_suffix(".rav")?.parse().ok()?;
+            let next = format!("m{}", number + 1);
+            let others = if number + 2 < files { &[next.as_str()][..] } else { &[] };
+            module_of(&format!("m{number}"), others, "")
+        }
+    };
+    assert_eq!(codes(main, &chain(MOST_FILES)), Vec::<&str>::new());
+    assert_eq!(codes(main, &chain(MOST_FILES + 1)), ["E0108"]);
+    let large = |name: &str| {
+        let name = name.trim_end_matches(".rav");
+        module_of(name, &[&format!("{name}0")], &" ".repeat(9 << 20))
+    };
+    assert_eq!(codes(main, &large), ["E0108"]);
+}
+
+#[test]
+fn a_circle_of_modules_is_told_once_with_its_way() {
+    let load = |name: &str| {
+        let name = name.trim_end_matches(".rav");
+        match name {
+            "lead" => module_of(name, &["one"], ""),
+            "one" => module_of(name, &["two", "end"], ""),
+            "two" => module_of(name, &["three", "one"], ""),
+            "three" => module_of(name, &["one"], ""),
+            "end" => module_of(name, &[], ""),
+            _ => None,
+        }
+    };
+    let compiled = compiled("import lead.{lead}\nstart stage all() { flood }\n", &load);
+    let told: Vec<(&str, &str, usize)> = compiled
+        .diagnostics
+        .iter()
+        .map(|found| (found.code, found.headline.as_str(), found.path.len()))
+        .collect();
+    assert_eq!(told, [("E0104", "the module `one` imports itself", 1)]);
+}
+
+/// Every limit of one declaration holds, and together they would take 4 TiB.
+#[test]
+fn a_program_that_would_take_too_much_memory_is_refused_where_it_takes_the_most() {
+    let group = |size: &str| {
+        format!(
+            "register r[1M]: u64\ngroup g[{size}]: port {{ buckets 1M capacity 8 }}\nstart stage all() {{ flood }}\n"
+        )
+    };
+    let compiled = compiled(&group("1M"), &|_| None);
+    let [found] = &compiled.diagnostics[..] else { panic!("{:?}", compiled.diagnostics) };
+    assert_eq!((found.code, compiled.sources.text(found.primary.span)), ("E0540", "g"));
+    assert!(found.headline.contains("4096"), "{}", found.headline);
+    assert_eq!(codes(&group("1k"), &|_| None), Vec::<&str>::new());
+}

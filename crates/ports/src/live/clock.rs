@@ -1,0 +1,99 @@
+//! The time that live programs run by: nanoseconds since the machine started, those of its sleep included, which nobody sets.
+//!
+//! The time on the wall is for people, and may be set to another at any moment. So nothing is counted or waited for by it: a stamp for people is made when
+//! it is shown or written down, from the program's time and how far the two clocks are apart then.
+
+use super::sys;
+use std::fmt;
+use std::time::SystemTime;
+
+/// A stamp on the wall that is further back than this is none of a packet that has just come: the clock has been set meanwhile.
+const LONGEST_WAIT: u64 = 10_000_000_000;
+
+/// One look at both clocks.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Now {
+    /// Nanoseconds that never go back and that nobody sets.
+    pub program: u64,
+    /// Nanoseconds since 1970-01-01 UTC, as people have set them.
+    pub wall: u64,
+}
+
+impl Now {
+    /// What the clock on the wall would have shown at a time of the program, had nobody set it since.
+    pub fn on_wall(self, program: u64) -> u64 {
+        if program <= self.program {
+            self.wall.saturating_sub(self.program - program)
+        } else {
+            self.wall.saturating_add(program - self.program)
+        }
+    }
+
+    /// The program's time when the kernel wrote this stamp of the wall on a packet that has just come. Where the clock was set since, it is now.
+    pub fn of_stamp(self, wall: u64) -> u64 {
+        match self.wall.checked_sub(wall) {
+            Some(ago) if ago <= LONGEST_WAIT => self.program.saturating_sub(ago),
+            _ => self.program,
+        }
+    }
+}
+
+/// Where live time comes from.
+pub trait Clock: fmt::Debug + Send + Sync {
+    /// What both clocks show.
+    fn now(&self) -> Now;
+
+    /// The program's time alone.
+    fn program(&self) -> u64 {
+        self.now().program
+    }
+}
+
+/// The clocks of this machine.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Machine;
+
+impl Clock for Machine {
+    fn now(&self) -> Now {
+        let since = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH);
+        Now { program: self.program(), wall: since.map_or(0, |since| since.as_nanos() as u64) }
+    }
+
+    #[inline]
+    fn program(&self) -> u64 {
+        sys::since_start()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const HOUR: u64 = 3_600_000_000_000;
+
+    #[test]
+    fn stamps_of_packets_become_the_programs_time_whatever_the_wall_shows() {
+        let now = Now { program: 50_000_000_000, wall: 7 * HOUR };
+        assert_eq!(now.of_stamp(7 * HOUR - 5), 49_999_999_995);
+        assert_eq!(now.of_stamp(7 * HOUR), now.program);
+        // The clock was set an hour back, or forth, since the kernel wrote the stamp.
+        assert_eq!(now.of_stamp(8 * HOUR), now.program);
+        assert_eq!(now.of_stamp(6 * HOUR), now.program);
+        assert_eq!(Now { program: 3, wall: HOUR }.of_stamp(HOUR - 5), 0);
+    }
+
+    #[test]
+    fn people_are_shown_what_the_wall_would_have_shown() {
+        let now = Now { program: 50, wall: HOUR };
+        assert_eq!((now.on_wall(50), now.on_wall(40), now.on_wall(60)), (HOUR, HOUR - 10, HOUR + 10));
+        assert_eq!(Now { program: 50, wall: 7 }.on_wall(1), 0);
+    }
+
+    #[test]
+    fn the_machines_time_goes_on() {
+        let first = Machine.now();
+        let second = Machine.program();
+        assert!(first.program > 0 && second >= first.program);
+        assert!(first.wall > first.program, "1970 was before the machine started");
+    }
+}

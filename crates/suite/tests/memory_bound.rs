@@ -1,0 +1,116 @@
+//! What `ravelin check` tells of a program's memory, beside what is really allocated. One test, since an allocator counts for all of a process.
+
+mod counted;
+
+use exec::{BackEnd, Processor, load};
+use lang::ir::footprint::{footprint, total};
+use lang::ir::{BytePattern, Entry, GroupMember, Match, Program};
+use lang::pipeline::{Options, compile};
+
+fn program(declaration: &str) -> Program {
+    let text = format!("{declaration}\nstart stage all() {{ flood }}\n");
+    let compiled = compile("case.rav", &text, &|_| None, &Options::default());
+    compiled.program.unwrap_or_else(|| panic!("{declaration}: {:?}", compiled.diagnostics))
+}
+
+fn entry(key: Vec<Match>, number: u128) -> Entry {
+    Entry { key, value: vec![number % 5 + 1], priority: 0 }
+}
+
+/// Bytes that a program and what it remembers take beyond one that remembers nothing; a running gateway keeps both.
+fn taken(program: &Program, nothing: i64) -> (Box<dyn Processor>, i64) {
+    let (made, bytes) = counted::held(|| {
+        let kept = program.clone();
+        (load(&kept, BackEnd::Native, 64, 1).expect("it loads"), kept)
+    });
+    (made.0, bytes - nothing)
+}
+
+#[test]
+fn the_memory_that_is_told_is_what_is_taken() {
+    // What is made once in a process is made before anything is counted.
+    drop(load(&program(""), BackEnd::Native, 64, 1));
+    let (empty, nothing) = counted::held(|| load(&program(""), BackEnd::Native, 64, 1).expect("it loads"));
+    drop(empty);
+    let mut wrong = Vec::new();
+    let mut compare = |declaration: &str, program: &Program, bytes: i64| {
+        let told = total(&footprint(program)) as f64;
+        let ratio = told / bytes as f64;
+        println!("{ratio:5.2}  {told:>12} told  {bytes:>12} taken  {declaration}");
+        // Names, code and the like are a few kilobytes that nobody adds up.
+        if bytes as f64 - told > 8192.0 || ratio > 1.1 {
+            wrong.push(format!("{declaration}: {told} bytes are told and {bytes} are taken"));
+        }
+    };
+    for size in ["20k", "300k"] {
+        for declaration in [
+            format!("table t: exact(u32) -> port {{ capacity {size} age 300s evict lru }}"),
+            format!("table t: exact(u32) -> port {{ capacity {size} idle 300s evict refuse }}"),
+            format!("table t: exact(u128, u16) -> (u64, u64) {{ capacity {size} age 5s idle 3s evict lru }}"),
+            format!("table t: exact(mac) -> port {{ capacity {size} evict lru age 1s }}"),
+            format!("counter c[{size}]"),
+            format!("meter m[{size}]: bytes {{ committed 125k burst 64k }}"),
+            format!("register r[{size}]: u8"),
+            format!("register r[{size}]: time"),
+            format!("group g[{size}]: port {{ buckets 16 capacity 4 }}"),
+        ] {
+            let program = program(&declaration);
+            let (made, bytes) = taken(&program, nothing);
+            // Groups are told with all of their members.
+            if !declaration.starts_with("group") {
+                compare(&declaration, &program, bytes);
+            }
+            drop(made);
+        }
+    }
+    for declaration in ["pool p: u32 { 0..0x3ffffff }", "pool p: (ip4, u16) { 10.0.0.0/22, 1024..65535 }"] {
+        let program = program(declaration);
+        let (made, bytes) = taken(&program, nothing);
+        compare(declaration, &program, bytes);
+        drop(made);
+    }
+    for declaration in [
+        "group g[4096]: port { buckets 64 capacity 64 }",
+        "group g[8192]: (mac, port) { buckets 256 capacity 16 }",
+        "group g[256]: u128 { buckets 256 capacity 256 }",
+    ] {
+        let mut program = program(declaration);
+        let group = &mut program.groups[0];
+        let member = |index, number: u128| -> GroupMember { (index, vec![number; group.columns.len()], 1) };
+        group.members = (0..group.size)
+            .flat_map(|index| (1..=u128::from(group.capacity)).map(move |number| (index, number)))
+            .map(|(index, number)| member(index, number))
+            .collect();
+        let (made, bytes) = taken(&program, nothing);
+        compare(declaration, &program, bytes);
+        drop(made);
+    }
+    let mut listed = program("table t: exact(u32) -> port { capacity 20k evict refuse age 1s }");
+    listed.tables[0].entries = (0..20_000).map(|number| entry(vec![Match::Exact(number)], number)).collect();
+    let (made, bytes) = taken(&listed, nothing);
+    compare("20,000 entries", &listed, bytes);
+    drop(made);
+    // What these take depends on their entries, so that what is told is the most.
+    let prefix = |number: u128| Match::Prefix { value: number << 8, length: 24 };
+    let text = |number: u128| {
+        let bytes = format!("{number:010} is searched for").into_bytes();
+        Match::Bytes(Box::new(BytePattern { bytes, nocase: false, offset: 0, depth: None }))
+    };
+    let two = |number: u128| vec![prefix(number), Match::Exact(number % 60_000)];
+    type Key<'k> = &'k dyn Fn(u128) -> Vec<Match>;
+    let kinds: [(&str, Key<'_>); 3] = [
+        ("table t: lpm(u32) -> u32 { capacity 2k }", &|number| vec![prefix(number)]),
+        ("table t: rules(u32, u16) -> u32 { capacity 2k }", &two),
+        ("table t: patterns(bytes) -> u32 { capacity 2k }", &|number| vec![text(number)]),
+    ];
+    for (declaration, key) in kinds {
+        let mut program = program(declaration);
+        program.tables[0].entries = (0..2_000).map(|number| entry(key(number), number)).collect();
+        let (made, bytes) = taken(&program, nothing);
+        let told = total(&footprint(&program)) as i64;
+        println!("{told:>19} told  {bytes:>12} taken  {declaration}");
+        assert!(told >= bytes, "{declaration}: {told} bytes are told and {bytes} are taken");
+        drop(made);
+    }
+    assert!(wrong.is_empty(), "{}", wrong.join("\n"));
+}
