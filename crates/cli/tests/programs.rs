@@ -164,6 +164,38 @@ fn stf_files_test_the_program_beside_them() {
     assert!(ravelin(&["test", &stf, "--program", &path], 1).1.contains("line 1: `paket`"));
 }
 
+/// What does not suit the program's tables is a fault of the STF file, found only when the file runs.
+#[test]
+fn lines_of_stf_files_that_do_not_suit_the_program_are_told_with_their_own_file() {
+    let program = "table t: exact(u8) -> port { capacity 4 }\ngroup g: u8 { capacity 2 }\ncounter c\nstart stage all() { match t[1] { some p => send p, none => flood } }\n";
+    let (directory, path) = file("under_test.rav", program);
+    let stf = directory.path().join("lines.stf").display().to_string();
+    for line in [
+        "add other 1 value(2)",
+        "add t 256 value(2)",
+        "add t 1 send(2)",
+        "add t 1 2",
+        "add g 1 2 3",
+        "remove t 1 value(2)",
+        "remove g 1",
+        "setdefault t value()",
+        "check_counter d == 0",
+    ] {
+        fs::write(&stf, format!("packet 1 00\n{line}\n")).expect("file");
+        let (told, _) = ravelin(&["test", &stf, "--program", &path], 1);
+        assert_eq!(told.matches("lines.stf, line 2: ").count(), 1, "{line}: {told}");
+        assert!(!told.contains("under_test.rav"), "{line}: {told}");
+        let document = json(&["test", &stf, "--program", &path], 1);
+        let messages: Vec<&str> = (document["tests"].as_array().expect("tests").iter())
+            .map(|test| test["message"].as_str().expect("a message"))
+            .collect();
+        assert_eq!(messages.len(), 2, "{document}");
+        for message in messages {
+            assert!(message.starts_with(&format!("{stf}, line 2: ")), "{line}: {message}");
+        }
+    }
+}
+
 #[test]
 fn codes_are_explained() {
     assert!(ravelin(&["explain", "e0001"], 0).0.contains("E0001"));
