@@ -294,6 +294,19 @@ impl Remote {
         })
     }
 
+    /// As [`Remote::ask`], each worker with what is meant for it, of which there is one for each.
+    pub fn ask_each<S: Send + 'static, T: Send + 'static>(
+        &self,
+        meant: Vec<S>,
+        look: impl Fn(&mut Generation, S) -> T + Send + Sync + 'static,
+    ) -> Option<Vec<T>> {
+        let (look, mut meant) = (Arc::new(look), meant.into_iter());
+        self.gather(|answer| {
+            let (look, meant) = (look.clone(), meant.next()?);
+            Some(Request::Ask(Box::new(move |generation, _| answer(look(generation, meant)))))
+        })
+    }
+
     /// What each worker's part of the program that runs has counted, worker by worker; `None` where one has ended. It is told a part at a time, and
     /// costs packets as little as [`look::CELLS`] says.
     pub fn look(&self) -> Option<Vec<Counted>> {

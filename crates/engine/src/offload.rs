@@ -10,8 +10,8 @@ use exec::kernel::{Dialect, Kernel, Twin};
 use exec::offload::{Changes, Offload, Returned, Update, Whole};
 use exec::state::handover::Handover;
 use exec::{
-    Ahead, BackEnd, Beginning, EntryCount, EntryError, Observer, OnDevice, Outputs, Processor, Room,
-    TableReport,
+    Ahead, BackEnd, Beginning, EntryCount, EntryError, EntryPlace, Observer, OnDevice, Outputs, Processor,
+    Room, TableReport,
 };
 use gpu::{CudaFound, Device, DeviceError, Found, Geometry, Host, Lane, Setup, Submission, Warp};
 use lang::ir::{Entry, Match, Program};
@@ -392,7 +392,7 @@ impl Processor for Offloaded {
         self.offload.as_processor().entries(table)
     }
 
-    fn entries_part(&self, table: u32, from: usize, most: usize) -> (Vec<Entry>, Option<usize>) {
+    fn entries_part(&self, table: u32, from: EntryPlace, most: usize) -> (Vec<Entry>, Option<EntryPlace>) {
         self.offload.as_processor().entries_part(table, from, most)
     }
 

@@ -3,7 +3,7 @@
 use crate::interpret::{Machine, Observer};
 use crate::native::{Draft, Measured};
 use crate::outputs::Outputs;
-use crate::processor::{BackEnd, EntryCount, EntryError, Processor, TableReport};
+use crate::processor::{BackEnd, EntryCount, EntryError, EntryPlace, Processor, TableReport};
 use crate::stages::StageClock;
 use crate::state::handover::Handover;
 use crate::state::table_set::Family;
@@ -104,7 +104,7 @@ impl<F: Family, E: Engine<F> + 'static> Processor for Execution<F, E> {
         self.state.tables.entries(table)
     }
 
-    fn entries_part(&self, table: u32, from: usize, most: usize) -> (Vec<Entry>, Option<usize>) {
+    fn entries_part(&self, table: u32, from: EntryPlace, most: usize) -> (Vec<Entry>, Option<EntryPlace>) {
         self.state.tables.entries_part(table, from, most)
     }
 

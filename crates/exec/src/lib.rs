@@ -20,6 +20,7 @@ pub use load::{LoadError, load, load_measurable};
 pub use native::{Draft, Measured};
 pub use outputs::{Output, Outputs, Raised, Resized};
 pub use processor::{
-    Ahead, BackEnd, Beginning, EntryCount, EntryError, OnDevice, Processor, Room, TableReport, Tally,
+    Ahead, BackEnd, Beginning, EntryCount, EntryError, EntryPlace, OnDevice, Processor, Room, TableReport,
+    Tally,
 };
 pub use stages::{Site, StageClock, StageCost};

@@ -8,6 +8,7 @@ use crate::state::handover::Handover;
 use lang::ir::{Entry, Match, Program};
 use packet::batch::{BATCH, Batch};
 use std::any::Any;
+use tables::lpm::Prefix;
 
 /// Which execution.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -20,6 +21,23 @@ pub enum BackEnd {
 
 /// Packets and bytes that an entry was found for.
 pub type EntryCount = (u64, u64);
+
+/// Where a table's entries are listed from; the first one is the default. What it is made of is the table's own business.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct EntryPlace(pub(crate) Prefix);
+
+impl Default for EntryPlace {
+    fn default() -> EntryPlace {
+        EntryPlace::at(0)
+    }
+}
+
+impl EntryPlace {
+    /// A place that is a number.
+    pub(crate) fn at(number: u64) -> EntryPlace {
+        EntryPlace(Prefix { bits: number.into(), length: 0 })
+    }
+}
 
 /// Why an entry is not put in. Nothing has changed then.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
@@ -213,9 +231,9 @@ pub trait Processor: Send {
         Vec::new()
     }
 
-    /// Entries of a table from a place on, `most` at most, and the place of the next ones, as long as there are any; it begins with place 0. What is
-    /// changed between two parts may be told twice or not at all.
-    fn entries_part(&self, _table: u32, _from: usize, _most: usize) -> (Vec<Entry>, Option<usize>) {
+    /// Entries of a table from a place on, `most` at most, and the place of the next ones, as long as there are any; it begins with the first place.
+    /// A part takes as long as `most` says, wherever it begins. What is changed between two parts may be told twice or not at all.
+    fn entries_part(&self, _table: u32, _from: EntryPlace, _most: usize) -> (Vec<Entry>, Option<EntryPlace>) {
         (Vec::new(), None)
     }
 

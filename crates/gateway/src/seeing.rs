@@ -5,7 +5,7 @@ use engine::filter::{Decided, Filter, FilterError};
 use engine::live::{Example, Remote, Seen, Wish};
 use engine::places;
 use engine::steps::{Recorder, Step, told};
-use exec::{Interpreter, Outputs, Processor};
+use exec::{EntryPlace, Interpreter, Outputs, Processor};
 use lang::ir::{Entry, Program};
 use lang::source::Sources;
 use packet::describe::describe;
@@ -241,18 +241,21 @@ fn kept(remote: &Remote) -> Option<Vec<Kept>> {
     let tables = all.first()?.program.tables.len() as u32;
     let mut held = vec![Vec::new(); all.len()];
     for table in 0..tables {
-        let mut next = Some(0);
+        // Each worker has entries of its own, and its own place to go on from.
+        let mut next = vec![Some(EntryPlace::default()); all.len()];
         held.iter_mut().for_each(|tables: &mut Vec<Vec<Entry>>| tables.push(Vec::new()));
-        while let Some(from) = next.take() {
-            let parts = remote.ask(move |generation, _| {
-                (generation.number, generation.processor.entries_part(table, from, PART))
+        while next.iter().any(Option::is_some) {
+            let parts = remote.ask_each(next, move |generation, from| {
+                let part = from.map(|from| generation.processor.entries_part(table, from, PART));
+                (generation.number, part.unwrap_or_default())
             })?;
+            next = Vec::with_capacity(parts.len());
             for (tables, (of, (part, further))) in held.iter_mut().zip(parts) {
                 if of != number {
                     return Some(all);
                 }
                 tables.last_mut()?.extend(part);
-                next = next.max(further);
+                next.push(further);
             }
         }
     }

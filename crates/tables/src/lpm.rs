@@ -193,7 +193,11 @@ pub trait Lpm {
     /// The longest prefix that contains `address`, and its value.
     fn find_entry(&self, address: u128) -> Option<(Prefix, u32)>;
     /// All prefixes with their values, ascending by bits, then length.
-    fn entries(&self) -> Vec<(Prefix, u32)>;
+    fn entries(&self) -> Vec<(Prefix, u32)> {
+        self.entries_from(Prefix { bits: 0, length: 0 }).collect()
+    }
+    /// The same from `first` on, be it there or not; it begins at once, however many stand before.
+    fn entries_from(&self, first: Prefix) -> impl Iterator<Item = (Prefix, u32)>;
     /// How many prefixes there are.
     fn len(&self) -> usize;
     /// Whether there are none.

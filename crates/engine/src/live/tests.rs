@@ -3,7 +3,7 @@
 mod held;
 
 use super::*;
-use exec::{BackEnd, load_measurable};
+use exec::{BackEnd, EntryPlace, load_measurable};
 use lang::ir::{Entry, Match};
 use lang::pipeline::{Options, compile};
 use packet::region::{HEADROOM, SLACK};
@@ -294,6 +294,30 @@ fn what_control_does_reaches_all_workers() {
     assert_eq!((injected, lost), (2, 1), "one of them had no port");
     let left: u64 = last.iter().map(|part| part.ledger.transmitted_by(2).packets).sum();
     assert_eq!(left, 24 + 1);
+}
+
+#[test]
+fn each_worker_tells_its_entries_in_parts_from_places_of_its_own() {
+    let bench = Bench::new(2);
+    bench.play(600, 0..1);
+    bench.settle();
+    let whole = bench.remote.ask(|generation, _| generation.processor.entries(0)).expect("run");
+    let mut told: Vec<Vec<Entry>> = vec![Vec::new(); 2];
+    let mut next = vec![Some(EntryPlace::default()); 2];
+    while next.iter().any(Option::is_some) {
+        let part = |generation: &mut Generation, from: Option<EntryPlace>| {
+            from.map(|from| generation.processor.entries_part(0, from, 16)).unwrap_or_default()
+        };
+        let parts = bench.remote.ask_each(next, part).expect("run");
+        next = parts.iter().map(|part| part.1).collect();
+        told.iter_mut().zip(parts).for_each(|(told, part)| told.extend(part.0));
+    }
+    for (mut told, whole) in told.into_iter().zip(whole) {
+        assert!(whole.len() > 64, "both have some");
+        told.sort();
+        assert_eq!(told, whole.into_iter().map(|(entry, _)| entry).collect::<Vec<_>>());
+    }
+    bench.stop();
 }
 
 #[test]

@@ -10,7 +10,7 @@ pub use patterns::{PatternSet, Search};
 
 use super::rows::Rows;
 use crate::pack::{MAX_WORDS, Packing};
-use crate::processor::{EntryCount, EntryError};
+use crate::processor::{EntryCount, EntryError, EntryPlace};
 use expiry::{Expiry, STEPS_OF_WITHDRAWAL};
 use lang::ir::{self, Entry, Match, TableKind};
 use std::collections::{BTreeMap, HashMap};
@@ -218,31 +218,34 @@ impl<L: Lpm> Prefixes<L> {
 
     /// Entries that packets made.
     pub(super) fn learned(&self) -> Vec<Entry> {
-        let entry = |(prefix, row)| Entry {
-            key: self.key(prefix),
-            value: self.value.unpack(self.rows.words(row)),
-            priority: 0,
-        };
-        let mut entries: Vec<Entry> = self.expiry.alive().map(entry).collect();
+        let mut entries: Vec<Entry> =
+            self.expiry.alive().map(|(prefix, row)| self.entry(prefix, row)).collect();
         entries.sort();
         entries
     }
 
     pub(super) fn entries(&self) -> Vec<(Entry, EntryCount)> {
-        let mut entries = self.entries_part(0, usize::MAX);
+        let counted = |(prefix, row): (Prefix, u32)| {
+            let cell = self.rows.counted(row);
+            (self.entry(prefix, row), (cell.packets, cell.bytes))
+        };
+        let held = self.search.entries_from(EntryPlace::default().0);
+        let mut entries: Vec<_> =
+            held.filter(|(prefix, _)| !self.expiry.has_ended(prefix)).map(counted).collect();
         entries.sort();
         entries
     }
 
-    /// So many entries from one on, in the order of their prefixes.
-    pub(super) fn entries_part(&self, from: usize, most: usize) -> Vec<(Entry, EntryCount)> {
-        let entry = |(prefix, row): (Prefix, u32)| {
-            let value = self.value.unpack(self.rows.words(row));
-            let cell = self.rows.counted(row);
-            (Entry { key: self.key(prefix), value, priority: 0 }, (cell.packets, cell.bytes))
-        };
-        let held = self.search.entries().into_iter().filter(|(prefix, _)| !self.expiry.has_ended(prefix));
-        held.skip(from).take(most).map(entry).collect()
+    fn entry(&self, prefix: Prefix, row: u32) -> Entry {
+        Entry { key: self.key(prefix), value: self.value.unpack(self.rows.words(row)), priority: 0 }
+    }
+
+    /// As [`Processor::entries_part`](crate::Processor::entries_part), in the order of their prefixes. So many are looked at, also those that have ended.
+    pub(super) fn entries_part(&self, from: EntryPlace, most: usize) -> (Vec<Entry>, Option<EntryPlace>) {
+        let mut held = self.search.entries_from(from.0);
+        let part = held.by_ref().take(most).filter(|(prefix, _)| !self.expiry.has_ended(prefix));
+        let part = part.map(|(prefix, row)| self.entry(prefix, row)).collect();
+        (part, held.next().map(|(prefix, _)| EntryPlace(prefix)))
     }
 }
 
@@ -540,19 +543,27 @@ impl<R: Rules> RuleSet<R> {
 
     /// In the order in which they are tried.
     pub(super) fn entries(&self) -> Vec<(Entry, EntryCount)> {
-        self.entries_part(0, usize::MAX)
+        let counted = |place| {
+            let (entry, row) = self.entry(place)?;
+            let cell = self.rows.counted(row);
+            Some((entry, (cell.packets, cell.bytes)))
+        };
+        self.keys.iter().filter_map(counted).collect()
     }
 
-    /// So many entries from one on, in the order in which they are tried.
-    pub(super) fn entries_part(&self, from: usize, most: usize) -> Vec<(Entry, EntryCount)> {
-        let entry = |(&order, (key, priority)): (&u64, &(Vec<Match>, u32))| {
-            let row = self.search.value(order)?;
-            let cell = self.rows.counted(row);
-            let value = self.value.unpack(self.rows.words(row));
-            Some((Entry { key: key.clone(), value, priority: *priority }, (cell.packets, cell.bytes)))
-        };
-        let held = self.keys.iter().filter(|(order, _)| !self.expiry.has_ended(order));
-        held.skip(from).take(most).filter_map(entry).collect()
+    /// What stands at a place, with its row, unless it has ended.
+    fn entry(&self, (order, (key, priority)): (&u64, &(Vec<Match>, u32))) -> Option<(Entry, u32)> {
+        let row = self.search.value(*order).filter(|_| !self.expiry.has_ended(order))?;
+        let value = self.value.unpack(self.rows.words(row));
+        Some((Entry { key: key.clone(), value, priority: *priority }, row))
+    }
+
+    /// As [`Processor::entries_part`](crate::Processor::entries_part), in the order in which they are tried. So many are looked at, also those that have
+    /// ended.
+    pub(super) fn entries_part(&self, from: EntryPlace, most: usize) -> (Vec<Entry>, Option<EntryPlace>) {
+        let mut held = self.keys.range(from.0.bits as u64..);
+        let part = held.by_ref().take(most).filter_map(|place| self.entry(place));
+        (part.map(|(entry, _)| entry).collect(), held.next().map(|(&order, _)| EntryPlace::at(order)))
     }
 }
 

@@ -3,7 +3,7 @@
 use super::matching::{PatternSet, Prefixes, RuleSet, Search};
 use crate::load::LoadError;
 use crate::pack::{MAX_WORDS, Packing};
-use crate::processor::{EntryCount, EntryError, TableReport};
+use crate::processor::{EntryCount, EntryError, EntryPlace, TableReport};
 use lang::ir::{self, Entry, Match, TableKind};
 use tables::exact::{Evict, Exact, ExactSpec, Learned, SpecError, Statistics};
 use tables::lpm::{Lpm, LpmSpec};
@@ -503,18 +503,22 @@ impl<F: Family> TableSet<F> {
     }
 
     /// Entries of a table from a place on, `most` at most, and the place of the next ones, as long as there are any.
-    pub fn entries_part(&self, table: u32, from: usize, most: usize) -> (Vec<Entry>, Option<usize>) {
-        let part = match self.places[table as usize] {
+    pub fn entries_part(
+        &self,
+        table: u32,
+        from: EntryPlace,
+        most: usize,
+    ) -> (Vec<Entry>, Option<EntryPlace>) {
+        match self.places[table as usize] {
             TablePlace::Exact(place) => {
-                let (held, next) = self.exact[place].entries_part(from, most);
-                return (held.iter().map(|held| self.shapes[table as usize].entry(held)).collect(), next);
+                let (held, next) = self.exact[place].entries_part(from.0.bits as usize, most);
+                let entries = held.iter().map(|held| self.shapes[table as usize].entry(held)).collect();
+                (entries, next.map(|next| EntryPlace::at(next as u64)))
             }
             TablePlace::Prefixes(place) => self.prefixes[place].entries_part(from, most),
             TablePlace::Rules(place) => self.rules[place].entries_part(from, most),
             TablePlace::Patterns(place) => self.patterns[place].entries_part(from, most),
-        };
-        let next = (part.len() == most).then(|| from.saturating_add(most));
-        (part.into_iter().map(|(entry, _)| entry).collect(), next)
+        }
     }
 }
 

@@ -48,8 +48,8 @@ impl Lpm for Model {
         })
     }
 
-    fn entries(&self) -> Vec<(Prefix, u32)> {
-        self.entries.iter().map(|(prefix, value)| (*prefix, *value)).collect()
+    fn entries_from(&self, first: Prefix) -> impl Iterator<Item = (Prefix, u32)> {
+        self.entries.range(first..).map(|(prefix, value)| (*prefix, *value))
     }
 
     fn len(&self) -> usize {

@@ -98,7 +98,13 @@ impl Routes {
     }
 
     pub(super) fn iter(&self) -> impl Iterator<Item = (Region, Code)> {
-        self.entries.iter().map(|(&(bits, length), code)| (Region { bits, length }, *code))
+        self.from(Region { bits: 0, length: 0 })
+    }
+
+    /// Those that stand at or behind `first`.
+    pub(super) fn from(&self, first: Region) -> impl Iterator<Item = (Region, Code)> {
+        let held = self.entries.range((first.bits, first.length)..);
+        held.map(|(&(bits, length), code)| (Region { bits, length }, *code))
     }
 
     /// Gives every prefix another code.

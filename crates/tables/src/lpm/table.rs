@@ -426,11 +426,9 @@ impl Lpm for Table {
         Some((self.routes.prefix(region), self.codes.value(code)))
     }
 
-    fn entries(&self) -> Vec<(Prefix, u32)> {
-        self.routes
-            .iter()
-            .map(|(region, code)| (self.routes.prefix(region), self.codes.value(code)))
-            .collect()
+    fn entries_from(&self, first: Prefix) -> impl Iterator<Item = (Prefix, u32)> {
+        let from = self.routes.from(self.routes.region(first));
+        from.map(|(region, code)| (self.routes.prefix(region), self.codes.value(code)))
     }
 
     fn len(&self) -> usize {

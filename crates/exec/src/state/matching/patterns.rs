@@ -2,7 +2,7 @@
 
 use crate::load::LoadError;
 use crate::pack::{MAX_WORDS, Packing};
-use crate::processor::{EntryCount, EntryError};
+use crate::processor::{EntryCount, EntryError, EntryPlace};
 use crate::state::rows::Rows;
 use lang::ir::{self, Answer, Entry, Match};
 use tables::patterns::Pattern;
@@ -167,16 +167,23 @@ impl<S: Search> PatternSet<S> {
     }
 
     pub(in crate::state) fn entries(&self) -> Vec<(Entry, EntryCount)> {
-        self.entries_part(0, usize::MAX)
-    }
-
-    /// So many entries from one on, in the order in which they are tried.
-    pub(in crate::state) fn entries_part(&self, from: usize, most: usize) -> Vec<(Entry, EntryCount)> {
         let counted = |(entry, row): (&Entry, &u32)| {
             let cell = self.rows.counted(*row);
             (entry.clone(), (cell.packets, cell.bytes))
         };
-        self.entries.iter().zip(&self.row_of).skip(from).take(most).map(counted).collect()
+        self.entries.iter().zip(&self.row_of).map(counted).collect()
+    }
+
+    /// As [`Processor::entries_part`](crate::Processor::entries_part), in the order in which they are tried.
+    pub(in crate::state) fn entries_part(
+        &self,
+        from: EntryPlace,
+        most: usize,
+    ) -> (Vec<Entry>, Option<EntryPlace>) {
+        let rest = self.entries.get(from.0.bits as usize..).unwrap_or_default();
+        let part = &rest[..rest.len().min(most)];
+        let next = (part.len() < rest.len()).then(|| EntryPlace::at(from.0.bits as u64 + most as u64));
+        (part.to_vec(), next)
     }
 }
 

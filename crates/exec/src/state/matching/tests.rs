@@ -1,7 +1,9 @@
-//! Places of rules where they come to their end.
+//! Places of rules where they come to their end, and tables that are told in parts.
 
 use super::*;
 use lang::pipeline::{Options, compile};
+use std::cell::Cell;
+use tables::lpm::{InsertError, LpmSpec, Model};
 use tables::rules::{Linear, RulesSpec};
 
 /// A set of rules over a byte, with the rules that the text names, the first of them with this order.
@@ -65,4 +67,107 @@ fn other_priorities_stay_where_they_are_when_one_is_closed_up() {
         set.insert(entry, None).expect("there is room");
     }
     assert_eq!(values(&set), [3, 1, 2, 4]);
+}
+
+/// A table that counts the prefixes that a listing passes.
+struct Passing {
+    table: Model,
+    passed: Cell<usize>,
+}
+
+impl Lpm for Passing {
+    fn insert(&mut self, prefix: Prefix, value: u32) -> Result<Option<u32>, InsertError> {
+        self.table.insert(prefix, value)
+    }
+
+    fn remove(&mut self, prefix: Prefix) -> Option<u32> {
+        self.table.remove(prefix)
+    }
+
+    fn find(&self, address: u128) -> Option<u32> {
+        self.table.find(address)
+    }
+
+    fn find_entry(&self, address: u128) -> Option<(Prefix, u32)> {
+        self.table.find_entry(address)
+    }
+
+    fn entries_from(&self, first: Prefix) -> impl Iterator<Item = (Prefix, u32)> {
+        self.table.entries_from(first).inspect(|_| self.passed.set(self.passed.get() + 1))
+    }
+
+    fn len(&self) -> usize {
+        self.table.len()
+    }
+}
+
+/// All entries, told in parts of this size, of which `part` makes one; `between` happens behind each.
+fn in_parts<T>(
+    table: &mut T,
+    part: impl Fn(&T, EntryPlace) -> (Vec<Entry>, Option<EntryPlace>),
+    mut between: impl FnMut(&mut T, &[Entry]),
+) -> Vec<Entry> {
+    let (mut told, mut next) = (Vec::new(), Some(EntryPlace::default()));
+    while let Some(from) = next {
+        let (entries, further) = part(table, from);
+        between(table, &entries);
+        told.extend(entries);
+        next = further;
+    }
+    told
+}
+
+#[test]
+fn a_part_of_a_table_of_prefixes_passes_what_it_tells_and_no_more() {
+    let compiled = compile(
+        "p.rav",
+        "table t: lpm(u32) -> u32 { capacity 8k  age 10s }\n\
+         start stage s() { match t[1] { some v => drop seen, none => drop unseen } }",
+        &|_| None,
+        &Options::default(),
+    );
+    let program = compiled.program.unwrap_or_else(|| panic!("{:?}", compiled.diagnostics));
+    let table = Model::new(LpmSpec { width: 32, capacity: 8192 }).expect("a valid spec");
+    let mut set = Prefixes::new(&program.tables[0], Passing { table, passed: Cell::new(0) });
+    for number in 0..5000 {
+        let key = vec![Match::Prefix { value: number << 12, length: 20 }];
+        let entry = Entry { key, value: vec![number], priority: 0 };
+        let at = (number % 3 == 0).then_some(0);
+        set.insert(&entry, at).expect("room");
+    }
+    let listed = |set: &mut Prefixes<Passing>| -> Vec<Entry> {
+        in_parts(set, |set, from| set.entries_part(from, 100), |_, _| {})
+    };
+    let all = |set: &Prefixes<Passing>| -> Vec<Entry> {
+        set.entries().into_iter().map(|(entry, _)| entry).collect()
+    };
+    assert_eq!(listed(&mut set), all(&set));
+    set.search.passed.set(0);
+    assert_eq!(listed(&mut set).len(), 5000);
+    assert!(set.search.passed.get() <= 5000 + 50, "{} were passed", set.search.passed.get());
+    // What has ended and is still there is passed once, and is not told.
+    set.expire(10_000_000_000, &mut 0);
+    set.search.passed.set(0);
+    assert_eq!(listed(&mut set).len(), 5000 - 1667);
+    assert!(set.search.passed.get() <= 5000 + 50, "{} were passed", set.search.passed.get());
+    assert_eq!(listed(&mut set), all(&set));
+    // What goes between two parts hides nothing that stays.
+    let gone = |set: &mut Prefixes<Passing>, part: &[Entry]| {
+        part.iter().for_each(|entry| assert!(set.remove(&entry.key)));
+    };
+    let before = all(&set);
+    assert_eq!(in_parts(&mut set, |set, from| set.entries_part(from, 100), gone), before);
+    assert_eq!(set.held(), 1667, "those that have ended are left");
+}
+
+#[test]
+fn what_goes_between_two_parts_of_a_table_of_rules_hides_nothing_that_stays() {
+    let entries: Vec<String> = (1..=8).map(|value| format!("{value} => {value}")).collect();
+    let (mut set, entries) = rules("choose first", &entries.join(", "));
+    entries.iter().for_each(|entry| set.insert(entry, Some(0)).expect("room"));
+    let gone = |set: &mut RuleSet<Linear>, part: &[Entry]| {
+        part.iter().for_each(|entry| assert!(set.remove(&entry.key, entry.priority)));
+    };
+    assert_eq!(in_parts(&mut set, |set, from| set.entries_part(from, 3), |_, _| {}), entries);
+    assert_eq!(in_parts(&mut set, |set, from| set.entries_part(from, 3), gone), entries);
 }
