@@ -1,6 +1,6 @@
 //! The program `nat44`, judged by what a translation must keep: packets are those that came in but for one address, port and their checksums;
-//! answers come back as they were sent; mappings are one to one, lie in their host's part of the pool and last as long as they should; and nobody
-//! takes what belongs to others.
+//! answers come back as they were sent; mappings are one to one, lie in their host's part of the pool and last as long as their host keeps them;
+//! and nobody takes what belongs to others.
 //!
 //! `RAVELIN_DATA=DIRECTORY` names a folder with `captures/`; without it the captures are left out.
 
@@ -45,6 +45,7 @@ fn program() -> Program {
 #[derive(Clone, Copy, Debug)]
 struct Mapping {
     outside: End,
+    /// When its host sent the last packet that renews it.
     used: u64,
 }
 
@@ -76,10 +77,11 @@ fn preferred(proto: u8, (host, port): End) -> u16 {
     (first + u32::from(host[3] % 64) * size + u32::from(port) % size) as u16
 }
 
-/// How long a mapping lasts without packets, at least and at most.
+/// How long a mapping lasts without packets from its host, at least and at most. One of TCP may open for four minutes, be connected by an answer, and
+/// close for four minutes by a reset of its other end.
 fn lasts(proto: u8) -> (u64, u64) {
     match proto {
-        TCP => (240 * SECOND, 7_440 * SECOND),
+        TCP => (240 * SECOND, (240 + 7_440 + 240) * SECOND),
         UDP => (300 * SECOND, 300 * SECOND),
         _ => (60 * SECOND, 60 * SECOND),
     }
@@ -110,7 +112,7 @@ impl<'a> Judge<'a> {
         self.bench.packet(port, frame, self.now)
     }
 
-    /// How long the mapping of an end has not been used; none if there never was one.
+    /// How long the host has not used the mapping of an end; none if there never was one.
     fn idle(&self, proto: u8, inside: End) -> Option<u64> {
         self.mappings.get(&(proto, inside)).map(|mapping| self.now - mapping.used)
     }
@@ -148,7 +150,9 @@ impl<'a> Judge<'a> {
             let other = self.mappings[&(proto, holder)].outside != after.src;
             assert!(other || idle >= least, "{holder:?} and {src:?} are both {:?}", after.src);
         }
-        self.mappings.insert((proto, src), Mapping { outside: after.src, used: self.now });
+        // A reset renews nothing.
+        let used = self.mappings.get(&(proto, src)).filter(|_| reset).map_or(self.now, |known| known.used);
+        self.mappings.insert((proto, src), Mapping { outside: after.src, used });
         self.sent += 1;
     }
 
@@ -170,9 +174,7 @@ impl<'a> Judge<'a> {
             return;
         }
         if holder != dst {
-            // It went to whoever has the address and port now, and so renewed that mapping.
-            let mapping = self.mappings.get_mut(&(proto, holder)).expect("a holder has a mapping");
-            mapping.used = self.now;
+            // It went to whoever has the address and port now.
             return;
         }
         assert!(idle < most, "{ends:?} came through after {idle} ns");
@@ -180,7 +182,6 @@ impl<'a> Judge<'a> {
         let good = valid(frame);
         assert_eq!(valid(left), valid(&asked), "right checksums stay right, wrong ones wrong: {ends:?}");
         assert_eq!(without_wrong(left, good), without_wrong(frame, good), "the answer is what was sent");
-        self.mappings.insert((proto, dst), Mapping { used: self.now, ..mapping });
         self.answered += 1;
     }
 
@@ -339,7 +340,7 @@ fn made_traffic_goes_out_and_comes_back() {
 
 /// Pauses that only connections last over.
 #[test]
-fn slow_connections_are_renewed_by_either_direction() {
+fn slow_connections_are_renewed_by_packets_from_inside() {
     let program = program();
     for back_end in [BackEnd::Interpreter, BackEnd::Native] {
         let mut random = Random::new(45);
@@ -501,8 +502,8 @@ fn a_host_that_opens_as_many_as_it_can_takes_no_more_than_its_part() {
     }
 }
 
-/// A packet from a stranger to every item of a part: such as find a mapping pass, and renew it. Says how many do.
-fn strangers(
+/// A packet from outside to every item of a part: such as find a mapping pass. Says how many do.
+fn outsiders(
     judge: &mut Judge<'_>,
     proto: u8,
     outside: &HashSet<End>,
@@ -516,7 +517,35 @@ fn strangers(
     outside.iter().filter(passed).count()
 }
 
-/// What was sent from an end outside, and by a router on its way there, that it did not arrive.
+/// A packet of somebody whom nobody has asked.
+fn stranger(proto: u8, end: End) -> Vec<u8> {
+    sound(&mut Random::new(4), proto, ([203, 0, 113, 9], 9), end, if proto == TCP { ACK } else { 1 })
+}
+
+/// One more packet of whom [`open`] asked.
+fn asked(proto: u8, end: End) -> Vec<u8> {
+    sound(&mut Random::new(5), proto, ([192, 0, 2, 1], 53), end, if proto == TCP { ACK } else { 1 })
+}
+
+/// What a host sends to a stranger whose packet it does not want: a reset, or an error.
+fn refusal(proto: u8, inside: End) -> Vec<u8> {
+    let stranger = ([203, 0, 113, 9], 9);
+    if proto == TCP {
+        return sound(&mut Random::new(6), TCP, inside, stranger, RST | ACK);
+    }
+    let quoted = sound(&mut Random::new(6), proto, stranger, inside, 0);
+    let mut error = Vec::new();
+    let unreachable =
+        etherparse::Icmpv4Type::DestinationUnreachable(etherparse::icmpv4::DestUnreachableHeader::Port);
+    PacketBuilder::ethernet2([2, 0, 0, 0, 0, 1], [2, 0, 0, 0, 0, 2])
+        .ipv4(inside.0, stranger.0, 64)
+        .icmpv4(unreachable)
+        .write(&mut error, &quoted[14..])
+        .expect("memory");
+    error
+}
+
+/// What a router says of a packet that was sent from an end outside: it did not arrive.
 fn not_arrived(proto: u8, from: End) -> Vec<u8> {
     let quoted =
         sound(&mut Random::new(3), proto, from, ([192, 0, 2, 1], 53), if proto == TCP { SYN } else { 0 });
@@ -531,38 +560,72 @@ fn not_arrived(proto: u8, from: End) -> Vec<u8> {
     error
 }
 
-/// Packets of strangers keep mappings that nobody has answered, and errors do; these go on giving way to new ones as long as they are kept.
+/// A host that asks again and again keeps its mappings, whatever comes from outside; as long as nobody has answered they give way to new ones.
 #[test]
-fn what_strangers_keep_gives_way_however_long_they_do() {
+fn what_nobody_has_answered_gives_way_however_long_it_is_kept() {
     let program = program();
     let host = [10, 0, 0, 9];
     for back_end in [BackEnd::Interpreter, BackEnd::Native] {
         for (proto, size, tables) in TABLES {
-            for error in [false, true] {
-                let mut judge = Judge::new(&program, back_end);
-                let held = |judge: &Judge<'_>| tables.iter().map(|table| judge.entries(table)).sum::<usize>();
-                let first = open(&mut judge, proto, host, 1..(size as u16 + 1), false);
-                assert_eq!((first.left, held(&judge)), (size, size as usize), "{proto}");
-                // Longer than anything lasts that is not renewed.
-                for _ in 0..16 {
-                    judge.now += 50 * SECOND;
-                    let found = strangers(&mut judge, proto, &first.outside, |end| match error {
-                        true => not_arrived(proto, end),
-                        false => sound(
-                            &mut Random::new(4),
-                            proto,
-                            ([203, 0, 113, 9], 9),
-                            end,
-                            if proto == TCP { ACK } else { 1 },
-                        ),
-                    });
+            let mut judge = Judge::new(&program, back_end);
+            let held = |judge: &Judge<'_>| tables.iter().map(|table| judge.entries(table)).sum::<usize>();
+            let ports = 1..(size as u16 + 1);
+            let first = open(&mut judge, proto, host, ports.clone(), false);
+            assert_eq!((first.left, held(&judge)), (size, size as usize), "{proto}");
+            // Longer than anything lasts that is not renewed.
+            for _ in 0..8 {
+                judge.now += 50 * SECOND;
+                for packet in [stranger, not_arrived] {
+                    let found = outsiders(&mut judge, proto, &first.outside, |end| packet(proto, end));
                     assert_eq!(found, size as usize, "{proto}: all are there");
                 }
-                let second = open(&mut judge, proto, host, 10_001..(10_001 + size as u16), true);
-                assert_eq!((second.left, second.quota), (size, 0), "{proto}, errors: {error}");
-                assert_eq!(held(&judge), size as usize, "{proto}");
-                judge.one_to_one();
+                let again = open(&mut judge, proto, host, ports.clone(), false);
+                assert!(
+                    again.left == size && again.outside == first.outside,
+                    "{proto}: it keeps what it has"
+                );
             }
+            let second = open(&mut judge, proto, host, 10_001..(10_001 + size as u16), true);
+            assert_eq!((second.left, second.quota), (size, 0), "{proto}");
+            assert_eq!(held(&judge), size as usize, "{proto}");
+            judge.one_to_one();
+        }
+    }
+}
+
+/// A host opens all of its part and is answered; then it sends nothing but what packets from outside make it send. However many of these come, from
+/// strangers, from whoever it asked or from routers, it gets its part back in time.
+#[test]
+fn nobody_outside_keeps_what_a_host_has_left() {
+    let program = program();
+    let host = [10, 0, 0, 9];
+    for back_end in [BackEnd::Interpreter, BackEnd::Native] {
+        for (proto, size, tables) in TABLES {
+            let mut judge = Judge::new(&program, back_end);
+            let held = |judge: &Judge<'_>| tables.iter().map(|table| judge.entries(table)).sum::<usize>();
+            let ports = 1..(size as u16 + 1);
+            let first = open(&mut judge, proto, host, ports.clone(), true);
+            assert_eq!((first.left, held(&judge)), (size, size as usize), "{proto}");
+            let refused = open(&mut judge, proto, host, 10_001..10_101, true);
+            assert_eq!((refused.left, refused.quota), (0, 100), "{proto}: all of it is in use");
+            let begin = judge.now;
+            let lasts = if proto == TCP { 7_440 * SECOND } else { lasts(proto).1 };
+            for round in 1..=7 {
+                judge.now = begin + lasts * round / 7;
+                for packet in [stranger, asked, not_arrived] {
+                    let found = outsiders(&mut judge, proto, &first.outside, |end| packet(proto, end));
+                    assert_eq!(found, if round == 7 { 0 } else { size as usize }, "{proto}: {round}");
+                }
+                for port in ports.clone().filter(|_| proto != ICMP) {
+                    let answer = refusal(proto, (host, port));
+                    let outcome = judge.run(INSIDE, &answer);
+                    assert!(matches!(judge.reason(&outcome), None | Some("no_mapping")), "{outcome:?}");
+                }
+            }
+            let second = open(&mut judge, proto, host, 10_001..(10_001 + size as u16), true);
+            assert_eq!((second.left, second.quota), (size, 0), "{proto}");
+            assert_eq!(held(&judge), size as usize, "{proto}");
+            judge.one_to_one();
         }
     }
 }
