@@ -226,12 +226,29 @@ pub trait Exact {
     /// keys, or evicts two entries for each, until it fits. Fails, and changes nothing, where a table of that capacity could not be
     /// made.
     fn resize(&mut self, capacity: usize) -> Result<(), SpecError>;
+    /// Whether this table, which is empty, can [`inherit`](Exact::inherit) what another holds, and makes ready for it: where keys, values and what ends
+    /// entries are kept alike, and all of them have room. For moments it may say no to what it would take at other times.
+    fn prepare_for(&mut self, old: &Self) -> bool
+    where
+        Self: Sized;
+    /// Takes all entries of the table that it was last [prepared for](Exact::prepare_for), and what that has counted, and goes on in its place: entries
+    /// keep the times of their last hit and learn, and end by the times of this table. It takes no longer for many entries, which then move a
+    /// few at a time as after a [resize](Exact::resize). The other one is of no more use.
+    fn inherit(&mut self, old: &mut Self)
+    where
+        Self: Sized;
     /// What has happened so far. It may look at all entries, see [`left_to_expire`](Exact::left_to_expire).
     fn statistics(&self) -> Statistics;
     /// As [`statistics`](Exact::statistics), but in the time of one operation: what has ended and is still to be taken out counts as held, and not as expired.
     fn running_statistics(&self) -> Statistics;
     /// All entries, by ascending key (words compared first to last).
     fn entries(&self) -> Vec<Entry>;
+    /// All entries that are not permanent, by ascending key.
+    fn learned(&self) -> Vec<Entry> {
+        let mut entries = self.entries();
+        entries.retain(|entry| !entry.permanent);
+        entries
+    }
     /// Entries from a place on, `most` at most, in no order; and the place from which the next ones are asked for, until there is none. It begins with
     /// place 0. What is changed in between may be told twice or not at all. It takes no longer than `most` says, however large the table is.
     fn entries_part(&self, from: usize, most: usize) -> (Vec<Entry>, Option<usize>) {

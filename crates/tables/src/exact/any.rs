@@ -148,6 +148,24 @@ impl Exact for Table {
         dispatch!(self, table => table.resize(capacity))
     }
 
+    fn prepare_for(&mut self, old: &Self) -> bool {
+        match (self, old) {
+            (Table::One(new), Table::One(old)) => new.prepare_for(old),
+            (Table::Two(new), Table::Two(old)) => new.prepare_for(old),
+            (Table::Any(new), Table::Any(old)) => new.prepare_for(old),
+            _ => false,
+        }
+    }
+
+    fn inherit(&mut self, old: &mut Self) {
+        match (self, old) {
+            (Table::One(new), Table::One(old)) => new.inherit(old),
+            (Table::Two(new), Table::Two(old)) => new.inherit(old),
+            (Table::Any(new), Table::Any(old)) => new.inherit(old),
+            _ => {}
+        }
+    }
+
     fn statistics(&self) -> Statistics {
         dispatch!(self, table => table.statistics())
     }
@@ -158,6 +176,10 @@ impl Exact for Table {
 
     fn entries(&self) -> Vec<Entry> {
         dispatch!(self, table => table.entries())
+    }
+
+    fn learned(&self) -> Vec<Entry> {
+        dispatch!(self, table => table.learned())
     }
 
     fn entries_part(&self, from: usize, most: usize) -> (Vec<Entry>, Option<usize>) {

@@ -54,6 +54,24 @@ impl<const K: usize> Generation<K> {
             .saturating_add(Order::allocated(slots).saturating_mul(orders))
     }
 
+    /// Makes room in the orders of a generation without entries for so many that will come from another one.
+    pub(super) fn expect(&mut self, arriving: usize) -> Result<(), NoMemory> {
+        [&mut self.deadlines, &mut self.recency]
+            .into_iter()
+            .flatten()
+            .try_for_each(|order| order.expect(arriving))
+    }
+
+    /// Entries may end sooner than they were to, by so much at most.
+    pub(super) fn hasten(&mut self, by: u64) {
+        self.deadlines.iter_mut().for_each(|deadlines| deadlines.hasten(by));
+    }
+
+    /// By how much in all.
+    pub(super) fn hastened(&self) -> u64 {
+        self.deadlines.as_ref().map_or(0, Order::hastened)
+    }
+
     /// Entries held.
     pub(super) fn len(&self) -> usize {
         self.entries
@@ -226,11 +244,15 @@ impl<const K: usize> Generation<K> {
         taken.filter(|slot| self.has_ended(*slot, spec, horizon)).count()
     }
 
-    /// Adds all entries that have not ended at `horizon`, in no order.
-    pub(super) fn list(&self, spec: &ExactSpec, horizon: u64, entries: &mut Vec<Entry>) {
+    /// The slots of all entries that have not ended at `horizon`.
+    pub(super) fn held(&self, spec: &ExactSpec, horizon: u64) -> impl Iterator<Item = usize> {
         let taken = self.tags.taken(0..self.slots.mask() + 1);
-        let held = taken.filter(|slot| !self.has_ended(*slot, spec, horizon));
-        entries.extend(held.map(|slot| self.entry(spec, slot)));
+        taken.filter(move |slot| !self.has_ended(*slot, spec, horizon))
+    }
+
+    /// Whether the entry in a taken slot is permanent.
+    pub(super) fn is_permanent(&self, slot: usize) -> bool {
+        self.slots.stamp(slot) & PERMANENT != 0
     }
 
     /// What lies in a taken slot.
@@ -238,7 +260,7 @@ impl<const K: usize> Generation<K> {
         Entry {
             key: self.slots.key(slot).to_vec(),
             value: self.slots.value(slot).to_vec(),
-            permanent: self.slots.stamp(slot) & PERMANENT != 0,
+            permanent: self.is_permanent(slot),
             deadline: deadline(&self.slots, spec, slot),
         }
     }

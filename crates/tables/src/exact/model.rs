@@ -214,6 +214,22 @@ impl Exact for Model {
         Ok(())
     }
 
+    fn prepare_for(&mut self, old: &Self) -> bool {
+        let alike = |spec: &ExactSpec| (spec.marks(), spec.key_words, spec.value_words);
+        let fits = self.entries.is_empty() && old.entries.len() <= self.spec.capacity;
+        fits && alike(&self.spec) == alike(&old.spec)
+    }
+
+    fn inherit(&mut self, old: &mut Self) {
+        (self.clock, self.operations) = (old.clock, old.operations);
+        self.statistics = std::mem::take(&mut old.statistics);
+        for (key, held) in std::mem::take(&mut old.entries) {
+            self.put(&key, held);
+        }
+        old.deadlines.clear();
+        old.recency.clear();
+    }
+
     fn statistics(&self) -> Statistics {
         Statistics { entries: self.entries.len() as u64, ..self.statistics }
     }

@@ -19,6 +19,8 @@ pub(super) struct Order {
     items: BinaryHeap<Reverse<Item>>,
     /// One bit a home slot: it has an item.
     queued: Vec<u64>,
+    /// By so much bounds are less than items say.
+    sooner: u64,
 }
 
 impl Order {
@@ -30,7 +32,26 @@ impl Order {
         items.try_reserve_exact(most).map_err(|_| NoMemory { bytes })?;
         queued.try_reserve_exact(homes.div_ceil(64)).map_err(|_| NoMemory { bytes })?;
         queued.resize(homes.div_ceil(64), 0);
-        Ok(Order { items, queued })
+        Ok(Order { items, queued, sooner: 0 })
+    }
+
+    /// Makes room for so many entries from elsewhere in an order that has none; takes no longer for many.
+    pub(super) fn expect(&mut self, arriving: usize) -> Result<(), NoMemory> {
+        let most = self.items.capacity() + arriving;
+        let mut items = BinaryHeap::new();
+        items.try_reserve_exact(most).map_err(|_| NoMemory { bytes: most * size_of::<Item>() })?;
+        self.items = items;
+        Ok(())
+    }
+
+    /// All measures may become smaller by so much. Sums of measures and all of this are to stay numbers.
+    pub(super) fn hasten(&mut self, by: u64) {
+        self.sooner += by;
+    }
+
+    /// By how much in all.
+    pub(super) fn hastened(&self) -> u64 {
+        self.sooner
     }
 
     /// Bytes that are allocated for so many home slots.
@@ -51,8 +72,7 @@ impl Order {
     /// which is why an item that is already there need not change.
     pub(super) fn add(&mut self, home: usize, measure: u64) {
         if !self.is_queued(home) {
-            self.queued[home / 64] |= 1 << (home % 64);
-            self.items.push(Reverse(item(measure, home)));
+            self.admit(home, measure);
         }
     }
 
@@ -60,12 +80,12 @@ impl Order {
     /// it gets an item of its own.
     pub(super) fn admit(&mut self, home: usize, measure: u64) {
         self.queued[home / 64] |= 1 << (home % 64);
-        self.items.push(Reverse(item(measure, home)));
+        self.items.push(Reverse(item(measure.saturating_add(self.sooner), home)));
     }
 
     /// A lower bound of the smallest measure; `u64::MAX` if there is none.
     pub(super) fn bound(&self) -> u64 {
-        self.items.peek().map_or(u64::MAX, |Reverse(item)| bound(*item))
+        self.items.peek().map_or(u64::MAX, |Reverse(item)| noted(*item).saturating_sub(self.sooner))
     }
 
     /// The slot of the entry with the smallest measure, if that is at or below `limit`. `first` says which entry of a home
@@ -79,8 +99,8 @@ impl Order {
         loop {
             *steps = steps.checked_sub(1)?;
             let mut top = self.items.peek_mut()?;
-            let (bound, home) = (bound(top.0), top.0 as u64 as usize);
-            if bound > limit {
+            let (noted, home) = (noted(top.0), top.0 as u64 as usize);
+            if noted.saturating_sub(self.sooner) > limit {
                 return None;
             }
             match first(home) {
@@ -88,17 +108,17 @@ impl Order {
                     PeekMut::pop(top);
                     self.queued[home / 64] &= !(1 << (home % 64));
                 }
-                Some((measure, slot)) if measure <= bound => return Some(slot),
-                Some((measure, _)) => top.0 = item(measure, home),
+                Some((measure, slot)) if measure.saturating_add(self.sooner) <= noted => return Some(slot),
+                Some((measure, _)) => top.0 = item(measure.saturating_add(self.sooner), home),
             }
         }
     }
 }
 
-fn item(bound: u64, home: usize) -> Item {
-    Item::from(bound) << 64 | home as Item
+fn item(noted: u64, home: usize) -> Item {
+    Item::from(noted) << 64 | home as Item
 }
 
-fn bound(item: Item) -> u64 {
+fn noted(item: Item) -> u64 {
     (item >> 64) as u64
 }

@@ -5,18 +5,21 @@
 //! more entries, slot after slot; memory behind them is given back as it empties. So the longest operation is as long as any other
 //! but for [`MOVED_AT_ONCE`] moves, whatever the size. There are never more than [`MOST_OLDER`] older generations: a resize that
 //! would need another one first empties the oldest. A new hash function is a resize to the same size, but one that nobody asked for: it never
-//! empties anything at once.
+//! empties anything at once. A table that takes the place of another with another capacity or other times has that one's entries as an older
+//! generation, too.
 
 use super::generation::Generation;
 use super::hash::next_seed;
 use super::slots::{NoMemory, Slots};
 use super::table::HashTable;
-use super::{Entry, ExactSpec, MAX_KEY_WORDS, SpecError};
+use super::{ExactSpec, MAX_KEY_WORDS, SpecError};
 
 /// The most entries that one operation moves after a resize, besides the one it asks for.
 pub const MOVED_AT_ONCE: usize = 8;
 /// The most slots that one operation passes; at most half of the slots are taken.
 const PASSED_AT_ONCE: usize = 4 * MOVED_AT_ONCE;
+/// Times beyond it, 146 years, are not brought forward.
+const LATEST: u64 = 1 << 62;
 /// The most generations whose entries have not all moved.
 pub(super) const MOST_OLDER: usize = 3;
 
@@ -51,10 +54,6 @@ impl<const K: usize> Older<K> {
 
     pub(super) fn ended(&self, spec: &ExactSpec, horizon: u64) -> usize {
         self.generation.ended(spec, horizon)
-    }
-
-    pub(super) fn list(&self, spec: &ExactSpec, horizon: u64, entries: &mut Vec<Entry>) {
-        self.generation.list(spec, horizon, entries);
     }
 
     /// Whether nothing is left in it.
@@ -93,6 +92,60 @@ impl<const K: usize> HashTable<K> {
         }
         self.spec = spec;
         Ok(())
+    }
+
+    /// [`Exact::prepare_for`](super::Exact::prepare_for).
+    pub(super) fn prepare(&mut self, old: &Self) -> bool {
+        let (ours, theirs) = (&self.spec, &old.spec);
+        let alike = |spec: &ExactSpec| (spec.marks(), spec.key_words, spec.value_words);
+        // What has ended and has not been taken out would be there again.
+        let revives = (ours.idle > theirs.idle || ours.age > theirs.age) && old.is_behind();
+        let unordered = self.sooner(old) > 0 && !old.may_hasten(self.sooner(old));
+        let fits = self.len() == 0 && self.older.is_empty() && old.len() <= ours.capacity;
+        if alike(ours) != alike(theirs) || revives || unordered || !fits || old.older.len() >= MOST_OLDER {
+            return false;
+        }
+        let small = ExactSpec { capacity: 0, ..self.spec };
+        let (Ok(()), Ok(generation)) = (self.current.expect(old.len()), Generation::new(&small, 0, 0)) else {
+            return false;
+        };
+        self.older.reserve(MOST_OLDER);
+        self.older.push(Older { generation, next: 0 });
+        true
+    }
+
+    /// By how much entries of another table end sooner here, at most.
+    fn sooner(&self, old: &Self) -> u64 {
+        let less = |ours: Option<u64>, theirs: Option<u64>| {
+            theirs.zip(ours).map_or(0, |(theirs, ours)| theirs.max(1).saturating_sub(ours.max(1)))
+        };
+        less(self.spec.idle, old.spec.idle).max(less(self.spec.age, old.spec.age))
+    }
+
+    /// Whether all entries, but permanent ones, may end so much sooner and their deadlines stay in order: sums of times stay small, and none is without.
+    fn may_hasten(&self, by: u64) -> bool {
+        let last = self.deadline_now();
+        let so_far = std::iter::once(&self.current).chain(self.older.iter().map(Older::held));
+        let so_far = so_far.map(Generation::hastened).max().unwrap_or(0);
+        last.is_some_and(|last| last < LATEST) && so_far.saturating_add(by) < LATEST
+    }
+
+    /// [`Exact::inherit`](super::Exact::inherit).
+    pub(super) fn take_entries(&mut self, old: &mut Self) {
+        let sooner = self.sooner(old);
+        old.generations().for_each(|generation| generation.hasten(sooner));
+        self.take_history(old);
+        if let Some(mut last) = self.older.pop()
+            && old.current.len() > 0
+        {
+            std::mem::swap(&mut last.generation, &mut old.current);
+            self.older.append(&mut old.older);
+            self.older.push(last);
+        } else {
+            self.older.append(&mut old.older);
+        }
+        old.spec.capacity = 0;
+        self.next_deadline = self.bound();
     }
 
     /// Whether a key that is not there may come in and leave all searches short; goes on with the next seed where the present one gathers too many.

@@ -25,7 +25,7 @@ pub struct HashTable<const K: usize> {
     /// Number of the latest hit or learn.
     sequence: u64,
     /// A lower bound of the earliest deadline, ns; a copy of the heaps', where the caller's check finds it at once.
-    next_deadline: u64,
+    pub(super) next_deadline: u64,
     /// Entries have ended whose deadline is at or before this time, ns, be they taken out or not.
     pub(super) horizon: u64,
     pub(super) marks: u8,
@@ -183,9 +183,21 @@ impl<const K: usize> HashTable<K> {
         }
     }
 
+    /// Time, order of use and figures go on as those of another table.
+    pub(super) fn take_history(&mut self, old: &mut Self) {
+        (self.clock, self.sequence, self.horizon) = (old.clock, old.sequence, old.horizon);
+        self.has_been_full = old.has_been_full;
+        self.statistics = std::mem::take(&mut old.statistics);
+    }
+
+    /// When an entry that is learned now ends.
+    pub(super) fn deadline_now(&self) -> Option<u64> {
+        self.spec.deadline(self.clock, self.clock)
+    }
+
     /// Whether something may have ended that is still to be taken out.
     #[inline(always)]
-    fn is_behind(&self) -> bool {
+    pub(super) fn is_behind(&self) -> bool {
         self.next_deadline <= self.horizon
     }
 
@@ -345,12 +357,25 @@ impl<const K: usize> HashTable<K> {
         }
     }
 
+    /// Those of all entries, by ascending key; nothing is copied of the others.
+    fn list(&self, those: impl Fn(&Generation<K>, usize) -> bool) -> Vec<Entry> {
+        let all = std::iter::once(&self.current).chain(self.older.iter().map(Older::held));
+        let mut entries: Vec<Entry> = all
+            .flat_map(|generation| {
+                let held = generation.held(&self.spec, self.horizon);
+                held.filter(|slot| those(generation, *slot)).map(|slot| generation.entry(&self.spec, slot))
+            })
+            .collect();
+        entries.sort_unstable();
+        entries
+    }
+
     /// A time before which no entry of any generation expires.
-    fn bound(&self) -> u64 {
+    pub(super) fn bound(&self) -> u64 {
         self.older.iter().map(Older::bound).fold(self.current.bound(), u64::min)
     }
 
-    fn generations(&mut self) -> impl Iterator<Item = &mut Generation<K>> {
+    pub(super) fn generations(&mut self) -> impl Iterator<Item = &mut Generation<K>> {
         std::iter::once(&mut self.current).chain(self.older.iter_mut().map(Older::generation))
     }
 }
@@ -454,6 +479,14 @@ impl<const K: usize> Exact for HashTable<K> {
         self.resize_to(capacity)
     }
 
+    fn prepare_for(&mut self, old: &Self) -> bool {
+        self.prepare(old)
+    }
+
+    fn inherit(&mut self, old: &mut Self) {
+        self.take_entries(old);
+    }
+
     fn statistics(&self) -> Statistics {
         let ended = self.left_to_expire();
         let expired = self.statistics.expired + ended as u64;
@@ -465,11 +498,11 @@ impl<const K: usize> Exact for HashTable<K> {
     }
 
     fn entries(&self) -> Vec<Entry> {
-        let mut entries = Vec::with_capacity(self.len());
-        self.current.list(&self.spec, self.horizon, &mut entries);
-        self.older.iter().for_each(|older| older.list(&self.spec, self.horizon, &mut entries));
-        entries.sort_unstable();
-        entries
+        self.list(|_, _| true)
+    }
+
+    fn learned(&self) -> Vec<Entry> {
+        self.list(|generation, slot| !generation.is_permanent(slot))
     }
 
     fn entries_part(&self, from: usize, most: usize) -> (Vec<Entry>, Option<usize>) {

@@ -19,6 +19,7 @@ enum Operation {
     ExpireSome(u32),
     MakeWay(usize),
     Resize(usize),
+    Inherit(usize, u64, u64),
     MoveSome,
     Bulk(Vec<u64>, bool),
 }
@@ -43,6 +44,7 @@ fn operations() -> impl Strategy<Value = Vec<Operation>> {
         3 => (0..4u32).prop_map(Operation::ExpireSome),
         2 => (0..30usize).prop_map(Operation::MakeWay),
         1 => prop_oneof![8 => 0..24usize, 2 => 24..300usize, 1 => Just(MAX_CAPACITY + 1)].prop_map(Operation::Resize),
+        1 => (0..40usize, 0..200u64, 0..200u64).prop_map(|(capacity, idle, age)| Operation::Inherit(capacity, idle, age)),
         1 => Just(Operation::MoveSome),
         1 => (prop::collection::vec(0..24u64, 0..300), any::<bool>()).prop_map(|(keys, marks)| Operation::Bulk(keys, marks)),
     ];
@@ -127,6 +129,26 @@ fn check_agreement(spec: ExactSpec, operations: &[Operation]) -> Result<(), Test
                 prop_assert_eq!(table.resize(capacity), model.resize(capacity));
                 prop_assert_eq!(table.spec(), model.spec());
             }
+            Operation::Inherit(capacity, idle, age) => {
+                let spec = ExactSpec {
+                    capacity,
+                    idle: spec.idle.map(|_| idle),
+                    age: spec.age.map(|_| age),
+                    seed: spec.seed.wrapping_add(now),
+                    ..spec
+                };
+                let mut heir = Table::new(spec).expect("a valid spec");
+                let mut judge = Model::new(spec).expect("a valid spec");
+                if heir.prepare_for(&table) {
+                    prop_assert!(judge.prepare_for(&model));
+                    heir.inherit(&mut table);
+                    judge.inherit(&mut model);
+                    (table, model) = (heir, judge);
+                    // What the new times end has ended at once in one, and at the next look at the time in the other.
+                    table.expire(now);
+                    model.expire(now);
+                }
+            }
             Operation::MoveSome => prop_assert_eq!(table.move_some(), table.left_to_move()),
             Operation::Bulk(ref numbers, marks) => {
                 let keys: Vec<u64> = numbers.iter().flat_map(|number| key(&spec, *number)).collect();
@@ -147,9 +169,11 @@ fn check_agreement(spec: ExactSpec, operations: &[Operation]) -> Result<(), Test
         }
         let (moves, lookups) = match operation {
             Operation::Bulk(numbers, _) => (MOVED_AT_ONCE + 1, numbers.len()),
-            Operation::Expire | Operation::ExpireSome(_) | Operation::MakeWay(_) | Operation::Resize(_) => {
-                (usize::MAX, 1)
-            }
+            Operation::Expire
+            | Operation::ExpireSome(_)
+            | Operation::MakeWay(_)
+            | Operation::Inherit(..)
+            | Operation::Resize(_) => (usize::MAX, 1),
             // What has ended makes room, be it one entry or, in a table that became smaller, several.
             Operation::Learn(..) | Operation::InsertPermanent(..) if model.spec().capacity < before => {
                 (usize::MAX, 1)
@@ -168,6 +192,7 @@ fn check_agreement(spec: ExactSpec, operations: &[Operation]) -> Result<(), Test
             Statistics { entries: counts.entries + left, expired: counts.expired - left, ..counts };
         prop_assert_eq!(running, taken_out);
         prop_assert_eq!(table.entries(), model.entries());
+        prop_assert_eq!(table.learned(), model.learned());
     }
     Ok(())
 }
