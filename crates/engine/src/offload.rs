@@ -408,8 +408,20 @@ impl Processor for Offloaded {
         self.offload.processor().learn(table, entry, now)
     }
 
-    fn exchange(&mut self, table: u32, other: &mut dyn Processor) -> bool {
-        self.offload.processor().exchange(table, other)
+    fn exchange(&mut self, table: u32, other: &mut dyn Processor, theirs: u32) -> bool {
+        self.offload.processor().exchange(table, other, theirs)
+    }
+
+    fn exchange_back(&mut self, table: u32, other: &mut dyn Processor, theirs: u32) {
+        self.offload.processor().exchange_back(table, other, theirs);
+    }
+
+    fn settle(&mut self, table: u32, other: &mut dyn Processor, theirs: u32) {
+        self.offload.processor().settle(table, other, theirs);
+    }
+
+    fn members_learned(&self, group: u32) -> u64 {
+        self.offload.as_processor().members_learned(group)
     }
 
     fn handover(&mut self) -> Option<Handover<'_>> {
@@ -418,10 +430,6 @@ impl Processor for Offloaded {
 
     fn finish(&mut self, table: u32) {
         self.offload.processor().finish(table);
-    }
-
-    fn count_anew(&mut self, table: u32) {
-        self.offload.processor().count_anew(table);
     }
 
     fn as_any(&mut self) -> Option<&mut dyn Any> {

@@ -136,11 +136,12 @@ impl<F: Family, E: Engine<F> + 'static> Processor for Execution<F, E> {
         self.state.insert_entry(table, entry, Some(now))
     }
 
-    fn exchange(&mut self, table: u32, other: &mut dyn Processor) -> bool {
+    fn exchange(&mut self, table: u32, other: &mut dyn Processor, theirs: u32) -> bool {
         let Some(other) = other.as_any().and_then(|other| other.downcast_mut::<Self>()) else { return false };
-        let (ours, theirs) = (&self.state.memory, &other.state.memory);
-        let same_pool = |pool: u32| ours.same_pool(pool, theirs);
-        let exchanged = self.state.tables.exchange(table, &mut other.state.tables, same_pool);
+        if !self.state.shares_pool(table, &other.state, theirs) {
+            return false;
+        }
+        let exchanged = self.state.tables.exchange(table, &mut other.state.tables, theirs);
         if exchanged {
             for state in [&mut self.state, &mut other.state] {
                 // Entries have come that end sooner than those that were there.
@@ -160,8 +161,20 @@ impl<F: Family, E: Engine<F> + 'static> Processor for Execution<F, E> {
         self.state.finish(table);
     }
 
-    fn count_anew(&mut self, table: u32) {
-        self.state.tables.count_anew(table);
+    fn exchange_back(&mut self, table: u32, other: &mut dyn Processor, theirs: u32) {
+        if let Some(other) = other.as_any().and_then(|other| other.downcast_mut::<Self>()) {
+            self.state.tables.exchange_back(table, &mut other.state.tables, theirs);
+        }
+    }
+
+    fn settle(&mut self, table: u32, other: &mut dyn Processor, theirs: u32) {
+        if let Some(other) = other.as_any().and_then(|other| other.downcast_mut::<Self>()) {
+            self.state.tables.settle(table, &mut other.state.tables, theirs);
+        }
+    }
+
+    fn members_learned(&self, group: u32) -> u64 {
+        self.state.memory.members_learned(group)
     }
 
     fn as_any(&mut self) -> Option<&mut dyn Any> {

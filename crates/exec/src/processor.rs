@@ -259,11 +259,19 @@ pub trait Processor: Send {
         Err(EntryError::Fixed)
     }
 
-    /// Exchanges a table, at once and however large, with the one of this number in another processor, where both are kept in one way and hold only
-    /// what packets made; says whether it did. Entries keep their times. Doing it again undoes it.
-    fn exchange(&mut self, _table: u32, _other: &mut dyn Processor) -> bool {
+    /// Exchanges a table, at once and however large, with one of the same shape in another processor, which is `theirs`, where both are kept in one way and
+    /// hold only what packets made; says whether it did. Entries keep their times. No packet may be run before [`exchange_back`](Processor::exchange_back)
+    /// or [`settle`](Processor::settle).
+    fn exchange(&mut self, _table: u32, _other: &mut dyn Processor, _theirs: u32) -> bool {
         false
     }
+
+    /// Undoes an exchange.
+    fn exchange_back(&mut self, _table: u32, _other: &mut dyn Processor, _theirs: u32) {}
+
+    /// What was exchanged stays so: entries live by the declaration of this table from now on, and what happens is counted from now on. What it holds counts
+    /// as put in: also what has ended and is still to be taken out, which counts as expired then.
+    fn settle(&mut self, _table: u32, _other: &mut dyn Processor, _theirs: u32) {}
 
     /// What it remembers besides its tables, as another program takes it over; `None` where that is nothing.
     fn handover(&mut self) -> Option<Handover<'_>> {
@@ -272,10 +280,6 @@ pub trait Processor: Send {
 
     /// Takes out of a table at once what has ended in it and is still to be taken out, whatever that takes.
     fn finish(&mut self, _table: u32) {}
-
-    /// Counts what happens in a table from now on; what it holds counts as put in: also what has ended and is still to be taken out, which counts as
-    /// expired then.
-    fn count_anew(&mut self, _table: u32) {}
 
     /// Itself, for [`exchange`](Processor::exchange) to see whether it is of the same kind.
     fn as_any(&mut self) -> Option<&mut dyn Any> {
@@ -301,6 +305,11 @@ pub trait Processor: Send {
     /// There is no such group, it is full, or the member does not suit it: a multicast group takes only ports that exist.
     fn join(&mut self, _group: u32, _index: u32, _member: &[u128]) -> Result<(), EntryError> {
         Err(EntryError::Fixed)
+    }
+
+    /// How many members packets made; it looks at none.
+    fn members_learned(&self, _group: u32) -> u64 {
+        0
     }
 
     /// Every member that packets made: the index of its group and its columns, ascending.

@@ -1,7 +1,8 @@
 //! A program takes over from another one: what packets left in the old one goes over where the new one has the same.
 //!
 //! Two steps. The first one can fail and can be undone: tables are exchanged or copied, members of groups copied. The second one cannot fail, and is done when
-//! it is certain that the old program does not go on: what is neither table nor group changes its owner.
+//! it is certain that the old program does not go on: tables that were exchanged take on the capacity and times of the new program, and what is neither
+//! table nor group changes its owner.
 
 use crate::processor::{EntryError, Processor};
 use crate::state::handover::{Handover, Pairs, Shared};
@@ -52,7 +53,8 @@ pub struct Carried {
 #[derive(Debug, Default)]
 #[must_use]
 pub struct Exchanged {
-    tables: Vec<u32>,
+    /// Tables by pairs: that of the old program, that of the new one.
+    tables: Pairs,
     shared: Shared,
     /// Tables of the old program whose entries gave their items up, with the pool of the new program.
     given: Pairs,
@@ -63,15 +65,15 @@ pub struct Exchanged {
 impl Exchanged {
     /// Gives the tables back: `old` goes on as if nothing had been.
     pub fn undo(self, old: &mut dyn Processor, new: &mut dyn Processor) {
-        for table in self.tables {
-            new.exchange(table, old);
+        for (from, to) in self.tables {
+            new.exchange_back(to, old, from);
         }
     }
 
     /// `new` goes on with them, and with all else that both programs remember alike. `old` is not to run any more. Says how many events are given up.
     pub fn keep(self, old: &mut dyn Processor, new: &mut dyn Processor) -> u64 {
-        for table in self.tables {
-            new.count_anew(table);
+        for (from, to) in self.tables {
+            new.settle(to, old, from);
         }
         let items = |of: &dyn Processor, table| -> Vec<Vec<u128>> {
             of.entries(table).into_iter().map(|(entry, _)| entry.value).collect()
@@ -90,7 +92,8 @@ impl Exchanged {
 }
 
 /// Gives what packets made in the tables and groups of `old` to `new`, a program that has just been loaded. Tables that both keep in one way and that hold
-/// nothing else change their owner as they are, however large, with the times of their entries; `old` has them no more until that is undone. From others
+/// nothing else change their owner as they are, however large, with the times of their entries; `old` has them no more until that is undone. Exact ones do
+/// so also where the new program says another capacity, idle time or age, as long as there is room. From others
 /// entries are copied as if packets had made them at `now` (ns). Entries and members of the program text and of the control plane do not go over: those of
 /// the new program are its own. An entry whose item the pool of the new program does not have ends. Members of groups that both declare alike, and that
 /// nobody outside changed, keep their buckets; others share the flows out as ones that join the new program's in ascending order. `discard`
@@ -170,9 +173,10 @@ fn tables(
     for (name, fate) in &plan.tables {
         let &Fate::Kept { old: from, new: to } = fate else { continue };
         let pool = pool_of(new_program, to);
-        let pool_goes_over = pool.is_none_or(|pool| exchanged.shared.pools.contains(&(pool, pool)));
-        if from == to && pool_goes_over && new.exchange(to, old) {
-            exchanged.tables.push(to);
+        let shared = &exchanged.shared.pools;
+        let pool_goes_over = pool.is_none_or(|pool| shared.iter().any(|(_, to)| *to == pool));
+        if pool_goes_over && new.exchange(to, old, from) {
+            exchanged.tables.push((from, to));
             carried.tables.push((name.clone(), new.entries_held(to)));
             continue;
         }
@@ -195,8 +199,9 @@ fn tables(
             carried.ended.push((name.clone(), ended));
         }
     }
-    let is_copied = |table: &u32| !exchanged.tables.contains(table);
-    let given = (0..old_program.tables.len() as u32).filter(is_copied).filter_map(|table| {
+    let is_kept = |table: &u32| exchanged.tables.iter().any(|(from, _)| from == table);
+    let is_copied = |table: &u32| !exchanged.tables.iter().any(|(_, to)| to == table);
+    let given = (0..old_program.tables.len() as u32).filter(|table| !is_kept(table)).filter_map(|table| {
         let pool = pool_of(old_program, table)?;
         exchanged.shared.pools.iter().find(|(from, _)| *from == pool).map(|(_, to)| (table, *to))
     });
@@ -217,17 +222,16 @@ fn groups(
 ) -> Result<(), ReplaceError> {
     for (name, fate) in &plan.groups {
         let &Fate::Kept { old: from, new: to } = fate else { continue };
-        let learned = old.learned_members(from);
         let whole = |old: Handover<'_>, new: Handover<'_>| old.memory.group_goes_whole(from, new.memory, to);
         if old.handover().zip(new.handover()).is_some_and(|(old, new)| whole(old, new)) {
             exchanged.shared.groups.push((from, to));
         } else {
-            for (index, member) in &learned {
+            for (index, member) in old.learned_members(from) {
                 let refused = |cause| ReplaceError::Entry { name: name.clone(), cause };
-                new.learn_member(to, *index, member).map_err(refused)?;
+                new.learn_member(to, index, &member).map_err(refused)?;
             }
         }
-        carried.groups.push((name.clone(), learned.len() as u64));
+        carried.groups.push((name.clone(), old.members_learned(from)));
     }
     Ok(())
 }

@@ -119,3 +119,81 @@ fn a_takeover_does_not_touch_what_packets_did_not_make() {
     assert!(next.learned(0).contains(&made));
     assert!(taking.count_total < 1000, "{} allocations for {MANY} entries in each table", taking.count_total);
 }
+
+/// What a takeover allocates, times and bytes, after so many packets that each left something everywhere.
+fn taken_over_after(packets: u32, old: &str, new: &str) -> (u64, u64) {
+    let compiled = |text: &str| {
+        let compiled = lang::pipeline::compile("p.rav", text, &|_| None, &lang::pipeline::Options::default());
+        compiled.program.unwrap_or_else(|| panic!("{:#?}", compiled.diagnostics))
+    };
+    let (old_program, new_program) = (compiled(old), compiled(new));
+    let loaded = |program: &Program| load(program, BackEnd::Native, 4, 1).expect("the program is sound");
+    let (mut old, mut new) = (loaded(&old_program), loaded(&new_program));
+    let (mut memory, mut outputs, mut flooded) = ([0; 64], Outputs::default(), 0);
+    for first in (0..packets).step_by(256) {
+        let mut batch = Batch::new();
+        (first..packets.min(first + 256)).for_each(|number| assert!(batch.push(0, 64, number, 1, 1)));
+        outputs.clear();
+        old.run(&mut memory, &mut batch, &mut outputs);
+        flooded += batch.verdicts().iter().filter(|one| one.kind() == packet::VerdictKind::Flood).count();
+    }
+    assert_eq!(flooded, packets as usize, "each found room everywhere");
+    let mut given_up = None;
+    let taking = measure(|| {
+        let taken =
+            exec::replace::take_over((old.as_mut(), &old_program), (new.as_mut(), &new_program), &[], 1);
+        let (carried, exchanged) = taken.expect("fits");
+        assert!(carried.tables.iter().all(|(_, entries)| *entries == u64::from(packets)), "{carried:?}");
+        given_up = Some(exchanged.keep(old.as_mut(), new.as_mut()));
+    });
+    assert_eq!(given_up, Some(0));
+    (taking.count_total, taking.bytes_total)
+}
+
+#[test]
+fn a_takeover_does_the_same_whatever_packets_made() {
+    const TEXT: &str = "
+        meter rates[4096]: packets { committed 1 burst 2 excess 0 }
+        register last[4096]: u32
+        counter seen[4096]
+        pool items: u32 { 0..4095 }
+        group members[4096]: u32 { buckets 8 capacity 2 }
+        table hosts: exact(u32) -> port { capacity 4096 idle 60s evict lru }
+        table wide: exact(u128, u128) -> u128 { capacity 4096 age 60s evict refuse }
+        table held: exact(u32) -> u32 { capacity 4096 idle 60s age 1h evict refuse releases items }
+        table routes: lpm(u32) -> port { capacity 4096 age 1h }
+        table acl: rules(a: u32, b: u16) -> bool { capacity 4096 age 1h }
+        event late(which: u12) { set last[which] = 1 }
+        start stage all() {
+            let n = length as% u12
+            match rates[n] { _ => {} }
+            set last[n] = n as u32
+            count seen[n]
+            learn hosts[n as u32] = in_port
+            learn wide[n as u128, 1] = 7 else { drop full }
+            match take(items) {
+                some item => { learn held[n as u32] = item else { drop full } }
+                none => { drop full }
+            }
+            insert members[n, n as u32] else { drop full }
+            insert routes[n as u32 / 32] = in_port else { drop full }
+            insert acl[n as u32, 5] = true else { drop full }
+            after 10s raise late(n)
+            flood
+        }";
+    let other_lives = TEXT.replace("capacity 4096 idle 60s evict", "capacity 99999 idle 30s evict");
+    let other_lives = other_lives.replace("capacity 4096 age 60s", "capacity 4097 age 90s");
+    let other_lives = other_lives.replace("idle 60s age 1h", "idle 50s age 2h");
+    let further =
+        "table first: exact(u8) { entries { 1 } }\n        pool others: u8 { 1..5 }\n        table hosts";
+    let other_place = TEXT
+        .replace("        table hosts", further)
+        .replace("        pool items", "        pool before: u8 { 1..2 }\n        pool items");
+    for (what, new) in [("alike", TEXT), ("other lives", &other_lives), ("other numbers", &other_place)] {
+        let (few, many) = (taken_over_after(100, TEXT, new), taken_over_after(4_000, TEXT, new));
+        assert_eq!(few.0, many.0, "{what}: allocations");
+        // Room for entries that will move is asked for at once, and none of it is written.
+        let room = 2 * 4_000 * 16 * if what == "other lives" { 3 } else { 0 };
+        assert!(many.1 <= few.1 + room, "{what}: {few:?}, {many:?}");
+    }
+}

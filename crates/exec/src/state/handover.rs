@@ -43,6 +43,16 @@ pub struct Shared {
 }
 
 impl<F: Family> State<F> {
+    /// Whether entries of a table hold no items of a pool, or both tables items of pools that are declared alike.
+    pub fn shares_pool(&self, table: u32, other: &State<F>, theirs: u32) -> bool {
+        let releases = |state: &State<F>, table: u32| state.tables.shapes[table as usize].releases;
+        match (releases(self, table), releases(other, theirs)) {
+            (None, None) => true,
+            (Some(pool), Some(of_other)) => self.memory.same_pool(pool, &other.memory, of_other),
+            _ => false,
+        }
+    }
+
     /// What it hands over, or takes.
     pub fn handover(&mut self) -> Handover<'_> {
         Handover {

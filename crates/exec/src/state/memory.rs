@@ -30,6 +30,8 @@ struct Groups {
     free: Vec<u32>,
     /// Whether a packet made the member of this number.
     learned: Vec<bool>,
+    /// How many members packets made.
+    made: u64,
     /// Where packets go to all members: those of every group, ascending.
     multicast: Option<Vec<Vec<u64>>>,
     /// How many ports there are.
@@ -72,6 +74,7 @@ impl Memory {
                 words: Vec::new(),
                 free: Vec::new(),
                 learned: Vec::new(),
+                made: 0,
                 multicast: group.multicast.then(|| vec![Vec::new(); group.size as usize]),
                 ports,
                 widths: group.columns.iter().map(|column| column.width).collect(),
@@ -241,6 +244,11 @@ impl Memory {
         joined.then_some(()).ok_or(EntryError::Full { capacity })
     }
 
+    /// How many members packets made.
+    pub fn members_learned(&self, group: u32) -> u64 {
+        self.groups[group as usize].made
+    }
+
     /// The members that packets made: the index of the group and the columns, ascending.
     pub fn learned_members(&self, group: u32) -> Vec<(u32, Vec<u128>)> {
         let groups = &self.groups[group as usize];
@@ -254,11 +262,9 @@ impl Memory {
         members
     }
 
-    /// Whether another has a pool of this number that is declared alike, name and all.
-    pub fn same_pool(&self, pool: u32, other: &Memory) -> bool {
-        let declared =
-            |memory: &Memory| memory.pools.get(pool as usize).map(|(_, declared)| declared.clone());
-        declared(self).is_some_and(|ours| declared(other) == Some(ours))
+    /// Whether a pool of another is declared alike, name and all.
+    pub fn same_pool(&self, pool: u32, other: &Memory, of_other: u32) -> bool {
+        self.pools[pool as usize].1 == other.pools[of_other as usize].1
     }
 
     /// Whether this group goes over with the buckets of its members, to another that is declared alike: where all members are those of the text, each
@@ -349,7 +355,9 @@ impl Groups {
         let words = self.packed(member);
         let words = &words[..self.packing.words];
         if let Some(number) = self.number(index, words) {
-            self.learned[number as usize] &= learned;
+            if !learned {
+                self.forget_maker(number);
+            }
             return true;
         }
         if !self.may_join(words[0]) {
@@ -370,13 +378,22 @@ impl Groups {
         self.learned[number as usize] = learned;
         let joined = group.add(number, weight).is_ok();
         if !joined {
+            self.learned[number as usize] = false;
             self.free.push(number);
-        } else if let Some(ports) = &mut self.multicast {
+            return false;
+        }
+        self.made += u64::from(learned);
+        if let Some(ports) = &mut self.multicast {
             let ports = &mut ports[index as usize];
             let place = ports.partition_point(|port| *port < words[0]);
             ports.insert(place, words[0]);
         }
-        joined
+        true
+    }
+
+    /// A member is no longer one that only packets made.
+    fn forget_maker(&mut self, number: u32) {
+        self.made -= u64::from(std::mem::take(&mut self.learned[number as usize]));
     }
 
     /// A multicast group has no members but ports that exist.
@@ -388,6 +405,7 @@ impl Groups {
         let words = self.packed(member);
         let Some(number) = self.number(index, &words[..self.packing.words]) else { return false };
         self.altered |= !self.learned[number as usize];
+        self.forget_maker(number);
         self.groups[index as usize].remove(number);
         self.free.push(number);
         if let Some(ports) = &mut self.multicast {

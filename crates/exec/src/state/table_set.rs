@@ -111,7 +111,7 @@ pub struct Shape {
 pub struct Changes {
     /// Entries that packets made.
     pub inserts: u64,
-    /// Entries whose time was up.
+    /// Entries whose time was up, those that the search has counted set apart: a sum of both is what has happened.
     pub expired: u64,
     /// Entries refused.
     pub refused: u64,
@@ -322,7 +322,8 @@ impl<F: Family> TableSet<F> {
         let mut fresh =
             TableSet::<F>::new(&program, seed).map_err(|cause| EntryError::Refused(cause.to_string()))?;
         (self.fixed[index], self.before[index]) = (true, Statistics::default());
-        self.changes[index].expired += self.expired_others(index) + self.left_to_expire(index);
+        let expired = self.expired_others(index) + self.left_to_expire(index);
+        self.changes[index].expired = self.changes[index].expired.wrapping_add(expired);
         match self.places[index] {
             TablePlace::Exact(place) => self.exact[place] = fresh.exact.remove(0),
             TablePlace::Prefixes(place) => self.prefixes[place] = fresh.prefixes.remove(0),
@@ -332,29 +333,69 @@ impl<F: Family> TableSet<F> {
         Ok(())
     }
 
-    /// Exchanges a table with the one of this number in another set, where both are exact, declared alike, hold only what packets made, and release
-    /// their items, if any, into pools that are the `same_pool`; says whether it did. Doing it again undoes it.
-    pub fn exchange(&mut self, table: u32, other: &mut TableSet<F>, same_pool: impl Fn(u32) -> bool) -> bool {
-        let index = table as usize;
-        let alike = |set: &TableSet<F>| {
-            let ir::Table { capacity, idle, age, evict, releases, .. } = set.declared.get(index)?;
-            let shape = &set.shapes[index];
-            let plain = releases.is_none_or(&same_pool) && !set.fixed[index];
-            let lives = (*capacity, *idle, *age, *evict, *releases);
-            plain.then_some((set.seed, shape.key.words, shape.value.words, lives))
-        };
-        let (Some(ours), Some(theirs)) = (alike(self), alike(other)) else { return false };
-        let (TablePlace::Exact(our), TablePlace::Exact(their)) = (self.places[index], other.places[index])
-        else {
+    /// Exchanges a table with one of the same shape in another set, which is `theirs`, where both hold only what packets made and are declared alike; in
+    /// exact tables capacity and times may be others, see [`TableSet::settle`]. Says whether it did.
+    pub fn exchange(&mut self, table: u32, other: &mut TableSet<F>, theirs: u32) -> bool {
+        let (index, of_other) = (table as usize, theirs as usize);
+        if self.fixed[index] || other.fixed[of_other] {
             return false;
-        };
-        if ours == theirs {
-            self.note_change(table);
-            other.note_change(table);
-            std::mem::swap(&mut self.exact[our], &mut other.exact[their]);
-            std::mem::swap(&mut self.before[index], &mut other.before[index]);
         }
-        ours == theirs
+        let counted = |set: &TableSet<F>, index: usize| set.declared[index].counted;
+        let alike = self.lives(index) == other.lives(of_other);
+        let exchanged = match (self.places[index], other.places[of_other]) {
+            (TablePlace::Exact(ours), TablePlace::Exact(theirs)) => {
+                alike || self.exact[ours].prepare_for(&other.exact[theirs])
+            }
+            (TablePlace::Prefixes(_), TablePlace::Prefixes(_))
+            | (TablePlace::Rules(_), TablePlace::Rules(_)) => {
+                alike && counted(self, index) == counted(other, of_other)
+            }
+            _ => false,
+        };
+        if exchanged {
+            self.exchange_back(table, other, theirs);
+        }
+        exchanged
+    }
+
+    /// What an entry's life depends on.
+    fn lives(&self, index: usize) -> (u32, Option<u64>, Option<u64>, ir::Evict) {
+        let ir::Table { capacity, idle, age, evict, .. } = self.declared[index];
+        (capacity, idle, age, evict)
+    }
+
+    /// Exchanges two tables once more, which undoes it.
+    pub fn exchange_back(&mut self, table: u32, other: &mut TableSet<F>, theirs: u32) {
+        self.note_change(table);
+        other.note_change(theirs);
+        let (index, of_other) = (table as usize, theirs as usize);
+        match (self.places[index], other.places[of_other]) {
+            (TablePlace::Exact(ours), TablePlace::Exact(theirs)) => {
+                std::mem::swap(&mut self.exact[ours], &mut other.exact[theirs]);
+            }
+            (TablePlace::Prefixes(ours), TablePlace::Prefixes(theirs)) => {
+                std::mem::swap(&mut self.prefixes[ours], &mut other.prefixes[theirs]);
+            }
+            (TablePlace::Rules(ours), TablePlace::Rules(theirs)) => {
+                std::mem::swap(&mut self.rules[ours], &mut other.rules[theirs]);
+            }
+            _ => {}
+        }
+        std::mem::swap(&mut self.before[index], &mut other.before[of_other]);
+        std::mem::swap(&mut self.changes[index], &mut other.changes[of_other]);
+    }
+
+    /// What was exchanged stays so: an exact table goes on with the capacity and the times of its own declaration, and what happens is counted from now on.
+    pub fn settle(&mut self, table: u32, other: &mut TableSet<F>, theirs: u32) {
+        let (index, of_other) = (table as usize, theirs as usize);
+        if let (TablePlace::Exact(our), TablePlace::Exact(their)) =
+            (self.places[index], other.places[of_other])
+            && self.lives(index) != other.lives(of_other)
+        {
+            std::mem::swap(&mut self.exact[our], &mut other.exact[their]);
+            self.exact[our].inherit(&mut other.exact[their]);
+        }
+        self.count_anew(table);
     }
 
     /// The entries of a table may no longer be what they were.
@@ -382,13 +423,17 @@ impl<F: Family> TableSet<F> {
         }
     }
 
-    /// Counts what happens in an exact table from now on, in the time of one operation; what it holds counts as put in: also what has ended and is still to be
+    /// Counts what happens in a table from now on, in the time of one operation; what it holds counts as put in: also what has ended and is still to be
     /// taken out, which counts as expired then.
-    pub fn count_anew(&mut self, table: u32) {
-        if let Some(&TablePlace::Exact(place)) = self.places.get(table as usize) {
+    fn count_anew(&mut self, table: u32) {
+        let index = table as usize;
+        if let TablePlace::Exact(place) = self.places[index] {
             let now = self.exact[place].running_statistics();
             let inserts = now.inserts.saturating_sub(now.entries);
-            self.before[table as usize] = Statistics { inserts, ..now };
+            self.before[index] = Statistics { inserts, ..now };
+        } else {
+            let expired = 0_u64.wrapping_sub(self.expired_others(index));
+            self.changes[index] = Changes { inserts: self.held(table), expired, refused: 0 };
         }
     }
 
@@ -448,7 +493,7 @@ impl<F: Family> TableSet<F> {
             };
         }
         let Changes { inserts, expired, refused } = self.changes[index];
-        let expired = expired + self.expired_others(index);
+        let expired = expired.wrapping_add(self.expired_others(index));
         let entries = self.held(index as u32);
         TableReport { name, entries, inserts, moves: 0, evictions: 0, expired, refused }
     }
@@ -479,9 +524,8 @@ impl<F: Family> TableSet<F> {
             // Where no packet has made any there is none to look for, however many others there are.
             TablePlace::Exact(place) if self.exact[place].version()[1] == 0 => Vec::new(),
             TablePlace::Exact(place) => {
-                let entries = self.exact[place].entries();
-                let made = entries.iter().filter(|held| !held.permanent);
-                made.map(|held| self.shapes[table as usize].entry(held)).collect()
+                let made = self.exact[place].learned();
+                made.iter().map(|held| self.shapes[table as usize].entry(held)).collect()
             }
             TablePlace::Prefixes(place) => self.prefixes[place].learned(),
             TablePlace::Rules(place) => self.rules[place].learned(),
