@@ -48,6 +48,9 @@ fn the_memory_that_is_told_is_what_is_taken() {
             format!("table t: exact(u32) -> port {{ capacity {size} idle 300s evict refuse }}"),
             format!("table t: exact(u128, u16) -> (u64, u64) {{ capacity {size} age 5s idle 3s evict lru }}"),
             format!("table t: exact(mac) -> port {{ capacity {size} evict lru age 1s }}"),
+            format!(
+                "pool p: u32 {{ 1..100000 }} table t: exact(mac) -> u32 {{ capacity {size} evict refuse releases p age 1s }}"
+            ),
             format!("counter c[{size}]"),
             format!("meter m[{size}]: bytes {{ committed 125k burst 64k }}"),
             format!("register r[{size}]: u8"),

@@ -8,6 +8,7 @@ mod any;
 mod bulk;
 mod generation;
 pub(crate) mod hash;
+mod items;
 mod memory;
 mod model;
 mod order;
@@ -17,6 +18,7 @@ mod table;
 mod tags;
 
 pub use any::Table;
+pub use items::{MOST_NUMBERED, Numbering};
 pub use model::Model;
 pub use resize::MOVED_AT_ONCE;
 pub use table::{HashTable, Table1, Table2, TableN};
@@ -74,6 +76,11 @@ impl ExactSpec {
     /// Bytes that a fast table of this shape allocates when it is made; it needs no more while it keeps its size.
     pub fn allocated(&self) -> u64 {
         generation::Generation::<0>::allocated(self, self.capacity as u64)
+    }
+
+    /// Bytes more of a table whose values are so many items, see [`Exact::number_items`].
+    pub fn allocated_for_items(&self, items: u64) -> u64 {
+        if items > MOST_NUMBERED.into() { 0 } else { items::Items::allocated(items, self.key_words) }
     }
 
     /// What hits and learns write besides the value: [`MARK_RECENCY`], [`MARK_IDLE`] and [`MARK_AGE`], added up.
@@ -215,6 +222,12 @@ pub trait Exact {
     /// operations do the same and tell nobody. How many of so many new keys find room then without any making room; it looks at no entry that it does
     /// not take out or put in order.
     fn make_way(&mut self, key: Option<&[u64]>, wanted: usize, gone: &mut dyn FnMut(&[u64])) -> usize;
+    /// Values are items that somebody hands out, so many, with these numbers. The table holds no entries but permanent ones. From then on what holds an
+    /// item is found by its number.
+    fn number_items(&mut self, _items: u32, _number: Numbering) {}
+    /// Before somebody looks for the first item from this number on that is free, and behind the last for the first of all: takes out what has ended and
+    /// holds the first such item, and tells its value. What has ended and holds another may stay.
+    fn free_first(&mut self, from: u32, gone: &mut dyn FnMut(&[u64]));
     /// A time before which nothing expires; `u64::MAX` if nothing ever will. After `expire(now)` it is later than `now`
     /// unless it is `u64::MAX`; after `expire_some(now)` it is not as long as something is left.
     fn next_deadline(&self) -> u64;

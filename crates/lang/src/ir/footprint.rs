@@ -51,7 +51,7 @@ pub fn footprint(program: &Program) -> Vec<Memory> {
     };
     let mut all = Vec::new();
     for table in &program.tables {
-        let bytes = table_bytes(table).saturating_add(table.entries.iter().map(entry_bytes).sum());
+        let bytes = table_bytes(program, table).saturating_add(table.entries.iter().map(entry_bytes).sum());
         all.push(part("table", &table.name, table.capacity.into(), "entries", bytes));
     }
     for counter in &program.counters {
@@ -105,7 +105,7 @@ fn member_bytes(member: &GroupMember) -> u64 {
     2 * (size_of_val(member) + size_of_val(&member.1[..])) as u64
 }
 
-fn table_bytes(table: &Table) -> u64 {
+fn table_bytes(program: &Program, table: &Table) -> u64 {
     let capacity = u64::from(table.capacity);
     let row = ROW_BYTES + 16 * words(&table.values) as u64 + if table.counted { COUNTER_BYTES } else { 0 };
     match table.kind {
@@ -122,7 +122,8 @@ fn table_bytes(table: &Table) -> u64 {
                 },
                 seed: 0,
             };
-            spec.allocated()
+            let pool = table.releases.and_then(|pool| program.pools.get(pool as usize));
+            spec.allocated().saturating_add(pool.map_or(0, |pool| spec.allocated_for_items(pool.items())))
         }
         TableKind::Lpm => {
             let width = table.keys.iter().map(|column| u32::from(column.width)).sum::<u32>();

@@ -2,7 +2,7 @@
 
 use super::slots::NoMemory;
 use super::table::{HashTable, Table1, Table2, TableN};
-use super::{Entry, Exact, ExactSpec, Learned, SpecError, Statistics};
+use super::{Entry, Exact, ExactSpec, Learned, Numbering, SpecError, Statistics};
 
 /// A fast exact table for any number of key words. Everything is allocated when it is made.
 ///
@@ -129,6 +129,14 @@ impl Exact for Table {
 
     fn make_way(&mut self, key: Option<&[u64]>, wanted: usize, gone: &mut dyn FnMut(&[u64])) -> usize {
         dispatch!(self, table => table.make_way(key, wanted, gone))
+    }
+
+    fn number_items(&mut self, items: u32, number: Numbering) {
+        dispatch!(self, table => table.number_items(items, number));
+    }
+
+    fn free_first(&mut self, from: u32, gone: &mut dyn FnMut(&[u64])) {
+        dispatch!(self, table => table.free_first(from, gone));
     }
 
     fn left_to_expire(&self) -> usize {

@@ -4,6 +4,7 @@
 //! slot it must lie in or that it is not there, and the slots are fetched; then keys are compared. Only what the tags could not settle
 //! (about one key in two hundred, with half of the slots taken) is looked for slot by slot.
 
+use super::MARK_AGE;
 use super::generation::{Generation, same};
 use super::table::HashTable;
 use super::tags::{Sight, Tags};
@@ -97,7 +98,7 @@ impl<const K: usize> HashTable<K> {
                 *value = match self.current.confirmed(key, *sight) {
                     Some(slot) if self.has_ended(slot) => missing,
                     Some(slot) => {
-                        self.renew(slot, now, marks);
+                        self.renew(slot, now, marks & !MARK_AGE);
                         self.current.first_or_zero(slot)
                     }
                     None if is_settled => missing,
@@ -113,7 +114,7 @@ impl<const K: usize> HashTable<K> {
 
     #[cold]
     fn peek_older(&self, key: &[u64], missing: u64) -> u64 {
-        let found = self.older.iter().find_map(|older| older.peek(key, &self.spec, self.horizon));
+        let found = self.older.iter().find_map(|older| older.peek(key, self.horizon));
         found.map_or(missing, |value| value.first().copied().unwrap_or(0))
     }
 }

@@ -2,13 +2,14 @@
 //!
 //! The idea: a lookup touches one slot, in one cache line for narrow keys, and a hit writes nothing but that slot's number
 //! and time. What must be known across entries (who expires first, who was used longest ago) is kept as lower bounds in
-//! two heaps that are put right only when something reaches the top, so hits and confirming learns never pay for order.
+//! two trees that are put right only where somebody asks, so hits and confirming learns do not pay for order. They do in a table that is
+//! nearly full, where all bounds are kept right, so that a new key finds at once what makes room for it.
 //! Slots number twice the capacity or more and deletion shifts entries back, so probes stay short without tombstones. Every
 //! search ends at the first empty slot, and no key is let in that makes the way there longer than [`LONGEST_RUN`].
 
 use super::hash::Hash;
 use super::memory::Lines;
-use super::order::Order;
+use super::order::{Order, leaf_of, leaves, slots_of};
 use super::slots::{NoMemory, PERMANENT, Slots};
 use super::tags::{Tags, WINDOW};
 use super::{Entry, Evict, ExactSpec, LONGEST_RUN, MARK_AGE, MARK_IDLE};
@@ -18,30 +19,35 @@ pub(super) struct Generation<const K: usize> {
     pub(super) slots: Slots<K>,
     pub(super) tags: Tags,
     hash: Hash,
+    /// The rules of the table; its capacity may be another by now.
+    spec: ExactSpec,
     entries: usize,
     deadlines: Option<Order>,
-    /// Oldest first; empty until the table is full for the first time.
     recency: Option<Order>,
+    /// The leaves before this one have been put right since the table was nearly full.
+    in_order: usize,
 }
 
 impl<const K: usize> Generation<K> {
-    /// Room for `room` entries, `arriving` of which may come from another generation.
-    pub(super) fn new(spec: &ExactSpec, room: usize, arriving: usize) -> Result<Self, NoMemory> {
+    /// Room for `room` entries.
+    pub(super) fn new(spec: &ExactSpec, room: usize) -> Result<Self, NoMemory> {
         let (has_age, has_idle) = (spec.age.is_some(), spec.idle.is_some());
         let slots = Slots::new(room * 2, spec.key_words, spec.value_words, has_age, has_idle)?;
-        let homes = slots.mask() + 1;
-        let order = |kept: bool| kept.then(|| Order::new(homes, arriving)).transpose();
+        let count = slots.mask() + 1;
+        let order = |kept: bool| kept.then(|| Order::new(count)).transpose();
         Ok(Generation {
-            tags: Tags::new(homes)?,
+            tags: Tags::new(count)?,
             slots,
             hash: Hash::new(spec.seed),
+            spec: *spec,
             entries: 0,
             deadlines: order(has_age || has_idle)?,
             recency: order(spec.evict == Evict::Lru)?,
+            in_order: 0,
         })
     }
 
-    /// Bytes that [`Generation::new`] allocates where nothing arrives.
+    /// Bytes that [`Generation::new`] allocates.
     pub(super) fn allocated(spec: &ExactSpec, room: u64) -> u64 {
         let (has_age, has_idle) = (spec.age.is_some(), spec.idle.is_some());
         let slots = room.saturating_mul(2).checked_next_power_of_two().unwrap_or(u64::MAX);
@@ -54,17 +60,11 @@ impl<const K: usize> Generation<K> {
             .saturating_add(Order::allocated(slots).saturating_mul(orders))
     }
 
-    /// Makes room in the orders of a generation without entries for so many that will come from another one.
-    pub(super) fn expect(&mut self, arriving: usize) -> Result<(), NoMemory> {
-        [&mut self.deadlines, &mut self.recency]
-            .into_iter()
-            .flatten()
-            .try_for_each(|order| order.expect(arriving))
-    }
-
-    /// Entries may end sooner than they were to, by so much at most.
-    pub(super) fn hasten(&mut self, by: u64) {
+    /// Entries end by the times of another table, sooner than they were to by so much at most.
+    pub(super) fn hasten(&mut self, by: u64, spec: &ExactSpec) {
+        self.spec = *spec;
         self.deadlines.iter_mut().for_each(|deadlines| deadlines.hasten(by));
+        self.leave_order();
     }
 
     /// By how much in all.
@@ -119,17 +119,9 @@ impl<const K: usize> Generation<K> {
         (slot + 1) & self.slots.mask()
     }
 
-    /// Fills an empty slot, without telling the orders; gives the key's home slot.
+    /// Fills an empty slot, without telling the orders.
     #[inline]
-    pub(super) fn put(
-        &mut self,
-        slot: usize,
-        key: &[u64],
-        value: &[u64],
-        stamp: u64,
-        now: u64,
-        marks: u8,
-    ) -> usize {
+    pub(super) fn put(&mut self, slot: usize, key: &[u64], value: &[u64], stamp: u64, now: u64, marks: u8) {
         self.slots.set_entry(slot, key, value);
         self.slots.set_stamp(slot, stamp);
         if marks & MARK_AGE != 0 {
@@ -138,73 +130,114 @@ impl<const K: usize> Generation<K> {
         if marks & MARK_IDLE != 0 {
             self.slots.set_renewed(slot, now);
         }
-        let (hash, home) = self.hash_and_home(key);
-        self.tags.set(slot, Tags::of(hash));
+        self.tags.set(slot, Tags::of(self.hash_and_home(key).0));
         self.entries += 1;
-        home
     }
 
-    /// Tells the orders of a new entry at `home`, learned now. The recency order is kept only if the table has been full before.
+    /// Tells the orders of the entry in a slot that was empty.
     #[inline]
-    pub(super) fn enqueue(&mut self, home: usize, deadline: Option<u64>, recent: Option<u64>) {
+    pub(super) fn enqueue(&mut self, slot: usize) {
+        let (deadline, recent) = self.measures(slot);
         if let (Some(deadlines), Some(deadline)) = (&mut self.deadlines, deadline) {
-            // Time never goes back, so no entry's deadline lies beyond that of one learned now.
-            deadlines.add(home, deadline);
+            deadlines.lower(leaf_of(slot), deadline);
         }
         if let (Some(recency), Some(recent)) = (&mut self.recency, recent) {
-            recency.add(home, recent);
+            recency.lower(leaf_of(slot), recent);
         }
     }
 
     /// Takes over an entry of another generation; gives its slot here.
-    pub(super) fn adopt(&mut self, other: &mut Self, from: usize, spec: &ExactSpec, is_full: bool) -> usize {
+    pub(super) fn adopt(&mut self, other: &mut Self, from: usize) -> usize {
         let key = other.slots.key(from);
-        let (hash, home) = self.hash_and_home(key);
+        let hash = self.hash_and_home(key).0;
         let (Ok(slot) | Err(slot)) = self.probe(key);
         self.slots.copy_from(&other.slots, from, slot);
         self.tags.set(slot, Tags::of(hash));
         self.entries += 1;
-        if let (Some(deadlines), Some(deadline)) = (&mut self.deadlines, deadline(&self.slots, spec, slot)) {
-            deadlines.admit(home, deadline);
-        }
-        let stamp = self.slots.stamp(slot);
-        if let Some(recency) = self.recency.as_mut().filter(|_| is_full && stamp & PERMANENT == 0) {
-            recency.admit(home, stamp);
-        }
+        self.enqueue(slot);
         other.vacate(from);
         slot
     }
 
-    /// Puts all entries in the order of recency; for the moment when the table is full for the first time.
-    pub(super) fn order_by_recency(&mut self) {
-        let Some(recency) = &mut self.recency else { return };
-        let (slots, hash) = (&self.slots, &self.hash);
-        for slot in 0..=slots.mask() {
-            if slots.stamp(slot) == 0 {
-                continue;
-            }
-            let home = hash.of(slots.key(slot)) as usize & slots.mask();
-            if !recency.is_queued(home)
-                && let Some((stamp, _)) = least(slots, hash, home, |slot| recent(slots, slot))
-            {
-                recency.add(home, stamp);
-            }
+    /// Whether it keeps any order.
+    pub(super) fn has_orders(&self) -> bool {
+        self.deadlines.is_some() || self.recency.is_some()
+    }
+
+    /// What orders the entry in a taken slot: by deadline, and by recency.
+    #[inline]
+    pub(super) fn measures(&self, slot: usize) -> (Option<u64>, Option<u64>) {
+        (self.deadline(slot), self.recent(slot))
+    }
+
+    /// The entry in a slot had these measures and has others now: puts its leaf right, if it was right before.
+    pub(super) fn raised(&mut self, slot: usize, before: (Option<u64>, Option<u64>)) {
+        let (leaf, now) = (leaf_of(slot), self.measures(slot));
+        let was_first = |order: &Option<Order>, before: Option<u64>, now: Option<u64>| {
+            let bound = order.as_ref().map(|order| order.bound_of(leaf));
+            before != now && bound.zip(before).is_some_and(|(bound, before)| bound >= before)
+        };
+        if was_first(&self.deadlines, before.0, now.0) {
+            self.put_deadline_right(leaf);
         }
+        if was_first(&self.recency, before.1, now.1) {
+            self.put_recency_right(leaf);
+        }
+    }
+
+    /// Makes the bounds of a leaf right.
+    pub(super) fn put_right(&mut self, leaf: usize) {
+        self.put_deadline_right(leaf);
+        self.put_recency_right(leaf);
+    }
+
+    fn put_deadline_right(&mut self, leaf: usize) {
+        if self.deadlines.is_some() {
+            let least = self.least(leaf, |slot| self.deadline(slot));
+            self.deadlines.iter_mut().for_each(|order| order.set(leaf, least.map(|(deadline, _)| deadline)));
+        }
+    }
+
+    fn put_recency_right(&mut self, leaf: usize) {
+        if self.recency.is_some() {
+            let least = self.least(leaf, |slot| self.recent(slot));
+            self.recency.iter_mut().for_each(|order| order.set(leaf, least.map(|(recent, _)| recent)));
+        }
+    }
+
+    /// Makes the bounds of so many more leaves right, until all are.
+    pub(super) fn go_on_in_order(&mut self, most: usize) {
+        let end = leaves(self.slots.mask() + 1).min(self.in_order + most);
+        (self.in_order..end).for_each(|leaf| self.put_right(leaf));
+        self.in_order = end;
+    }
+
+    /// From now on nobody who changes entries puts bounds right.
+    pub(super) fn leave_order(&mut self) {
+        self.in_order = 0;
+    }
+
+    /// The smallest measure among the entries of a leaf, with the slot it was found in.
+    fn least(&self, leaf: usize, measure: impl Fn(usize) -> Option<u64>) -> Option<(u64, usize)> {
+        let taken = self.tags.taken(slots_of(leaf, self.slots.mask() + 1));
+        taken.filter_map(|slot| Some((measure(slot)?, slot))).min()
     }
 
     /// The entry used longest ago that is not permanent: its stamp and slot.
     pub(super) fn oldest(&mut self) -> Option<(u64, usize)> {
-        let (slots, hash) = (&self.slots, &self.hash);
-        let first = |home| least(slots, hash, home, |slot| recent(slots, slot));
-        let slot = self.recency.as_mut()?.first(u64::MAX, &mut { u32::MAX }, first)?;
-        Some((self.slots.stamp(slot), slot))
+        let mut order = self.recency.take()?;
+        let least = |leaf| self.least(leaf, |slot| self.recent(slot));
+        let slot = order.first(u64::MAX, &mut { u32::MAX }, least);
+        self.recency = Some(order);
+        slot.map(|slot| (self.slots.stamp(slot), slot))
     }
 
     /// The slot of an entry whose deadline is at or before `now`, as far as so many steps lead.
-    pub(super) fn due(&mut self, spec: &ExactSpec, now: u64, steps: &mut u32) -> Option<usize> {
-        let (slots, hash) = (&self.slots, &self.hash);
-        let first = |home| least(slots, hash, home, |slot| deadline(slots, spec, slot));
-        self.deadlines.as_mut()?.first(now, steps, first)
+    pub(super) fn due(&mut self, now: u64, steps: &mut u32) -> Option<usize> {
+        let mut order = self.deadlines.take()?;
+        let slot = order.first(now, steps, |leaf| self.least(leaf, |slot| self.deadline(slot)));
+        self.deadlines = Some(order);
+        slot
     }
 
     /// A time before which nothing expires.
@@ -230,24 +263,51 @@ impl<const K: usize> Generation<K> {
         self.slots.set_stamp(hole, 0);
         self.tags.set(hole, 0);
         self.entries -= 1;
+        if self.has_orders() {
+            let (mut leaf, last) = (leaf_of(slot), leaf_of(hole));
+            self.put_right(leaf);
+            while leaf != last {
+                leaf = if leaf == leaf_of(mask) { 0 } else { leaf + 1 };
+                self.put_right(leaf);
+            }
+        }
     }
 
     /// Whether the entry in a taken slot ended at or before `horizon`.
     #[inline]
-    pub(super) fn has_ended(&self, slot: usize, spec: &ExactSpec, horizon: u64) -> bool {
-        deadline(&self.slots, spec, slot).is_some_and(|deadline| deadline <= horizon)
+    pub(super) fn has_ended(&self, slot: usize, horizon: u64) -> bool {
+        self.deadline(slot).is_some_and(|deadline| deadline <= horizon)
+    }
+
+    /// When the entry in a taken slot expires; `None` for never.
+    #[inline]
+    pub(super) fn deadline(&self, slot: usize) -> Option<u64> {
+        #[cfg(test)]
+        LOOKED.with(|looked| looked.set(looked.get() + 1));
+        if self.slots.stamp(slot) & PERMANENT != 0 {
+            return None;
+        }
+        self.spec.deadline(self.slots.learned(slot), self.slots.renewed(slot))
+    }
+
+    /// What orders the entry in a taken slot by recency; `None` if it is permanent.
+    #[inline]
+    fn recent(&self, slot: usize) -> Option<u64> {
+        #[cfg(test)]
+        LOOKED.with(|looked| looked.set(looked.get() + 1));
+        Some(self.slots.stamp(slot)).filter(|stamp| stamp & PERMANENT == 0)
     }
 
     /// How many entries have.
-    pub(super) fn ended(&self, spec: &ExactSpec, horizon: u64) -> usize {
+    pub(super) fn ended(&self, horizon: u64) -> usize {
         let taken = self.tags.taken(0..self.slots.mask() + 1);
-        taken.filter(|slot| self.has_ended(*slot, spec, horizon)).count()
+        taken.filter(|slot| self.has_ended(*slot, horizon)).count()
     }
 
     /// The slots of all entries that have not ended at `horizon`.
-    pub(super) fn held(&self, spec: &ExactSpec, horizon: u64) -> impl Iterator<Item = usize> {
+    pub(super) fn held(&self, horizon: u64) -> impl Iterator<Item = usize> {
         let taken = self.tags.taken(0..self.slots.mask() + 1);
-        taken.filter(move |slot| !self.has_ended(*slot, spec, horizon))
+        taken.filter(move |slot| !self.has_ended(*slot, horizon))
     }
 
     /// Whether the entry in a taken slot is permanent.
@@ -256,57 +316,20 @@ impl<const K: usize> Generation<K> {
     }
 
     /// What lies in a taken slot.
-    pub(super) fn entry(&self, spec: &ExactSpec, slot: usize) -> Entry {
+    pub(super) fn entry(&self, slot: usize) -> Entry {
         Entry {
             key: self.slots.key(slot).to_vec(),
             value: self.slots.value(slot).to_vec(),
             permanent: self.is_permanent(slot),
-            deadline: deadline(&self.slots, spec, slot),
+            deadline: self.deadline(slot),
         }
     }
-}
-
-/// What orders an entry by recency; `None` if it is permanent.
-#[inline]
-fn recent<const K: usize>(slots: &Slots<K>, slot: usize) -> Option<u64> {
-    Some(slots.stamp(slot)).filter(|stamp| stamp & PERMANENT == 0)
 }
 
 #[cfg(test)]
 thread_local! {
-    /// How often a test's thread has looked when an entry expires.
+    /// How often a test's thread has looked when an entry expires, or when it was used.
     pub(super) static LOOKED: std::cell::Cell<u64> = const { std::cell::Cell::new(0) };
-}
-
-/// When the entry in a taken slot expires; `None` for never.
-#[inline]
-fn deadline<const K: usize>(slots: &Slots<K>, spec: &ExactSpec, slot: usize) -> Option<u64> {
-    #[cfg(test)]
-    LOOKED.with(|looked| looked.set(looked.get() + 1));
-    if slots.stamp(slot) & PERMANENT != 0 {
-        return None;
-    }
-    spec.deadline(slots.learned(slot), slots.renewed(slot))
-}
-
-/// The smallest measure among the entries that belong at `home`, with the slot it was found in.
-fn least<const K: usize>(
-    slots: &Slots<K>,
-    hash: &Hash,
-    home: usize,
-    measure: impl Fn(usize) -> Option<u64>,
-) -> Option<(u64, usize)> {
-    let mut found: Option<(u64, usize)> = None;
-    let mut slot = home;
-    while slots.stamp(slot) != 0 {
-        if hash.of(slots.key(slot)) as usize & slots.mask() == home
-            && let Some(measure) = measure(slot).filter(|m| found.is_none_or(|(least, _)| *m < least))
-        {
-            found = Some((measure, slot));
-        }
-        slot = (slot + 1) & slots.mask();
-    }
-    found
 }
 
 /// Whether the words are the same; a loop, since a call to compare so few bytes would cost more than the comparison.

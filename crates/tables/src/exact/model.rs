@@ -194,6 +194,8 @@ impl Exact for Model {
         self.spec.capacity.saturating_sub(self.entries.len()).min(wanted)
     }
 
+    fn free_first(&mut self, _from: u32, _gone: &mut dyn FnMut(&[u64])) {}
+
     fn left_to_expire(&self) -> usize {
         0
     }

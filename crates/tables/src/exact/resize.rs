@@ -47,13 +47,13 @@ impl<const K: usize> Older<K> {
         self.generation.bytes()
     }
 
-    pub(super) fn peek(&self, key: &[u64], spec: &ExactSpec, horizon: u64) -> Option<&[u64]> {
+    pub(super) fn peek(&self, key: &[u64], horizon: u64) -> Option<&[u64]> {
         let slot = self.generation.probe(key).ok()?;
-        (!self.generation.has_ended(slot, spec, horizon)).then(|| self.generation.slots.value(slot))
+        (!self.generation.has_ended(slot, horizon)).then(|| self.generation.slots.value(slot))
     }
 
-    pub(super) fn ended(&self, spec: &ExactSpec, horizon: u64) -> usize {
-        self.generation.ended(spec, horizon)
+    pub(super) fn ended(&self, horizon: u64) -> usize {
+        self.generation.ended(horizon)
     }
 
     /// Whether nothing is left in it.
@@ -80,7 +80,7 @@ impl<const K: usize> HashTable<K> {
         let held = self.len();
         let room = capacity.max(held);
         if Slots::<K>::number(room * 2) != self.current.slots.mask() + 1 {
-            let made = Generation::new(&spec, room, held);
+            let made = Generation::new(&spec, room);
             let made = made.map_err(|NoMemory { bytes }| SpecError::Memory { capacity, bytes })?;
             while self.older.len() >= MOST_OLDER {
                 self.pass(usize::MAX, usize::MAX);
@@ -106,9 +106,7 @@ impl<const K: usize> HashTable<K> {
             return false;
         }
         let small = ExactSpec { capacity: 0, ..self.spec };
-        let (Ok(()), Ok(generation)) = (self.current.expect(old.len()), Generation::new(&small, 0, 0)) else {
-            return false;
-        };
+        let Ok(generation) = Generation::new(&small, 0) else { return false };
         self.older.reserve(MOST_OLDER);
         self.older.push(Older { generation, next: 0 });
         true
@@ -133,8 +131,9 @@ impl<const K: usize> HashTable<K> {
     /// [`Exact::inherit`](super::Exact::inherit).
     pub(super) fn take_entries(&mut self, old: &mut Self) {
         let sooner = self.sooner(old);
-        old.generations().for_each(|generation| generation.hasten(sooner));
+        old.generations().for_each(|generation| generation.hasten(sooner, &self.spec));
         self.take_history(old);
+        self.hasten_items(sooner);
         if let Some(mut last) = self.older.pop()
             && old.current.len() > 0
         {
@@ -162,7 +161,7 @@ impl<const K: usize> HashTable<K> {
         if self.older.len() >= MOST_OLDER {
             return false;
         }
-        let Ok(made) = Generation::new(&spec, spec.capacity.max(held), held) else { return false };
+        let Ok(made) = Generation::new(&spec, spec.capacity.max(held)) else { return false };
         let generation = std::mem::replace(&mut self.current, made);
         self.older.push(Older { generation, next: 0 });
         self.spec = spec;
@@ -195,7 +194,7 @@ impl<const K: usize> HashTable<K> {
         key.copy_from_slice(held);
         self.gives_way(key);
         let older = &mut self.older[older].generation;
-        self.current.adopt(older, from, &self.spec, self.has_been_full)
+        self.current.adopt(older, from)
     }
 
     /// Moves entries of the oldest generation until so many slots have been passed or entries moved; how many are left in all.

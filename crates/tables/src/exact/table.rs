@@ -4,10 +4,13 @@
 //! looked for when the current one does not hold them. A hit in the current one therefore costs nothing more.
 
 use super::generation::{Generation, same};
+use super::items::Items;
+use super::order::leaf_of;
 use super::resize::Older;
 use super::slots::{NoMemory, PERMANENT};
 use super::{
-    Entry, Exact, ExactSpec, Learned, MARK_AGE, MARK_IDLE, MARK_RECENCY, PASSED, SpecError, Statistics,
+    Entry, Exact, ExactSpec, Learned, MARK_AGE, MARK_IDLE, MARK_RECENCY, MAX_KEY_WORDS, MOST_NUMBERED,
+    Numbering, PASSED, SpecError, Statistics,
 };
 
 /// A table whose keys have one word.
@@ -17,6 +20,9 @@ pub type Table2 = HashTable<2>;
 /// A table whose number of key words is known at run time only.
 pub type TableN = HashTable<0>;
 
+/// Leaves of each order that a new key puts right where the table is nearly full.
+const LEAVES_AT_ONCE: usize = 4;
+
 /// A fast exact table for keys of `K` words; `K` = 0 leaves the number to the spec.
 pub struct HashTable<const K: usize> {
     pub(super) current: Generation<K>,
@@ -24,13 +30,17 @@ pub struct HashTable<const K: usize> {
     clock: u64,
     /// Number of the latest hit or learn.
     sequence: u64,
-    /// A lower bound of the earliest deadline, ns; a copy of the heaps', where the caller's check finds it at once.
+    /// A lower bound of the earliest deadline, ns; a copy of the trees', where the caller's check finds it at once.
     pub(super) next_deadline: u64,
     /// Entries have ended whose deadline is at or before this time, ns, be they taken out or not.
     pub(super) horizon: u64,
     pub(super) marks: u8,
-    /// The table has been full, and the order of recency is kept from then on.
-    pub(super) has_been_full: bool,
+    /// The table is nearly full: whatever changes an entry puts the orders right, so that the first of all is found in one way down.
+    in_order: bool,
+    /// Somebody has to know of every hit: the orders, or the items.
+    watched: bool,
+    /// Who holds which item, where values are items.
+    items: Option<Items>,
     /// What has not moved yet after a resize, oldest first.
     pub(super) older: Vec<Older<K>>,
     pub(super) spec: ExactSpec,
@@ -68,13 +78,12 @@ impl HashTable<1> {
             return self.learn_ended(slot, &[key], &[value], now);
         }
         self.renew(slot, now, MARKS);
-        if MARKS & MARK_AGE != 0 {
-            self.current.slots.set_learned(slot, now);
-        }
         if self.current.slots.first_value(slot) == value {
             return Learned::Confirmed;
         }
+        self.leave_item(slot);
         self.current.slots.set_first_value(slot, value);
+        self.hold_item(slot);
         self.statistics.moves += 1;
         Learned::Moved
     }
@@ -139,18 +148,22 @@ impl<const K: usize> HashTable<K> {
 
     /// [`Table::bytes`](super::Table::bytes).
     pub fn bytes(&self) -> usize {
-        self.current.bytes() + self.older.iter().map(Older::bytes).sum::<usize>()
+        self.current.bytes()
+            + self.older.iter().map(Older::bytes).sum::<usize>()
+            + self.items.as_ref().map_or(0, Items::bytes)
     }
 
     pub(super) fn made(spec: ExactSpec) -> Result<Self, NoMemory> {
         Ok(HashTable {
-            current: Generation::new(&spec, spec.capacity, 0)?,
+            current: Generation::new(&spec, spec.capacity)?,
             clock: 0,
             sequence: 1,
             next_deadline: u64::MAX,
             horizon: 0,
             marks: spec.marks(),
-            has_been_full: false,
+            in_order: false,
+            watched: false,
+            items: None,
             older: Vec::new(),
             spec,
             statistics: Statistics::default(),
@@ -175,7 +188,7 @@ impl<const K: usize> HashTable<K> {
         match self.current.probe(key) {
             Ok(slot) if self.has_ended(slot) => None,
             Ok(slot) => {
-                self.renew(slot, now, marks);
+                self.renew(slot, now, marks & !MARK_AGE);
                 Some(self.current.slots.value(slot))
             }
             Err(_) if self.older.is_empty() => None,
@@ -186,8 +199,9 @@ impl<const K: usize> HashTable<K> {
     /// Time, order of use and figures go on as those of another table.
     pub(super) fn take_history(&mut self, old: &mut Self) {
         (self.clock, self.sequence, self.horizon) = (old.clock, old.sequence, old.horizon);
-        self.has_been_full = old.has_been_full;
         self.statistics = std::mem::take(&mut old.statistics);
+        self.items = old.items.take();
+        self.watched = self.items.is_some();
     }
 
     /// When an entry that is learned now ends.
@@ -204,13 +218,13 @@ impl<const K: usize> HashTable<K> {
     /// Whether the entry in a slot has ended and is still to be taken out.
     #[inline(always)]
     pub(super) fn has_ended(&self, slot: usize) -> bool {
-        self.is_behind() && self.current.has_ended(slot, &self.spec, self.horizon)
+        self.is_behind() && self.current.has_ended(slot, self.horizon)
     }
 
     #[inline(never)]
     fn find_older(&mut self, key: &[u64], now: u64) -> Option<&[u64]> {
         let slot = self.fetch_older(key).filter(|slot| !self.has_ended(*slot))?;
-        self.renew(slot, now, self.marks);
+        self.renew(slot, now, self.marks & !MARK_AGE);
         Some(self.current.slots.value(slot))
     }
 
@@ -222,13 +236,12 @@ impl<const K: usize> HashTable<K> {
             return self.learn_ended(slot, key, value, now);
         }
         self.renew(slot, now, marks);
-        if marks & MARK_AGE != 0 {
-            self.current.slots.set_learned(slot, now);
-        }
         if same(self.current.slots.value(slot), value) {
             return Learned::Confirmed;
         }
+        self.leave_item(slot);
         self.current.slots.value_mut(slot).copy_from_slice(value);
+        self.hold_item(slot);
         self.statistics.moves += 1;
         Learned::Moved
     }
@@ -239,9 +252,47 @@ impl<const K: usize> HashTable<K> {
         self.clock
     }
 
-    /// The entry was hit or learned.
+    /// The entry was hit, or learned: that notes its age, too.
     #[inline(always)]
     pub(super) fn renew(&mut self, slot: usize, now: u64, marks: u8) {
+        if self.watched { self.renew_watched(slot, now, marks) } else { self.mark(slot, now, marks) }
+    }
+
+    /// [`HashTable::renew`] in a table that is nearly full, or whose values are items.
+    #[inline(never)]
+    fn renew_watched(&mut self, slot: usize, now: u64, marks: u8) {
+        let before = self.current.measures(slot);
+        self.mark(slot, now, marks);
+        if self.in_order {
+            self.current.raised(slot, before);
+        }
+        if self.items.is_some() && self.current.deadline(slot) != before.0 {
+            self.hold_item(slot);
+        }
+    }
+
+    /// The entry in a slot holds its item, up to its deadline; one that never ends need not be known.
+    #[inline]
+    fn hold_item(&mut self, slot: usize) {
+        if let Some(items) = &mut self.items
+            && let Some(deadline) = self.current.deadline(slot)
+        {
+            items.hold(self.current.slots.value(slot), self.current.slots.key(slot), deadline);
+        }
+    }
+
+    /// The entry in a slot is about to go, or to get another value.
+    #[inline]
+    fn leave_item(&mut self, slot: usize) {
+        if let Some(items) = &mut self.items
+            && self.current.deadline(slot).is_some()
+        {
+            items.leave(self.current.slots.value(slot));
+        }
+    }
+
+    #[inline(always)]
+    fn mark(&mut self, slot: usize, now: u64, marks: u8) {
         if marks & MARK_RECENCY != 0 {
             self.sequence += 1;
             let stamp = self.current.slots.stamp(slot) & PERMANENT | self.sequence;
@@ -249,6 +300,9 @@ impl<const K: usize> HashTable<K> {
         }
         if marks & MARK_IDLE != 0 {
             self.current.slots.set_renewed(slot, now);
+        }
+        if marks & MARK_AGE != 0 {
+            self.current.slots.set_learned(slot, now);
         }
     }
 
@@ -273,6 +327,7 @@ impl<const K: usize> HashTable<K> {
     /// Takes out an entry that has ended.
     fn take_out(&mut self, slot: usize, gone: &mut dyn FnMut(&[u64])) {
         gone(self.current.slots.value(slot));
+        self.leave_item(slot);
         self.current.vacate(slot);
         self.statistics.expired += 1;
     }
@@ -290,6 +345,7 @@ impl<const K: usize> HashTable<K> {
     /// A learn of a key that no generation holds.
     #[inline]
     fn insert_absent(&mut self, key: &[u64], value: &[u64], now: u64) -> Learned {
+        self.keep_order();
         self.free_up(1, &mut |_| {});
         if !self.gives_way(key) || self.len() >= self.spec.capacity && !self.make_room() {
             self.statistics.refused += 1;
@@ -298,9 +354,9 @@ impl<const K: usize> HashTable<K> {
         // Evicting may have shifted entries, so the empty slot is looked for only now.
         let (Ok(slot) | Err(slot)) = self.current.probe(key);
         self.sequence += 1;
-        let home = self.current.put(slot, key, value, self.sequence, now, self.marks);
-        let recent = self.has_been_full.then_some(self.sequence);
-        self.current.enqueue(home, self.spec.deadline(now, now), recent);
+        self.current.put(slot, key, value, self.sequence, now, self.marks);
+        self.current.enqueue(slot);
+        self.hold_item(slot);
         self.next_deadline = self.bound();
         self.statistics.inserts += 1;
         Learned::New
@@ -318,10 +374,6 @@ impl<const K: usize> HashTable<K> {
 
     /// Takes out the entry used longest ago; false if the table refuses instead or all entries are permanent.
     fn evict(&mut self) -> bool {
-        if !self.has_been_full {
-            self.has_been_full = true;
-            self.generations().for_each(Generation::order_by_recency);
-        }
         let oldest =
             self.generations().filter_map(|one| one.oldest().map(|(stamp, slot)| (stamp, slot, one)));
         let Some((_, slot, generation)) = oldest.min_by_key(|(stamp, ..)| *stamp) else { return false };
@@ -330,15 +382,41 @@ impl<const K: usize> HashTable<K> {
         true
     }
 
+    /// Takes out the entry that holds an item if it has ended. If not, as may be where the table took the place of one with other times, its
+    /// deadline is noted. Says whether it has.
+    fn take_out_holder(&mut self, item: usize, gone: &mut dyn FnMut(&[u64])) -> bool {
+        let mut key = [0; MAX_KEY_WORDS];
+        let key = &mut key[..self.spec.key_words];
+        let Some(items) = &mut self.items else { return true };
+        key.copy_from_slice(items.key(item));
+        items.forget(item);
+        self.fetch_older(key);
+        let Ok(slot) = self.current.probe(key) else { return false };
+        let ended = self.has_ended(slot);
+        if ended {
+            self.take_out(slot, gone);
+        } else {
+            self.hold_item(slot);
+        }
+        ended
+    }
+
+    /// Deadlines of entries by their items may come sooner, by so much.
+    pub(super) fn hasten_items(&mut self, by: u64) {
+        self.items.iter_mut().for_each(|items| items.hasten(by));
+    }
+
     /// Takes out entries that have ended, `most` of them in so many steps; how many there were.
     fn take_out_ended(&mut self, most: usize, steps: &mut u32, gone: &mut dyn FnMut(&[u64])) -> u64 {
-        let (spec, horizon) = (self.spec, self.horizon);
+        let horizon = self.horizon;
         let mut expired = 0;
-        for generation in self.generations() {
+        let older = self.older.iter_mut().map(Older::generation);
+        for generation in std::iter::once(&mut self.current).chain(older) {
             while expired < most
-                && let Some(slot) = generation.due(&spec, horizon, steps)
+                && let Some(slot) = generation.due(horizon, steps)
             {
                 gone(generation.slots.value(slot));
+                self.items.iter_mut().for_each(|items| items.leave(generation.slots.value(slot)));
                 generation.vacate(slot);
                 expired += 1;
             }
@@ -362,12 +440,28 @@ impl<const K: usize> HashTable<K> {
         let all = std::iter::once(&self.current).chain(self.older.iter().map(Older::held));
         let mut entries: Vec<Entry> = all
             .flat_map(|generation| {
-                let held = generation.held(&self.spec, self.horizon);
-                held.filter(|slot| those(generation, *slot)).map(|slot| generation.entry(&self.spec, slot))
+                let held = generation.held(self.horizon);
+                held.filter(|slot| those(generation, *slot)).map(|slot| generation.entry(slot))
             })
             .collect();
         entries.sort_unstable();
         entries
+    }
+
+    /// A new key is to come: where the table is nearly full by then, its orders are put right, a few leaves for each new key, and kept so. That is done when
+    /// there is no room left, since the keys that fill the last eighth are enough for all leaves: there are at most four slots an entry of the capacity.
+    /// Only a table that was made smaller may still have some left.
+    fn keep_order(&mut self) {
+        let (held, capacity) = (self.len(), self.spec.capacity);
+        if held >= capacity - capacity / 8 {
+            self.in_order = self.current.has_orders();
+            self.watched |= self.in_order;
+            self.generations().for_each(|one| one.go_on_in_order(LEAVES_AT_ONCE));
+        } else if self.in_order && held < capacity - capacity / 4 {
+            self.in_order = false;
+            self.watched = self.items.is_some();
+            self.generations().for_each(Generation::leave_order);
+        }
     }
 
     /// A time before which no entry of any generation expires.
@@ -391,7 +485,7 @@ impl<const K: usize> Exact for HashTable<K> {
         match self.current.probe(key) {
             Ok(slot) if self.has_ended(slot) => None,
             Ok(slot) => Some(self.current.slots.value(slot)),
-            Err(_) => self.older.iter().find_map(|older| older.peek(key, &self.spec, self.horizon)),
+            Err(_) => self.older.iter().find_map(|older| older.peek(key, self.horizon)),
         }
     }
 
@@ -402,11 +496,14 @@ impl<const K: usize> Exact for HashTable<K> {
 
     fn insert_permanent(&mut self, key: &[u64], value: &[u64]) -> bool {
         assert_eq!(value.len(), self.current.slots.value_words(), "a value has the words its table declares");
+        self.keep_order();
         self.make_way(Some(key), 1, &mut |_| {});
         match self.current.probe(key) {
             Ok(slot) => {
+                self.leave_item(slot);
                 self.current.slots.value_mut(slot).copy_from_slice(value);
                 self.current.slots.set_stamp(slot, PERMANENT | self.current.slots.stamp(slot));
+                self.current.put_right(leaf_of(slot));
             }
             Err(_) if self.len() >= self.spec.capacity || !self.gives_way(key) => return false,
             Err(_) => {
@@ -423,6 +520,7 @@ impl<const K: usize> Exact for HashTable<K> {
         if self.has_ended(slot) {
             return false;
         }
+        self.leave_item(slot);
         self.current.vacate(slot);
         self.statistics.removed += 1;
         true
@@ -456,12 +554,34 @@ impl<const K: usize> Exact for HashTable<K> {
         self.spec.capacity.saturating_sub(self.len()).min(wanted)
     }
 
+    fn number_items(&mut self, items: u32, number: Numbering) {
+        let numbered = items <= MOST_NUMBERED;
+        let made = numbered.then(|| Items::new(items, self.spec.key_words, number).ok());
+        self.items = made.flatten();
+        self.watched = self.in_order || self.items.is_some();
+    }
+
+    fn free_first(&mut self, from: u32, gone: &mut dyn FnMut(&[u64])) {
+        if !self.is_behind() {
+            return;
+        }
+        match self.items.as_ref().filter(|items| items.are_known()) {
+            None => drop(self.take_out_ended(usize::MAX, &mut { u32::MAX }, gone)),
+            Some(_) => {
+                while let Some(item) =
+                    self.items.as_ref().and_then(|items| items.first_ended(from, self.horizon))
+                    && !self.take_out_holder(item, gone)
+                {}
+            }
+        }
+    }
+
     fn left_to_expire(&self) -> usize {
         if !self.is_behind() {
             return 0;
         }
-        let older = self.older.iter().map(|older| older.ended(&self.spec, self.horizon)).sum::<usize>();
-        self.current.ended(&self.spec, self.horizon) + older
+        let older = self.older.iter().map(|older| older.ended(self.horizon)).sum::<usize>();
+        self.current.ended(self.horizon) + older
     }
 
     fn version(&self) -> [u64; 5] {
@@ -515,11 +635,11 @@ impl<const K: usize> Exact for HashTable<K> {
                 let first = at - begin;
                 let end = size.min(first.saturating_add(left));
                 let held = generation.tags.taken(first..end);
-                for slot in held.filter(|slot| !generation.has_ended(*slot, &self.spec, self.horizon)) {
+                for slot in held.filter(|slot| !generation.has_ended(*slot, self.horizon)) {
                     if entries.len() == most {
                         return (entries, Some(begin + slot));
                     }
-                    entries.push(generation.entry(&self.spec, slot));
+                    entries.push(generation.entry(slot));
                 }
                 (left, at) = (left - (end - first), begin + end);
                 if end < size {
