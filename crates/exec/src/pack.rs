@@ -94,6 +94,15 @@ impl Packing {
         u128::from(words[place.word] >> place.shift & (u64::MAX >> (64 - u32::from(place.width))))
     }
 
+    /// The first columns of these words, as many as there is room for.
+    pub fn columns<'a>(&self, words: &[u64], columns: &'a mut [u128]) -> &'a [u128] {
+        for (column, place) in columns.iter_mut().zip(&self.places) {
+            *column = Packing::unpack_one(place, words);
+        }
+        let count = self.places.len().min(columns.len());
+        &columns[..count]
+    }
+
     /// The columns of these words.
     pub fn unpack(&self, words: &[u64]) -> Vec<u128> {
         self.places.iter().map(|place| Packing::unpack_one(place, words)).collect()

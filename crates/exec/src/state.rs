@@ -34,9 +34,8 @@ pub const MAX_TIMERS: usize = 65_536;
 /// Entries that have ended are taken out of tables in so many steps before a packet, whatever their number: a batch of 256 packets does 2,048. What is left
 /// is as good as gone, see [`tables::exact::Exact`]. A packet makes fewer entries in a table, so what is left becomes less.
 ///
-/// Two things a packet does take more steps. An item of a pool that is taken or given ([`State::take`], [`State::give`]) first takes out all that has ended in
-/// the tables that hold items of that pool, since which items are free decides which one is taken. And a new key of a full table is refused only when
-/// every entry that could have ended, but was renewed, has been looked at; each is looked at once in an idle time.
+/// A packet may have to take out what is in its way besides: the entry that ended with its key, one for each new key of a full table, and for each item
+/// of a pool that it takes one in each table that holds items of that pool.
 pub const STEPS_BEFORE_PACKET: u32 = 8;
 /// As [`STEPS_BEFORE_PACKET`], where time passes without a packet and nobody waits: live, once a millisecond.
 pub const STEPS_WITHOUT_PACKET: u32 = 512;
@@ -108,7 +107,7 @@ pub trait RunHandler<F: Family> {
 impl<F: Family> State<F> {
     /// The state a program starts with. `seed` chooses the tables' hash functions.
     pub fn new(program: &Program, ports: u16, seed: u64) -> Result<State<F>, LoadError> {
-        let tables = TableSet::<F>::new(program, seed)?;
+        let mut tables = TableSet::<F>::new(program, seed)?;
         let mut defaults = Vec::with_capacity(program.tables.len());
         for (table, shape) in program.tables.iter().zip(&tables.shapes) {
             let mut default = DefaultEntry::default();
@@ -131,8 +130,9 @@ impl<F: Family> State<F> {
             program.events.iter().map(|event| EventState { handler: event.handler, raised: 0 }).collect();
         let most_params = program.events.iter().map(|event| event.params.len()).max().unwrap_or(0);
         let mut memory = Memory::new(program, ports)?;
-        for table in &program.tables {
+        for (index, table) in (0..).zip(&program.tables) {
             let Some(pool) = table.releases else { continue };
+            memory.number_items(pool, index, &mut tables);
             table.entries.iter().for_each(|entry| memory.take_item(pool, &entry.value));
         }
         Ok(State {
@@ -298,13 +298,21 @@ impl<F: Family> State<F> {
 
     /// Takes an item of a pool, if one is free; entries that have ended hold none.
     pub fn take(&mut self, pool: u32, hint: u32) -> Option<impl Iterator<Item = u128>> {
-        self.finish_for(pool);
+        let TableSet { exact, places, shapes, .. } = &mut self.tables;
+        for (place, shape) in places.iter().zip(shapes).filter(|(_, shape)| shape.releases == Some(pool)) {
+            let TablePlace::Exact(place) = *place else { continue };
+            let (held, memory) = (&mut exact[place], &mut self.memory);
+            if held.next_deadline() <= self.now {
+                let gone = &mut |words: &[u64]| release(memory, shape, words);
+                held.expire_some(self.now, &mut 0, gone);
+                held.free_first(hint, gone);
+            }
+        }
         self.memory.take(pool, hint)
     }
 
-    /// Gives an item of a pool back.
+    /// Gives an item of a pool back. An entry that held it and has ended does so once more when it is taken out, but before somebody takes the item.
     pub fn give(&mut self, pool: u32, item: &[u128]) {
-        self.finish_for(pool);
         self.memory.give(pool, item);
     }
 
@@ -379,6 +387,9 @@ impl<F: Family> State<F> {
         let items =
             if self.tables.shapes[table as usize].releases.is_some() { entries.clone() } else { Vec::new() };
         self.tables.replace(table, entries)?;
+        if let Some(pool) = self.tables.shapes[table as usize].releases {
+            self.memory.number_items(pool, table, &mut self.tables);
+        }
         self.give_back(table, &before);
         self.take_items(table, &items);
         Ok(())

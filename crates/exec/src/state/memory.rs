@@ -3,7 +3,9 @@
 use crate::load::LoadError;
 use crate::pack::{MAX_WORDS, Packing};
 use crate::processor::EntryError;
+use crate::state::table_set::{Family, TablePlace, TableSet};
 use lang::ir::{self, Program};
+use tables::exact::Exact;
 use tables::group::Group;
 use tables::meter::{Colour, Meter, MeterSpec, Rates, Unit};
 use tables::pool::{Pool, PoolSpec};
@@ -162,6 +164,22 @@ impl Memory {
         }
     }
 
+    /// A table without entries of packets, whose values are items of a pool, learns their numbers.
+    pub(super) fn number_items<F: Family>(&self, pool: u32, table: u32, tables: &mut TableSet<F>) {
+        let (declared, packing) = (self.pools[pool as usize].1.clone(), &tables.shapes[table as usize].value);
+        let (TablePlace::Exact(place), Ok(items)) =
+            (tables.places[table as usize], u32::try_from(declared.items()))
+        else {
+            return;
+        };
+        let packing = packing.clone();
+        let number = move |words: &[u64]| {
+            let mut columns = [0; MAX_WORDS];
+            declared.number(packing.columns(words, &mut columns))
+        };
+        tables.exact[place].number_items(items, Box::new(number));
+    }
+
     /// How many items of a pool are free.
     pub fn free_items(&self, pool: u32) -> u32 {
         self.pools[pool as usize].0.free()
@@ -177,12 +195,7 @@ impl Memory {
 
     /// Gives back the item that these words of a table's value are.
     pub fn give_words(&mut self, pool: u32, packing: &Packing, words: &[u64]) {
-        let mut columns = [0; MAX_WORDS];
-        for (column, place) in columns.iter_mut().zip(&packing.places) {
-            *column = Packing::unpack_one(place, words);
-        }
-        let count = packing.places.len().min(MAX_WORDS);
-        self.give(pool, &columns[..count]);
+        self.give(pool, packing.columns(words, &mut [0; MAX_WORDS]));
     }
 
     /// The words of the member that a hash belongs to.

@@ -1,17 +1,22 @@
 //! What is due together is done a few steps at a time, whatever there is of it.
 
-use super::table_set::Fast;
+use super::table_set::{Fast, Reference};
 use super::*;
 use lang::pipeline::{Options, compile};
+use proptest::prelude::*;
 
 /// Runs nothing.
 struct Idle;
 
-impl RunHandler<Fast> for Idle {
-    fn run_handler(&mut self, _: &mut State<Fast>, _: u32, _: &[u128], _: &mut Outputs) {}
+impl<F: Family> RunHandler<F> for Idle {
+    fn run_handler(&mut self, _: &mut State<F>, _: u32, _: &[u128], _: &mut Outputs) {}
 }
 
 fn state(text: &str) -> State<Fast> {
+    state_of(text)
+}
+
+fn state_of<F: Family>(text: &str) -> State<F> {
     let compiled = compile("p.rav", text, &|_| None, &Options::default());
     let program = compiled.program.unwrap_or_else(|| panic!("{:#?}", compiled.diagnostics));
     State::new(&program, 4, 1).expect("loads")
@@ -82,7 +87,125 @@ fn an_item_of_an_entry_that_has_ended_is_free() {
     assert!(state.tables.exact[0].left_to_expire() >= 1000 - STEPS_BEFORE_PACKET as usize);
     let item: Option<Vec<u128>> = state.take(0, 777).map(Iterator::collect);
     assert_eq!(item, Some(vec![777]));
-    assert_eq!(state.memory.free_items(0), 999);
+    assert_eq!(state.memory.free_items(0), 8, "one a step before the packet, and this one");
+    assert_eq!(state.tables.exact[0].left_to_expire(), 1000 - 9);
+}
+
+#[test]
+fn an_item_is_taken_without_taking_out_what_has_ended_elsewhere() {
+    const MANY: u128 = 65_536;
+    let mut state = state(
+        "pool numbers: u32 { 0..65535 }
+        table out: exact(u32) -> u32 { capacity 65536 idle 10s evict refuse releases numbers }
+        start stage all() { match take(numbers) { some n => { learn out[1] = n else {} } none => {} }  flood }",
+    );
+    for number in 0..MANY {
+        state.insert_entry(0, &Entry::exact(&[number], &[number]), Some(0)).expect("room");
+    }
+    state.settle(10_000_000_000, &mut Idle, &mut Outputs::default());
+    let left = |state: &State<Fast>| state.tables.exact[0].left_to_expire();
+    for round in 0..100u32 {
+        let before = left(&state);
+        let item: Option<Vec<u128>> = state.take(0, 30_000).map(Iterator::collect);
+        assert_eq!(item, Some(vec![u128::from(30_000 + round)]));
+        assert!(before - left(&state) <= 1, "what is asked for, and nothing else");
+    }
+}
+
+/// What a packet may do to tables whose entries hold items of a pool.
+#[derive(Clone, Debug)]
+enum Deed {
+    /// Takes an item from a hint on, and learns it for a key.
+    Take(u32, u32, u64),
+    /// Gives back an item, whoever holds it.
+    Give(u128),
+    /// Learns an item for a key, whoever holds it.
+    Learn(u32, u64, u64),
+    Remove(u32, u64),
+    Hit(u32, u64),
+    /// Time passes, and so many steps take out what has ended.
+    Wait(u64, u32),
+}
+
+fn deeds() -> impl Strategy<Value = Vec<Deed>> {
+    let (table, key, item) = (0..2u32, 0..12u64, 0..12u64);
+    let deed = prop_oneof![
+        8 => (table.clone(), 0..40u32, key.clone()).prop_map(|(table, hint, key)| Deed::Take(table, hint, key)),
+        1 => item.clone().prop_map(|item| Deed::Give(item.into())),
+        1 => (table.clone(), key.clone(), item).prop_map(|(table, key, item)| Deed::Learn(table, key, item)),
+        2 => (table.clone(), key.clone()).prop_map(|(table, key)| Deed::Remove(table, key)),
+        4 => (table, key).prop_map(|(table, key)| Deed::Hit(table, key)),
+        4 => (0..8u64, 0..3u32).prop_map(|(more, steps)| Deed::Wait(more, steps)),
+    ];
+    prop::collection::vec(deed, 1..120)
+}
+
+/// What somebody sees who does all that.
+fn seen<F: Family>(deeds: &[Deed]) -> Vec<(Option<Vec<u128>>, u64)> {
+    let mut state: State<F> = state_of(
+        "pool numbers: (u8, u8) { 1..2, 3..7 }
+        table out: exact(u32) -> (u8, u8) { capacity 5 idle 10ns evict refuse releases numbers }
+        table other: exact(u32) -> (u8, u8) { capacity 9 idle 20ns age 25ns evict refuse releases numbers }
+        start stage all() {
+            match take(numbers) { some (a, n) => { learn out[1] = (a, n) else {}  learn other[1] = (a, n) else {} } none => {} }
+            flood
+        }",
+    );
+    let packing = state.tables.shapes[0].value.clone();
+    let (mut time, mut outputs) = (0, Outputs::default());
+    let one = |deed: &Deed| {
+        state.now = time;
+        let columns = |item: u128| [item / 5 + 1, item % 5 + 3];
+        let words = |item: u128| {
+            let mut words = [0; MAX_WORDS];
+            packing.pack(columns(item), &mut words[..packing.words]);
+            words
+        };
+        let mut told = 0;
+        let item = match *deed {
+            Deed::Take(table, hint, key) => {
+                let item: Option<Vec<u128>> = state.take(0, hint).map(Iterator::collect);
+                if let Some(item) = &item {
+                    let number = (item[0] - 1) * 5 + item[1] - 3;
+                    told = state.learn_releasing(table, &[key], &words(number)[..packing.words]) as u64;
+                }
+                item
+            }
+            Deed::Give(item) => {
+                state.give(0, &columns(item));
+                None
+            }
+            Deed::Learn(table, key, item) => {
+                told = state.learn_releasing(table, &[key], &words(item.into())[..packing.words]) as u64;
+                None
+            }
+            Deed::Remove(table, key) => {
+                state.remove_releasing(table, &[key]);
+                None
+            }
+            Deed::Hit(table, key) => {
+                let found = state.tables.exact[table as usize].find(&[key], time);
+                told = found.map_or(99, |value| value[0]);
+                None
+            }
+            Deed::Wait(more, steps) => {
+                time += more;
+                state.settle_in(steps, time, &mut Idle, &mut outputs);
+                None
+            }
+        };
+        (item, told)
+    };
+    deeds.iter().map(one).collect()
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { cases: 1000, ..ProptestConfig::default() })]
+
+    #[test]
+    fn items_of_entries_that_have_ended_are_as_free_as_if_they_had_been_taken_out(deeds in deeds()) {
+        prop_assert_eq!(seen::<Fast>(&deeds), seen::<Reference>(&deeds));
+    }
 }
 
 #[test]
