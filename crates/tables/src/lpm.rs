@@ -191,7 +191,11 @@ pub trait Lpm {
     /// The value of the longest prefix that contains `address`.
     fn find(&self, address: u128) -> Option<u32>;
     /// The longest prefix that contains `address`, and its value.
-    fn find_entry(&self, address: u128) -> Option<(Prefix, u32)>;
+    fn find_entry(&self, address: u128) -> Option<(Prefix, u32)> {
+        self.find_past(address, &|_| false)
+    }
+    /// The longest prefix that contains `address` and is not passed over, and its value.
+    fn find_past(&self, address: u128, over: &dyn Fn(Prefix) -> bool) -> Option<(Prefix, u32)>;
     /// All prefixes with their values, ascending by bits, then length.
     fn entries(&self) -> Vec<(Prefix, u32)> {
         self.entries_from(Prefix { bits: 0, length: 0 }).collect()

@@ -53,6 +53,11 @@ pub trait Rules {
     /// # Panics
     /// If `key` has not the words that the columns ask for.
     fn find(&self, key: &[u64]) -> Option<Hit>;
+    /// The first rule that fits `key` and whose value is not passed over. It takes no longer than a search that finds nothing, besides what `over` takes.
+    ///
+    /// # Panics
+    /// If `key` has not the words that the columns ask for.
+    fn find_past(&self, key: &[u64], over: &dyn Fn(u32) -> bool) -> Option<Hit>;
     /// The value of the rule at `order`.
     fn value(&self, order: u64) -> Option<u32>;
     /// All rules in order: their order, the rule, its value.

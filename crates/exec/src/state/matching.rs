@@ -47,15 +47,10 @@ impl<L: Lpm> Prefixes<L> {
         if self.expiry.is_behind() { self.find_behind(address) } else { self.search.find(address) }
     }
 
-    /// As [`Prefixes::find`], where entries have ended that are still to be taken out: those that are in the way are.
+    /// As [`Prefixes::find`], where entries have ended that are still to be taken out: they are passed over.
     #[cold]
-    fn find_behind(&mut self, address: u128) -> Option<u32> {
-        loop {
-            let (prefix, row) = self.search.find_entry(address)?;
-            if !self.end(prefix) {
-                return Some(row);
-            }
-        }
+    fn find_behind(&self, address: u128) -> Option<u32> {
+        self.search.find_past(address, &|prefix| self.expiry.has_ended(&prefix)).map(|(_, row)| row)
     }
 
     /// The search alone.
@@ -275,6 +270,8 @@ pub struct RuleSet<R> {
     keys: BTreeMap<u64, (Vec<Match>, u32)>,
     capacity: usize,
     expiry: Expiry<u64>,
+    /// When the rule of each row ends, as `expiry` says; rows behind the last never do.
+    deadlines: Vec<u64>,
 }
 
 impl<R: Rules> RuleSet<R> {
@@ -283,13 +280,17 @@ impl<R: Rules> RuleSet<R> {
         RuleSet {
             key_words: Packing::apart(&table.keys).words,
             search,
-            rows: Rows::new(value.words, table.counted),
+            rows: match table.age {
+                Some(_) => Rows::apart(value.words, table.counted),
+                None => Rows::new(value.words, table.counted),
+            },
             value,
             by_priority: table.kind == TableKind::Rules { by_priority: true },
             places: HashMap::new(),
             keys: BTreeMap::new(),
             capacity: table.capacity as usize,
             expiry: Expiry::new(table.age),
+            deadlines: Vec::new(),
         }
     }
 
@@ -303,15 +304,12 @@ impl<R: Rules> RuleSet<R> {
         }
     }
 
-    /// As [`RuleSet::find`], where rules have ended that are still to be taken out: those that are in the way are.
+    /// As [`RuleSet::find`], where rules have ended that are still to be taken out: they are passed over.
     #[cold]
-    fn find_behind(&mut self, key: &[u64]) -> Option<u32> {
-        loop {
-            let hit = self.search.find(key)?;
-            if !self.end(hit.order) {
-                return Some(hit.value);
-            }
-        }
+    fn find_behind(&self, key: &[u64]) -> Option<u32> {
+        let has_ended =
+            |row: u32| self.deadlines.get(row as usize).is_some_and(|at| *at <= self.expiry.horizon);
+        self.search.find_past(key, &has_ended).map(|hit| hit.value)
     }
 
     /// The search alone.
@@ -440,11 +438,23 @@ impl<R: Rules> RuleSet<R> {
             });
         }
         before.into_iter().for_each(|before| self.rows.release(before));
-        self.expiry.note(order, now, row);
+        self.age(order, now, row);
         if known.is_none() {
             self.note(entry, order);
         }
         Ok(())
+    }
+
+    /// Notes when a rule that is made or renewed ends.
+    fn age(&mut self, order: u64, now: Option<u64>, row: u32) {
+        let deadline = self.expiry.note(order, now, row);
+        let place = row as usize;
+        if self.deadlines.len() <= place && deadline < u64::MAX {
+            self.deadlines.resize(place + 1, u64::MAX);
+        }
+        if let Some(held) = self.deadlines.get_mut(place) {
+            *held = deadline;
+        }
     }
 
     /// Notes where a new rule stands; rules are noted in their order.

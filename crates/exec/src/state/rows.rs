@@ -3,10 +3,12 @@
 use crate::state::Cell;
 use std::collections::HashMap;
 
-/// Rows of the same number of words. Rows that hold the same are kept once, unless each counts for itself.
+/// Rows of the same number of words. Rows that hold the same are kept once, unless each counts, or ends, for itself.
 #[derive(Clone, Debug, Default)]
 pub struct Rows {
     stride: usize,
+    /// No two entries have a row in common.
+    apart: bool,
     words: Vec<u64>,
     /// What each row was found for, where that is counted.
     counts: Option<Vec<Cell>>,
@@ -19,13 +21,19 @@ pub struct Rows {
 impl Rows {
     /// No rows, of so many words each.
     pub fn new(stride: usize, counted: bool) -> Rows {
-        Rows { stride, counts: counted.then(Vec::new), ..Rows::default() }
+        Rows { stride, apart: counted, counts: counted.then(Vec::new), ..Rows::default() }
+    }
+
+    /// No rows, each of which will have one entry.
+    pub fn apart(stride: usize, counted: bool) -> Rows {
+        Rows { apart: true, ..Rows::new(stride, counted) }
     }
 
     /// The number of a row with these words, held once more.
     pub fn hold(&mut self, words: &[u64]) -> u32 {
-        let shared = self.counts.is_none();
-        if shared && let Some(&row) = self.known.get(words) {
+        if !self.apart
+            && let Some(&row) = self.known.get(words)
+        {
             self.holders[row as usize] += 1;
             return row;
         }
@@ -37,12 +45,12 @@ impl Rows {
         let start = row as usize * self.stride;
         self.words[start..start + self.stride].copy_from_slice(words);
         self.holders[row as usize] = 1;
-        match &mut self.counts {
-            None => drop(self.known.insert(words.to_vec(), row)),
-            Some(counts) => {
-                counts.resize(self.holders.len(), Cell::default());
-                counts[row as usize] = Cell::default();
-            }
+        if let Some(counts) = &mut self.counts {
+            counts.resize(self.holders.len(), Cell::default());
+            counts[row as usize] = Cell::default();
+        }
+        if !self.apart {
+            self.known.insert(words.to_vec(), row);
         }
         row
     }

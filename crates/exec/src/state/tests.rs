@@ -112,6 +112,50 @@ fn an_item_is_taken_without_taking_out_what_has_ended_elsewhere() {
     }
 }
 
+#[test]
+fn prefixes_and_rules_that_have_ended_are_passed_over_where_they_are_in_the_way() {
+    let mut state = state(
+        "table nets: lpm(u128) -> port { capacity 200 age 10s }
+        table acl: rules(u128, u16) -> port { capacity 2000 age 10s }
+        start stage all() { insert nets[1] = 1 else { drop gone }  insert acl[1, 2] = 1 else { drop gone }  flood }",
+    );
+    let prefix = |length: u8| match length {
+        0 => Match::Any,
+        128 => Match::Exact(0),
+        length => Match::Prefix { value: 0, length },
+    };
+    let entry = |key: Vec<Match>, value: u128| Entry { key, value: vec![value], priority: 0 };
+    for length in 0..=128u8 {
+        state.insert_entry(0, &entry(vec![prefix(length)], 2), (length != 3).then_some(0)).expect("room");
+        for port in 0..10 {
+            let key = vec![prefix(length), Match::Range { low: 0, high: 100 + port }];
+            state.insert_entry(1, &entry(key, 2), Some(0)).expect("room");
+        }
+    }
+    state.insert_entry(1, &entry(vec![Match::Any, Match::Any], 7), None).expect("room");
+    state.settle(10_000_000_000, &mut Idle, &mut Outputs::default());
+    let left = |state: &State<Fast>| {
+        (state.tables.prefixes[0].left_to_expire(), state.tables.rules[0].left_to_expire())
+    };
+    let before = left(&state);
+    assert!(before.0 >= 120 && before.1 >= 1280);
+    let row = state.tables.prefixes[0].find(0).expect("the one that stays");
+    assert_eq!(state.tables.prefixes[0].rows().words(row), [2]);
+    assert_eq!(state.tables.prefixes[0].find(1 << 127), None);
+    for key in [[0, 0, 0], [0, 0, 101], [0, 1, 50], [1 << 63, 0, 100]] {
+        let row = state.tables.rules[0].find(&key).expect("the last one stays");
+        assert_eq!(state.tables.rules[0].rows().words(row), [7]);
+        assert_eq!(state.tables.rules[0].find_value(&key), row);
+    }
+    assert_eq!(left(&state), before, "a lookup takes nothing out");
+    // One that is renewed ends no more, and what takes its place in memory does not end for it.
+    let again = entry(vec![prefix(128), Match::Range { low: 0, high: 100 }], 5);
+    state.insert_entry(1, &again, Some(10_000_000_000)).expect("room");
+    assert!(state.remove_entry(1, &[Match::Any, Match::Any], 0));
+    let row = state.tables.rules[0].find(&[0, 0, 50]).expect("it is there again");
+    assert_eq!(state.tables.rules[0].rows().words(row), [5]);
+}
+
 /// What a packet may do to tables whose entries hold items of a pool.
 #[derive(Clone, Debug)]
 enum Deed {

@@ -41,10 +41,10 @@ impl Lpm for Model {
         self.find_entry(address).map(|(_, value)| value)
     }
 
-    fn find_entry(&self, address: u128) -> Option<(Prefix, u32)> {
+    fn find_past(&self, address: u128, over: &dyn Fn(Prefix) -> bool) -> Option<(Prefix, u32)> {
         (0..=self.spec.width).rev().find_map(|length| {
             let prefix = Prefix { bits: address & leading(length, self.spec.width), length };
-            self.entries.get(&prefix).map(|value| (prefix, *value))
+            self.entries.get(&prefix).filter(|_| !over(prefix)).map(|value| (prefix, *value))
         })
     }
 

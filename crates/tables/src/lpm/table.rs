@@ -420,9 +420,11 @@ impl Lpm for Table {
         Some(self.find128(address)).filter(|value| *value != NONE)
     }
 
-    fn find_entry(&self, address: u128) -> Option<(Prefix, u32)> {
+    fn find_past(&self, address: u128, over: &dyn Fn(Prefix) -> bool) -> Option<(Prefix, u32)> {
         let bits = self.nodes.snapshot.layout.aligned(address);
-        let (region, code) = self.routes.cover(Region { bits, length: self.spec.width })?;
+        let longest = self.routes.cover(Region { bits, length: self.spec.width });
+        let mut around = std::iter::successors(longest, |(region, _)| self.routes.parent(*region));
+        let (region, code) = around.find(|(region, _)| !over(self.routes.prefix(*region)))?;
         Some((self.routes.prefix(region), self.codes.value(code)))
     }
 

@@ -25,6 +25,8 @@ pub(super) const CHECKED: u32 = 1 << 30;
 /// The rule number of a slot that holds none.
 pub(super) const NO_RULE: u32 = CHECKED - 1;
 
+/// What a caller is to pass.
+const KEY_WORDS: &str = "a key has one word a column, two for a column of more than 64 bits";
 /// Packed keys of up to so many 64-bit words, 512 bits, lie on the stack.
 const FEW_WORDS: usize = 8;
 
@@ -262,7 +264,20 @@ impl Image {
     /// # Panics
     /// If `key` has not [`Image::key_words`] words.
     pub fn find(&self, key: &[u64]) -> Option<Hit> {
-        let id = self.find_id(key);
+        self.hit(self.find_id(key))
+    }
+
+    /// [`Image::find`] among the rules whose values are not passed over.
+    ///
+    /// # Panics
+    /// If `key` has not [`Image::key_words`] words.
+    pub fn find_past(&self, key: &[u64], over: impl Fn(u32) -> bool) -> Option<Hit> {
+        assert_eq!(key.len(), self.key_words(), "{KEY_WORDS}");
+        let counts = |id: u32| !over(self.rules[id as usize][2]);
+        self.hit(self.first_in(key, counts))
+    }
+
+    fn hit(&self, id: u32) -> Option<Hit> {
         (id != NO_RULE).then(|| Hit { order: self.order(id), value: self.rules[id as usize][2] })
     }
 
@@ -292,28 +307,30 @@ impl Image {
 
     #[inline]
     fn find_id(&self, key: &[u64]) -> u32 {
-        assert_eq!(
-            key.len(),
-            self.key_words(),
-            "a key has one word a column, two for a column of more than 64 bits"
-        );
+        assert_eq!(key.len(), self.key_words(), "{KEY_WORDS}");
         #[cfg(target_arch = "x86_64")]
         if let Some(packing) = &self.wide {
             return packing.find(self, key);
         }
+        self.first_in(key, |_| true)
+    }
+
+    /// The first rule that fits among those that count.
+    #[inline]
+    fn first_in(&self, key: &[u64], counts: impl Fn(u32) -> bool) -> u32 {
         let words = self.layout.words();
         if words <= FEW_WORDS {
-            self.first(key, &mut [0; FEW_WORDS][..words])
+            self.first(key, &mut [0; FEW_WORDS][..words], counts)
         } else {
-            self.first(key, &mut vec![0; words])
+            self.first(key, &mut vec![0; words], counts)
         }
     }
 
-    fn first(&self, key: &[u64], packed: &mut [u64]) -> u32 {
+    fn first(&self, key: &[u64], packed: &mut [u64], counts: impl Fn(u32) -> bool) -> u32 {
         self.layout.pack(key, packed);
         let mut best = NO_RULE;
         for &root in &self.roots {
-            let id = self.scan(self.walk(root, packed), packed);
+            let id = self.scan_among(self.walk(root, packed), packed, &counts);
             if best == NO_RULE || id != NO_RULE && self.order(id) < self.order(best) {
                 best = id;
             }
@@ -339,6 +356,11 @@ impl Image {
 
     /// The first rule of the leaf at `block` that fits.
     pub(super) fn scan(&self, block: u32, packed: &[u64]) -> u32 {
+        self.scan_among(block, packed, |_| true)
+    }
+
+    #[inline]
+    fn scan_among(&self, block: u32, packed: &[u64], counts: impl Fn(u32) -> bool) -> u32 {
         let (slots, stride) = (self.slots(), self.layout.stride);
         let (lines, half) = (self.block_lines(), self.block_lines() / 2);
         let mut block = block as usize;
@@ -357,7 +379,8 @@ impl Image {
                     );
                     element(packed, at).wrapping_sub(low) <= span
                 });
-                if fits && (id & CHECKED == 0 || self.confirm(id & NO_RULE, packed)) {
+                let passes = || id & CHECKED == 0 || self.confirm(id & NO_RULE, packed);
+                if fits && passes() && counts(id & NO_RULE) {
                     return id & NO_RULE;
                 }
             }

@@ -63,8 +63,12 @@ impl Rules for Linear {
     }
 
     fn find(&self, key: &[u64]) -> Option<Hit> {
+        self.find_past(key, &|_| false)
+    }
+
+    fn find_past(&self, key: &[u64], over: &dyn Fn(u32) -> bool) -> Option<Hit> {
         let columns = self.spec.columns(key);
-        let mut rules = self.rules.iter();
+        let mut rules = self.rules.iter().filter(|(_, (_, value))| !over(*value));
         let (&order, &(_, value)) = rules.find(|(_, (rule, _))| rule.fits(&self.spec.widths, &columns))?;
         Some(Hit { order, value })
     }

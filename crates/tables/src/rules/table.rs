@@ -250,6 +250,10 @@ impl Rules for Table {
         self.image.find(key)
     }
 
+    fn find_past(&self, key: &[u64], over: &dyn Fn(u32) -> bool) -> Option<Hit> {
+        self.image.find_past(key, over)
+    }
+
     fn value(&self, order: u64) -> Option<u32> {
         self.orders.get(&order).map(|&id| self.image.rules[id as usize][2])
     }

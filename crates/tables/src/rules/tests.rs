@@ -106,6 +106,8 @@ fn compare(table: &Table, linear: &Linear, keys: &[Vec<u64>]) {
         let wanted = linear.find(key);
         assert_eq!(table.find(key), wanted, "key {key:x?}");
         assert_eq!(image.find(key), wanted, "portable, key {key:x?}");
+        let over = |value: u32| value % 4 < at as u32 % 4;
+        assert_eq!(table.find_past(key, &over), linear.find_past(key, &over), "passing over, key {key:x?}");
         let value = wanted.map_or(NONE, |hit| hit.value);
         assert_eq!((table.find_value(key), values[at], portable[at]), (value, value, value), "key {key:x?}");
     }

@@ -24,16 +24,16 @@ impl<K: Ord + Copy> Expiry<K> {
         Expiry { age, due: BTreeSet::new(), of: BTreeMap::new(), horizon: 0, expired: 0 }
     }
 
-    /// An entry is made or renewed; one of the program text or of the control plane, without a time, never goes.
-    pub(super) fn note(&mut self, key: K, now: Option<u64>, row: u32) {
+    /// An entry is made or renewed; one of the program text or of the control plane, without a time, never goes. Says when it does; `u64::MAX` for never.
+    pub(super) fn note(&mut self, key: K, now: Option<u64>, row: u32) -> u64 {
         self.forget(&key);
-        if let (Some(now), Some(age)) = (now, self.age) {
-            let deadline = now.saturating_add(age.max(1));
-            if deadline < u64::MAX {
-                self.due.insert((deadline, key));
-            }
-            self.of.insert(key, (deadline, row));
+        let (Some(now), Some(age)) = (now, self.age) else { return u64::MAX };
+        let deadline = now.saturating_add(age.max(1));
+        if deadline < u64::MAX {
+            self.due.insert((deadline, key));
         }
+        self.of.insert(key, (deadline, row));
+        deadline
     }
 
     /// An entry is known by another key from now on.

@@ -24,7 +24,7 @@ fn rules(choose: &str, entries: &str) -> (RuleSet<Linear>, Vec<Entry>) {
 fn plant(set: &mut RuleSet<Linear>, entry: &Entry, order: u64) {
     let (rule, row) = set.hold(entry);
     set.search.insert(order, &rule, row).expect("is free");
-    set.expiry.note(order, Some(0), row);
+    set.age(order, Some(0), row);
     set.note(entry, order);
 }
 
@@ -88,8 +88,8 @@ impl Lpm for Passing {
         self.table.find(address)
     }
 
-    fn find_entry(&self, address: u128) -> Option<(Prefix, u32)> {
-        self.table.find_entry(address)
+    fn find_past(&self, address: u128, over: &dyn Fn(Prefix) -> bool) -> Option<(Prefix, u32)> {
+        self.table.find_past(address, over)
     }
 
     fn entries_from(&self, first: Prefix) -> impl Iterator<Item = (Prefix, u32)> {
