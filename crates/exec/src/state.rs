@@ -24,9 +24,12 @@ use crate::stages::StageClock;
 use lang::ir::{Entry, Match, Op, Program};
 use tables::exact::{Exact, Learned};
 
-/// Handlers run after a packet at most, and as many again before the next one. What is left stays due for the next time; a
-/// periodic handler that is behind then skips whole periods.
+/// Handlers run after a packet at most, and by the clock at once. What is left stays due for the next time; a periodic handler that is behind
+/// then skips whole periods.
 pub const MAX_RUNS: u32 = 4096;
+/// For each such time that passes, ns, one more handler may run by the clock, until [`MAX_RUNS`] may. Counted by time, it is the same however packets
+/// come in batches, and a batch does no more than those and what its own time brings.
+pub const TIME_OF_RUN: u64 = 250;
 /// Events queued at once at most; further ones are refused and counted.
 pub const MAX_QUEUED: usize = 4096;
 /// Delayed events pending at once at most; further ones are refused and counted.
@@ -39,6 +42,8 @@ pub const MAX_TIMERS: usize = 65_536;
 pub const STEPS_BEFORE_PACKET: u32 = 8;
 /// As [`STEPS_BEFORE_PACKET`], where time passes without a packet and nobody waits: live, once a millisecond.
 pub const STEPS_WITHOUT_PACKET: u32 = 512;
+/// Time that handlers may use up at once, ns.
+const MOST_CREDIT: u64 = MAX_RUNS as u64 * TIME_OF_RUN;
 /// Cells of all counters together at most.
 pub const MAX_CELLS: usize = 1 << 26;
 
@@ -88,6 +93,9 @@ pub struct State<F: Family> {
     pending: Pending,
     lost_events: u64,
     scratch: Vec<u128>,
+    /// Time that handlers may still use up, ns, [`TIME_OF_RUN`] each; as of when.
+    credit: u64,
+    credited: u64,
     /// What the variant of a program that measures its stages calls.
     pub(crate) clock: StageClock,
 }
@@ -150,6 +158,8 @@ impl<F: Family> State<F> {
             pending: Pending::new(program),
             lost_events: 0,
             scratch: Vec::with_capacity(most_params),
+            credit: MOST_CREDIT,
+            credited: 0,
             clock: StageClock::default(),
         })
     }
@@ -183,7 +193,10 @@ impl<F: Family> State<F> {
         let time = time.max(self.now);
         self.cause = Output::BETWEEN;
         self.pending.start(time);
-        let mut runs = MAX_RUNS;
+        self.credit = self.credit.saturating_add(time - self.credited).min(MOST_CREDIT);
+        self.credited = time;
+        let may_run = (self.credit / TIME_OF_RUN) as u32;
+        let mut runs = may_run;
         self.drain(&mut runs, runner, outputs);
         while runs > 0 {
             let (timer, periodic) = (self.pending.first_delayed(), self.pending.first_periodic());
@@ -203,6 +216,7 @@ impl<F: Family> State<F> {
         }
         self.now = time;
         self.expire(&mut steps);
+        self.credit -= u64::from(may_run - runs) * TIME_OF_RUN;
         if runs == 0 {
             self.pending.skip_periods(time);
         }

@@ -156,6 +156,45 @@ fn prefixes_and_rules_that_have_ended_are_passed_over_where_they_are_in_the_way(
     assert_eq!(state.tables.rules[0].rows().words(row), [5]);
 }
 
+/// Counts the handlers that run, and the time at which the last one did.
+#[derive(Default)]
+struct Counted {
+    runs: u64,
+    at: u64,
+}
+
+impl RunHandler<Fast> for Counted {
+    fn run_handler(&mut self, state: &mut State<Fast>, _: u32, _: &[u128], _: &mut Outputs) {
+        assert!(self.at <= state.now, "time goes on");
+        (self.runs, self.at) = (self.runs + 1, state.now);
+    }
+}
+
+#[test]
+fn events_that_are_due_together_do_not_stop_a_batch() {
+    let mut state = state("event e(n: u32) { }  start stage all() { after 10us raise e(1)  flood }");
+    let (mut outputs, mut counted) = (Outputs::default(), Counted::default());
+    for number in 0..MAX_TIMERS as u128 {
+        state.raise(0, std::iter::once(number), Some(10_000), &mut outputs);
+    }
+    // A batch of packets that came within 25 microseconds.
+    for packet in 1..=256u64 {
+        state.settle(10_000_000 + 100 * packet, &mut counted, &mut outputs);
+        assert_eq!(state.next_wake, 10_000, "the rest stays due");
+    }
+    assert_eq!(counted.runs, u64::from(MAX_RUNS) + 255 * 100 / TIME_OF_RUN);
+    // Where time passes they all get their turn.
+    let mut batches = 0;
+    while counted.runs < MAX_TIMERS as u64 {
+        batches += 1;
+        let before = counted.runs;
+        state.advance(10_025_600 + 1_000_000 * batches, &mut counted, &mut outputs);
+        assert!(counted.runs - before <= MAX_RUNS.into());
+    }
+    assert_eq!(batches, 16);
+    assert_eq!(state.lost_events(), 0);
+}
+
 /// What a packet may do to tables whose entries hold items of a pool.
 #[derive(Clone, Debug)]
 enum Deed {
