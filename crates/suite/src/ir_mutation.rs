@@ -23,18 +23,27 @@ pub fn mutate(program: &Program, random: &mut Random, changes: usize) -> Program
     let mut done = 0;
     for _ in 0..changes * 12 {
         let changed = change(&lines, random);
-        // Manifests follow from the code; the verifier is asked with the right one.
-        let Ok(mut program) = read(&(changed.join("\n") + "\n")) else { continue };
-        program.manifest = derive_manifest(&program);
-        if is_small(&program) && verify(&program).is_ok() {
-            (lines, made) = (changed, program);
-            done += 1;
-            if done == changes {
-                break;
-            }
+        let Some(program) = admitted(&changed) else { continue };
+        (lines, made) = (changed, program);
+        done += 1;
+        if done == changes {
+            break;
         }
     }
     made
+}
+
+/// A program with one thing changed, whatever it is; none if it does not read back, is not admitted, or would take much memory or time.
+pub fn spoil(program: &Program, random: &mut Random) -> Option<Program> {
+    let lines: Vec<String> = program.to_string().lines().map(str::to_string).collect();
+    admitted(&change(&lines, random))
+}
+
+/// The program of these lines, with the manifest that follows from the code.
+fn admitted(lines: &[String]) -> Option<Program> {
+    let mut program = read(&(lines.join("\n") + "\n")).ok()?;
+    program.manifest = derive_manifest(&program);
+    (is_small(&program) && verify(&program).is_ok()).then_some(program)
 }
 
 /// Whether it takes little memory and time.

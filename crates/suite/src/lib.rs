@@ -9,6 +9,7 @@ pub mod coverage;
 pub mod device;
 pub mod edit_search;
 pub mod ir_agree;
+pub mod ir_generator;
 pub mod ir_mutation;
 pub mod packet_generator;
 pub mod program_generator;

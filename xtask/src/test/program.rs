@@ -53,7 +53,7 @@ pub(super) fn agree(context: &Context) -> anyhow::Result<Outcome> {
     search(context, "agree")
 }
 
-/// Random IR on both back ends for half a minute, in memory that ends where what is in it ends; seeds as above.
+/// Random IR on both back ends for half a minute, half of it made from scratch, in memory that ends where what is in it ends; seeds as above.
 pub(super) fn agree_ir(context: &Context) -> anyhow::Result<Outcome> {
     search(context, "agree_ir")
 }

@@ -44,21 +44,21 @@ fn run() -> Result<(), String> {
         let seed = first.wrapping_add(offset);
         // A wild access ends the process, so what is being run is told before.
         eprint!("\rseed {seed} ");
-        let (program, packets) = seeds.program(seed);
-        if let Err(what) = compare(&program, &packets, &guarded::switch, &mut tried) {
+        let trial = seeds.program(seed);
+        if let Err(what) = compare(&trial, &guarded::switch, &mut tried) {
             let again =
                 format!("again: cargo run --release -p suite --bin agree_ir -- --seed {seed} --programs 1");
-            return Err(format!("{program}\nseed {seed}: {what}\n{again}"));
+            return Err(format!("{}\nseed {seed}: {what}\n{again}", trial.program));
         }
     }
     eprintln!();
-    let Tried { programs, loaded, packets, outputs } = tried;
     let (guarded, open) = guarded::pieces();
-    println!(
-        "seed {first}: {programs} programs, {loaded} loaded, {packets} packets, {outputs} outputs, all alike; {guarded} pieces of memory guarded, {open} not"
-    );
-    if loaded == 0 || packets == 0 || guarded == 0 || open > guarded {
+    println!("seed {first}: {tried}; {guarded} pieces of memory guarded, {open} not");
+    if tried.loaded == 0 || tried.packets == 0 || guarded == 0 || open > guarded {
         return Err("nothing was shown: no program ran, or most memory was not guarded".to_owned());
     }
-    Ok(())
+    match tried.never_ran()[..] {
+        [] => Ok(()),
+        ref missing => Err(format!("no program from scratch ran {}", missing.join(", "))),
+    }
 }
