@@ -50,6 +50,12 @@ impl Conditions {
         self.header = true;
     }
 
+    /// Whether nothing but later fragments is asked for a header that they have not.
+    pub(crate) fn asks_later_fragments(&self) -> bool {
+        let later = |alternative: &Vec<(Part, Set)>| alternative.contains(&(Part::Fragment, Set::exact(1)));
+        self.header && self.all.iter().any(|each| !each.is_empty() && each.iter().all(later))
+    }
+
     /// The rule looks for ports in whatever header there is; it must say besides that the protocol is one with ports.
     pub(crate) fn any_ports(&mut self) {
         (self.header, self.any_ports) = (true, true);

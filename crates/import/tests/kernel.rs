@@ -456,3 +456,63 @@ fn rulesets_of_nftables_are_read_as_the_kernel_means_them() {
         assert_eq!(differences(&mut router, &packets, &wanted, RULESET), 0);
     }
 }
+
+/// Matches on a header behind that of IP, turned round and not, and such as every packet has.
+const HEADERS: &str = "table inet filter {
+    chain forward {
+        type filter hook forward priority filter; policy drop;
+        ip saddr 10.0.0.1 GUARD tcp dport != 22 accept
+        ip6 saddr 2001:db8::a00:1 tcp dport != 22 accept
+        ip saddr 10.0.0.2 GUARD udp dport 53 drop
+        meta l4proto { tcp, udp } GUARD th sport 1024-65535 accept
+        ip saddr 172.16.0.0/12 meta l4proto tcp accept
+        ip protocol 47 accept
+        ip daddr 8.8.8.8 GUARD tcp flags & (syn | ack) != syn accept
+        ip saddr 10.0.0.0/8 GUARD icmp type != 8 accept
+        ip daddr 192.0.2.1 GUARD tcp sport . tcp dport != { 22 . 80 } drop
+        ip daddr 192.0.2.1 GUARD sctp dport != { 22, 80 } drop
+        meta l4proto { tcp, sctp } accept
+    }
+}
+";
+
+/// Reads a ruleset as the kernel prints it.
+fn imported(router: &mut Router, family: Family) -> RuleSet {
+    let listed = router.run("nft", &["-j", "list", "ruleset"], "").expect("nft runs");
+    let options = nft::Options { interfaces: ports(), family, ..nft::Options::default() };
+    nft::read(&listed.stdout, &options).expect("the ruleset can be kept")
+}
+
+#[test]
+fn rules_that_leave_out_later_fragments_decide_about_them_as_the_kernel_does() {
+    let Some(mut router) = Router::new(&["nft"]) else { return };
+    let mut random = Random(seed());
+    let text = HEADERS.replace("GUARD", "ip frag-off & 0x1fff == 0");
+    let fragments = "ip saddr 11.0.0.0/8 ip frag-off & 0x1fff != 0 accept\n        ip protocol 47";
+    let text = text.replace("ip protocol 47", fragments);
+    router.load("nft", &["-f", "-"], &text);
+    let rules = imported(&mut router, Family::V4);
+    let packets = made(&mut random, 4000, Family::V4);
+    let wanted: Vec<bool> = packets.iter().map(|packet| allows(&rules, packet, ALL_PORTS)).collect();
+    let later = packets.iter().zip(&wanted).filter(|(packet, _)| packet.is_later());
+    let passing = later.clone().filter(|(_, passes)| **passes).count();
+    assert!(passing > 200 && later.count() > passing + 200, "{passing} pass");
+    assert_eq!(differences(&mut router, &packets, &wanted, &text), 0);
+}
+
+#[test]
+fn no_rule_about_a_header_fits_a_packet_that_ends_before_it() {
+    let Some(mut router) = Router::new(&["nft"]) else { return };
+    let mut random = Random(seed());
+    let text = HEADERS.replace("GUARD ", "");
+    router.load("nft", &["-f", "-"], &text);
+    for family in [Family::V4, Family::V6] {
+        let rules = imported(&mut router, family);
+        let whole = made(&mut random, 2000, family).into_iter().filter(|packet| !packet.is_later());
+        let packets: Vec<Packet> = whole.map(|packet| packet.cut(&mut random)).collect();
+        let wanted: Vec<bool> = packets.iter().map(|packet| allows(&rules, packet, ALL_PORTS)).collect();
+        let passing = wanted.iter().filter(|passes| **passes).count();
+        assert!(passing > 200 && passing + 200 < wanted.len(), "{passing} of {} pass", wanted.len());
+        assert_eq!(differences(&mut router, &packets, &wanted, &text), 0);
+    }
+}

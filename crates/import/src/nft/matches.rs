@@ -70,6 +70,10 @@ impl<'a> Matcher<'a> {
         rule: &RawValue,
         conditions: &Conditions,
     ) -> Result<Vec<Region>, ImportError> {
+        if conditions.asks_later_fragments() {
+            let what = "the rule looks for ports, types or flags in later fragments, which have none: the kernel compares other bytes";
+            return Err(self.source.error(rule, what, "leave out one of both"));
+        }
         conditions.regions(self.options.limit).map_err(|fault| match fault {
             Fault::Mixed(part) => {
                 let what = format!("two matches on {} meet in no range, prefix or mask", part.name());

@@ -362,6 +362,13 @@ fn the_exact_place_is_named() {
             matching(r#"{"&": [{"payload": {"protocol": "ip", "field": "frag-off"}}, 8191]}"#, "==", "7"),
             "only whether it is 0",
         ),
+        (
+            statement(
+                r#"{"match": {"op": "!=", "left": {"&": [{"payload": {"protocol": "ip", "field": "frag-off"}}, 8191]}, "right": 0}},
+                {"match": {"op": "!=", "left": {"payload": {"protocol": "tcp", "field": "dport"}}, "right": 80}}, {"accept": null}"#,
+            ),
+            "in later fragments, which have none",
+        ),
         (matching(r#"{"meta": {"key": "iif"}}"#, "==", "3"), "by its name alone"),
         (matching(r#"{"meta": {"key": "iif"}}"#, "<", "3"), "with no number"),
         (matching(r#"{"meta": {"key": "protocol"}}"#, "==", r#""0x88cc""#), "no family"),
@@ -383,7 +390,9 @@ fn the_exact_place_is_named() {
         let start = rule.find("\"expr\": [").unwrap() + 10;
         assert!(
             error.column as usize >= start
-                || ["only counts", "writes a log", "need not have any"].iter().any(|own| part.contains(own)),
+                || ["only counts", "writes a log", "need not have any", "in later fragments"]
+                    .iter()
+                    .any(|own| part.contains(own)),
             "{error}"
         );
         assert!(error.what.contains(part), "{rule}: {error}");

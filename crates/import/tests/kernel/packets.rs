@@ -41,6 +41,8 @@ pub(crate) struct Packet {
     pub(crate) piece: Piece,
     /// What stands behind the header of IP: that of TCP, UDP and so on, or anything in its place.
     pub(crate) rest: [u8; 24],
+    /// So many bytes of it are there.
+    pub(crate) there: u8,
 }
 
 pub(crate) const PORTS: [u16; 8] = [0, 22, 53, 80, 1023, 1024, 2048, 65535];
@@ -81,7 +83,13 @@ impl Packet {
             _ => Piece::Whole,
         };
         let (src, dst) = (random.one(&SOURCES), random.one(&TARGETS));
-        Packet { family, src: address(family, src), dst: address(family, dst), proto, piece, rest }
+        Packet { family, src: address(family, src), dst: address(family, dst), proto, piece, rest, there: 24 }
+    }
+
+    /// The same packet, and nothing of its transport header that a rule could ask for.
+    pub(crate) fn cut(self, random: &mut Random) -> Packet {
+        let least = if matches!(self.proto, 1 | 58) { 0 } else { 1 };
+        Packet { there: random.below(least + 1) as u8, ..self }
     }
 
     pub(crate) fn is_later(&self) -> bool {
@@ -93,10 +101,15 @@ impl Packet {
         self.src.to_be_bytes()
     }
 
-    /// The value of a column, as `docs/import.md` says; ports are those of these protocols.
+    /// The value of a column, as `docs/import.md` says; ports are those of these protocols. A packet that ends before its transport header is no question
+    /// for a table; to rules that say nothing of fragments it is what a later fragment is.
     pub(crate) fn column(&self, name: &str, with_ports: &[u8]) -> u128 {
         let of = |protocols: &[u8], value: u16| {
-            if !self.is_later() && protocols.contains(&self.proto) { u128::from(value) } else { 0 }
+            if !self.is_later() && self.there == 24 && protocols.contains(&self.proto) {
+                u128::from(value)
+            } else {
+                0
+            }
         };
         let icmp = if self.family == Family::V4 { 1 } else { 58 };
         let rest = &self.rest;
@@ -111,7 +124,7 @@ impl Packet {
             "tcp_flags" => of(&[6], rest[13].into()),
             "in_port" => 1,
             "out_port" => 2,
-            "fragment" => self.is_later().into(),
+            "fragment" => (self.is_later() || self.there < 24).into(),
             other => panic!("no packet has a column {other}"),
         }
     }
@@ -128,7 +141,7 @@ impl Packet {
             Family::V4 => {
                 let mut header = [0; 20];
                 header[0] = 0x45;
-                header[2..4].copy_from_slice(&44u16.to_be_bytes());
+                header[2..4].copy_from_slice(&(20 + u16::from(self.there)).to_be_bytes());
                 header[4..6].copy_from_slice(&(number as u16).to_be_bytes());
                 header[6..8].copy_from_slice(&(offset | more << 13).to_be_bytes());
                 (header[8], header[9]) = (64, self.proto);
@@ -140,7 +153,7 @@ impl Packet {
             }
             Family::V6 => {
                 let piece = self.piece != Piece::Whole;
-                let (next, length) = if piece { (44, 32) } else { (self.proto, 24) };
+                let (next, length) = if piece { (44, 8 + self.there) } else { (self.proto, self.there) };
                 frame.extend_from_slice(V6);
                 frame.extend_from_slice(&(6 << 28 | number).to_be_bytes());
                 frame.extend_from_slice(&[0, length, next, 64]);
@@ -152,7 +165,7 @@ impl Packet {
                 }
             }
         }
-        frame.extend_from_slice(&self.rest);
+        frame.extend_from_slice(&self.rest[..self.there.into()]);
         frame
     }
 }
