@@ -11,6 +11,7 @@ mod imported;
 mod interruption;
 mod memory_limit;
 mod program;
+mod remembered;
 mod render;
 
 use arguments::CommandLine;

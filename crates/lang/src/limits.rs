@@ -82,7 +82,7 @@ pub const MOST_ARGUMENTS: usize = 256;
 /// How many bytes can go in before a packet: what every frame has before it. `E0434`
 pub const MOST_PUSHED: usize = 128;
 
-/// How many bytes everything that a program remembers may take together (16 GiB), as `ravelin check` tells it. `E0540`
+/// How many bytes everything that a program remembers may take together (16 GiB), as `ravelin check` tells it; at all workers of a gateway together. `E0540`
 pub const LARGEST_MEMORY: u64 = 16 << 30;
 
 /// How many entries a table has at most. `E0507`

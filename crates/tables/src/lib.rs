@@ -10,3 +10,4 @@ pub mod patterns;
 pub mod pool;
 pub mod register;
 pub mod rules;
+pub mod sizes;

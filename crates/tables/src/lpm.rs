@@ -11,6 +11,7 @@ mod grace;
 mod image;
 mod lookup;
 mod model;
+mod most;
 mod nodes;
 mod reader;
 mod routes;
@@ -69,10 +70,10 @@ pub struct LpmSpec {
 }
 
 impl LpmSpec {
-    /// Bytes that a fast table of this shape may come to before its image has to grow: the widest direct cells, the words of nodes that it is made
-    /// with, and what its writer keeps of every prefix. The system gives them as they are used.
-    pub fn allocated(&self) -> u64 {
-        table::Table::allocated(*self)
+    /// Bytes that a fast table of this shape, whose values are at most its capacity, comes to at most, whatever prefixes come and go and however they lie:
+    /// of its image, which grows no larger, and of what its writer keeps. While an image takes the place of another there are both.
+    pub fn at_most(&self) -> u64 {
+        most::bytes(*self)
     }
 
     fn check(&self) -> Result<(), SpecError> {

@@ -6,6 +6,7 @@ use crate::arguments::{CheckArguments, DecodeChoice};
 use crate::executing::Executing;
 use crate::failure::Failure;
 use crate::imported::Imported;
+use crate::remembered::Remembered;
 use crate::render::quantity::{bytes, of};
 use crate::{program, render};
 use lang::diagnostic::Severity;
@@ -36,11 +37,16 @@ pub(crate) fn run(arguments: &CheckArguments, json: bool) -> Result<(), Failure>
         }
         let right = is_right(&compiled);
         wrong += usize::from(!right);
+        let remembered = match compiled.program.as_ref().filter(|_| right) {
+            Some(program) => Some(Remembered::of(program, 1).map_err(Failure::Finding)?),
+            None => None,
+        };
+        let remembered = remembered.as_ref();
         if json {
-            found.push(document(&name, &compiled, &imported, right));
+            found.push(document(&name, &compiled, &imported, right, remembered));
         } else {
             render::diagnostic::to_stderr(&compiled.sources, &compiled.diagnostics, arguments.format);
-            render::text(&summary(&name, &compiled, &imported, right))?;
+            render::text(&summary(&name, &compiled, &imported, right, remembered))?;
         }
         if let (Some(old), Some(program)) = (&arguments.replaces, compiled.program.as_ref().filter(|_| right))
         {
@@ -115,7 +121,13 @@ pub(crate) fn is_right(compiled: &Compiled) -> bool {
         && compiled.diagnostics.iter().all(|diagnostic| diagnostic.severity != Severity::Error)
 }
 
-fn document(name: &str, compiled: &Compiled, imported: &[Imported], right: bool) -> Value {
+fn document(
+    name: &str,
+    compiled: &Compiled,
+    imported: &[Imported],
+    right: bool,
+    remembered: Option<&Remembered>,
+) -> Value {
     let bounds = compiled.program.as_ref().map(|program| {
         let cost = cost(program);
         let bound = cost.functions.first().map(|function| function.bound).unwrap_or_default();
@@ -127,12 +139,7 @@ fn document(name: &str, compiled: &Compiled, imported: &[Imported], right: bool)
             "events": bound.events,
             "bytes_touched": bound.bytes_touched,
             "memory_bytes": cost.memory,
-            "memory": cost.footprint.iter().map(|part| json!({
-                "what": part.what,
-                "name": part.name,
-                "count": part.count,
-                "bytes": part.bytes,
-            })).collect::<Vec<_>>(),
+            "memory": remembered.map(Remembered::document),
         })
     });
     json!({
@@ -147,19 +154,25 @@ fn document(name: &str, compiled: &Compiled, imported: &[Imported], right: bool)
     })
 }
 
-fn summary(name: &str, compiled: &Compiled, imported: &[Imported], right: bool) -> String {
+fn summary(
+    name: &str,
+    compiled: &Compiled,
+    imported: &[Imported],
+    right: bool,
+    remembered: Option<&Remembered>,
+) -> String {
     let count =
         |severity| compiled.diagnostics.iter().filter(|found| found.severity == severity).count() as u64;
-    match &compiled.program {
-        Some(program) if right => {
+    match (&compiled.program, remembered) {
+        (Some(program), Some(remembered)) if right => {
             let filled = imported.iter().map(|imported| imported.told(program));
-            right_summary(name, program, count(Severity::Warning)) + &filled.collect::<String>()
+            right_summary(name, program, remembered, count(Severity::Warning)) + &filled.collect::<String>()
         }
         _ => format!("{name}: {}\n", of(count(Severity::Error), "error")),
     }
 }
 
-fn right_summary(name: &str, program: &Program, warnings: u64) -> String {
+fn right_summary(name: &str, program: &Program, remembered: &Remembered, warnings: u64) -> String {
     let cost = cost(program);
     let bound = cost.functions.first().map(|function| function.bound).unwrap_or_default();
     let mut text = match warnings {
@@ -175,16 +188,5 @@ fn right_summary(name: &str, program: &Program, warnings: u64) -> String {
         of(bound.table_writes, "table write"),
         bytes(bound.bytes_touched),
     );
-    if !cost.footprint.is_empty() {
-        let mut kinds: Vec<(&str, u64)> = Vec::new();
-        for part in &cost.footprint {
-            match kinds.last_mut() {
-                Some((what, count)) if *what == part.what => *count += 1,
-                _ => kinds.push((part.what, 1)),
-            }
-        }
-        let kinds: Vec<String> = kinds.into_iter().map(|(what, count)| of(count, what)).collect();
-        let _ = writeln!(text, "  {} of at most {} together", kinds.join(", "), bytes(cost.memory));
-    }
-    text
+    text + &remembered.told()
 }

@@ -8,13 +8,15 @@ use crate::failure::Failure;
 use crate::imported::Imported;
 use crate::memory_limit::{self, Room};
 use crate::program;
+use crate::remembered::Remembered;
 use crate::render;
-use crate::render::quantity::bytes;
+use crate::render::quantity::{bytes, of};
 use engine::live::{Loaded, Remote};
 use gateway::{Config, ConfigError, PortPicture, Reader, ServeError, Telling};
 use lang::diagnostic::Diagnostic;
 use lang::ir::Program;
 use lang::ir::cost::cost;
+use lang::limits::LARGEST_MEMORY;
 use lang::source::Sources;
 use packet::PortNumber;
 use signal_hook::consts::{SIGINT, SIGTERM};
@@ -83,7 +85,9 @@ pub(super) fn check(file: &Path, executing: Executing, json: bool) -> Result<(),
         .map_err(Failure::Finding)?;
     let suits = config.workers.suit(&loaded.program).and_then(|()| config.routes_by(&loaded.program));
     suits.map_err(|error| Failure::Finding(format!("{}: {error}", file.display())))?;
-    let ports = render::quantity::of(config.ports.len() as u64, "port");
+    let ports = of(config.ports.len() as u64, "port");
+    let workers = config.workers.count;
+    let memory = Remembered::of(&loaded.program, workers).map_err(Failure::Finding)?;
     let notes: &[&str] = if config.routing.kernel {
         &[
             "of a kernel's route with several next hops the first whose link is up is used, not all of them side by side",
@@ -100,6 +104,7 @@ pub(super) fn check(file: &Path, executing: Executing, json: bool) -> Result<(),
     if json {
         let count = config.ports.len();
         let told = serde_json::json!({ "gateway": file.display().to_string(), "ports": count, "notes": notes,
+                "workers": workers, "memory_bytes": memory.most, "memory": memory.document(),
                 "filled": filled.iter().map(|filled| filled.document(&loaded.program)).collect::<Vec<_>>(),
                 "warnings": warnings,
                 "diagnostics": render::diagnostic::as_json(&sources, &found) });
@@ -119,6 +124,7 @@ pub(super) fn check(file: &Path, executing: Executing, json: bool) -> Result<(),
         )
     });
     let told = filled.iter().map(|filled| filled.told(&loaded.program)).chain(notes).chain(warnings);
+    let told = std::iter::once(memory.told()).chain(told);
     Ok(render::text(&format!(
         "{} is right: {ports}
 {}",
@@ -167,7 +173,8 @@ fn loaded_filled(
     let mut compiled =
         program::unfilled(&config.program, DecodeChoice::Lazy).map_err(|error| error.to_string())?;
     let enough = |program: &Program| {
-        let needed = cost(program).memory.saturating_mul(config.workers.count.into());
+        let needed = cost(program).memory_of(config.workers.count);
+        bounded(needed, config.workers.count)?;
         if beside { fits(needed, memory_limit::room().as_ref()) } else { Ok(()) }
     };
     // What has no room even empty has none with its files.
@@ -206,6 +213,19 @@ fn loaded_filled(
     let processors = (0..config.workers.count).map(load).collect::<Result<Vec<_>, _>>()?;
     let schedule = Some(executing.schedule());
     Ok((Loaded { program, sources: Arc::new(compiled.sources), processors, schedule }, filled))
+}
+
+/// Whether all workers together take no more than a program may.
+fn bounded(needed: u64, workers: u16) -> Result<(), String> {
+    if needed <= LARGEST_MEMORY {
+        return Ok(());
+    }
+    Err(format!(
+        "with {} what the program remembers takes up to {}, since each has its own, and all of them may take {} together: lower the capacity of tables (`ravelin check` tells what they take), or take fewer workers",
+        of(workers.into(), "worker"),
+        bytes(needed),
+        bytes(LARGEST_MEMORY),
+    ))
 }
 
 /// Whether what a program's tables take at most is there beside the program that runs: who takes more than there is is ended by the kernel.
@@ -254,6 +274,13 @@ mod tests {
     fn seeds_are_drawn_and_not_chosen() {
         assert_ne!(unpredictable(), unpredictable());
         assert_eq!(seed(), seed(), "a reload takes the tables over as they are");
+    }
+
+    #[test]
+    fn all_workers_together_take_no_more_than_one_program_may() {
+        assert_eq!(bounded(LARGEST_MEMORY, 4), Ok(()));
+        let error = bounded(LARGEST_MEMORY + 1, 4).expect_err("a byte too much");
+        assert!(error.contains("with 4 workers") && error.contains("17.2 GB together"), "{error}");
     }
 
     #[test]

@@ -14,8 +14,10 @@ use crate::processor::{EntryCount, EntryError, EntryPlace};
 use expiry::{Expiry, STEPS_OF_WITHDRAWAL};
 use lang::ir::{self, Entry, Match, TableKind};
 use std::collections::{BTreeMap, HashMap};
+use std::sync::Arc;
 use tables::lpm::{self, Lpm, Prefix};
 use tables::rules::{self, Rule, Rules};
+use tables::sizes;
 
 /// A table with longest prefixes.
 #[derive(Debug)]
@@ -39,6 +41,27 @@ impl<L: Lpm> Prefixes<L> {
             capacity: table.capacity as usize,
             expiry: Expiry::new(table.age),
         }
+    }
+
+    /// All entries of the program text at once; `build` makes the search from prefix and row. Of entries with the same prefix the last one holds.
+    pub(super) fn fill(
+        &mut self,
+        entries: &[Entry],
+        build: impl FnOnce(Vec<(Prefix, u32)>) -> Result<L, lpm::BuildError>,
+    ) -> Result<(), EntryError> {
+        let mut listed = BTreeMap::new();
+        for entry in entries {
+            let prefix = self.prefix(&entry.key).ok_or(EntryError::Key)?;
+            let mut words = [0; MAX_WORDS];
+            self.value.pack(entry.value.iter().copied(), &mut words[..self.value.words]);
+            let row = self.rows.hold(&words[..self.value.words]);
+            let before = listed.insert(prefix, row);
+            before.into_iter().for_each(|before| self.rows.release(before));
+        }
+        let listed = listed.into_iter().collect();
+        self.search = build(listed).map_err(|cause| EntryError::Refused(cause.to_string()))?;
+        self.rows.shrink();
+        Ok(())
     }
 
     /// The row found for an address.
@@ -245,6 +268,11 @@ impl<L: Lpm> Prefixes<L> {
 }
 
 impl Prefixes<lpm::Table> {
+    /// Bytes that it takes as it has been filled.
+    pub(super) fn allocated(&self) -> u64 {
+        self.search.allocated() + self.rows.allocated()
+    }
+
     /// As [`Prefixes::find`] for an address of 32 bits; [`tables::lpm::NONE`] where there is none.
     #[inline]
     pub fn find32(&mut self, address: u32) -> u32 {
@@ -256,6 +284,9 @@ impl Prefixes<lpm::Table> {
     }
 }
 
+/// The key and the priority of a rule.
+type Place = (Vec<Match>, u32);
+
 /// A table of rules.
 #[derive(Debug)]
 pub struct RuleSet<R> {
@@ -265,9 +296,9 @@ pub struct RuleSet<R> {
     value: Packing,
     by_priority: bool,
     /// Where the rules with a key and priority stand, in order; a file may list one several times.
-    places: HashMap<(Vec<Match>, u32), Vec<u64>>,
+    places: HashMap<Arc<Place>, Vec<u64>>,
     /// The other way round.
-    keys: BTreeMap<u64, (Vec<Match>, u32)>,
+    keys: BTreeMap<u64, Arc<Place>>,
     capacity: usize,
     expiry: Expiry<u64>,
     /// When the rule of each row ends, as `expiry` says; rows behind the last never do.
@@ -345,6 +376,9 @@ impl<R: Rules> RuleSet<R> {
         }
         listed.sort_by_key(|(order, ..)| *order);
         self.search = build(listed)?;
+        self.rows.shrink();
+        // Made at once a map is smaller than one that has grown.
+        self.keys = std::mem::take(&mut self.keys).into_iter().collect();
         Ok(())
     }
 
@@ -378,7 +412,7 @@ impl<R: Rules> RuleSet<R> {
             let moved = self.search.insert(to, &rule, row);
             let order = if moved.is_ok() { to } else { from };
             self.keys.insert(order, place.clone());
-            if let Some(orders) = self.places.get_mut(&place) {
+            if let Some(orders) = self.places.get_mut(&*place) {
                 orders.iter_mut().filter(|held| **held == from).for_each(|held| *held = order);
             }
             self.expiry.rename(from, order);
@@ -402,8 +436,9 @@ impl<R: Rules> RuleSet<R> {
 
     pub(super) fn insert(&mut self, entry: &Entry, now: Option<u64>) -> Result<(), EntryError> {
         let place = (entry.key.clone(), entry.priority);
-        let first =
-            |places: &HashMap<_, Vec<u64>>| places.get(&place).and_then(|orders| orders.first().copied());
+        let first = |places: &HashMap<Arc<Place>, Vec<u64>>| {
+            places.get(&place).and_then(|orders| orders.first().copied())
+        };
         if let Some(order) = first(&self.places) {
             self.end(order);
         }
@@ -460,7 +495,9 @@ impl<R: Rules> RuleSet<R> {
     /// Notes where a new rule stands; rules are noted in their order.
     fn note(&mut self, entry: &Entry, order: u64) {
         let key = (entry.key.clone(), entry.priority);
-        self.places.entry(key.clone()).or_default().push(order);
+        // Its numbers are kept once, however often the rule is listed.
+        let key = self.places.get_key_value(&key).map_or_else(|| Arc::new(key), |(key, _)| key.clone());
+        self.places.entry(key.clone()).or_insert_with(|| Vec::with_capacity(1)).push(order);
         self.keys.insert(order, key);
     }
 
@@ -491,11 +528,11 @@ impl<R: Rules> RuleSet<R> {
     fn forget(&mut self, order: u64) {
         self.expiry.forget(&order);
         if let Some(key) = self.keys.remove(&order)
-            && let Some(orders) = self.places.get_mut(&key)
+            && let Some(orders) = self.places.get_mut(&*key)
         {
             orders.retain(|other| *other != order);
             if orders.is_empty() {
-                self.places.remove(&key);
+                self.places.remove(&*key);
             }
         }
     }
@@ -545,7 +582,7 @@ impl<R: Rules> RuleSet<R> {
     /// Rules that packets made, in the order in which they are tried.
     pub(super) fn learned(&self) -> Vec<Entry> {
         let made = |(order, row): (u64, u32)| {
-            let (key, priority) = self.keys.get(&order)?.clone();
+            let (key, priority) = Place::clone(self.keys.get(&order)?);
             Some(Entry { key, value: self.value.unpack(self.rows.words(row)), priority })
         };
         self.expiry.alive().filter_map(made).collect()
@@ -562,10 +599,10 @@ impl<R: Rules> RuleSet<R> {
     }
 
     /// What stands at a place, with its row, unless it has ended.
-    fn entry(&self, (order, (key, priority)): (&u64, &(Vec<Match>, u32))) -> Option<(Entry, u32)> {
+    fn entry(&self, (order, place): (&u64, &Arc<Place>)) -> Option<(Entry, u32)> {
         let row = self.search.value(*order).filter(|_| !self.expiry.has_ended(order))?;
         let value = self.value.unpack(self.rows.words(row));
-        Some((Entry { key: key.clone(), value, priority: *priority }, row))
+        Some((Entry { key: place.0.clone(), value, priority: place.1 }, row))
     }
 
     /// As [`Processor::entries_part`](crate::Processor::entries_part), in the order in which they are tried. So many are looked at, also those that have
@@ -578,6 +615,21 @@ impl<R: Rules> RuleSet<R> {
 }
 
 impl RuleSet<rules::Table> {
+    /// Bytes that it takes as it has been filled.
+    pub(super) fn allocated(&self) -> u64 {
+        // Beside each place its two counts, and where it stands.
+        let place = |(place, orders): (&Arc<Place>, &Vec<u64>)| {
+            let kept = 2 * size_of::<usize>() + size_of::<Place>();
+            kept as u64 + sizes::vector(&place.0) + sizes::vector(orders)
+        };
+        self.search.allocated()
+            + self.rows.allocated()
+            + sizes::hash_map::<Arc<Place>, Vec<u64>>(self.places.len() as u64)
+            + self.places.iter().map(place).sum::<u64>()
+            + sizes::ordered::<u64, Arc<Place>>(self.keys.len() as u64)
+            + sizes::vector(&self.deadlines)
+    }
+
     /// As [`RuleSet::find`]; [`tables::rules::NONE`] where there is none.
     #[inline]
     pub fn find_value(&mut self, key: &[u64]) -> u32 {

@@ -2,6 +2,7 @@
 
 use crate::state::Cell;
 use std::collections::HashMap;
+use tables::sizes;
 
 /// Rows of the same number of words. Rows that hold the same are kept once, unless each counts, or ends, for itself.
 #[derive(Clone, Debug, Default)]
@@ -64,6 +65,24 @@ impl Rows {
             let start = row as usize * self.stride;
             self.known.remove(&self.words[start..start + self.stride]);
         }
+    }
+
+    /// Bytes that they take.
+    pub fn allocated(&self) -> u64 {
+        let words = (self.known.len() * self.stride * size_of::<u64>()) as u64;
+        sizes::vector(&self.words)
+            + self.counts.as_ref().map_or(0, sizes::vector)
+            + sizes::vector(&self.holders)
+            + sizes::vector(&self.free)
+            + sizes::hash_map::<Vec<u64>, u32>(self.known.len() as u64)
+            + words
+    }
+
+    /// Gives back the room that they have spare.
+    pub fn shrink(&mut self) {
+        self.words.shrink_to_fit();
+        self.holders.shrink_to_fit();
+        self.counts.iter_mut().for_each(Vec::shrink_to_fit);
     }
 
     /// The words of a row.

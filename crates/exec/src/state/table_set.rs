@@ -6,7 +6,7 @@ use crate::pack::{MAX_WORDS, Packing};
 use crate::processor::{EntryCount, EntryError, EntryPlace, TableReport};
 use lang::ir::{self, Entry, Match, TableKind};
 use tables::exact::{Evict, Exact, ExactSpec, Learned, SpecError, Statistics};
-use tables::lpm::{Lpm, LpmSpec};
+use tables::lpm::{Lpm, LpmSpec, Prefix, Variant};
 use tables::rules::{BuildError, Rule, Rules, RulesSpec};
 
 /// A family of tables.
@@ -24,8 +24,11 @@ pub trait Family: 'static {
 
     /// An empty exact table.
     fn exact(spec: ExactSpec) -> Result<Self::Exact, SpecError>;
-    /// An empty table with longest prefixes.
-    fn prefixes(spec: LpmSpec) -> Result<Self::Prefixes, tables::lpm::SpecError>;
+    /// A table with longest prefixes, each of which is there once.
+    fn prefixes(
+        spec: LpmSpec,
+        prefixes: Vec<(Prefix, u32)>,
+    ) -> Result<Self::Prefixes, tables::lpm::BuildError>;
     /// A table of these rules: order, rule, value; the orders ascend.
     fn rules(spec: &RulesSpec, rules: Vec<(u64, Rule, u32)>) -> Result<Self::Rules, BuildError>;
 }
@@ -44,8 +47,15 @@ impl Family for Reference {
         tables::exact::Model::new(spec)
     }
 
-    fn prefixes(spec: LpmSpec) -> Result<Self::Prefixes, tables::lpm::SpecError> {
-        tables::lpm::Model::new(spec)
+    fn prefixes(
+        spec: LpmSpec,
+        prefixes: Vec<(Prefix, u32)>,
+    ) -> Result<Self::Prefixes, tables::lpm::BuildError> {
+        let mut made = tables::lpm::Model::new(spec)?;
+        for (prefix, value) in prefixes {
+            made.insert(prefix, value)?;
+        }
+        Ok(made)
     }
 
     fn rules(spec: &RulesSpec, rules: Vec<(u64, Rule, u32)>) -> Result<Self::Rules, BuildError> {
@@ -67,8 +77,11 @@ impl Family for Fast {
         tables::exact::Table::new(spec)
     }
 
-    fn prefixes(spec: LpmSpec) -> Result<Self::Prefixes, tables::lpm::SpecError> {
-        tables::lpm::Table::new(spec)
+    fn prefixes(
+        spec: LpmSpec,
+        prefixes: Vec<(Prefix, u32)>,
+    ) -> Result<Self::Prefixes, tables::lpm::BuildError> {
+        tables::lpm::Table::build(spec, Variant::Fast, prefixes)
     }
 
     fn rules(spec: &RulesSpec, rules: Vec<(u64, Rule, u32)>) -> Result<Self::Rules, BuildError> {
@@ -210,10 +223,12 @@ impl<F: Family> TableSet<F> {
             TableKind::Lpm => {
                 let width = table.keys.iter().map(|column| u32::from(column.width)).sum::<u32>();
                 let spec = LpmSpec { width: width as u8, capacity: table.capacity as usize };
-                let search = F::prefixes(spec).map_err(|cause| refused(cause.to_string()))?;
-                let mut prefixes = Prefixes::new(table, search);
-                for entry in &table.entries {
-                    prefixes.insert(entry, None).map_err(|cause| refused(cause.to_string()))?;
+                let empty = F::prefixes(spec, Vec::new()).map_err(|cause| refused(cause.to_string()))?;
+                let mut prefixes = Prefixes::new(table, empty);
+                if !table.entries.is_empty() {
+                    prefixes
+                        .fill(&table.entries, |listed| F::prefixes(spec, listed))
+                        .map_err(|cause| refused(cause.to_string()))?;
                 }
                 self.prefixes.push(prefixes);
                 TablePlace::Prefixes(self.prefixes.len() - 1)
@@ -564,6 +579,34 @@ impl<F: Family> TableSet<F> {
             TablePlace::Patterns(place) => self.patterns[place].entries_part(from, most),
         }
     }
+}
+
+impl TableSet<Fast> {
+    /// Bytes that a table takes as it has been filled; none where its declaration says all.
+    fn allocated(&self, table: usize) -> Option<u64> {
+        match self.places[table] {
+            TablePlace::Exact(_) => None,
+            TablePlace::Prefixes(place) => Some(self.prefixes[place].allocated()),
+            TablePlace::Rules(place) => Some(self.rules[place].allocated()),
+            TablePlace::Patterns(place) => Some(self.patterns[place].allocated()),
+        }
+    }
+}
+
+/// What each table of a program takes with the entries that it has, in bytes, once for each worker: tables are made for it one by one, and counted. None where the
+/// declaration says all.
+///
+/// # Errors
+/// A table cannot be made.
+pub fn filled(program: &ir::Program) -> Result<Vec<Option<u64>>, LoadError> {
+    let bytes = |table: &ir::Table| {
+        if table.kind == TableKind::Exact {
+            return Ok(None);
+        }
+        let alone = ir::Program { tables: vec![table.clone()], ..ir::Program::default() };
+        Ok(TableSet::<Fast>::new(&alone, 0)?.allocated(0))
+    };
+    program.tables.iter().map(bytes).collect()
 }
 
 /// An exact table with the entries of the program text.

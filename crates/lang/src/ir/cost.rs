@@ -9,7 +9,7 @@ use std::collections::BTreeMap;
 use std::fmt::{self, Display, Formatter};
 use std::ops::Range;
 
-use super::footprint::{Memory, footprint, total};
+use super::footprint::{Memory, footprint, total, total_of};
 use super::*;
 
 /// Upper bounds for a verified program. A figure of [`u64::MAX`] means "no bound known".
@@ -19,8 +19,15 @@ pub struct Cost {
     pub functions: Vec<FunctionCost>,
     /// What the program remembers, declaration by declaration.
     pub footprint: Vec<Memory>,
-    /// All of it together, in bytes.
+    /// All of it together with one worker, in bytes.
     pub memory: u64,
+}
+
+impl Cost {
+    /// All of it together with so many workers, in bytes.
+    pub fn memory_of(&self, workers: u16) -> u64 {
+        total_of(&self.footprint, workers)
+    }
 }
 
 /// Bounds for one run of a function.
@@ -147,7 +154,7 @@ impl Display for Cost {
             return writeln!(out, "nothing is remembered");
         }
         writeln!(out, "memory at most:")?;
-        for Memory { what, name, count, parts, bytes } in &self.footprint {
+        for Memory { what, name, count, parts, bytes, .. } in &self.footprint {
             let (count, bytes) = (Grouped(*count), Size(*bytes).to_string());
             writeln!(out, "  {name:<14} {bytes:>15}  (a {what}, {parts}: {count})")?;
         }

@@ -1,29 +1,22 @@
 //! How much memory a program takes for what it remembers: every table, counter, meter, register, pool and group, by what is allocated for it.
 //!
 //! Exact tables, counters, meters, registers, pools and groups allocate by their declaration alone, so what is told is what they take. Tables of
-//! prefixes, rules and patterns allocate by their entries too: what is told of them is the most they may come to. What a program lists or takes from
-//! files counts besides, since a program is kept while it runs.
+//! prefixes and rules allocate by their entries too: what is told of them is the most that they come to, full, whatever their entries; what they take with those
+//! that they have is only known when they are made, see `exec::state::table_set::filled`. Tables of patterns hold what the program lists, since packets make no
+//! patterns. What a program lists or takes from files counts besides, once for all workers, since a program is kept while it runs.
 
-use super::{BytePattern, Column, Entry, Evict, GroupMember, Match, Program, Table, TableKind};
+use super::{Column, Entry, Evict, GroupMember, Match, Program, Table, TableKind};
 use tables::exact::ExactSpec;
 use tables::group::Group;
-use tables::lpm::LpmSpec;
+use tables::lpm::{LpmSpec, Prefix};
 use tables::meter::MeterSpec;
+use tables::patterns::Scanner;
 use tables::pool::PoolSpec;
 use tables::rules::RulesSpec;
+use tables::sizes;
 
 /// Bytes of a cell of a counter, and of a number that an entry counts by.
 const COUNTER_BYTES: u64 = 16;
-/// Bytes that a rule's or prefix's values take beside their words: their number, their holders, and how equal ones are found.
-const ROW_BYTES: u64 = 80;
-/// Bytes that a rule takes beside the image: its fields as they were written, twice, and its place in the order.
-const RULE_BYTES: u64 = 256;
-/// Bytes that a pattern takes beside its own: its strings, places and entries, and what they were made of.
-const PATTERN_BYTES: u64 = 512;
-/// Bytes of the filters that a table of patterns has before it holds any.
-const FILTER_BYTES: u64 = 64 << 10;
-/// Bytes for each byte of a pattern: in the image and as it was written.
-const PATTERN_COPIES: u64 = 8;
 
 /// What one declaration takes.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -36,8 +29,12 @@ pub struct Memory {
     pub count: u64,
     /// What these are, such as "entries".
     pub parts: &'static str,
-    /// All bytes.
+    /// All bytes, with one worker.
     pub bytes: u64,
+    /// Those of them that are there once, however many workers there are.
+    pub shared: u64,
+    /// Whether it takes less with fewer entries, or with other ones.
+    pub by_entries: bool,
 }
 
 /// What every declaration of a program takes, tables first, each kind in order of declaration.
@@ -48,11 +45,15 @@ pub fn footprint(program: &Program) -> Vec<Memory> {
         count,
         parts,
         bytes,
+        ..Memory::default()
     };
     let mut all = Vec::new();
     for table in &program.tables {
-        let bytes = table_bytes(program, table).saturating_add(table.entries.iter().map(entry_bytes).sum());
-        all.push(part("table", &table.name, table.capacity.into(), "entries", bytes));
+        let shared = listed(table);
+        let bytes = table_bytes(program, table).saturating_add(shared);
+        let by_entries = matches!(table.kind, TableKind::Lpm | TableKind::Rules { .. });
+        let table = part("table", &table.name, table.capacity.into(), "entries", bytes);
+        all.push(Memory { shared, by_entries, ..table });
     }
     for counter in &program.counters {
         let cells = u64::from(counter.size);
@@ -80,24 +81,28 @@ pub fn footprint(program: &Program) -> Vec<Memory> {
             .saturating_mul(each)
             .saturating_add(room.saturating_mul(8 * words(&group.columns) as u64 + 1))
             .saturating_add(group.members.iter().map(member_bytes).sum());
-        all.push(part("group", &group.name, size, "groups", bytes));
+        let shared = group.members.iter().map(member_bytes).sum::<u64>() / 2;
+        all.push(Memory { shared, ..part("group", &group.name, size, "groups", bytes) });
     }
     all
 }
 
-/// All bytes of a footprint.
+/// All bytes of a footprint with one worker.
 pub fn total(footprint: &[Memory]) -> u64 {
-    footprint.iter().fold(0, |sum: u64, part| sum.saturating_add(part.bytes))
+    total_of(footprint, 1)
 }
 
-/// Bytes of an entry as the program lists it, which is kept.
-fn entry_bytes(entry: &Entry) -> u64 {
-    let patterns = entry.key.iter().map(|key| match key {
-        Match::Bytes(pattern) => size_of::<BytePattern>() + pattern.bytes.len(),
-        _ => 0,
-    });
-    let own = size_of_val(entry) + size_of_val(&entry.key[..]) + size_of_val(&entry.value[..]);
-    (own + patterns.sum::<usize>()) as u64
+/// All bytes of a footprint with so many workers, each of which has for itself what the program remembers.
+pub fn total_of(footprint: &[Memory], workers: u16) -> u64 {
+    let bytes =
+        |part: &Memory| (part.bytes - part.shared).saturating_mul(workers.into()).saturating_add(part.shared);
+    footprint.iter().fold(0, |sum: u64, part| sum.saturating_add(bytes(part)))
+}
+
+/// Bytes of the entries that a program lists for a table, or takes from files.
+pub fn listed(table: &Table) -> u64 {
+    (table.entries.len() * size_of::<Entry>()) as u64
+        + table.entries.iter().map(Entry::allocated).sum::<u64>()
 }
 
 /// Bytes of a member as the program lists it, which is kept with the program and with the group.
@@ -107,7 +112,6 @@ fn member_bytes(member: &GroupMember) -> u64 {
 
 fn table_bytes(program: &Program, table: &Table) -> u64 {
     let capacity = u64::from(table.capacity);
-    let row = ROW_BYTES + 16 * words(&table.values) as u64 + if table.counted { COUNTER_BYTES } else { 0 };
     match table.kind {
         TableKind::Exact => {
             let spec = ExactSpec {
@@ -128,24 +132,57 @@ fn table_bytes(program: &Program, table: &Table) -> u64 {
         TableKind::Lpm => {
             let width = table.keys.iter().map(|column| u32::from(column.width)).sum::<u32>();
             let spec = LpmSpec { width: width.min(128) as u8, capacity: table.capacity as usize };
-            spec.allocated().saturating_add(capacity.saturating_mul(row))
+            spec.at_most()
+                .saturating_add(rows(table, capacity))
+                .saturating_add(ending::<Prefix>(table.age, capacity))
         }
         TableKind::Rules { .. } => {
             let widths = table.keys.iter().map(|column| column.width).collect();
             let spec = RulesSpec { widths, capacity: table.capacity as usize };
-            let fields = 64 * table.keys.len() as u64;
-            spec.largest_image().saturating_add(capacity.saturating_mul(RULE_BYTES + row + fields))
+            // A key is kept once, behind a pointer with two counts, and where the rules with it stand.
+            let key = 2 * size_of::<usize>()
+                + size_of::<(Vec<Match>, u32)>()
+                + size_of::<Match>() * table.keys.len();
+            let places = sizes::hash_map_at_most::<usize, Vec<u64>>(capacity)
+                .saturating_add(capacity.saturating_mul(key as u64 + 16))
+                .saturating_add(sizes::ordered_at_most::<u64, usize>(capacity));
+            spec.at_most()
+                .saturating_add(places)
+                .saturating_add(rows(table, capacity))
+                .saturating_add(ending::<u64>(table.age, capacity))
+                .saturating_add(table.age.map_or(0, |_| sizes::grown::<u64>(capacity + 1)))
         }
         TableKind::Patterns(_) => {
             let own = table.entries.iter().flat_map(|entry| &entry.key).map(|key| match key {
-                Match::Bytes(pattern) => pattern.bytes.len() as u64,
+                Match::Bytes(pattern) => pattern.bytes.len(),
                 _ => 0,
             });
-            let own: u64 = own.sum();
-            let each = PATTERN_BYTES + row;
-            FILTER_BYTES.saturating_add(capacity.saturating_mul(each)).saturating_add(own * PATTERN_COPIES)
+            let listed = listed(table).saturating_add(4 * table.entries.len() as u64);
+            Scanner::at_most(own)
+                .saturating_add(listed)
+                .saturating_add(rows(table, table.entries.len() as u64))
         }
     }
+}
+
+/// The most bytes of the values of so many entries: their words, how many entries hold each, and how equal ones are found; or what each counts.
+fn rows(table: &Table, entries: u64) -> u64 {
+    if entries == 0 {
+        return 0;
+    }
+    // One more while an entry gets another value.
+    let (rows, words) = (entries + 1, words(&table.values) as u64);
+    let kept = sizes::grown::<u64>(rows.saturating_mul(words)).saturating_add(2 * sizes::grown::<u32>(rows));
+    if table.counted {
+        return kept.saturating_add(2 * rows.saturating_mul(COUNTER_BYTES));
+    }
+    kept.saturating_add(sizes::hash_map_at_most::<Vec<u64>, u32>(rows)).saturating_add(rows * 8 * words)
+}
+
+/// The most bytes of when entries end.
+fn ending<K>(age: Option<u64>, entries: u64) -> u64 {
+    let ordered = || sizes::ordered_at_most::<(u64, K), ()>(entries);
+    age.map_or(0, |_| ordered().saturating_add(sizes::ordered_at_most::<K, (u64, u32)>(entries)))
 }
 
 /// The 64-bit words that columns take: one never straddles two, and one wider than 64 bits has two to itself.

@@ -2,6 +2,7 @@
 
 use crate::source::Span;
 use tables::rules::Field;
+use tables::sizes;
 
 /// A table.
 #[derive(Clone, Debug, PartialEq)]
@@ -121,6 +122,16 @@ impl Entry {
             value: value.to_vec(),
             priority: 0,
         }
+    }
+
+    /// Bytes that are allocated for its parts.
+    pub fn allocated(&self) -> u64 {
+        let pattern = |part: &Match| match part {
+            Match::Bytes(pattern) => size_of::<BytePattern>() as u64 + sizes::vector(&pattern.bytes),
+            _ => 0,
+        };
+        let patterns: u64 = self.key.iter().map(pattern).sum();
+        sizes::vector(&self.key) + sizes::vector(&self.value) + patterns
     }
 
     /// The numbers of a key all of whose columns are exact.

@@ -6,6 +6,7 @@
 use std::collections::{HashMap, VecDeque};
 
 use super::routes::{Code, NO_CODE};
+use crate::sizes;
 
 /// How values become codes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -59,6 +60,11 @@ fn limit(cell_bits: u8) -> Code {
         16 => 0xfffe,
         _ => NO_CODE - 1,
     }
+}
+
+/// Bits of the narrowest direct cell that holds all values up to this one as they are.
+pub(super) fn cell_bits(most: u32) -> u8 {
+    [8, 16].into_iter().find(|bits| most < limit(*bits)).unwrap_or(32)
 }
 
 /// The codes in use.
@@ -129,6 +135,13 @@ impl Codes {
 
     pub(super) fn form(&self) -> Form {
         self.form
+    }
+
+    /// Bytes of what the writer knows of them.
+    pub(super) fn allocated(&self) -> u64 {
+        sizes::hash_map::<u32, (Code, usize)>(self.known.len() as u64)
+            + sizes::vector(&self.values)
+            + sizes::vector(&self.free)
     }
 
     /// All values of the palette, by place.

@@ -10,6 +10,7 @@ use super::image::DIRECT_BITS;
 use super::nodes::{Exhausted, Nodes};
 use super::routes::{Code, Interval, NO_CODE, Region, Routes, extend};
 use super::trie;
+use crate::sizes;
 
 /// Which cells send their lookups on.
 #[derive(Default)]
@@ -107,6 +108,11 @@ impl Direct {
             self.unmarked.push_back((number, at as u32));
         }
         Ok(())
+    }
+
+    /// Bytes of what is known of the cells, where all prefixes were put in at once.
+    pub(super) fn allocated(&self) -> u64 {
+        sizes::ordered::<u32, ()>(self.known.len() as u64)
     }
 
     /// Takes out of the tree what no reader can ask it for any more; what lacks room now stays for a later change.

@@ -6,6 +6,7 @@ use std::sync::Arc;
 use super::grace::Grace;
 use super::lookup::{Cell, GRANULE, LINE_COUNT, LINE_FIRST};
 use super::reader::Snapshot;
+use crate::sizes;
 
 /// The heap has no room left; the image must be made again with more.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -22,13 +23,15 @@ pub(super) struct Nodes {
     /// Free granules of nodes of 4, 8, 12 and 16 bits; a line is as large as the first.
     free: [Vec<u32>; 4],
     /// Nodes cut off, with the number of the change that did it.
-    cut: VecDeque<(u64, Cell)>,
+    cut: VecDeque<(u64, u32)>,
     /// Of the dense node at a granule: changes that went through it, and how many it bears before it is made anew.
     worn: HashMap<u32, (u32, u32)>,
 }
 
 /// Changes that a new dense node bears.
 const BEARS: u32 = 64;
+/// So many nodes are noted at little cost.
+const FEW: usize = 1024;
 
 impl Nodes {
     pub(super) fn new(snapshot: Arc<Snapshot>, generous: bool, grace: Arc<Grace>) -> Nodes {
@@ -71,6 +74,10 @@ impl Nodes {
 
     /// Counts a change that goes through the dense node at a granule; whether it has borne too many.
     pub(super) fn outgrown(&mut self, granule: u32) -> bool {
+        // So that what is known of nodes takes no more than they do; one that is forgotten bears a few changes more.
+        if self.worn.len() > (self.end() / GRANULE / 16).max(FEW) {
+            self.worn = HashMap::new();
+        }
         let (changes, bears) = self.worn.entry(granule).or_insert((0, BEARS));
         *changes += 1;
         *changes > *bears
@@ -100,7 +107,7 @@ impl Nodes {
             self.cut(child, number);
         }
         if !matches!(cell, Cell::Leaf(_)) {
-            self.cut.push_back((number, cell));
+            self.cut.push_back((number, cell.pack()));
         }
     }
 
@@ -131,8 +138,16 @@ impl Nodes {
         }
         let oldest = self.grace.oldest();
         while let Some((_, cell)) = self.cut.pop_front_if(|(number, _)| *number < oldest) {
-            self.untake(cell);
+            self.untake(Cell::unpack(cell));
         }
+        self.cut.shrink_to(self.cut.len().max(FEW));
+    }
+
+    /// Bytes of what the writer knows of them.
+    pub(super) fn allocated(&self) -> u64 {
+        let free: u64 = self.free.iter().map(sizes::vector).sum();
+        free + (self.cut.capacity() * size_of::<(u64, u32)>()) as u64
+            + sizes::hash_map::<u32, (u32, u32)>(self.worn.len() as u64)
     }
 }
 

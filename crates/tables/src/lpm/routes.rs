@@ -7,6 +7,7 @@
 use std::collections::BTreeMap;
 
 use super::{Prefix, leading};
+use crate::sizes;
 
 /// The number of a value in the image; [`NO_CODE`] where nothing matches.
 pub(super) type Code = u32;
@@ -83,6 +84,11 @@ impl Routes {
 
     pub(super) fn len(&self) -> usize {
         self.entries.len()
+    }
+
+    /// Bytes, where all were put in at once.
+    pub(super) fn allocated(&self) -> u64 {
+        sizes::ordered::<(u128, u8), Code>(self.len() as u64)
     }
 
     pub(super) fn code(&self, region: Region) -> Option<Code> {

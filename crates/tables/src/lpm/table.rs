@@ -12,7 +12,8 @@ use super::codes::{Codes, Form};
 use super::direct::Direct;
 use super::grace::Grace;
 use super::image::{Layout, bytes};
-use super::lookup::{GRANULE, Method};
+use super::lookup::Method;
+use super::most::{self, GENEROUS, LEAST_HEAP, MOST_WORDS, ROOT_BITS};
 use super::nodes::{Exhausted, Nodes};
 use super::reader::{Current, Reader, Snapshot};
 use super::routes::{Code, Region, Routes};
@@ -34,20 +35,10 @@ impl Variant {
     }
 }
 
-/// Bits that choose a root cell.
-const ROOT_BITS: u8 = 16;
-/// Words of heap that a new image has at least.
-const LEAST_HEAP: usize = 1 << 16;
 /// Words of heap for each prefix that a new image expects.
 const HEAP_FOR_PREFIX: usize = 48;
-/// Bytes that the writer keeps of a prefix, at most.
-const WRITER_BYTES: u64 = 64;
 /// Words of heap that a new image begins with at most; it grows when that is not enough.
 const MOST_HEAP: usize = 1 << 27;
-/// Words that an image has at most: a cell tells 2^26 places, of a granule each, apart. That is 4 GiB.
-const MOST_WORDS: usize = GRANULE << 26;
-/// Words of heap up to which wide tables take bytes to save steps: the image stays within 64 MiB.
-const GENEROUS: usize = (1 << 24) - (1 << 17);
 
 /// A longest-prefix table made to be fast. The thread that owns it changes it; others look up through a [`Reader`].
 pub struct Table {
@@ -136,12 +127,14 @@ impl Table {
         Ok(Table { spec, variant, routes, codes, nodes, direct, heap, most, current, grace })
     }
 
-    /// See [`LpmSpec::allocated`].
-    pub(super) fn allocated(spec: LpmSpec) -> u64 {
-        let cell_bits = if Variant::Fast.direct(spec.width) { 32 } else { 0 };
-        let layout = Layout::new(spec.width, cell_bits, false, 0, ROOT_BITS);
-        let heap = (spec.capacity * HEAP_FOR_PREFIX + LEAST_HEAP).min(MOST_HEAP);
-        4 * (layout.heap + heap) as u64 + WRITER_BYTES * spec.capacity as u64
+    /// Bytes that a table takes which was made of all its prefixes at once: of its image what is in use, in large pages.
+    pub fn allocated(&self) -> u64 {
+        let Table { routes, codes, nodes, direct, .. } = self;
+        nodes.snapshot.words.taken(nodes.end())
+            + nodes.allocated()
+            + routes.allocated()
+            + codes.allocated()
+            + direct.allocated()
     }
 
     /// The shape it was made with.
@@ -316,7 +309,7 @@ fn make(
     while generous {
         match attempt(spec, routes, codes, (most, whole, true), grace)? {
             Some(made) if made.nodes.end() <= GENEROUS / 4 * 3 => return Ok(made),
-            None if most < GENEROUS => most = (most * 2).min(GENEROUS),
+            None if most < GENEROUS.min(whole) => most = (most * 2).min(GENEROUS),
             _ => generous = false,
         }
     }
@@ -344,7 +337,8 @@ fn attempt(
     if layout.heap >= whole {
         return Err(Unmade::Cells { bytes: whole.saturating_mul(4) });
     }
-    let words = Words::new((layout.heap + heap).min(whole)).map_err(|bytes| Unmade::Memory { bytes })?;
+    let room = layout.heap + heap.min(most::heap(spec));
+    let words = Words::new(room.min(whole)).map_err(|bytes| Unmade::Memory { bytes })?;
     let snapshot = Arc::new(Snapshot { words, layout });
     let mut nodes = Nodes::new(snapshot, generous, Arc::clone(grace));
     for (place, value) in codes.palette().iter().enumerate() {
@@ -363,6 +357,23 @@ fn attempt(
     }
     layout.write(&nodes.snapshot.words, nodes.end());
     Ok(Some(Made { nodes, direct, heap }))
+}
+
+/// Words of nodes that these prefixes take in an image made of them at once.
+#[cfg(test)]
+pub(super) fn heap_words(spec: LpmSpec, entries: Vec<(Prefix, u32)>) -> usize {
+    let empty = Routes::new(spec.width);
+    let mut coded: Vec<(Region, Code)> =
+        entries.into_iter().map(|(prefix, value)| (empty.region(prefix), value)).collect();
+    coded.sort_unstable_by_key(|(region, _)| (region.bits, region.length));
+    let form = Form { cell_bits: if spec.width == 32 { 32 } else { 0 }, indexed: false, palette: 0 };
+    let (routes, codes) = (Routes::from_sorted(spec.width, coded), Codes::new(form));
+    let room = (1 << 27, MOST_WORDS, false);
+    // With room for more than may be needed.
+    let spec = LpmSpec { capacity: spec.capacity * 2 + 1000, ..spec };
+    let made = attempt(spec, &routes, &codes, room, &Arc::new(Grace::new()));
+    let nodes = made.ok().flatten().expect("room").nodes;
+    nodes.end() - nodes.snapshot.layout.heap
 }
 
 impl Lpm for Table {

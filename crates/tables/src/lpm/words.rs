@@ -8,6 +8,8 @@ use memmap2::{MmapOptions, MmapRaw};
 
 /// The size of a large page; a lookup in a table of 16 MiB otherwise waits for the page table as well.
 const LARGE_PAGE: usize = 2 << 20;
+/// The size of a usual page.
+const PAGE: u64 = 4096;
 
 /// Words, all zero at first, the first of them at the beginning of a large page.
 pub(super) struct Words {
@@ -19,13 +21,20 @@ pub(super) struct Words {
 impl Words {
     /// Room for `count` words, or the number of bytes that could not be had.
     pub(super) fn new(count: usize) -> Result<Words, usize> {
-        let bytes = count.saturating_mul(4).saturating_add(LARGE_PAGE);
+        let bytes = count.saturating_mul(4);
+        let large = bytes >= LARGE_PAGE;
+        // Whole large pages, of which the first begins somewhere inside; memory that is smaller than one gets none.
+        let bytes = if large {
+            bytes.saturating_add(LARGE_PAGE - 1) / LARGE_PAGE * LARGE_PAGE + LARGE_PAGE
+        } else {
+            bytes
+        };
         let memory = MmapOptions::new().len(bytes).map_anon().map_err(|_| bytes)?;
         // Without large pages the table is slower and no less right.
         #[cfg(target_os = "linux")]
         let _ = memory.advise(memmap2::Advice::HugePage);
         let memory = MmapRaw::from(memory);
-        let skipped = memory.as_ptr().align_offset(LARGE_PAGE);
+        let skipped = if large { memory.as_ptr().align_offset(LARGE_PAGE) } else { 0 };
         let skipped = if skipped < LARGE_PAGE { skipped } else { 0 };
         Ok(Words { memory, skipped, count })
     }
@@ -38,6 +47,11 @@ impl Words {
         unsafe { std::slice::from_raw_parts(self.memory.as_mut_ptr().add(self.skipped).cast(), self.count) }
     }
 
+    /// Bytes that the system has given where the first `used` words have been written: pages, and large ones where there is room for one.
+    pub(super) fn taken(&self, used: usize) -> u64 {
+        taken(self.count as u64, used as u64)
+    }
+
     pub(super) fn load(&self, index: usize) -> u32 {
         self.all()[index].load(Ordering::Relaxed)
     }
@@ -46,6 +60,11 @@ impl Words {
     pub(super) fn store(&self, index: usize, word: u32) {
         self.all()[index].store(word, Ordering::Release);
     }
+}
+
+/// As [`Words::taken`], of `count` words.
+pub(super) fn taken(count: u64, used: u64) -> u64 {
+    (used * 4).next_multiple_of(if count * 4 < LARGE_PAGE as u64 { PAGE } else { LARGE_PAGE as u64 })
 }
 
 #[cfg(test)]

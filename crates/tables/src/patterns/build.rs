@@ -35,13 +35,7 @@ impl Scanner {
     /// # Errors
     /// As [`Scanner::build`]; the size is known, and refused, before the image is made.
     pub fn build_within(patterns: &[Pattern], limit: u64) -> Result<Scanner, BuildError> {
-        // More buckets pass less and cost more; below these sizes what they keep out is cheaper to look up.
-        let groups = |strings| match strings {
-            0..12_000 => 1,
-            12_000..40_000 => 2,
-            _ => MOST_GROUPS,
-        };
-        Scanner::build_in_groups(patterns, limit, groups)
+        Scanner::build_in_groups(patterns, limit, long_groups)
     }
 
     /// As [`Scanner::build_within`], with as many groups of buckets as `groups` says for a number of long strings.
@@ -64,6 +58,22 @@ impl Scanner {
             return Err(BuildError::TooLarge { bytes, limit });
         }
         Ok(Scanner { bytes: plan.write(patterns), counts: plan.counts })
+    }
+
+    /// Bytes of the image of patterns of these lengths, at most: some may share a string or be runs, which takes less.
+    pub fn at_most(lengths: impl Iterator<Item = usize>) -> u64 {
+        let mut counts = Counts { longest: 1, ..Counts::default() };
+        let mut long = 0;
+        for length in lengths {
+            counts.patterns += 1;
+            counts.pairs += length.div_ceil(8);
+            long += usize::from(length >= WINDOW);
+            counts.short_groups |= usize::from(length < WINDOW);
+        }
+        (counts.strings, counts.entries) = (counts.patterns, counts.patterns);
+        (counts.bitmap_log2, counts.directory_log2) = filters(counts.strings);
+        counts.long_groups = long_groups(long);
+        (counts.places().end as u64).min(LIMIT)
     }
 
     /// The image: position-independent bytes that [`Image::open`] takes, here or on another machine.
@@ -110,6 +120,24 @@ impl Scanner {
     pub fn set(&self, haystack: &[u8], patterns: &mut Vec<u32>) {
         self.open().set(haystack, patterns);
     }
+}
+
+/// How many groups of buckets so many long strings have. More buckets pass less and cost more; below these sizes what they keep out is cheaper to look up.
+fn long_groups(strings: usize) -> usize {
+    match strings {
+        0..12_000 => 1,
+        12_000..40_000 => 2,
+        _ => MOST_GROUPS,
+    }
+}
+
+/// The logarithms of how many bits the bitmap of so many strings has, and slots their directory.
+fn filters(strings: usize) -> (u32, u32) {
+    let log2 = |least: u32, times: usize, most: u32| {
+        (strings * times).next_power_of_two().trailing_zeros().clamp(least, most)
+    };
+    // 32 KiB of bits stay in the first cache beside a packet; many more strings need more to tell anything.
+    (log2(12, 32, 18).max(log2(12, 16, 26)), log2(6, 2, 26))
 }
 
 /// All that is decided before the first byte of the image is written.
@@ -168,16 +196,13 @@ impl Plan {
             flags |=
                 if window.len() == WINDOW && window.iter().all(|&byte| byte == window[0]) { SAME } else { 0 };
         }
-        let log2 = |least: u32, times: usize, most: u32| {
-            (strings.len() * times).next_power_of_two().trailing_zeros().clamp(least, most)
-        };
+        let (bitmap_log2, directory_log2) = filters(strings.len());
         let counts = Counts {
             patterns: patterns.len(),
             strings: strings.len(),
             entries: strings.len(),
-            // 32 KiB of bits stay in the first cache beside a packet; many more strings need more to tell anything.
-            bitmap_log2: log2(12, 32, 18).max(log2(12, 16, 26)),
-            directory_log2: log2(6, 2, 26),
+            bitmap_log2,
+            directory_log2,
             flags,
             long_groups,
             short_groups,

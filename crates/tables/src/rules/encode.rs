@@ -6,6 +6,7 @@
 //! with holes, wide ranges across a piece's border), the rule is marked, and what it really asks is checked after a hit.
 
 use super::fields::{Field, Rule, RulesSpec, ones, prefix_mask};
+use crate::sizes::{self, room};
 
 /// Elements in one vector of 512 bits.
 pub(super) const LINE_ELEMENTS: usize = 32;
@@ -114,10 +115,15 @@ impl Encoded {
     pub(super) fn set(&mut self, layout: &Layout, id: u32, rule: &Rule) {
         let id = id as usize;
         if id == self.exact.len() {
+            room(&mut self.exact, 1);
             self.exact.push(true);
+            room(&mut self.low, self.stride);
             self.low.resize(self.low.len() + self.stride, 0);
+            room(&mut self.high, self.stride);
             self.high.resize(self.high.len() + self.stride, 0);
+            room(&mut self.care, self.words);
             self.care.resize(self.care.len() + self.words, 0);
+            room(&mut self.fixed, self.words);
             self.fixed.resize(self.fixed.len() + self.words, 0);
         }
         let mut exact = true;
@@ -155,6 +161,29 @@ impl Encoded {
 
     pub(super) fn len(&self) -> usize {
         self.exact.len()
+    }
+
+    /// Bytes of all, their spare room included.
+    pub(super) fn allocated(&self) -> u64 {
+        sizes::vector(&self.low)
+            + sizes::vector(&self.high)
+            + sizes::vector(&self.care)
+            + sizes::vector(&self.fixed)
+            + sizes::vector(&self.exact)
+    }
+
+    /// Bytes of one rule.
+    pub(super) fn rule_bytes(layout: &Layout) -> u64 {
+        (2 * size_of::<u16>() * layout.stride + 2 * size_of::<u64>() * layout.words() + 1) as u64
+    }
+
+    /// Gives back the room that they have spare.
+    pub(super) fn shrink(&mut self) {
+        self.low.shrink_to_fit();
+        self.high.shrink_to_fit();
+        self.care.shrink_to_fit();
+        self.fixed.shrink_to_fit();
+        self.exact.shrink_to_fit();
     }
 
     #[inline]

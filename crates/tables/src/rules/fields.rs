@@ -108,9 +108,10 @@ pub struct RulesSpec {
 }
 
 impl RulesSpec {
-    /// The most bytes that the image of a fast table of this shape may have; what would need more is refused.
-    pub fn largest_image(&self) -> u64 {
-        super::table::limit(self.capacity) as u64
+    /// Bytes that a fast table of this shape comes to at most, whatever rules come and go: of its image, beyond whose bound rules are refused, and of what
+    /// it keeps of every rule. While a rule is put in there may be more for a moment.
+    pub fn at_most(&self) -> u64 {
+        super::table::Table::at_most(self)
     }
 
     /// The words of a key: one for a column of up to 64 bits, two for a wider one.

@@ -15,6 +15,7 @@ use super::encode::{CHECK_LAST, CHECK_WORDS, Encoded, LINE_ELEMENTS, Layout, ele
 #[cfg(target_arch = "x86_64")]
 use super::wide::Packing;
 use super::{Hit, NONE};
+use crate::sizes::{self, room};
 
 /// Bit of an entry: it names a node.
 pub(super) const NODE: u32 = 1 << 31;
@@ -121,6 +122,28 @@ impl Image {
             + 4 * CHECK_WORDS * self.checks.len()
     }
 
+    /// Bytes of all its parts, their spare room included.
+    pub(super) fn allocated(&self) -> u64 {
+        sizes::vector(&self.roots)
+            + sizes::vector(&self.nodes)
+            + sizes::vector(&self.children)
+            + sizes::vector(&self.blocks)
+            + sizes::vector(&self.ids)
+            + sizes::vector(&self.rules)
+            + sizes::vector(&self.checks)
+    }
+
+    /// Gives back the room that its parts have spare.
+    pub(super) fn shrink(&mut self) {
+        self.roots.shrink_to_fit();
+        self.nodes.shrink_to_fit();
+        self.children.shrink_to_fit();
+        self.blocks.shrink_to_fit();
+        self.ids.shrink_to_fit();
+        self.rules.shrink_to_fit();
+        self.checks.shrink_to_fit();
+    }
+
     /// The words of a key.
     pub fn key_words(&self) -> usize {
         self.layout.key_words
@@ -149,7 +172,9 @@ impl Image {
         let (slots, lines) = (self.slots(), self.block_lines());
         let first = self.ids.len() / slots;
         let blocks = list.len().div_ceil(slots);
+        room(&mut self.blocks, blocks * lines);
         self.blocks.resize(self.blocks.len() + blocks * lines, Line([0; LINE_ELEMENTS]));
+        room(&mut self.ids, blocks * slots);
         self.ids.resize(self.ids.len() + blocks * slots, NO_RULE);
         self.write_leaf(encoded, first as u32, list);
         first as u32
@@ -226,7 +251,9 @@ impl Image {
     pub(super) fn push_copy(&mut self, from: &Image, block: u32) -> u32 {
         let (slots, lines) = (self.slots(), self.block_lines());
         let (first, block, blocks) = (self.ids.len() / slots, block as usize, from.leaf_blocks(block));
+        room(&mut self.blocks, blocks * lines);
         self.blocks.extend_from_slice(&from.blocks[block * lines..(block + blocks) * lines]);
+        room(&mut self.ids, blocks * slots);
         self.ids.extend_from_slice(&from.ids[block * slots..(block + blocks) * slots]);
         first as u32
     }
@@ -244,6 +271,7 @@ impl Image {
         let words = [order as u32, (order >> 32) as u32, value, check];
         let at = id as usize;
         if at == self.rules.len() {
+            room(&mut self.rules, 1);
             self.rules.push(words);
         } else {
             self.rules[at] = words;

@@ -3,17 +3,20 @@
 use super::encode::{Encoded, Layout, checks};
 use super::image::Image;
 use super::update::{Update, compacted};
-use super::{BuildError, Hit, InsertError, Rule, Rules, RulesSpec, partition};
+use super::{BuildError, Field, Hit, InsertError, Rule, Rules, RulesSpec, partition};
+use crate::sizes::{self, room};
 use std::collections::BTreeMap;
 
-/// What a table may always have, bytes.
+/// What a table may have besides, bytes; a small one has so many for every rule.
 const BASE_LIMIT: usize = 8 << 20;
+const SMALL_LIMIT: usize = 16 << 10;
 /// What a table may have more for every rule of its capacity, bytes.
 const RULE_LIMIT: usize = 1024;
 
 /// The most bytes of an image for so many rules.
 pub(super) fn limit(capacity: usize) -> usize {
-    BASE_LIMIT.saturating_add(RULE_LIMIT.saturating_mul(capacity))
+    let base = SMALL_LIMIT.saturating_mul(capacity.saturating_add(4)).min(BASE_LIMIT);
+    base.saturating_add(RULE_LIMIT.saturating_mul(capacity))
 }
 
 /// A fast table of rules. Lookups run over its [`Image`]; [`super::Shared`] lets other threads look up while it is changed.
@@ -66,8 +69,8 @@ impl Table {
         Table::build(&spec, Vec::new())
     }
 
-    /// A table of these rules, given as order, rule and value. Its image may have 8 MiB, and 1 KiB more for every rule of the
-    /// capacity.
+    /// A table of these rules, given as order, rule and value. Its image may have 1 KiB for every rule of the capacity, and besides
+    /// 16 KiB for each up to 8 MiB.
     pub fn build(spec: &RulesSpec, rules: Vec<(u64, Rule, u32)>) -> Result<Table, BuildError> {
         let limit = limit(spec.capacity);
         Table::build_within(spec, rules, limit)
@@ -115,7 +118,11 @@ impl Table {
         for (order, rule, value) in rules {
             table.note(order, rule, value);
         }
+        table.encoded.shrink();
+        // So that the map is as small as one can be that was filled one by one.
+        table.orders = std::mem::take(&mut table.orders).into_iter().collect();
         partition::grow(&table.encoded, &mut table.image, growth(limit));
+        table.image.shrink();
         let bytes = table.image.bytes();
         if bytes > limit {
             return Err(BuildError::Memory { rules: table.rules.len(), bytes, limit });
@@ -143,6 +150,29 @@ impl Table {
             bytes: self.image.bytes(),
             limit: self.limit,
         }
+    }
+
+    /// Bytes that it takes where it was made of all its rules at once.
+    pub fn allocated(&self) -> u64 {
+        let rules = self.orders.len() as u64;
+        self.image.allocated()
+            + self.encoded.allocated()
+            + sizes::vector(&self.rules)
+            + self.rules.iter().flatten().map(|rule| sizes::vector(&rule.fields)).sum::<u64>()
+            + sizes::vector(&self.free)
+            + sizes::ordered::<u64, u32>(rules)
+    }
+
+    /// See [`RulesSpec::at_most`].
+    pub(super) fn at_most(spec: &RulesSpec) -> u64 {
+        let rules = spec.capacity as u64;
+        let kept = Encoded::rule_bytes(&Layout::new(spec)) + size_of::<Option<Rule>>() as u64;
+        let fields = (size_of::<Field>() * spec.widths.len()) as u64;
+        sizes::roomy(limit(spec.capacity) as u64)
+            .saturating_add(sizes::roomy(rules.saturating_mul(kept)))
+            .saturating_add(rules.saturating_mul(fields))
+            .saturating_add(sizes::grown::<u32>(rules))
+            .saturating_add(sizes::ordered_at_most::<u64, u32>(rules))
     }
 
     /// Grows the trees anew. Many single changes make lookups slower; this makes them as fast as those of a table built now.
@@ -175,10 +205,13 @@ impl Table {
         let mut first = 0;
         if !self.encoded.exact(id) {
             first = self.image.checks.len() as u32;
-            self.image.checks.extend(checks(&self.image.layout, &rule));
+            let checks = checks(&self.image.layout, &rule);
+            room(&mut self.image.checks, checks.len());
+            self.image.checks.extend(checks);
         }
         self.image.set_rule(id, order, value, first);
         if id as usize == self.rules.len() {
+            room(&mut self.rules, 1);
             self.rules.push(Some(rule));
         } else {
             self.rules[id as usize] = Some(rule);
@@ -205,6 +238,7 @@ impl Table {
                 self.image.rules[id][3] = self.image.checks.len() as u32;
                 self.image.checks.extend(checks(&self.image.layout, rule));
             }
+            self.image.shrink();
             self.garbage = 0;
         }
     }

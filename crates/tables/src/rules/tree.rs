@@ -7,6 +7,7 @@
 
 use super::encode::Encoded;
 use super::image::{Image, NODE};
+use crate::sizes::room;
 use std::collections::HashMap;
 
 /// A part of so many rules, or of one block if that holds more, is not split further.
@@ -140,8 +141,11 @@ impl<'a> Grower<'a> {
         }
         let number = self.image.nodes.len() / self.image.node_words();
         let first = self.image.children.len();
+        room(&mut self.image.children, 1 << chosen.len());
         self.image.children.resize(first + (1 << chosen.len()), 0);
         let end = self.image.nodes.len() + self.image.node_words();
+        let words_of_node = self.image.node_words();
+        room(&mut self.image.nodes, words_of_node);
         self.image.nodes.extend_from_slice(&masks);
         self.image.nodes.push(first as u64);
         self.image.nodes.resize(end, 0);

@@ -8,6 +8,7 @@
 use super::encode::Encoded;
 use super::image::{Image, NODE};
 use super::tree::{Grower, Region};
+use crate::sizes::room;
 use std::collections::{HashMap, HashSet};
 
 /// A leaf is cut when it has grown to this many rules, and again at every doubling.
@@ -224,8 +225,10 @@ fn copied(image: &Image, entry: u32, to: &mut Image, leaves: &mut [u32]) -> u32 
     let number = to.nodes.len() / size;
     let first = to.children.len();
     let start = (entry & !NODE) as usize * size;
+    room(&mut to.nodes, size);
     to.nodes.extend_from_slice(&image.nodes[start..start + size]);
     to.nodes[number * size + words] = first as u64;
+    room(&mut to.children, 1 << bits.len());
     to.children.resize(first + (1 << bits.len()), 0);
     for child in 0..1 << bits.len() {
         let copy = copied(image, image.children[from + child], to, leaves);

@@ -6,6 +6,7 @@ use crate::processor::{EntryCount, EntryError, EntryPlace};
 use crate::state::rows::Rows;
 use lang::ir::{self, Answer, Entry, Match};
 use tables::patterns::Pattern;
+use tables::sizes;
 
 /// A search for patterns that the interpreter or compiled code runs.
 pub trait Search: Sized {
@@ -89,6 +90,8 @@ impl<S: Search> PatternSet<S> {
             self.row_of.push(row);
         }
         self.entries = entries;
+        self.row_of.shrink_to_fit();
+        self.rows.shrink();
         Ok(())
     }
 
@@ -184,6 +187,17 @@ impl<S: Search> PatternSet<S> {
         let part = &rest[..rest.len().min(most)];
         let next = (part.len() < rest.len()).then(|| EntryPlace::at(from.0.bits as u64 + most as u64));
         (part.to_vec(), next)
+    }
+}
+
+impl PatternSet<tables::patterns::Scanner> {
+    /// Bytes that it takes.
+    pub(in crate::state) fn allocated(&self) -> u64 {
+        self.search.image().len() as u64
+            + self.rows.allocated()
+            + sizes::vector(&self.row_of)
+            + sizes::vector(&self.entries)
+            + self.entries.iter().map(Entry::allocated).sum::<u64>()
     }
 }
 
