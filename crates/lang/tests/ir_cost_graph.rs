@@ -73,7 +73,7 @@ for each run of on seen at most:
 memory at most:
   hosts                 68.3 KiB  (a table, entries: 1,000)
   hits                      16 B  (a counter, cells: 1)
-  total                130.7 KiB
+  total                 68.3 KiB
 "
     );
 }
