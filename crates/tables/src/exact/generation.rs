@@ -219,8 +219,16 @@ impl<const K: usize> Generation<K> {
 
     /// The smallest measure among the entries of a leaf, with the slot it was found in.
     fn least(&self, leaf: usize, measure: impl Fn(usize) -> Option<u64>) -> Option<(u64, usize)> {
-        let taken = self.tags.taken(slots_of(leaf, self.slots.mask() + 1));
-        taken.filter_map(|slot| Some((measure(slot)?, slot))).min()
+        let mut least = (u64::MAX, 0);
+        for slot in slots_of(leaf, self.slots.mask() + 1) {
+            if self.tags.is_taken(slot)
+                && let Some(measure) = measure(slot)
+                && measure < least.0
+            {
+                least = (measure, slot);
+            }
+        }
+        Some(least).filter(|(measure, _)| *measure < u64::MAX)
     }
 
     /// The entry used longest ago that is not permanent: its stamp and slot.

@@ -6,8 +6,8 @@
 //! are right, which is the caller's matter, that is one way down, however many entries there are.
 //!
 //! ```text
-//! level 0: bound of slots 16 i .. 16 i + 16, `u64::MAX` where none of them is in the order      (slots / 16 words)
-//! level n: the least of words 16 i .. 16 i + 16 of level n-1                                     … until a level has one word
+//! level 0: bound of slots 8 i .. 8 i + 8, `u64::MAX` where none of them is in the order      (slots / 8 words)
+//! level n: the least of words 8 i .. 8 i + 8 of level n-1                                     … until a level has one word
 //! all levels lie one after the other in one array of 64-bit words, level 0 first
 //! ```
 
@@ -15,7 +15,7 @@ use super::slots::NoMemory;
 use std::ops::Range;
 
 /// Slots of a leaf, and what a node stands for.
-const FAN: usize = 16;
+const FAN: usize = 8;
 /// The bound of what is empty.
 const NEVER: u64 = u64::MAX;
 
@@ -135,12 +135,12 @@ impl Order {
         let mut place = leaf;
         let mut bound = least.map_or(NEVER, |measure| self.noted(measure));
         for (height, level) in self.levels.iter().enumerate() {
-            let held = &mut self.bounds[level + place];
-            if *held == bound {
+            let before = std::mem::replace(&mut self.bounds[level + place], bound);
+            let Some(above) = self.levels.get(height + 1).filter(|_| before != bound) else { break };
+            let node = self.bounds[above + place / FAN];
+            if before > node && bound >= node {
                 break;
             }
-            *held = bound;
-            let Some(above) = self.levels.get(height + 1) else { break };
             let first = place / FAN * FAN;
             let end = (first + FAN).min(above - level);
             let beside = &self.bounds[level + first..level + end];

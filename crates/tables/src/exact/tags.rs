@@ -82,6 +82,12 @@ impl Tags {
         (behind, before)
     }
 
+    /// Whether a slot is taken.
+    #[inline(always)]
+    pub(super) fn is_taken(&self, slot: usize) -> bool {
+        self.lines.as_bytes()[slot] != 0
+    }
+
     /// The taken ones of these slots.
     pub(super) fn taken(&self, slots: Range<usize>) -> impl Iterator<Item = usize> {
         // Runs of empty slots are passed without a look at each.
