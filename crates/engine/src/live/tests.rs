@@ -13,6 +13,7 @@ use ports::live::{Receiver, Sender};
 use std::collections::{HashMap, VecDeque};
 use std::os::fd::{AsRawFd, RawFd};
 use std::os::unix::net::UnixStream;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
 
 /// Every packet carries its flow and its number within it; one that is not the next of its flow is dropped. So whatever is lost, comes twice, comes in
@@ -368,18 +369,29 @@ fn stages_are_measured_on_and_off_and_no_packet_is_lost() {
         let bench = Bench::new(workers);
         let new = loaded(&uneven(), workers).generations(PORTS, 2);
         assert!(bench.remote.replace(new, Vec::new()).expect("all workers run").outcome.is_ok());
-        let measurements: Vec<Measurement> = thread::scope(|scope| {
-            let player = scope.spawn(|| bench.play(FLOWS, 0..NUMBERS));
+        // However long the measured variant takes to compile, packets come until so many were measured at once.
+        let enough = |all: &[Measurement]| all.iter().any(|one| one.program().packets >= 256);
+        let is_over = AtomicBool::new(false);
+        let (measurements, numbers) = thread::scope(|scope| {
+            let player = scope.spawn(|| {
+                let mut numbers = 0;
+                while numbers < NUMBERS || !is_over.load(Ordering::Relaxed) {
+                    bench.play(FLOWS, numbers..numbers + 100);
+                    numbers += 100;
+                }
+                numbers
+            });
             let mut measurements = Vec::new();
             while !player.is_finished() {
                 measurements.extend(bench.remote.measure(Duration::from_millis(20)));
+                is_over.store(enough(&measurements), Ordering::Relaxed);
                 thread::sleep(Duration::from_millis(5));
             }
-            measurements
+            (measurements, player.join().unwrap())
         });
         bench.settle();
         let last = bench.stop();
-        let all = u64::from(FLOWS) * u64::from(NUMBERS);
+        let all = u64::from(FLOWS) * u64::from(numbers);
         assert_eq!(account(&last), (all, all), "every packet found what the one before it left");
         let measured: Vec<&Measurement> =
             measurements.iter().filter(|measurement| measurement.program().packets > 0).collect();
