@@ -22,7 +22,7 @@ use super::spans::{Spans, WARP, can};
 use super::waiting::{is_lost, is_under_way, write};
 use crate::device::{Device, DeviceError, Geometry, Input, Output, Setup, wait};
 use crate::hermes::ring::{FIRST, OWN_WORDS, Publisher, Ring, Shape, Workers};
-use crate::hermes::watch::{Notice, Watch};
+use crate::hermes::watch::{GRACE, Notice, Watch};
 use std::mem::ManuallyDrop;
 use std::sync::Arc;
 use std::sync::atomic::AtomicU32;
@@ -108,7 +108,7 @@ impl CudaPersistent {
             runs: false,
             is_lost: false,
             looked: Instant::now(),
-            watch: Watch::new(spans.quantum, Instant::now()),
+            watch: Watch::new(spans.quantum, GRACE, Instant::now()),
             known: FIRST,
             held: ManuallyDrop::new(held),
         };
@@ -167,7 +167,7 @@ impl CudaPersistent {
             return Err(failed(error));
         }
         self.looked = Instant::now();
-        self.watch = Watch::new(self.spans.quantum, self.looked);
+        self.watch = Watch::new(self.spans.quantum, GRACE, self.looked);
         self.known = self.publisher.next();
         Ok(())
     }

@@ -1,7 +1,7 @@
 //! A launch of a kernel that keeps running, by the clock of whoever started it: when it is told to end, and when it has stalled.
 //!
 //! ```text
-//!  started ──► its dispatcher begins ──── quantum ────► told to end ──── GRACE of asked time without any slot done ────► stalled
+//!  started ──► its dispatcher begins ──── quantum ────► told to end ──── grace of asked time without any slot done ────► stalled
 //! ```
 //!
 //! The clock begins with the dispatcher, as a launch may have to wait for whatever else uses the device. From when it is told to end, only time
@@ -10,7 +10,7 @@
 
 use std::time::{Duration, Instant};
 
-/// A kernel that was told to end has only slots to run that it knows; where it shares processors with everybody, they take a while.
+/// A kernel that was told to end has only slots to run that it knows. Where it shares processors with everybody, it needs more grace.
 pub const GRACE: Duration = Duration::from_secs(1);
 /// The most that counts of the time between two questions.
 pub const STEP: Duration = Duration::from_millis(10);
@@ -30,6 +30,7 @@ pub enum Notice {
 #[derive(Clone, Copy, Debug)]
 pub struct Watch {
     quantum: Duration,
+    grace: Duration,
     begun: Option<Instant>,
     told: bool,
     asked: Duration,
@@ -37,9 +38,9 @@ pub struct Watch {
 }
 
 impl Watch {
-    /// A launch of so long at most, which was started now.
-    pub fn new(quantum: Duration, now: Instant) -> Watch {
-        Watch { quantum, begun: None, told: false, asked: Duration::ZERO, last: now }
+    /// A launch of so long at most, with so much grace, which was started now.
+    pub fn new(quantum: Duration, grace: Duration, now: Instant) -> Watch {
+        Watch { quantum, grace, begun: None, told: false, asked: Duration::ZERO, last: now }
     }
 
     /// A slot is done.
@@ -77,7 +78,7 @@ impl Watch {
         if begun < now {
             self.asked += passed.min(STEP);
         }
-        if self.asked > GRACE.max(self.quantum) { Notice::Stalled } else { Notice::Goes }
+        if self.asked > self.grace.max(self.quantum) { Notice::Stalled } else { Notice::Goes }
     }
 }
 
@@ -102,7 +103,7 @@ mod tests {
     #[test]
     fn a_launch_is_told_to_end_after_its_time_and_has_stalled_a_while_later() {
         let (begin, mut now) = (Instant::now(), Instant::now());
-        let mut watch = Watch::new(QUANTUM, begin);
+        let mut watch = Watch::new(QUANTUM, GRACE, begin);
         now += Duration::from_millis(1);
         assert_eq!(watch.look(true, now), Notice::Goes);
         assert_eq!(ask(&mut watch, &mut now, 2), Notice::Stop);
@@ -116,7 +117,7 @@ mod tests {
     #[test]
     fn a_launch_that_waits_for_the_device_and_one_that_does_something_have_not_stalled() {
         let mut now = Instant::now();
-        let mut watch = Watch::new(QUANTUM, now);
+        let mut watch = Watch::new(QUANTUM, GRACE, now);
         for _ in 0..10_000 {
             now += Duration::from_millis(9);
             assert_eq!(watch.look(false, now), Notice::Goes, "it has not begun");
@@ -134,7 +135,7 @@ mod tests {
     #[test]
     fn whoever_was_stopped_asks_for_as_long_as_whoever_was_not() {
         let mut now = Instant::now();
-        let mut watch = Watch::new(QUANTUM, now);
+        let mut watch = Watch::new(QUANTUM, GRACE, now);
         watch.told();
         assert_eq!(watch.look(true, now), Notice::Goes);
         let count = GRACE.as_millis() / STEP.as_millis();
@@ -149,7 +150,7 @@ mod tests {
     #[test]
     fn a_long_quantum_is_its_own_grace() {
         let mut now = Instant::now();
-        let mut watch = Watch::new(3 * GRACE, now);
+        let mut watch = Watch::new(3 * GRACE, GRACE, now);
         assert_eq!(watch.look(true, now), Notice::Goes);
         assert_eq!(ask(&mut watch, &mut now, 10), Notice::Stop);
         let told = now;

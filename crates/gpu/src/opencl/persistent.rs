@@ -116,7 +116,7 @@ impl Persistent {
             serving,
             launches: 0,
             running: None,
-            watch: Watch::new(serving.quantum, Instant::now()),
+            watch: Watch::new(serving.quantum, serving.grace, Instant::now()),
             begin: (FIRST, FIRST),
             parts: ManuallyDrop::new(parts),
             patience: FIRST_RUN,
@@ -194,7 +194,7 @@ impl Persistent {
         self.launches = self.launches.checked_add(1).unwrap_or(1);
         self.ring().stop(false);
         self.begin = (self.taken(), self.publisher.next());
-        self.watch = Watch::new(self.serving.quantum, Instant::now());
+        self.watch = Watch::new(self.serving.quantum, self.serving.grace, Instant::now());
         let Parts { kernel, queue, .. } = &*self.parts;
         // SAFETY: the number is that argument, the others have been set; there is one dimension. All memory that the kernel knows is given
         // back only after it has ended.

@@ -1,8 +1,9 @@
 //! How a kernel keeps running on an OpenCL device, and what of it can be asked for.
 
 use super::Found;
-use crate::device::{DeviceError, Geometry, Memory, Setup, Submission};
+use crate::device::{DeviceError, Geometry, Memory, PATIENCE, Setup, Submission};
 use crate::hermes::ring::Shape;
+use crate::hermes::watch::GRACE;
 use std::time::Duration;
 
 /// The most packets of a slot, and threads of a group.
@@ -19,6 +20,8 @@ pub struct Serving {
     pub asks: u32,
     /// It is told to end after so long by the host's clock, as OpenCL has none, and has stalled if it does not.
     pub quantum: Duration,
+    /// It has stalled after it was asked for so long in vain since it was told to end.
+    pub grace: Duration,
 }
 
 impl Serving {
@@ -26,7 +29,9 @@ impl Serving {
     pub fn on(device: &Found) -> Serving {
         // Some tens of milliseconds, and about one. A driver for processors runs threads of a group one after the other.
         let threads = if device.accelerator { MOST } else { 1 };
-        Serving { threads, slots: 1 << 14, asks: 1 << 18, quantum: Duration::from_millis(50) }
+        // Threads of a processor may wait for others' work before they run: that is no stall.
+        let grace = if device.accelerator { GRACE } else { PATIENCE };
+        Serving { threads, slots: 1 << 14, asks: 1 << 18, quantum: Duration::from_millis(50), grace }
     }
 }
 
@@ -49,7 +54,7 @@ pub(super) fn can(
             "a kernel that keeps running takes 1 to {MOST} packets at once, not {packets}"
         )));
     }
-    let Serving { threads, slots, asks, quantum } = *serving;
+    let Serving { threads, slots, asks, quantum, .. } = *serving;
     if !(1..=MOST).contains(&threads) {
         return Err(otherwise(format!("has 1 to {MOST} threads, not {threads}")));
     }

@@ -50,15 +50,21 @@ fn a_batch_that_hangs_is_given_up_and_what_it_uses_stays() {
     hang(made);
 }
 
-/// A kernel that keeps running and does this, on the processor.
+/// A kernel that keeps running and does this, on the processor, which may have other work.
 fn persistent(serves: &str) -> Persistent {
+    persistent_with(Duration::from_secs(60), serves)
+}
+
+/// As [`persistent`], with so much grace.
+fn persistent_with(grace: Duration, serves: &str) -> Persistent {
     let text = format!(
         "__kernel void serve_packets(__global uchar *bytes, __global const uint *columns, __global uint *verdicts, \
          __global uint *records, volatile __global uint *ring, __global uint *own, const uint entries, const uint room, \
          const uint launch, const uint quantum, const uint idle, volatile __global uint *table) {{ {serves} }}"
     );
     let setup = Setup { submission: Submission::Persistent, ..Setup::default() };
-    Persistent::new(&processor(), &text, GEOMETRY, setup, Serving::on(&processor())).expect("it opens")
+    let serving = Serving { grace, ..Serving::on(&processor()) };
+    Persistent::new(&processor(), &text, GEOMETRY, setup, serving).expect("it opens")
 }
 
 #[test]
@@ -70,8 +76,8 @@ fn a_kernel_that_keeps_running_and_hangs_is_given_up_and_what_it_uses_stays() {
 
 #[test]
 fn a_kernel_that_has_begun_and_does_not_end_has_stalled_long_before_patience_ends() {
-    let mut made =
-        persistent("ring[2] = launch; while (launch > 1 && !*(volatile __global const uint *)columns);");
+    let hangs = "ring[2] = launch; while (launch > 1 && !*(volatile __global const uint *)columns);";
+    let mut made = persistent_with(Duration::from_millis(100), hangs);
     // Nobody waits for so long: its quantum is over, and it does not end.
     made.patience = Duration::from_secs(1 << 30);
     hang(made);
