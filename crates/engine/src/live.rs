@@ -27,7 +27,7 @@ use crate::Ledger;
 use crate::filter::Filter;
 use crate::hold::{Hold, Schedule};
 use ballot::Ballot;
-use exec::replace::{Carried, ReplaceError, take_over};
+use exec::replace::{Carried, ReplaceError, make_ready, take_over};
 use exec::{Draft, Processor};
 use lang::ir::Program;
 use lang::source::Sources;
@@ -314,7 +314,8 @@ impl Remote {
     }
 
     /// Lets another program take over at all workers, or at none; `None` where one has ended. There is one generation for each worker.
-    pub fn replace(&self, generations: Vec<Generation>, discard: Vec<String>) -> Option<Replaced> {
+    pub fn replace(&self, mut generations: Vec<Generation>, discard: Vec<String>) -> Option<Replaced> {
+        self.make_ready(&mut generations)?;
         let discard: Arc<[String]> = discard.into();
         let (answer, answers) = mpsc::channel();
         let mut ballots = Ballot::papers(generations.len() as u32);
@@ -348,6 +349,18 @@ impl Remote {
             }
         }
         Some(Replaced { outcome, retired, pause: longest })
+    }
+
+    /// What takes over has its memory before workers stand; `None` where one has ended.
+    fn make_ready(&self, generations: &mut [Generation]) -> Option<()> {
+        let parts = self.ask(|generation, _| {
+            let tables = generation.processor.running_tables();
+            (generation.program.clone(), tables.iter().map(|table| table.entries).collect::<Vec<_>>())
+        })?;
+        for (new, (old, held)) in generations.iter_mut().zip(parts) {
+            make_ready(&old, &held, (new.processor.as_mut(), &new.program));
+        }
+        Some(())
     }
 
     /// Sends frames by ports, in this order and past the program. Says whether the worker still runs; a frame for a port that does not exist is lost.

@@ -408,6 +408,10 @@ impl Processor for Offloaded {
         self.offload.processor().learn(table, entry, now)
     }
 
+    fn touch(&mut self, table: u32, entries: u64) {
+        self.offload.processor().touch(table, entries);
+    }
+
     fn exchange(&mut self, table: u32, other: &mut dyn Processor, theirs: u32) -> bool {
         self.offload.processor().exchange(table, other, theirs)
     }

@@ -136,6 +136,10 @@ impl<F: Family, E: Engine<F> + 'static> Processor for Execution<F, E> {
         self.state.insert_entry(table, entry, Some(now))
     }
 
+    fn touch(&mut self, table: u32, entries: u64) {
+        self.state.tables.touch(table, entries);
+    }
+
     fn exchange(&mut self, table: u32, other: &mut dyn Processor, theirs: u32) -> bool {
         let Some(other) = other.as_any().and_then(|other| other.downcast_mut::<Self>()) else { return false };
         if !self.state.shares_pool(table, &other.state, theirs) {

@@ -259,6 +259,9 @@ pub trait Processor: Send {
         Err(EntryError::Fixed)
     }
 
+    /// Has memory given to a table that is soon to take so many entries from another processor, rather than when the first packets need it.
+    fn touch(&mut self, _table: u32, _entries: u64) {}
+
     /// Exchanges a table, at once and however large, with one of the same shape in another processor, which is `theirs`, where both are kept in one way and
     /// hold only what packets made; says whether it did. Entries keep their times. No packet may be run before [`exchange_back`](Processor::exchange_back)
     /// or [`settle`](Processor::settle).

@@ -130,6 +130,22 @@ pub fn take_over(
     }
 }
 
+/// Makes a program ready to take over from one whose tables hold so many entries each: for whoever loads it, while the other one runs. Tables of one shape
+/// that are not declared alike get their memory.
+pub fn make_ready(old: &Program, held: &[u64], (new, new_program): (&mut dyn Processor, &Program)) {
+    for (_, fate) in replacement(old, new_program, &[]).tables {
+        let Fate::Kept { old: from, new: to } = fate else { continue };
+        let lives = |program: &Program, table: u32| {
+            let table = &program.tables[table as usize];
+            (table.capacity, table.idle, table.age, table.evict, table.entries.is_empty())
+        };
+        let entries = held.get(from as usize).copied().unwrap_or(0);
+        if entries > 0 && lives(old, from) != lives(new_program, to) {
+            new.touch(to, entries);
+        }
+    }
+}
+
 /// What becomes of everything: tables and groups all fit or are given up.
 fn plan(old: &Program, new: &Program, discard: &[String]) -> Result<Replacement, ReplaceError> {
     let plan = replacement(old, new, discard);

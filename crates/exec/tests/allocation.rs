@@ -197,3 +197,48 @@ fn a_takeover_does_the_same_whatever_packets_made() {
         assert!(many.1 <= few.1 + room, "{what}: {few:?}, {many:?}");
     }
 }
+
+#[test]
+fn programs_that_take_over_one_after_the_other_find_entries_where_they_belong() {
+    let text = "
+        table hosts: exact(u32) -> port { capacity 4096 idle 1h evict lru }
+        start stage all() { learn hosts[length] = in_port  flood }";
+    let larger = text.replace("4096", "16384");
+    let programs = [text, &larger].map(|text| {
+        let compiled = lang::pipeline::compile("p.rav", text, &|_| None, &lang::pipeline::Options::default());
+        compiled.program.unwrap_or_else(|| panic!("{:#?}", compiled.diagnostics))
+    });
+    let loaded =
+        |number: usize| load(&programs[number % 2], BackEnd::Native, 4, 1).expect("the program is sound");
+    for waits in [true, false] {
+        let (mut running, mut outputs) = (loaded(0), Outputs::default());
+        (0..4000).for_each(|key| running.learn(0, &Entry::exact(&[key], &[1]), 1).expect("room"));
+        let mut most = 0;
+        for number in 1..10_usize {
+            let mut next = loaded(number);
+            let taking = measure(|| {
+                let (old, new) = (&programs[(number - 1) % 2], &programs[number % 2]);
+                let taken = exec::replace::take_over((running.as_mut(), old), (next.as_mut(), new), &[], 1);
+                let _ = taken.expect("fits").1.keep(running.as_mut(), next.as_mut());
+            });
+            running = next;
+            most = most.max(taking.count_total);
+            // A few thousand entries move within a few milliseconds without packets, and as many packets that find what has moved already.
+            if waits {
+                (0..20).for_each(|time| {
+                    running.advance((number as u64 * 1000 + time) * 1_000_000, &mut outputs)
+                });
+            } else {
+                let mut memory = [0; 64];
+                for time in 0..10 {
+                    let mut batch = Batch::new();
+                    let begin = (number as u64 * 1000 + time * 10) * 1_000_000;
+                    (0..256).for_each(|packet| assert!(batch.push(0, 64, 5, 1, begin + packet * 20_000)));
+                    running.run(&mut memory, &mut batch, &mut outputs);
+                }
+            }
+        }
+        assert_eq!(running.entries(0).len(), 4000);
+        assert!(most < 100, "{most} allocations: entries were copied");
+    }
+}

@@ -250,6 +250,13 @@ pub trait Exact {
     fn inherit(&mut self, old: &mut Self)
     where
         Self: Sized;
+    /// Has all memory that it may use given to it now, so that no operation waits for that: for whoever makes a table that another thread is to use.
+    fn touch(&mut self) {}
+    /// Moves a few entries to where they belong since the table was resized or took another's place; whether some are left. Whoever has time asks, so that all
+    /// have moved before long also where nobody looks for them.
+    fn catch_up(&mut self) -> bool {
+        false
+    }
     /// What has happened so far. It may look at all entries, see [`left_to_expire`](Exact::left_to_expire).
     fn statistics(&self) -> Statistics;
     /// As [`statistics`](Exact::statistics), but in the time of one operation: what has ended and is still to be taken out counts as held, and not as expired.

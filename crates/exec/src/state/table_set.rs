@@ -89,6 +89,9 @@ impl Family for Fast {
     }
 }
 
+/// A table of so many times the capacity that is needed gets its memory as it is used.
+const SPARSE: u64 = 64;
+
 /// Where a table of the program lies: its kind, and its place among those of its kind.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum TablePlace {
@@ -373,6 +376,16 @@ impl<F: Family> TableSet<F> {
         exchanged
     }
 
+    /// Has memory given to an exact table that is soon to take so many entries, where they need a good part of it.
+    pub fn touch(&mut self, table: u32, entries: u64) {
+        let index = table as usize;
+        if let TablePlace::Exact(place) = self.places[index]
+            && entries >= u64::from(self.declared[index].capacity) / SPARSE
+        {
+            self.exact[place].touch();
+        }
+    }
+
     /// What an entry's life depends on.
     fn lives(&self, index: usize) -> (u32, Option<u64>, Option<u64>, ir::Evict) {
         let ir::Table { capacity, idle, age, evict, .. } = self.declared[index];
@@ -450,6 +463,15 @@ impl<F: Family> TableSet<F> {
             let expired = 0_u64.wrapping_sub(self.expired_others(index));
             self.changes[index] = Changes { inserts: self.held(table), expired, refused: 0 };
         }
+    }
+
+    /// Lets entries of exact tables move to where they belong since a takeover, a few of each table so often; whether some are left.
+    pub fn catch_up(&mut self, times: u32) -> bool {
+        let mut left = false;
+        for table in &mut self.exact {
+            left |= (0..times.max(1)).all(|_| table.catch_up());
+        }
+        left
     }
 
     /// Ends entries of tables other than exact ones whose time has come, and takes them out as far as these steps lead.

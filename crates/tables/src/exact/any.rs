@@ -156,6 +156,15 @@ impl Exact for Table {
         dispatch!(self, table => table.resize(capacity))
     }
 
+    fn touch(&mut self) {
+        dispatch!(self, table => table.touch());
+    }
+
+    #[inline]
+    fn catch_up(&mut self) -> bool {
+        dispatch!(self, table => table.catch_up())
+    }
+
     fn prepare_for(&mut self, old: &Self) -> bool {
         match (self, old) {
             (Table::One(new), Table::One(old)) => new.prepare_for(old),

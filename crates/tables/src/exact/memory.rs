@@ -16,6 +16,8 @@ pub(super) struct Line(pub(super) [u64; 8]);
 
 /// Bytes of a large page.
 const LARGE: usize = 2 << 20;
+/// Bytes of a small one, or less.
+const SMALL: usize = 4096;
 
 /// An array of lines.
 pub(super) struct Lines {
@@ -90,6 +92,13 @@ impl Lines {
     #[inline(always)]
     pub(super) fn bytes(&self) -> usize {
         self.count * size_of::<Line>()
+    }
+
+    /// Writes what is there, in every page: the system gives memory where it is first written, and takes its time to clear a large page.
+    pub(super) fn touch(&mut self) {
+        for byte in self.as_mut_bytes().iter_mut().step_by(SMALL) {
+            *byte = std::hint::black_box(*byte);
+        }
     }
 
     /// Gives the memory of the large page before line `end` back; its lines are zeros from then on. Does nothing unless a large

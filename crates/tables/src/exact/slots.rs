@@ -69,6 +69,11 @@ impl<const K: usize> Slots<K> {
         self.lines.bytes()
     }
 
+    /// [`Lines::touch`].
+    pub(super) fn touch(&mut self) {
+        self.lines.touch();
+    }
+
     /// Number of slots less one.
     #[inline(always)]
     pub(super) fn mask(&self) -> usize {

@@ -599,6 +599,16 @@ impl<const K: usize> Exact for HashTable<K> {
         self.resize_to(capacity)
     }
 
+    fn touch(&mut self) {
+        self.current.slots.touch();
+        self.current.tags.touch();
+    }
+
+    #[inline]
+    fn catch_up(&mut self) -> bool {
+        self.move_some() > 0
+    }
+
     fn prepare_for(&mut self, old: &Self) -> bool {
         self.prepare(old)
     }

@@ -37,6 +37,11 @@ impl Tags {
         Ok(Tags { lines: Lines::zeroed((slots + WINDOW - 1).div_ceil(64))?, slots })
     }
 
+    /// [`Lines::touch`].
+    pub(super) fn touch(&mut self) {
+        self.lines.touch();
+    }
+
     /// The tag of a hash.
     #[inline(always)]
     pub(super) fn of(hash: u64) -> u8 {
