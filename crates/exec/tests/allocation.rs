@@ -22,7 +22,7 @@ fn no_packet_allocates_after_warm_up() {
     packet.none(Op::Copy(port));
     packet.none(Op::Emit { template: 0, values: vec![key], tail: Some(base), limit: None, port });
     packet.none(Op::Raise { event: 0, args: vec![key], delay: None });
-    let delay = packet.constant(64, 500);
+    let delay = packet.constant(64, 6000);
     packet.none(Op::Raise { event: 0, args: vec![key], delay: Some(delay) });
     packet.end(Terminator::Send(port));
     let mut handler = Build::new("handler");
@@ -33,9 +33,9 @@ fn no_packet_allocates_after_warm_up() {
     handler.end(Terminator::Done);
     let mut program = program(vec![packet, handler]);
     let mut small = table(&[32], &[16], 30, Evict::Lru);
-    small.age = Some(2000);
+    small.age = Some(24_000);
     let mut wide = table(&[64, 64, 64], &[16, 64], 30, Evict::Lru);
-    wide.idle = Some(5000);
+    wide.idle = Some(60_000);
     program.tables = vec![small, wide];
     program.events = vec![Event { name: "event".to_string(), params: columns(&[32]), handler: 1 }];
     program.templates =
@@ -51,7 +51,7 @@ fn no_packet_allocates_after_warm_up() {
     let mut run = |round: u64| {
         frames.fill(&mut batch, 0..256);
         for i in 0..batch.len {
-            (batch.port[i], batch.time[i]) = (i as u16 % 4 + 1, (round * 256 + i as u64) * 50);
+            (batch.port[i], batch.time[i]) = (i as u16 % 4 + 1, (round * 256 + i as u64) * 600);
         }
         outputs.clear();
         processor.run(frames.memory_mut(), &mut batch, &mut outputs);
