@@ -8,15 +8,15 @@ use libfuzzer_sys::fuzz_target;
 fuzz_target!(|input: (bool, bool, &[u8])| {
     let (lenient, first_packets, bytes) = input;
     let limit = 2_000;
-    let dump = iptables::Options { lenient, first_packets, limit, ..Default::default() };
-    let ruleset = nft::Options { lenient, first_packets, limit, ..Default::default() };
+    let dump = iptables::ChainOptions { lenient, first_packets, limit, ..Default::default() };
+    let ruleset = nft::ChainOptions { lenient, first_packets, limit, ..Default::default() };
     for rules in [iptables::read(bytes, &dump), nft::read(bytes, &ruleset)] {
         match rules {
             Ok(rules) => {
                 assert!(rules.rules.len() <= limit && (lenient || rules.refused.is_empty()));
-                if let Ok(json) = nft::write_json(&rules, &nft::Layout::default()) {
+                if let Ok(json) = nft::write_json(&rules, &nft::ExportLayout::default()) {
                     let interfaces = Naming::Ports(rules.interfaces.clone());
-                    let options = nft::Options { interfaces, limit: usize::MAX >> 16, ..Default::default() };
+                    let options = nft::ChainOptions { interfaces, limit: usize::MAX >> 16, ..Default::default() };
                     let again = nft::read(json.as_bytes(), &options).expect("what is written is read");
                     assert_eq!(rules.default, again.default);
                 }
@@ -24,5 +24,5 @@ fuzz_target!(|input: (bool, bool, &[u8])| {
             Err(error) => assert!(error.line > 0 && error.column > 0, "{error}"),
         }
     }
-    let _ = cisco::access_lists(bytes, &cisco::Options { lenient });
+    let _ = cisco::access_lists(bytes, &cisco::AccessListOptions { lenient });
 });

@@ -2,7 +2,7 @@
 #![no_main]
 
 use libfuzzer_sys::fuzz_target;
-use tables::patterns::{BloomScanner, Image, Match, Model, Pattern, Scanner};
+use tables::patterns::{BloomScanner, PatternsImage, PatternMatch, PatternsModel, SearchPattern, Scanner};
 
 fuzz_target!(|bytes: &[u8]| {
     let Some((&[count, damage, value], mut rest)) = bytes.split_first_chunk() else { return };
@@ -15,15 +15,15 @@ fuzz_target!(|bytes: &[u8]| {
         if !word.is_empty() {
             let depth = (form & 2 != 0).then_some(u32::from(depth));
             let offset = if form & 4 != 0 { u32::from(offset) } else { 0 };
-            patterns.push(Pattern { nocase: form & 1 != 0, offset, depth, ..Pattern::anywhere(word) });
+            patterns.push(SearchPattern { nocase: form & 1 != 0, offset, depth, ..SearchPattern::anywhere(word) });
         }
     }
     let (Ok(model), Ok(scanner), Ok(bloom)) =
-        (Model::build(&patterns), Scanner::build(&patterns), BloomScanner::build(&patterns))
+        (PatternsModel::build(&patterns), Scanner::build(&patterns), BloomScanner::build(&patterns))
     else {
         panic!("patterns with bytes are refused")
     };
-    let mut expected: Vec<Match> = Vec::new();
+    let mut expected: Vec<PatternMatch> = Vec::new();
     model.each(rest, &mut |found| expected.push(found));
     for image in [scanner.open(), scanner.open().portable()] {
         let mut found = Vec::new();
@@ -35,7 +35,7 @@ fuzz_target!(|bytes: &[u8]| {
     let mut image = scanner.image().to_vec();
     let at = usize::from(damage) * image.len() / 256;
     image[at] = value;
-    if let Ok(image) = Image::open(&image) {
+    if let Ok(image) = PatternsImage::open(&image) {
         let _ = (image.count(rest), image.portable().count(rest));
     }
 });

@@ -2,7 +2,7 @@
 
 use crate::memory_limit::{self, Room};
 use crate::render::quantity::bytes;
-use ports::files::{self, ReadError};
+use ports::files::{self, FileReadError};
 
 /// What may still be read to fill a program.
 pub(crate) struct Allowance {
@@ -43,17 +43,17 @@ impl Allowance {
     pub(crate) fn read(
         &mut self,
         most: u64,
-        read: impl FnOnce(u64) -> Result<Vec<u8>, ReadError>,
+        read: impl FnOnce(u64) -> Result<Vec<u8>, FileReadError>,
     ) -> Result<Vec<u8>, String> {
         let room = (self.room)();
         // A list of bytes that grows takes as much again.
         let memory = room.as_ref().map_or(u64::MAX, |room| room.left / 2);
         let bound = most.min(self.left).min(memory);
         let text = read(bound).map_err(|error| match (error, room) {
-            (ReadError::TooLong(_) | ReadError::TooLongUnpacked(_), Some(room)) if bound == memory => {
+            (FileReadError::TooLong(_) | FileReadError::TooLongUnpacked(_), Some(room)) if bound == memory => {
                 none_left("more than", memory, &room)
             }
-            (ReadError::TooLong(_) | ReadError::TooLongUnpacked(_), _) if bound < most => format!(
+            (FileReadError::TooLong(_) | FileReadError::TooLongUnpacked(_), _) if bound < most => format!(
                 "the files of a program have {} bytes together at most, unpacked, and those before it leave {bound}: leave out what is not needed",
                 files::LARGEST_TOGETHER
             ),
@@ -90,9 +90,13 @@ fn none_left(how: &str, needed: u64, room: &Room) -> String {
 mod tests {
     use super::*;
 
-    fn file(text: &[u8]) -> impl FnOnce(u64) -> Result<Vec<u8>, ReadError> {
+    fn file(text: &[u8]) -> impl FnOnce(u64) -> Result<Vec<u8>, FileReadError> {
         move |most| {
-            if text.len() as u64 > most { Err(ReadError::TooLongUnpacked(most)) } else { Ok(text.to_vec()) }
+            if text.len() as u64 > most {
+                Err(FileReadError::TooLongUnpacked(most))
+            } else {
+                Ok(text.to_vec())
+            }
         }
     }
 
@@ -106,7 +110,7 @@ mod tests {
         let told = allowance.read(70, file(&[b' '; 1])).expect_err("a byte too much");
         assert!(told.contains("leave 0"), "{told}");
         let told = Allowance::to_load().read(70, file(&[b' '; 71])).expect_err("too long by itself");
-        assert_eq!(told, ReadError::TooLongUnpacked(70).to_string());
+        assert_eq!(told, FileReadError::TooLongUnpacked(70).to_string());
     }
 
     #[test]
@@ -122,6 +126,6 @@ mod tests {
         let told = allowance.read(1 << 20, file(&[b'\n'; (10 << 10) + 1])).expect_err("it takes more itself");
         assert!(told.contains("takes more than 10"), "{told}");
         let told = allowance.read(1 << 10, file(&[b'\n'; 2 << 10])).expect_err("there would be room");
-        assert_eq!(told, ReadError::TooLongUnpacked(1 << 10).to_string());
+        assert_eq!(told, FileReadError::TooLongUnpacked(1 << 10).to_string());
     }
 }

@@ -10,7 +10,7 @@ pub(crate) mod table;
 
 use self::schedule::ScheduleArguments;
 use clap::{Args, Parser, Subcommand, ValueEnum};
-use exec::kernel::{Back, Over};
+use exec::kernel::{Back, CopiedPart};
 use std::path::PathBuf;
 
 /// The whole command line.
@@ -184,13 +184,13 @@ pub(crate) enum OverChoice {
 
 impl OverChoice {
     /// The kernel's form.
-    pub(crate) fn form(self) -> Over {
+    pub(crate) fn form(self) -> CopiedPart {
         match self {
-            OverChoice::Header => Over::Header,
-            OverChoice::Frame => Over::Frame,
-            OverChoice::Page => Over::Page,
-            OverChoice::Packed => Over::Packed,
-            OverChoice::InPlace => Over::InPlace,
+            OverChoice::Header => CopiedPart::Header,
+            OverChoice::Frame => CopiedPart::Frame,
+            OverChoice::Page => CopiedPart::Page,
+            OverChoice::Packed => CopiedPart::Packed,
+            OverChoice::InPlace => CopiedPart::InPlace,
         }
     }
 }
@@ -233,9 +233,9 @@ pub(crate) enum Show {
     Graph,
     /// The most that one packet can cost
     Cost,
-    /// The kernel for devices in OpenCL C, and what stays on the processor
+    /// The kernel for devices in OpenCL C, and what stays on the host
     Opencl,
-    /// The kernel for devices in CUDA C++, and what stays on the processor
+    /// The kernel for devices in CUDA C++, and what stays on the host
     Cuda,
     /// What of a packet a device is sent and sends back
     HeaderBytes,
@@ -261,9 +261,9 @@ pub(crate) enum BackEndChoice {
     /// As machine code
     #[default]
     Native,
-    /// On an OpenCL device, the processor doing what the device cannot
+    /// On an OpenCL device, the host doing what the device cannot
     Opencl,
-    /// On an NVIDIA device by CUDA, the processor doing what the device cannot
+    /// On an NVIDIA device by CUDA, the host doing what the device cannot
     Cuda,
     /// On threads that stand in for a device: for trying a program's kernel out, not for speed
     Host,

@@ -1,14 +1,14 @@
-//! What runs a program: the interpreter, machine code, or a device, with what a device leaves to the processor told on the way.
+//! What runs a program: the interpreter, machine code, or a device, with what a device leaves to the host told on the way.
 
 use crate::arguments::BackEndChoice;
 use crate::arguments::schedule::ScheduleArguments;
 use crate::failure::Failure;
 use crate::render;
-use engine::hold::{CONVOYS, Schedule};
+use engine::device_queue::{DEVICE_BATCHES, Schedule};
 use engine::offload::Offloaded;
-use exec::kernel::{Kernel, Options};
+use exec::kernel::{Kernel, KernelOptions};
 use exec::offload::Offload;
-use exec::{BackEnd, LoadError, Processor};
+use exec::{Backend, BackendKind, LoadError};
 use gpu::{DeviceError, Setup, Submission};
 use lang::ir::Program;
 use lang::source::Sources;
@@ -25,8 +25,8 @@ pub(crate) struct Executing {
 /// A program that is ready to run.
 pub(crate) struct Loaded {
     /// It.
-    pub(crate) processor: Box<dyn Processor>,
-    /// What is run by the processor though a device was asked for, a line each.
+    pub(crate) backend: Box<dyn Backend>,
+    /// What is run by the host though a device was asked for, a line each.
     pub(crate) notes: String,
 }
 
@@ -49,7 +49,7 @@ impl Executing {
         self.schedule
     }
 
-    /// Makes a program ready to run on `ports` ports. `here` loads it for the processor alone.
+    /// Makes a program ready to run on `ports` ports. `here` loads it for the host alone.
     ///
     /// # Errors
     /// It cannot be loaded, or there is no such device.
@@ -58,15 +58,15 @@ impl Executing {
         (program, sources): (&Program, &Sources),
         ports: u16,
         seed: u64,
-        here: &dyn Fn(BackEnd) -> Result<Box<dyn Processor>, LoadError>,
+        here: &dyn Fn(BackendKind) -> Result<Box<dyn Backend>, LoadError>,
     ) -> Result<Loaded, Failure> {
         let finding = |error: &dyn std::fmt::Display| Failure::Finding(format!("{}: {error}", program.name));
         let here = |back_end, notes| {
-            here(back_end).map(|processor| Loaded { processor, notes }).map_err(|error| finding(&error))
+            here(back_end).map(|backend| Loaded { backend, notes }).map_err(|error| finding(&error))
         };
         match self.back_end {
-            BackEndChoice::Interpreter => return here(BackEnd::Interpreter, self.idle_schedule()),
-            BackEndChoice::Native => return here(BackEnd::Native, self.idle_schedule()),
+            BackEndChoice::Interpreter => return here(BackendKind::Interpreter, self.idle_schedule()),
+            BackEndChoice::Native => return here(BackendKind::Native, self.idle_schedule()),
             BackEndChoice::Opencl | BackEndChoice::Cuda | BackEndChoice::Host | BackEndChoice::Auto => {}
         }
         let (cuda, opencl) = match self.back_end {
@@ -77,23 +77,23 @@ impl Executing {
         };
         let card = opencl.iter().find(|device| device.accelerator);
         if self.back_end == BackEndChoice::Auto && cuda.is_empty() && card.is_none() {
-            return here(BackEnd::Native, self.idle_schedule());
+            return here(BackendKind::Native, self.idle_schedule());
         }
         let alone =
             |why: &dyn std::fmt::Display| format!("note: {} runs on the processor: {why}\n", program.name);
-        let options = Options::default();
+        let options = KernelOptions::default();
         let notes = match Kernel::new(program, ports, &options) {
             Ok(kernel) => render::kernel::refusals(&kernel.plan, program, sources),
-            Err(error) => return here(BackEnd::Native, alone(&error)),
+            Err(error) => return here(BackendKind::Native, alone(&error)),
         };
         let room = self.schedule.room();
         let offload = || Offload::new(program, ports, seed, &options);
-        let on_opencl = |device: &gpu::Found| {
+        let on_opencl = |device: &gpu::OpenClDevice| {
             self.open(Submission::Queued, &|setup| Ok(Offloaded::on_opencl(offload()?, device, setup, room)?))
         };
         let on_cuda = |device: &gpu::CudaFound| {
-            // What goes over, runs and comes back of different convoys can overlap.
-            let streams = Submission::Streams(CONVOYS);
+            // What goes over, runs and comes back of different device batches can overlap.
+            let streams = Submission::Streams(DEVICE_BATCHES);
             self.open(streams, &|setup| Ok(Offloaded::on_cuda(offload()?, device, setup, room)?))
         };
         let tried = match self.back_end {
@@ -113,16 +113,16 @@ impl Executing {
                 }
                 match tried.or_else(|| card.map(on_opencl)) {
                     Some(Ok((offloaded, note))) => {
-                        return Ok(Loaded { processor: Box::new(offloaded), notes: said + &note + &notes });
+                        return Ok(Loaded { backend: Box::new(offloaded), notes: said + &note + &notes });
                     }
-                    Some(Err(error)) => return here(BackEnd::Native, said + &alone(&error)),
-                    None => return here(BackEnd::Native, said),
+                    Some(Err(error)) => return here(BackendKind::Native, said + &alone(&error)),
+                    None => return here(BackendKind::Native, said),
                 }
             }
             _ => gpu::opencl_devices().map_err(anyhow::Error::from).and_then(|found| on_opencl(&found[0])),
         };
         let (offloaded, note) = tried.map_err(|error| finding(&error))?;
-        Ok(Loaded { processor: Box::new(offloaded), notes: note + &notes })
+        Ok(Loaded { backend: Box::new(offloaded), notes: note + &notes })
     }
 
     /// What is to be said of a schedule for no device.
@@ -145,7 +145,7 @@ impl Executing {
         let with = |submission| open(Setup { submission, ..Setup::default() });
         let wanted = match self.schedule {
             Schedule::Hermes { .. } => Submission::Persistent,
-            Schedule::Placed(_) => launched,
+            Schedule::Policy(_) => launched,
         };
         let lacks = |error: &anyhow::Error| {
             matches!(error.downcast_ref(), Some(DeviceError::Missing { .. } | DeviceError::Build { .. }))

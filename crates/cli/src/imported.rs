@@ -1,11 +1,11 @@
 //! What files gave to the tables of a program: entries, and what becomes of packets that none of them fits.
 
-use import::Policy;
+use import::ChainPolicy;
 use import::entries::Fallback;
 use lang::check::hygiene::warnings;
 use lang::diagnostic::Diagnostic;
 use lang::ir::unreachable::never_found;
-use lang::ir::{Kind, Program, Table};
+use lang::ir::{ColumnKind, Program, Table};
 use lang::parser::parse_entries;
 use lang::source::{FileId, Sources, Span};
 use serde_json::{Value, json};
@@ -32,14 +32,17 @@ pub(crate) struct Origin {
     /// The file's name.
     pub(crate) file: String,
     /// Its line, and what it says there.
-    pub(crate) policy: Policy,
+    pub(crate) policy: ChainPolicy,
 }
 
 /// Makes what a file says of packets that no line fits the table's default.
 ///
 /// # Errors
 /// The program has another default; in words.
-pub(crate) fn agreed_default(table: &mut Table, default: Option<Fallback>) -> Result<Option<Policy>, String> {
+pub(crate) fn agreed_default(
+    table: &mut Table,
+    default: Option<Fallback>,
+) -> Result<Option<ChainPolicy>, String> {
     let Some(Fallback { value, policy }) = default else { return Ok(None) };
     if let Some(own) = table.default.as_ref().filter(|own| **own != value) {
         return Err(format!(
@@ -59,8 +62,8 @@ pub(crate) fn agreed_default(table: &mut Table, default: Option<Fallback>) -> Re
 fn shown(table: &Table, value: &[u128]) -> String {
     let parts: Vec<String> = (table.values.iter().zip(value))
         .map(|(column, number)| match &column.kind {
-            Kind::Bool => (*number != 0).to_string(),
-            Kind::Names(names) => {
+            ColumnKind::Bool => (*number != 0).to_string(),
+            ColumnKind::Names(names) => {
                 let name = names.iter().find(|(own, _)| own == number).map(|(_, name)| name.clone());
                 name.unwrap_or_else(|| number.to_string())
             }
@@ -100,7 +103,7 @@ impl Imported {
     /// Where the table's default comes from.
     fn from(&self) -> String {
         match &self.default {
-            Some(Origin { file, policy: Policy { line, words } }) => format!("{words} ({file}:{line})"),
+            Some(Origin { file, policy: ChainPolicy { line, words } }) => format!("{words} ({file}:{line})"),
             None => "as the program says".to_owned(),
         }
     }

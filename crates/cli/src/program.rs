@@ -10,7 +10,7 @@ use import::entries::Contents;
 use lang::diagnostic::Severity;
 use lang::ir::{Match, Program, TableKind};
 use lang::limits::LONGEST_TEXT;
-use lang::pipeline::{Compiled, Decode, Options};
+use lang::pipeline::{CompileOptions, Compiled, Decode};
 use lang::source::Sources;
 use ports::files;
 use std::collections::HashSet;
@@ -196,7 +196,7 @@ pub(crate) fn compile_text(
         DecodeChoice::Declared => Decode::Declared,
         DecodeChoice::Full => Decode::Full,
     };
-    lang::pipeline::compile(name, text, &load, &Options { decode })
+    lang::pipeline::compile(name, text, &load, &CompileOptions { decode })
 }
 
 /// Compiles the program at `path` and tells its diagnostics; a program with errors is a failure.

@@ -3,13 +3,13 @@
 use crate::render::quantity::{bytes, count, of};
 use exec::state::table_set::filled;
 use lang::ir::Program;
-use lang::ir::footprint::{Memory, footprint, listed, total_of};
+use lang::ir::footprint::{MemoryUse, footprint, listed, total_of};
 use serde_json::{Value, json};
 use std::fmt::Write;
 
 /// What a program remembers.
 pub(crate) struct Remembered {
-    parts: Vec<Memory>,
+    parts: Vec<MemoryUse>,
     /// Of each table, in order of declaration: its entries, and what it takes with them at all workers, if it depends on them.
     now: Vec<(usize, Option<u64>)>,
     workers: u16,
@@ -69,7 +69,7 @@ impl Remembered {
     /// As JSON: `bytes` at most, and `bytes_now` of tables that depend on their entries.
     pub(crate) fn document(&self) -> Vec<Value> {
         let now = self.now.iter().map(|(_, now)| *now).chain(std::iter::repeat(None));
-        let told = |(part, now): (&Memory, Option<u64>)| {
+        let told = |(part, now): (&MemoryUse, Option<u64>)| {
             let mut told = json!({
                 "what": part.what,
                 "name": part.name,

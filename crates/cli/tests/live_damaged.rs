@@ -17,7 +17,7 @@ use std::process::{Child, Command, Stdio};
 use std::thread;
 use std::time::{Duration, Instant};
 use suite::corpus::{files, root};
-use suite::random::Random;
+use suite::random::SuiteRandom;
 
 /// How many mutated frames are played.
 const MUTATED: usize = 1_000_000;
@@ -56,7 +56,7 @@ fn samples() -> Vec<Vec<u8>> {
 }
 
 /// A sample that something was done to, up to four times.
-fn mutated(samples: &[Vec<u8>], random: &mut Random) -> Vec<u8> {
+fn mutated(samples: &[Vec<u8>], random: &mut SuiteRandom) -> Vec<u8> {
     loop {
         let mut frame = random.pick(samples).clone();
         for _ in 0..random.below(5) {
@@ -300,7 +300,7 @@ fn mutated_packets_meet_the_fate_that_the_judge_gives_them() {
     if !installed(test, &["python3", "tcpdump"]) {
         return;
     }
-    let (samples, mut random) = (samples(), Random::new(4));
+    let (samples, mut random) = (samples(), SuiteRandom::new(4));
     // One program changes nearly all that it lets through; the other learns, and so keeps most of what comes from one side back.
     let programs = [
         (root().join("crates/cli/tests/net/hops.rav"), MUTATED * 3 / 4),

@@ -147,8 +147,8 @@ fn what_a_route_of_the_kernel_says_and_the_gateway_cannot_do_is_not_done_otherwi
     // A route for some packets alone leaves the others their own.
     net.ip(&["-n", &net.name("b"), "address", "add", "203.0.110.1/32", "dev", "lo"]);
     assert!(ping(&net, "a", "203.0.110.1").contains("1 received"));
-    let picture = net.ask(&["show", "run", "--total"]);
-    assert!(!picture.is_null());
+    let view = net.ask(&["show", "run", "--total"]);
+    assert!(!view.is_null());
     for (words, ..) in unmeant {
         at_kernel(&net, &words.replacen("add", "del", 1));
     }

@@ -84,21 +84,21 @@ fn round_trips(net: &Net, count: usize) -> Vec<f64> {
 fn at_rest(net: &Net) -> Value {
     let end = Instant::now() + Duration::from_secs(20);
     loop {
-        let picture = net.ask(&["show", "ports", "--total"]);
-        if port_count(&picture, 2, "waiting") == 0 {
-            return picture;
+        let view = net.ask(&["show", "ports", "--total"]);
+        if port_count(&view, 2, "waiting") == 0 {
+            return view;
         }
-        assert!(Instant::now() < end, "something waits for ever: {picture}");
+        assert!(Instant::now() < end, "something waits for ever: {view}");
         thread::sleep(Duration::from_millis(100));
     }
 }
 
-fn port_count(picture: &Value, port: usize, what: &str) -> u64 {
-    picture["now"]["ports"][port - 1][what].as_u64().unwrap_or_else(|| panic!("{what} in {picture}"))
+fn port_count(view: &Value, port: usize, what: &str) -> u64 {
+    view["now"]["ports"][port - 1][what].as_u64().unwrap_or_else(|| panic!("{what} in {view}"))
 }
 
-fn sent_by(picture: &Value, port: usize) -> u64 {
-    picture["now"]["report"]["ports"][port - 1]["transmitted"].as_u64().expect("a count")
+fn sent_by(view: &Value, port: usize) -> u64 {
+    view["now"]["report"]["ports"][port - 1]["transmitted"].as_u64().expect("a count")
 }
 
 #[test]

@@ -3,12 +3,12 @@
 //! `cargo run --release -p engine --example takeover -- [ROUNDS]`
 
 use engine::live::{Generation, Loaded, Remote, run, workers};
-use exec::{BackEnd, load_measurable};
+use exec::{BackendKind, load_measurable};
 use lang::ir::{Entry, Match};
-use lang::pipeline::{Options, compile};
+use lang::pipeline::{CompileOptions, compile};
 use packet::region::{HEADROOM, SLACK};
-use packet::{Batch, Offload};
-use ports::live::clock::{Clock, Machine, Now};
+use packet::{Batch, VirtioHeader};
+use ports::live::clock::{Clock, MachineClock, Now};
 use ports::live::{Lane, ReceiveLosses, Receiver, SendLosses, Sender};
 use rustix::time::{ClockId, clock_gettime};
 use std::error::Error;
@@ -46,7 +46,7 @@ const ROUNDS: usize = 20;
 struct Longest {
     /// By the clock on the wall.
     passed: Arc<AtomicU64>,
-    /// By that of the thread, which stands while others have its processor.
+    /// By that of the thread, which stands while others have its backend.
     worked: Arc<AtomicU64>,
 }
 
@@ -101,7 +101,7 @@ impl Receiver for Source {
 struct Sink;
 
 impl Sender for Sink {
-    fn send(&mut self, _frame: &[u8], _offload: Offload) {}
+    fn send(&mut self, _frame: &[u8], _offload: VirtioHeader) {}
 
     fn flush(&mut self) {}
 
@@ -123,16 +123,16 @@ fn lane(longest: &Longest, is_empty: bool) -> Result<Lane, Box<dyn Error>> {
 
 /// A program with so many rules.
 fn loaded(text: &str, rules: u128) -> Result<Loaded, Box<dyn Error>> {
-    let compiled = compile("takeover.rav", text, &|_| None, &Options::default());
+    let compiled = compile("takeover.rav", text, &|_| None, &CompileOptions::default());
     let program = Arc::new(compiled.program.ok_or_else(|| format!("{:?}", compiled.diagnostics))?);
-    let mut processor = load_measurable(&program, BackEnd::Native, 2, 0)?;
+    let mut backend = load_measurable(&program, BackendKind::Native, 2, 0)?;
     let acl = program.tables.iter().position(|table| table.name == "acl").ok_or("no rules")? as u32;
     let rule = |number| {
         let key = vec![Match::Exact(0x0200_0000_0001 + number), Match::Any];
         Entry { key, value: vec![1], priority: 0 }
     };
-    processor.replace(acl, (0..rules).map(rule).collect())?;
-    Ok(Loaded { program, sources: Arc::new(compiled.sources), processors: vec![processor], schedule: None })
+    backend.replace(acl, (0..rules).map(rule).collect())?;
+    Ok(Loaded { program, sources: Arc::new(compiled.sources), backends: vec![backend], schedule: None })
 }
 
 /// Lowest, middle and highest, in microseconds.
@@ -146,11 +146,11 @@ fn told(mut nanoseconds: Vec<u64>) -> String {
 /// Programs take over from a first one whose packets made so many entries; between them as many times none does.
 fn case(name: &str, (rules, learned): (u128, u128), new: &str, rounds: usize) -> Result<(), Box<dyn Error>> {
     let longest = Longest::default();
-    let clock: Arc<dyn Clock> = Arc::new(Machine);
+    let clock: Arc<dyn Clock> = Arc::new(MachineClock);
     let (crew, remote) = workers(vec![vec![lane(&longest, false)?, lane(&longest, true)?]], &clock)?;
     let mut first = loaded(TEXT, rules)?;
     for number in 0..learned {
-        first.processors[0].learn(0, &Entry::exact(&[number], &[1]), clock.program())?;
+        first.backends[0].learn(0, &Entry::exact(&[number], &[1]), clock.program())?;
     }
     let (first, of_crew) = (first.generations(2, 1), remote.clone());
     let running = thread::spawn(move || run(crew, first, &of_crew, &[]));

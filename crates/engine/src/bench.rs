@@ -2,14 +2,14 @@
 
 use crate::commit::Ledger;
 use crate::pieces;
-use exec::{BackEnd, LoadError, Outputs, Processor, load};
+use exec::{Backend, BackendKind, LoadError, Outputs, load};
 use lang::ir::Program;
 use packet::region::{HEADROOM, SLACK};
 use packet::{Batch, PortNumber, Verdict};
 
 /// What came of a packet, or of time that passed.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Outcome {
+pub struct PacketOutcome {
     /// The verdict; none for time that passed.
     pub verdict: Option<Verdict>,
     /// What left, in order: by verdict, copy or as a made packet, with its port.
@@ -19,33 +19,33 @@ pub struct Outcome {
 }
 
 /// A program that gets single packets.
-pub struct Bench<'a> {
+pub struct PacketBench<'a> {
     program: &'a Program,
-    processor: Box<dyn Processor>,
+    backend: Box<dyn Backend>,
     ledger: Ledger,
     outputs: Outputs,
     batch: Batch,
 }
 
-impl<'a> Bench<'a> {
+impl<'a> PacketBench<'a> {
     /// Loads the program for a gateway with `ports` ports.
     ///
     /// # Errors
     /// If the back end cannot load it.
     pub fn new(
         program: &'a Program,
-        back_end: BackEnd,
+        back_end: BackendKind,
         ports: u16,
         seed: u64,
-    ) -> Result<Bench<'a>, LoadError> {
-        Ok(Bench::with(program, load(program, back_end, ports, seed)?, ports))
+    ) -> Result<PacketBench<'a>, LoadError> {
+        Ok(PacketBench::with(program, load(program, back_end, ports, seed)?, ports))
     }
 
-    /// Takes a processor that `program` was loaded into.
-    pub fn with(program: &'a Program, processor: Box<dyn Processor>, ports: u16) -> Bench<'a> {
-        Bench {
+    /// Takes a back end that `program` was loaded into.
+    pub fn with(program: &'a Program, backend: Box<dyn Backend>, ports: u16) -> PacketBench<'a> {
+        PacketBench {
             program,
-            processor,
+            backend,
             ledger: Ledger::new(program, ports),
             outputs: Outputs::default(),
             batch: Batch::new(),
@@ -53,7 +53,7 @@ impl<'a> Bench<'a> {
     }
 
     /// Runs a packet that was captured whole and came in by `port` at `time`, in nanoseconds.
-    pub fn packet(&mut self, port: PortNumber, bytes: &[u8], time: u64) -> Outcome {
+    pub fn packet(&mut self, port: PortNumber, bytes: &[u8], time: u64) -> PacketOutcome {
         let length = u32::try_from(bytes.len()).unwrap_or(u32::MAX);
         let mut memory = vec![0; HEADROOM];
         memory.extend_from_slice(bytes);
@@ -62,7 +62,7 @@ impl<'a> Bench<'a> {
         self.batch.clear();
         self.batch.headroom = HEADROOM as u32;
         self.batch.push(HEADROOM as u64, length, length, port, time);
-        self.processor.run(&mut memory, &mut self.batch, &mut self.outputs);
+        self.backend.run(&mut memory, &mut self.batch, &mut self.outputs);
         self.ledger.commit(&memory, &mut self.batch, &self.outputs);
         let verdict = self.batch.verdict[0];
         let mut outcome = self.outcome();
@@ -75,9 +75,9 @@ impl<'a> Bench<'a> {
     }
 
     /// Lets time pass to `now`, in nanoseconds, without a packet.
-    pub fn advance(&mut self, now: u64) -> Outcome {
+    pub fn advance(&mut self, now: u64) -> PacketOutcome {
         self.outputs.clear();
-        self.processor.advance(now, &mut self.outputs);
+        self.backend.advance(now, &mut self.outputs);
         self.ledger.commit_outputs(&self.outputs);
         self.outcome()
     }
@@ -88,17 +88,17 @@ impl<'a> Bench<'a> {
     }
 
     /// The program's state.
-    pub fn processor(&self) -> &dyn Processor {
-        self.processor.as_ref()
+    pub fn backend(&self) -> &dyn Backend {
+        self.backend.as_ref()
     }
 
     /// The program's state, to be changed as a control plane would.
-    pub fn processor_mut(&mut self) -> &mut dyn Processor {
-        self.processor.as_mut()
+    pub fn processor_mut(&mut self) -> &mut dyn Backend {
+        self.backend.as_mut()
     }
 
     /// What the program sent and raised itself.
-    fn outcome(&self) -> Outcome {
+    fn outcome(&self) -> PacketOutcome {
         let left = self
             .outputs
             .packets
@@ -118,6 +118,6 @@ impl<'a> Bench<'a> {
                 (raised.event, self.outputs.arguments[first.min(end)..end].to_vec())
             })
             .collect();
-        Outcome { verdict: None, left, raised }
+        PacketOutcome { verdict: None, left, raised }
     }
 }

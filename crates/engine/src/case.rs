@@ -1,10 +1,10 @@
 //! Runs the tests of a program's text and says which expectation did not hold.
 
-use crate::bench::{Bench, Outcome};
-use exec::{BackEnd, LoadError};
+use crate::bench::{PacketBench, PacketOutcome};
+use exec::{BackendKind, LoadError};
 use lang::ir::Program;
 use lang::source::Span;
-use lang::testcase::{Expected, Step, TestCase};
+use lang::testcase::{CaseStep, Expected, TestCase};
 use packet::{PortNumber, Verdict, VerdictKind};
 
 /// An expectation that did not hold.
@@ -15,14 +15,14 @@ pub struct Mismatch {
     /// What was expected.
     pub expected: Expected,
     /// What came instead.
-    pub found: Found,
+    pub found: CaseFinding,
     /// The last packet before it: its port and bytes as they came in.
     pub packet: Option<(PortNumber, Vec<u8>)>,
 }
 
 /// What came instead of what was expected.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Found {
+pub enum CaseFinding {
     /// There was no packet before the expectation.
     Nothing,
     /// The verdict, and for a multicast its ports.
@@ -39,26 +39,26 @@ pub enum Found {
 ///
 /// # Errors
 /// If the back end cannot load the program.
-pub fn run(program: &Program, case: &TestCase, back_end: BackEnd) -> Result<Option<Mismatch>, LoadError> {
-    Ok(run_on(Bench::new(program, back_end, case.ports, 0)?, program, case))
+pub fn run(program: &Program, case: &TestCase, back_end: BackendKind) -> Result<Option<Mismatch>, LoadError> {
+    Ok(run_on(PacketBench::new(program, back_end, case.ports, 0)?, program, case))
 }
 
 /// As [`run`], on a bench that was just made for the program and as many ports as the test has.
-pub fn run_on(mut bench: Bench<'_>, program: &Program, case: &TestCase) -> Option<Mismatch> {
-    let mut since = Outcome::default();
+pub fn run_on(mut bench: PacketBench<'_>, program: &Program, case: &TestCase) -> Option<Mismatch> {
+    let mut since = PacketOutcome::default();
     let mut packet: Option<(PortNumber, Vec<u8>)> = None;
     for step in &case.steps {
         match step {
-            Step::Packet { port, bytes, time } => {
+            CaseStep::Packet { port, bytes, time } => {
                 since = bench.packet(*port, bytes, *time);
                 packet = Some((*port, bytes.clone()));
             }
-            Step::Advance(time) => {
+            CaseStep::Advance(time) => {
                 let outcome = bench.advance(*time);
                 since.left.extend(outcome.left);
                 since.raised.extend(outcome.raised);
             }
-            Step::Expect(expected, span) => {
+            CaseStep::Expect(expected, span) => {
                 let arrival = packet.as_ref().map_or(0, |(port, _)| *port);
                 if let Some(found) = check(program, &bench, &mut since, arrival, expected) {
                     return Some(Mismatch { span: *span, expected: expected.clone(), found, packet });
@@ -72,11 +72,11 @@ pub fn run_on(mut bench: Bench<'_>, program: &Program, case: &TestCase) -> Optio
 /// What came instead, if the expectation does not hold.
 fn check(
     program: &Program,
-    bench: &Bench<'_>,
-    since: &mut Outcome,
+    bench: &PacketBench<'_>,
+    since: &mut PacketOutcome,
     arrival: PortNumber,
     expected: &Expected,
-) -> Option<Found> {
+) -> Option<CaseFinding> {
     match expected {
         Expected::Out(port, bytes) => {
             match since.left.iter().position(|(left, sent)| left == port && sent == bytes) {
@@ -84,7 +84,7 @@ fn check(
                     since.left.remove(index);
                     None
                 }
-                None => Some(Found::Left(since.left.clone())),
+                None => Some(CaseFinding::Left(since.left.clone())),
             }
         }
         Expected::Event(event, arguments) => {
@@ -93,22 +93,23 @@ fn check(
                     since.raised.remove(index);
                     None
                 }
-                None => Some(Found::Raised(since.raised.clone())),
+                None => Some(CaseFinding::Raised(since.raised.clone())),
             }
         }
         Expected::Entries(table, entries) => {
-            let found = bench.processor().tables().get(*table as usize).map_or(0, |table| table.entries);
-            (found != *entries).then_some(Found::Number(found))
+            let found = bench.backend().tables().get(*table as usize).map_or(0, |table| table.entries);
+            (found != *entries).then_some(CaseFinding::Number(found))
         }
         Expected::Count(counter, cell, packets) => {
-            let cells = bench.processor().counter(*counter);
+            let cells = bench.backend().counter(*counter);
             let found = cells.get(*cell as usize).map_or(0, |(packets, _)| *packets);
-            (found != *packets).then_some(Found::Number(found))
+            (found != *packets).then_some(CaseFinding::Number(found))
         }
         _ => {
-            let Some(verdict) = since.verdict else { return Some(Found::Nothing) };
+            let Some(verdict) = since.verdict else { return Some(CaseFinding::Nothing) };
             let reached = bench.reaches(verdict, arrival);
-            (!verdict_fits(program, verdict, &reached, expected)).then_some(Found::Verdict(verdict, reached))
+            (!verdict_fits(program, verdict, &reached, expected))
+                .then_some(CaseFinding::Verdict(verdict, reached))
         }
     }
 }

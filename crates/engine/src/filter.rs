@@ -11,10 +11,10 @@ pub mod selection;
 mod tests;
 mod words;
 
-use exec::{BackEnd, LoadError, Outputs, Processor};
+use exec::{Backend, BackendKind, LoadError, Outputs};
 use expression::{Expression, Piece};
 use lang::diagnostic::Severity;
-use lang::pipeline::{Options, compile};
+use lang::pipeline::{CompileOptions, compile};
 use packet::region::SLACK;
 use packet::{Batch, Verdict, VerdictKind};
 use std::fmt;
@@ -86,9 +86,9 @@ pub struct Decided<'a> {
 pub struct Filter {
     text: String,
     /// Over packets that have not been run.
-    first: Box<dyn Processor>,
+    first: Box<dyn Backend>,
     /// Over packets with what became of them; none where that does not matter.
-    second: Option<Box<dyn Processor>>,
+    second: Option<Box<dyn Backend>>,
     /// Names of the reasons that it knows, by number less one.
     reasons: Vec<String>,
     /// The number of the reason of what is certainly not chosen.
@@ -196,9 +196,9 @@ fn loaded(
     expression: &Expression,
     decided: bool,
     reasons: &[String],
-) -> Result<(Box<dyn Processor>, u16), FilterError> {
+) -> Result<(Box<dyn Backend>, u16), FilterError> {
     let written = program::program(expression, decided, reasons);
-    let compiled = compile("filter", &written.text, &|_| None, &Options::default());
+    let compiled = compile("filter", &written.text, &|_| None, &CompileOptions::default());
     let whole = 0..text.len();
     let Some(program) = compiled.program else {
         let wrong = compiled.diagnostics.iter().find(|diagnostic| diagnostic.severity == Severity::Error);
@@ -216,12 +216,11 @@ fn loaded(
     };
     let refused = program.reasons.iter().position(|reason| reason.name == program::NOT_CHOSEN);
     let load = |back_end| exec::load(&program, back_end, u16::MAX, 0);
-    let processor = match load(BackEnd::Native) {
+    let backend = match load(BackendKind::Native) {
         // Where there is no code generator, filters are as slow as programs are.
-        Err(LoadError::Machine(_)) => load(BackEnd::Interpreter),
+        Err(LoadError::Machine(_)) => load(BackendKind::Interpreter),
         loaded => loaded,
     };
-    let processor =
-        processor.map_err(|error| FilterError::new(text, whole, error.to_string(), UNDERSTOOD))?;
-    Ok((processor, refused.unwrap_or(0) as u16))
+    let backend = backend.map_err(|error| FilterError::new(text, whole, error.to_string(), UNDERSTOOD))?;
+    Ok((backend, refused.unwrap_or(0) as u16))
 }

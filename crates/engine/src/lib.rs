@@ -5,8 +5,8 @@
 pub mod bench;
 pub mod case;
 pub mod commit;
+pub mod device_queue;
 pub mod filter;
-pub mod hold;
 #[cfg(target_os = "linux")]
 pub mod live;
 pub mod offload;
@@ -19,8 +19,8 @@ pub mod transmit;
 pub mod value;
 pub mod worker;
 
-pub use bench::{Bench, Outcome};
+pub use bench::{PacketBench, PacketOutcome};
 pub use commit::{Ledger, Volume};
 pub use report::{Figures, Imbalance, Report, Setting, Times, back_end_name};
 pub use transmit::Transmitter;
-pub use worker::{Clock, Finished, RunError, Worker};
+pub use worker::{Finished, RunError, TimedPart, Worker};

@@ -3,7 +3,6 @@
 //! Every worker has a lane of each port, a program with tables and an account of its own, and runs its loop (`live/worker.rs`) without asking anybody. Requests
 //! reach all workers in the same order and are met between two batches.
 
-mod ballot;
 mod crew;
 pub mod look;
 mod measure;
@@ -11,6 +10,7 @@ mod punts;
 pub mod recent;
 mod stage_costs;
 mod state;
+mod two_phase;
 pub mod watch;
 mod worker;
 
@@ -18,17 +18,16 @@ pub use crew::{Core, run};
 pub use measure::{Latency, Measurement, Stop, StopCost};
 pub use punts::{Injected, PuntQueue, Punted, Urgency, Urgent};
 pub use recent::{Example, Recent};
-pub use stage_costs::{ProgramCosts, StageCost};
+pub use stage_costs::{MeasuredStage, ProgramCosts};
 pub use state::remembered;
-pub use watch::{Over, Seen, Watching, Wish};
+pub use watch::{Seen, WatchEnded, Watching, Wish};
 pub use worker::LiveWorker;
 
 use crate::Ledger;
+use crate::device_queue::{DeviceQueue, Schedule};
 use crate::filter::Filter;
-use crate::hold::{Hold, Schedule};
-use ballot::Ballot;
-use exec::replace::{Carried, ReplaceError, make_ready, take_over};
-use exec::{Draft, Processor};
+use exec::replace::{ReplaceError, TakeoverReport, make_ready, take_over};
+use exec::{Backend, Draft};
 use lang::ir::Program;
 use lang::source::Sources;
 use look::{Counted, Look};
@@ -41,6 +40,7 @@ use std::io;
 use std::ops::{AddAssign, Sub};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, mpsc};
 use std::time::{Duration, Instant};
+use two_phase::Vote;
 use watch::Watcher;
 
 /// One worker's part of a program: its own tables and account, from when it takes over to when it is replaced.
@@ -50,7 +50,7 @@ pub struct Generation {
     /// Its text.
     pub sources: Arc<Sources>,
     /// The same, loaded for the ports there are.
-    pub processor: Box<dyn Processor>,
+    pub backend: Box<dyn Backend>,
     /// What happened to the packets of this worker.
     pub ledger: Ledger,
     /// One that has counted nothing, to take its place when somebody looks; none while somebody does.
@@ -63,8 +63,8 @@ pub struct Generation {
     pub punts_lost: Vec<u64>,
     /// The last packets that it dropped or punted.
     pub recent: Recent,
-    /// Where packets wait until many can be run together, if the processor can begin with them ahead of time.
-    hold: Option<Box<Hold>>,
+    /// Where packets wait until many can be run together, if the back end can begin with them ahead of time.
+    device_queue: Option<Box<DeviceQueue>>,
     /// The names of its reasons.
     reasons: Vec<Arc<str>>,
     /// What had been lost when it took over.
@@ -76,7 +76,7 @@ impl Generation {
     fn new(
         program: Arc<Program>,
         sources: Arc<Sources>,
-        mut processor: Box<dyn Processor>,
+        mut backend: Box<dyn Backend>,
         schedule: Option<Schedule>,
         ports: u16,
         number: u64,
@@ -88,18 +88,19 @@ impl Generation {
         let reasons = program.reasons.iter().map(|reason| Arc::from(reason.name.as_str())).collect();
         let lost_before = vec![PortLosses::default(); usize::from(ports)];
         let since = Instant::now();
-        let hold = schedule.and_then(|schedule| Hold::new(processor.as_mut(), schedule, since)).map(Box::new);
+        let device_queue =
+            schedule.and_then(|schedule| DeviceQueue::new(backend.as_mut(), schedule, since)).map(Box::new);
         Generation {
             program,
             sources,
-            processor,
+            backend,
             ledger,
             empty,
             number,
             since,
             punts_lost,
             recent,
-            hold,
+            device_queue,
             reasons,
             lost_before,
         }
@@ -118,18 +119,18 @@ pub struct Loaded {
     /// Its text.
     pub sources: Arc<Sources>,
     /// One for each worker.
-    pub processors: Vec<Box<dyn Processor>>,
-    /// When packets are run, and where, if the processors can begin with them ahead of time; batch by batch without it.
+    pub backends: Vec<Box<dyn Backend>>,
+    /// When packets are run, and where, if the back end can begin with them ahead of time; batch by batch without it.
     pub schedule: Option<Schedule>,
 }
 
 impl Loaded {
     /// What takes over from generation `number - 1`, worker by worker.
     pub fn generations(self, ports: u16, number: u64) -> Vec<Generation> {
-        let Loaded { program, sources, processors, schedule } = self;
+        let Loaded { program, sources, backends, schedule } = self;
         let new =
-            |processor| Generation::new(program.clone(), sources.clone(), processor, schedule, ports, number);
-        processors.into_iter().map(new).collect()
+            |backend| Generation::new(program.clone(), sources.clone(), backend, schedule, ports, number);
+        backends.into_iter().map(new).collect()
     }
 }
 
@@ -192,13 +193,13 @@ enum Request {
 }
 
 /// How one worker's part of a replacement ended: what went over with the old part, or why nothing did, if this worker knows, with the new one.
-type TakenOver = Result<(Carried, Generation), (Option<ReplaceError>, Generation)>;
+type TakenOver = Result<(TakeoverReport, Generation), (Option<ReplaceError>, Generation)>;
 
 /// One worker's part of a replacement.
 struct Takeover {
     new: Generation,
     discard: Arc<[String]>,
-    ballot: Ballot,
+    vote: Vote,
     answer: mpsc::Sender<(usize, TakenOver, Duration)>,
     worker: usize,
 }
@@ -206,21 +207,20 @@ struct Takeover {
 impl Takeover {
     /// Puts the new program in the place of the old one, or leaves everything as it was.
     fn perform(self, generation: &mut Generation, lost: Vec<PortLosses>, now: u64) {
-        let Takeover { mut new, discard, ballot, answer, worker } = self;
+        let Takeover { mut new, discard, vote, answer, worker } = self;
         let begun = Instant::now();
-        let old: (&mut dyn Processor, &Program) = (generation.processor.as_mut(), &generation.program);
-        let taken = take_over(old, (new.processor.as_mut(), &new.program), &discard, now);
-        let all = ballot.cast(taken.is_ok());
+        let old: (&mut dyn Backend, &Program) = (generation.backend.as_mut(), &generation.program);
+        let taken = take_over(old, (new.backend.as_mut(), &new.program), &discard, now);
+        let all = vote.cast(taken.is_ok());
         let taken_over = match taken {
-            Ok((mut carried, exchanged)) if all => {
-                carried.events_given_up =
-                    exchanged.keep(generation.processor.as_mut(), new.processor.as_mut());
+            Ok((mut report, exchanged)) if all => {
+                report.events_given_up = exchanged.keep(generation.backend.as_mut(), new.backend.as_mut());
                 (new.since, new.lost_before) = (Instant::now(), lost);
                 std::mem::swap(generation, &mut new);
-                Ok((carried, new))
+                Ok((report, new))
             }
             Ok((_, exchanged)) => {
-                exchanged.undo(generation.processor.as_mut(), new.processor.as_mut());
+                exchanged.undo(generation.backend.as_mut(), new.backend.as_mut());
                 Err((None, new))
             }
             Err(error) => Err((Some(error), new)),
@@ -233,7 +233,7 @@ impl Takeover {
 /// How a replacement ended, with the generations that are of no more use: the old ones, or where it failed the new ones.
 pub struct Replaced {
     /// What went over from every worker, or why the old program goes on.
-    pub outcome: Result<Vec<Carried>, ReplaceError>,
+    pub outcome: Result<Vec<TakeoverReport>, ReplaceError>,
     /// What is of no more use, worker by worker.
     pub retired: Vec<Generation>,
     /// For how long the worker that stood longest took no packets off its ports.
@@ -318,14 +318,14 @@ impl Remote {
         self.make_ready(&mut generations)?;
         let discard: Arc<[String]> = discard.into();
         let (answer, answers) = mpsc::channel();
-        let mut ballots = Ballot::papers(generations.len() as u32);
+        let mut votes = Vote::of_all(generations.len() as u32);
         let mut generations = generations.into_iter();
         let asked = self.each(|worker| {
-            let (new, ballot) = (generations.next()?, ballots.pop()?);
+            let (new, vote) = (generations.next()?, votes.pop()?);
             let (discard, answer) = (discard.clone(), answer.clone());
-            Some(Request::Replace(Box::new(Takeover { new, discard, ballot, answer, worker })))
+            Some(Request::Replace(Box::new(Takeover { new, discard, vote, answer, worker })))
         });
-        drop((ballots, answer));
+        drop((votes, answer));
         let mut answers: Vec<_> = answers.iter().collect();
         answers.sort_by_key(|&(worker, ..)| worker);
         if !asked || answers.len() < self.workers() {
@@ -335,9 +335,9 @@ impl Remote {
         for (_, taken_over, pause) in answers {
             longest = longest.max(pause);
             match taken_over {
-                Ok((carried, old)) => {
+                Ok((report, old)) => {
                     outcome = outcome.map(|mut all| {
-                        all.push(carried);
+                        all.push(report);
                         all
                     });
                     retired.push(old);
@@ -354,11 +354,11 @@ impl Remote {
     /// What takes over has its memory before workers stand; `None` where one has ended.
     fn make_ready(&self, generations: &mut [Generation]) -> Option<()> {
         let parts = self.ask(|generation, _| {
-            let tables = generation.processor.running_tables();
+            let tables = generation.backend.running_tables();
             (generation.program.clone(), tables.iter().map(|table| table.entries).collect::<Vec<_>>())
         })?;
         for (new, (old, held)) in generations.iter_mut().zip(parts) {
-            make_ready(&old, &held, (new.processor.as_mut(), &new.program));
+            make_ready(&old, &held, (new.backend.as_mut(), &new.program));
         }
         Some(())
     }
@@ -388,8 +388,8 @@ impl Remote {
     /// its stages is missing, it is compiled first, by the caller's thread.
     pub fn measure(&self, duration: Duration) -> Option<Measurement> {
         let parts = self.ask(|generation, _| {
-            let Generation { number, program, sources, processor, .. } = generation;
-            (*number, program.clone(), sources.clone(), processor.draft())
+            let Generation { number, program, sources, backend, .. } = generation;
+            (*number, program.clone(), sources.clone(), backend.draft())
         })?;
         let (number, program, sources) = parts.first().map(|(n, p, s, _)| (*n, p.clone(), s.clone()))?;
         let mut unmeasured = None;

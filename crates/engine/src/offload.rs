@@ -1,19 +1,21 @@
-//! A program on a device: packets go over, and are committed in order when they are back; the processor takes over where the device cannot.
+//! A program on a device: packets go over, and are committed in order when they are back; the host takes over where the device cannot.
 //!
 //! Batch by batch it does so itself. Where somebody holds packets (`engine::hold`), it is handed many of them ahead of time, several times one behind the
 //! other, and commits a batch when that is to be run.
 //!
-//! A device that fails is given up: the batches that were under way are run by the processor, as nothing of them has been committed, and so is
+//! A device that fails is given up: the batches that were under way are run by the host, as nothing of them has been committed, and so is
 //! everything behind them.
 
 use exec::kernel::{Dialect, Kernel, Twin};
-use exec::offload::{Changes, Offload, Returned, Update, Whole};
+use exec::offload::{ImageChanges, ImageUpdate, Offload, Returned, Whole};
 use exec::state::handover::Handover;
 use exec::{
-    Ahead, BackEnd, Beginning, EntryCount, EntryError, EntryPlace, Observer, OnDevice, Outputs, Processor,
+    Ahead, Backend, BackendKind, Beginning, EntryCount, EntryError, EntryPlace, Observer, OnDevice, Outputs,
     Room, TableReport,
 };
-use gpu::{CudaFound, Device, DeviceError, Found, Geometry, Host, Lane, Setup, Submission, Warp};
+use gpu::{
+    CudaFound, Device, DeviceError, Geometry, Host, HostLane, HostWarp, OpenClDevice, Setup, Submission,
+};
 use lang::ir::{Entry, Match, Program};
 use packet::batch::Batch;
 use std::any::Any;
@@ -35,7 +37,7 @@ pub struct Offloaded {
     begun: VecDeque<Begun>,
     /// Slots of the device that hold nothing.
     free: Vec<usize>,
-    /// So often packets stay on the processor before a table that has changed goes over again.
+    /// So often packets stay on the host before a table that has changed goes over again.
     pause: u32,
     /// How often it will be after the next table that changes: twice as often as the last time.
     next_pause: u32,
@@ -53,13 +55,13 @@ struct Begun {
     asked: Instant,
 }
 
-/// The most often that packets stay on the processor where tables keep changing.
+/// The most often that packets stay on the host where tables keep changing.
 const LONGEST_PAUSE: u32 = 64;
 /// A device that takes longer over packets has stalled, whatever its driver says: nobody waits as long as a driver might.
 const PATIENCE: Duration = Duration::from_secs(2);
 /// From one question to the next no more than this counts as waiting: who was stopped meanwhile has not waited.
 const QUESTION: Duration = Duration::from_millis(10);
-/// For so long the processor does nothing else while it waits, then it naps.
+/// For so long the host does nothing else while it waits, then it naps.
 const AWAKE: Duration = Duration::from_micros(200);
 const NAP: Duration = Duration::from_micros(20);
 
@@ -94,8 +96,8 @@ pub fn renew(offload: &mut Offload, device: &mut dyn Device) -> Result<(), Devic
     let stale: Vec<usize> = offload.stale().collect();
     stale.into_iter().try_for_each(|table| {
         match offload.table_update(table).map_err(|error| DeviceError::Table(error.to_string()))? {
-            Update::Whole(words) => device.upload(table, &words),
-            Update::Parts(parts) => {
+            ImageUpdate::Whole(words) => device.upload(table, &words),
+            ImageUpdate::Parts(parts) => {
                 parts.iter().try_for_each(|(first, words)| device.patch(table, *first, words))
             }
         }
@@ -113,8 +115,8 @@ pub fn host(kernel: &Kernel, program: &Program, ports: u16, geometry: Geometry) 
 /// The twin as what threads run.
 struct Lanes(Twin);
 
-impl Warp for Lanes {
-    fn run(&self, lane: Lane<'_>, tables: &[Arc<Vec<u32>>]) -> u32 {
+impl HostWarp for Lanes {
+    fn run(&self, lane: HostLane<'_>, tables: &[Arc<Vec<u32>>]) -> u32 {
         let tables: Vec<&[u32]> = tables.iter().map(|words| words.as_slice()).collect();
         self.0.run((lane.bytes, lane.all), lane.columns, lane.record, &tables)
     }
@@ -130,8 +132,8 @@ impl Offloaded {
         room: Room,
         open: impl FnOnce(&Kernel, Geometry) -> Result<Box<dyn Device>, DeviceError>,
     ) -> Result<Offloaded, DeviceError> {
-        let room = Room { packets: room.packets.max(1), convoys: room.convoys.max(1) };
-        let device = open(offload.kernel(), geometry(offload.kernel(), room.packets, room.convoys))?;
+        let room = Room { packets: room.packets.max(1), device_batches: room.device_batches.max(1) };
+        let device = open(offload.kernel(), geometry(offload.kernel(), room.packets, room.device_batches))?;
         Ok(Offloaded {
             offload,
             name: device.name(),
@@ -139,8 +141,8 @@ impl Offloaded {
             failure: None,
             room,
             asked_ahead: false,
-            begun: VecDeque::with_capacity(room.convoys),
-            free: (0..room.convoys).collect(),
+            begun: VecDeque::with_capacity(room.device_batches),
+            free: (0..room.device_batches).collect(),
             pause: 0,
             next_pause: 1,
         })
@@ -152,7 +154,7 @@ impl Offloaded {
     /// The kernel does not build, or there is no memory.
     pub fn on_opencl(
         offload: Offload,
-        device: &Found,
+        device: &OpenClDevice,
         setup: impl Into<Setup>,
         room: Room,
     ) -> Result<Offloaded, DeviceError> {
@@ -201,13 +203,13 @@ impl Offloaded {
             return Ok(Beginning::Never);
         };
         let update = match self.offload.changes() {
-            Changes::None => false,
-            Changes::Entries => self.offload.is_due(),
-            Changes::Others if self.pause > 0 => {
+            ImageChanges::None => false,
+            ImageChanges::Entries => self.offload.is_due(),
+            ImageChanges::Others if self.pause > 0 => {
                 self.pause -= 1;
                 return Ok(Beginning::Never);
             }
-            Changes::Others => true,
+            ImageChanges::Others => true,
         };
         // Commit compares tables with what went over last, which is not what packets that are under way have seen.
         if update && !self.begun.is_empty() {
@@ -258,12 +260,12 @@ impl Offloaded {
         self.begun.pop_front();
         match self.offload.changes() {
             // It is one change to all that are under way, which went over before it.
-            Changes::Others if !self.begun.is_empty() => {}
-            Changes::Others => {
+            ImageChanges::Others if !self.begun.is_empty() => {}
+            ImageChanges::Others => {
                 self.pause = self.next_pause;
                 self.next_pause = (2 * self.next_pause).min(LONGEST_PAUSE);
             }
-            Changes::None | Changes::Entries => self.next_pause = 1,
+            ImageChanges::None | ImageChanges::Entries => self.next_pause = 1,
         }
     }
 
@@ -326,7 +328,7 @@ impl Ahead for Offloaded {
     }
 }
 
-impl Processor for Offloaded {
+impl Backend for Offloaded {
     fn run(&mut self, memory: &mut [u8], batch: &mut Batch, outputs: &mut Outputs) {
         if batch.len == 0 {
             return;
@@ -356,7 +358,7 @@ impl Processor for Offloaded {
         batch: &mut Batch,
         outputs: &mut Outputs,
     ) -> bool {
-        let ran = self.offload.processor().run_observed(program, observer, memory, batch, outputs);
+        let ran = self.offload.backend().run_observed(program, observer, memory, batch, outputs);
         if ran {
             self.offload.ran_here(batch.len);
         }
@@ -369,127 +371,127 @@ impl Processor for Offloaded {
     }
 
     fn advance(&mut self, now: u64, outputs: &mut Outputs) {
-        self.offload.processor().advance(now, outputs);
+        self.offload.backend().advance(now, outputs);
     }
 
     fn due(&self) -> Option<u64> {
-        self.offload.as_processor().due()
+        self.offload.as_backend().due()
     }
 
     fn tables(&self) -> Vec<TableReport> {
-        self.offload.as_processor().tables()
+        self.offload.as_backend().tables()
     }
 
     fn running_tables(&self) -> Vec<TableReport> {
-        self.offload.as_processor().running_tables()
+        self.offload.as_backend().running_tables()
     }
 
     fn entries_held(&self, table: u32) -> u64 {
-        self.offload.as_processor().entries_held(table)
+        self.offload.as_backend().entries_held(table)
     }
 
     fn entries(&self, table: u32) -> Vec<(Entry, EntryCount)> {
-        self.offload.as_processor().entries(table)
+        self.offload.as_backend().entries(table)
     }
 
     fn entries_part(&self, table: u32, from: EntryPlace, most: usize) -> (Vec<Entry>, Option<EntryPlace>) {
-        self.offload.as_processor().entries_part(table, from, most)
+        self.offload.as_backend().entries_part(table, from, most)
     }
 
     fn insert(&mut self, table: u32, entry: &Entry) -> Result<(), EntryError> {
-        self.offload.processor().insert(table, entry)
+        self.offload.backend().insert(table, entry)
     }
 
     fn learned(&self, table: u32) -> Vec<Entry> {
-        self.offload.as_processor().learned(table)
+        self.offload.as_backend().learned(table)
     }
 
     fn learn(&mut self, table: u32, entry: &Entry, now: u64) -> Result<(), EntryError> {
-        self.offload.processor().learn(table, entry, now)
+        self.offload.backend().learn(table, entry, now)
     }
 
     fn touch(&mut self, table: u32, entries: u64) {
-        self.offload.processor().touch(table, entries);
+        self.offload.backend().touch(table, entries);
     }
 
-    fn exchange(&mut self, table: u32, other: &mut dyn Processor, theirs: u32) -> bool {
-        self.offload.processor().exchange(table, other, theirs)
+    fn exchange(&mut self, table: u32, other: &mut dyn Backend, theirs: u32) -> bool {
+        self.offload.backend().exchange(table, other, theirs)
     }
 
-    fn exchange_back(&mut self, table: u32, other: &mut dyn Processor, theirs: u32) {
-        self.offload.processor().exchange_back(table, other, theirs);
+    fn exchange_back(&mut self, table: u32, other: &mut dyn Backend, theirs: u32) {
+        self.offload.backend().exchange_back(table, other, theirs);
     }
 
-    fn settle(&mut self, table: u32, other: &mut dyn Processor, theirs: u32) {
-        self.offload.processor().settle(table, other, theirs);
+    fn settle(&mut self, table: u32, other: &mut dyn Backend, theirs: u32) {
+        self.offload.backend().settle(table, other, theirs);
     }
 
     fn members_learned(&self, group: u32) -> u64 {
-        self.offload.as_processor().members_learned(group)
+        self.offload.as_backend().members_learned(group)
     }
 
     fn handover(&mut self) -> Option<Handover<'_>> {
-        self.offload.processor().handover()
+        self.offload.backend().handover()
     }
 
     fn finish(&mut self, table: u32) {
-        self.offload.processor().finish(table);
+        self.offload.backend().finish(table);
     }
 
     fn as_any(&mut self) -> Option<&mut dyn Any> {
-        self.offload.processor().as_any()
+        self.offload.backend().as_any()
     }
 
     fn remove(&mut self, table: u32, key: &[Match], priority: u32) -> bool {
-        self.offload.processor().remove(table, key, priority)
+        self.offload.backend().remove(table, key, priority)
     }
 
     fn replace(&mut self, table: u32, entries: Vec<Entry>) -> Result<(), EntryError> {
-        self.offload.processor().replace(table, entries)
+        self.offload.backend().replace(table, entries)
     }
 
     fn join(&mut self, group: u32, index: u32, member: &[u128]) -> Result<(), EntryError> {
-        self.offload.processor().join(group, index, member)
+        self.offload.backend().join(group, index, member)
     }
 
     fn learned_members(&self, group: u32) -> Vec<(u32, Vec<u128>)> {
-        self.offload.as_processor().learned_members(group)
+        self.offload.as_backend().learned_members(group)
     }
 
     fn learn_member(&mut self, group: u32, index: u32, member: &[u128]) -> Result<(), EntryError> {
-        self.offload.processor().learn_member(group, index, member)
+        self.offload.backend().learn_member(group, index, member)
     }
 
     fn leave(&mut self, group: u32, index: u32, member: &[u128]) -> bool {
-        self.offload.processor().leave(group, index, member)
+        self.offload.backend().leave(group, index, member)
     }
 
     fn set_default(&mut self, table: u32, value: Option<&[u128]>) -> Result<(), EntryError> {
-        self.offload.processor().set_default(table, value)
+        self.offload.backend().set_default(table, value)
     }
 
     fn register(&self, register: u32) -> Vec<u64> {
-        self.offload.as_processor().register(register)
+        self.offload.as_backend().register(register)
     }
 
     fn counter(&self, counter: u32) -> Vec<(u64, u64)> {
-        self.offload.as_processor().counter(counter)
+        self.offload.as_backend().counter(counter)
     }
 
     fn counter_part(&self, counter: u32, from: usize, most: usize, into: &mut Vec<(u64, u64)>) {
-        self.offload.as_processor().counter_part(counter, from, most, into);
+        self.offload.as_backend().counter_part(counter, from, most, into);
     }
 
     fn events(&self) -> Vec<u64> {
-        self.offload.as_processor().events()
+        self.offload.as_backend().events()
     }
 
     fn lost_events(&self) -> u64 {
-        self.offload.as_processor().lost_events()
+        self.offload.as_backend().lost_events()
     }
 
-    fn back_end(&self) -> BackEnd {
-        BackEnd::Native
+    fn back_end(&self) -> BackendKind {
+        BackendKind::Native
     }
 
     fn on_device(&self) -> Option<OnDevice> {

@@ -27,12 +27,12 @@ pub fn of_reasons(program: &Program, sources: &Sources) -> Vec<Vec<String>> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use lang::pipeline::{Options, compile};
+    use lang::pipeline::{CompileOptions, compile};
 
     #[test]
     fn every_line_that_gives_a_reason_is_named_once_in_order() {
         let text = "import std.net.{ethernet}\nreason odd \"odd\"\nreason never \"not given\"\nstart decoder frame(eth: ethernet) {\n    if eth.type == 1 { drop odd }\n    if eth.type == 3 { punt odd }\n    flood\n}\n";
-        let compiled = compile("dir/odd.rav", text, &|_| None, &Options::default());
+        let compiled = compile("dir/odd.rav", text, &|_| None, &CompileOptions::default());
         let program = compiled.program.expect("right");
         let places = of_reasons(&program, &compiled.sources);
         let of = |name: &str| {

@@ -1,7 +1,7 @@
 //! What a run did, in figures: the JSON report and the source of every table that people see.
 
 use crate::commit::{Ledger, Volume};
-use exec::{BackEnd, OnDevice, Processor, TableReport, Tally};
+use exec::{Backend, BackendKind, DeviceTally, OnDevice, TableReport};
 use lang::ir::Program;
 use packet::VerdictKind;
 use serde::Serialize;
@@ -118,7 +118,7 @@ pub struct TableState {
     pub refused: u64,
 }
 
-/// How packets went between a device and the processor.
+/// How packets went between a device and the host.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
 pub struct DeviceReport {
     /// The device's name.
@@ -131,7 +131,7 @@ pub struct DeviceReport {
     pub run_again: u64,
     /// Packets that it was not asked for, or that it had when it was given up.
     pub not_asked: u64,
-    /// Packets that it had when it was given up; the processor has run them.
+    /// Packets that it had when it was given up; the host has run them.
     pub taken_back: u64,
     /// How many times packets were handed over to it.
     pub handed_over: u64,
@@ -143,13 +143,13 @@ pub struct DeviceReport {
 
 impl From<OnDevice> for DeviceReport {
     fn from(device: OnDevice) -> DeviceReport {
-        let Tally { device: finished, again, changed, processor, taken_back, handed } = device.tally;
+        let DeviceTally { device: finished, again, changed, host, taken_back, handed } = device.tally;
         DeviceReport {
             name: device.name,
             finished,
             handed_back: again,
             run_again: changed,
-            not_asked: processor,
+            not_asked: host,
             taken_back,
             given_up: device.failure.is_some().into(),
             handed_over: handed,
@@ -238,7 +238,7 @@ pub struct CounterCell {
     pub bytes: u64,
 }
 
-/// What a processor has counted.
+/// What a back end has counted.
 #[derive(Clone, Debug)]
 pub struct Figures {
     back_end: &'static str,
@@ -247,34 +247,34 @@ pub struct Figures {
     counters: Vec<Vec<(u64, u64)>>,
     events: Vec<u64>,
     lost_events: u64,
-    /// How many processors these are the figures of.
-    processors: u64,
+    /// How many back ends these are the figures of.
+    backends: u64,
 }
 
 impl Figures {
-    /// The figures of a processor that runs this program and no packet now.
-    pub fn of(program: &Program, processor: &dyn Processor) -> Figures {
-        let mut figures = Figures { tables: processor.tables(), ..Figures::begin(processor) };
+    /// The figures of a back end that runs this program and no packet now.
+    pub fn of(program: &Program, backend: &dyn Backend) -> Figures {
+        let mut figures = Figures { tables: backend.tables(), ..Figures::begin(backend) };
         let mut most = usize::MAX;
-        figures.count(program, processor, &mut most);
+        figures.count(program, backend, &mut most);
         figures
     }
 
     /// The figures between two packets, without counters, which are yet to be [counted](Figures::count).
-    pub(crate) fn begin(processor: &dyn Processor) -> Figures {
+    pub(crate) fn begin(backend: &dyn Backend) -> Figures {
         Figures {
-            back_end: back_end_name(processor.back_end()),
-            device: processor.on_device().map(DeviceReport::from),
-            tables: processor.running_tables(),
+            back_end: back_end_name(backend.back_end()),
+            device: backend.on_device().map(DeviceReport::from),
+            tables: backend.running_tables(),
             counters: Vec::new(),
-            events: processor.events(),
-            lost_events: processor.lost_events(),
-            processors: 1,
+            events: backend.events(),
+            lost_events: backend.lost_events(),
+            backends: 1,
         }
     }
 
     /// Copies so many further cells of counters at most, which it takes off `most`; whether all are there. Each cell is what it is when it is copied.
-    pub(crate) fn count(&mut self, program: &Program, processor: &dyn Processor, most: &mut usize) -> bool {
+    pub(crate) fn count(&mut self, program: &Program, backend: &dyn Backend, most: &mut usize) -> bool {
         self.counters.reserve_exact(program.counters.len() - self.counters.len());
         let sizes = program.counters.iter().map(|counter| counter.size as usize);
         for (counter, size) in sizes.enumerate().skip(self.counters.len().saturating_sub(1)) {
@@ -283,7 +283,7 @@ impl Figures {
             }
             let cells = &mut self.counters[counter];
             let from = cells.len();
-            processor.counter_part(counter as u32, from, (size - from).min(*most), cells);
+            backend.counter_part(counter as u32, from, (size - from).min(*most), cells);
             *most -= cells.len() - from;
             if cells.len() < size && *most == 0 {
                 return false;
@@ -292,8 +292,8 @@ impl Figures {
         true
     }
 
-    /// Adds those of another processor with the same program. Tables that packets write are each processor's own, so entries and places are added up; of
-    /// the others every processor has a copy.
+    /// Adds those of another back end with the same program. Tables that packets write are each back end's own, so entries and places are added up; of
+    /// the others every back end has a copy.
     pub fn add(&mut self, program: &Program, other: &Figures) {
         for (index, (table, more)) in (0..).zip(self.tables.iter_mut().zip(&other.tables)) {
             if !program.manifest.writes_tables.contains(&index) {
@@ -321,13 +321,13 @@ impl Figures {
             device.handed_over += more.handed_over;
             device.failure = device.failure.take().or_else(|| more.failure.clone());
         }
-        self.processors += other.processors;
+        self.backends += other.backends;
     }
 
-    /// The places in the table with this index, of all processors where each has its own.
+    /// The places in the table with this index, of all back ends where each has its own.
     fn capacity(&self, program: &Program, index: u32) -> u64 {
         let own = program.manifest.writes_tables.contains(&index);
-        u64::from(program.tables[index as usize].capacity) * if own { self.processors } else { 1 }
+        u64::from(program.tables[index as usize].capacity) * if own { self.backends } else { 1 }
     }
 }
 
@@ -340,10 +340,10 @@ impl Report {
         setting: Setting,
         program: &Program,
         ledger: &Ledger,
-        processor: &dyn Processor,
+        backend: &dyn Backend,
         times: Times,
     ) -> Result<Report, Imbalance> {
-        Report::of(setting, program, ledger, Figures::of(program, processor), times)
+        Report::of(setting, program, ledger, Figures::of(program, backend), times)
     }
 
     /// As [`Report::new`], from figures that were taken before.
@@ -475,10 +475,10 @@ impl Report {
 }
 
 /// The name of a back end, as options and reports spell it.
-pub fn back_end_name(back_end: BackEnd) -> &'static str {
+pub fn back_end_name(back_end: BackendKind) -> &'static str {
     match back_end {
-        BackEnd::Interpreter => "interpreter",
-        BackEnd::Native => "native",
+        BackendKind::Interpreter => "interpreter",
+        BackendKind::Native => "native",
     }
 }
 

@@ -3,7 +3,7 @@
 use crate::places::place;
 use crate::value::{columns, value};
 use exec::{Learned, Observer};
-use lang::ir::{BlockId, Instruction, Kind, Layout, Op, Program, Terminator, Value};
+use lang::ir::{BlockId, ColumnKind, Instruction, Layout, Op, Program, Terminator, Value};
 use lang::source::{Sources, Span};
 use serde::Serialize;
 
@@ -28,7 +28,7 @@ pub enum Moment {
 
 /// A step in words.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
-pub struct Step {
+pub struct TraceStep {
     /// The line of the program: `firewall.rav:12`; empty where there is none.
     pub place: String,
     /// What happened there.
@@ -36,11 +36,11 @@ pub struct Step {
 }
 
 /// The steps in the program's words; what only serves the machine is left out.
-pub fn told(program: &Program, sources: &Sources, moments: &[Moment]) -> Vec<Step> {
+pub fn told(program: &Program, sources: &Sources, moments: &[Moment]) -> Vec<TraceStep> {
     let told = moments.iter().filter_map(|moment| {
         let span = span(program, moment);
         let place = span.map_or_else(String::new, |span| place(sources, span));
-        Some(Step { place, step: words(program, moment)? })
+        Some(TraceStep { place, step: words(program, moment)? })
     });
     told.collect()
 }
@@ -251,7 +251,7 @@ fn instruction_words(
     }
 }
 
-fn name(program: &Program, function: u32, wanted: Value) -> Option<(&str, &Kind)> {
+fn name(program: &Program, function: u32, wanted: Value) -> Option<(&str, &ColumnKind)> {
     let function = program.functions.get(function as usize)?;
     let (_, name, kind) = function.names.iter().find(|(value, ..)| *value == wanted)?;
     Some((name, kind))
@@ -306,7 +306,7 @@ mod tests {
     fn fields_are_read_bit_by_bit() {
         let field = |name: &str, bit, width| LayoutField {
             name: name.into(),
-            kind: Kind::Uint,
+            kind: ColumnKind::Uint,
             bit: Some(bit),
             width: Some(width),
         };

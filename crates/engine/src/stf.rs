@@ -17,8 +17,8 @@
 pub mod control;
 
 use self::control::Control;
-use crate::bench::Bench;
-use exec::{BackEnd, LoadError};
+use crate::bench::PacketBench;
+use exec::{BackendKind, LoadError};
 use lang::ir::Program;
 use packet::{PortNumber, Verdict};
 use std::collections::{BTreeMap, VecDeque};
@@ -57,7 +57,7 @@ pub enum Action {
     /// A packet enters.
     Packet(PortNumber, Vec<u8>),
     /// A packet leaves.
-    Expect(PortNumber, Pattern),
+    Expect(PortNumber, StfPattern),
     /// Nothing has left that was not expected.
     NoPacket,
     /// What a control plane does.
@@ -66,14 +66,14 @@ pub enum Action {
 
 /// What a packet has to look like.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Pattern {
+pub struct StfPattern {
     /// Half bytes from the start; none fits any.
     pub digits: Vec<Option<u8>>,
     /// Nothing follows them.
     pub exact: bool,
 }
 
-impl Pattern {
+impl StfPattern {
     /// Whether a packet looks so.
     pub fn fits(&self, bytes: &[u8]) -> bool {
         let digit = |index: usize| bytes.get(index / 2).map(|byte| (byte >> (4 * (1 - index % 2))) & 15);
@@ -105,7 +105,7 @@ pub struct StfMismatch {
     /// The port.
     pub port: PortNumber,
     /// What was expected; nothing if a packet was too many.
-    pub expected: Option<Pattern>,
+    pub expected: Option<StfPattern>,
     /// What left instead; none if nothing did.
     pub found: Option<Vec<u8>>,
     /// The last packet before it: its port and bytes as they came in.
@@ -171,15 +171,19 @@ pub fn read(text: &str) -> Result<Stf, StfError> {
 ///
 /// # Errors
 /// If the back end cannot load the program, or a line does not suit its tables.
-pub fn run(program: &Program, stf: &Stf, back_end: BackEnd) -> Result<Option<StfMismatch>, StfFault> {
-    Ok(run_on(Bench::new(program, back_end, stf.ports, 0)?, program, stf)?)
+pub fn run(program: &Program, stf: &Stf, back_end: BackendKind) -> Result<Option<StfMismatch>, StfFault> {
+    Ok(run_on(PacketBench::new(program, back_end, stf.ports, 0)?, program, stf)?)
 }
 
 /// As [`run`], on a bench that was just made for the program and as many ports as the file has.
 ///
 /// # Errors
 /// If a line does not suit the program's tables.
-pub fn run_on(mut bench: Bench<'_>, program: &Program, stf: &Stf) -> Result<Option<StfMismatch>, StfError> {
+pub fn run_on(
+    mut bench: PacketBench<'_>,
+    program: &Program,
+    stf: &Stf,
+) -> Result<Option<StfMismatch>, StfError> {
     let mut waiting: BTreeMap<PortNumber, VecDeque<(usize, Vec<u8>)>> = BTreeMap::new();
     let mut last = (None, None);
     for (number, step) in stf.steps.iter().enumerate() {
@@ -235,52 +239,53 @@ pub fn run_on(mut bench: Bench<'_>, program: &Program, stf: &Stf) -> Result<Opti
 }
 
 /// Does what a control plane would; gives what does not hold of a counter, in words.
-fn controlled(bench: &mut Bench, program: &Program, control: &Control) -> Result<Option<String>, String> {
-    let processor = bench.processor_mut();
+fn controlled(
+    bench: &mut PacketBench,
+    program: &Program,
+    control: &Control,
+) -> Result<Option<String>, String> {
+    let backend = bench.processor_mut();
     match control {
         Control::Add(words) => {
             if let Some(named) = control::group(program, &words.table) {
                 let (at, member) = control::member(named.1, words)?;
-                return processor
-                    .join(named.0, at, &member)
-                    .map(|()| None)
-                    .map_err(|cause| cause.to_string());
+                return backend.join(named.0, at, &member).map(|()| None).map_err(|cause| cause.to_string());
             }
             let (index, table) = control::table(program, &words.table)?;
             let entry = control::entry(table, words, true)?;
-            processor.insert(index, &entry).map_err(|cause| cause.to_string())?;
+            backend.insert(index, &entry).map_err(|cause| cause.to_string())?;
         }
         Control::Remove(words) => {
             if let Some(named) = control::group(program, &words.table) {
                 let (at, member) = control::member(named.1, words)?;
-                let left = processor.leave(named.0, at, &member);
+                let left = backend.leave(named.0, at, &member);
                 return left.then_some(None).ok_or_else(|| format!("`{}` has no such member", words.table));
             }
             let (index, table) = control::table(program, &words.table)?;
             let entry = control::entry(table, words, false)?;
-            if !processor.remove(index, &entry.key, entry.priority) {
+            if !backend.remove(index, &entry.key, entry.priority) {
                 return Err(format!("`{}` has no such entry", words.table));
             }
         }
         Control::RemoveAll => {
             for index in 0..program.tables.len() as u32 {
-                processor.replace(index, Vec::new()).map_err(|cause| cause.to_string())?;
+                backend.replace(index, Vec::new()).map_err(|cause| cause.to_string())?;
             }
         }
         Control::SetDefault(words) => {
             let (index, table) = control::table(program, &words.table)?;
             let action = words.rest.first().ok_or("an action is missing")?;
             let value = control::value(table, action)?;
-            processor.set_default(index, Some(&value)).map_err(|cause| cause.to_string())?;
+            backend.set_default(index, Some(&value)).map_err(|cause| cause.to_string())?;
         }
         Control::Check(check) => {
             let counter = (0..).zip(&program.counters).find(|(_, counter)| counter.name == check.name);
             let found = match counter {
-                Some((index, _)) => processor.counter(index).get(check.index).copied(),
+                Some((index, _)) => backend.counter(index).get(check.index).copied(),
                 None => {
                     let (index, _) = control::table(program, &check.name)
                         .map_err(|_| format!("the program has no counter or table `{}`", check.name))?;
-                    processor.entries(index).get(check.index).map(|(_, count)| *count)
+                    backend.entries(index).get(check.index).map(|(_, count)| *count)
                 }
             };
             let (packets, bytes) =
@@ -329,7 +334,7 @@ fn bytes(text: &str) -> Result<Vec<u8>, String> {
         .collect()
 }
 
-fn pattern(text: &str) -> Result<Pattern, String> {
+fn pattern(text: &str) -> Result<StfPattern, String> {
     let (digits, exact) = match text.strip_suffix('$') {
         Some(digits) => (digits, true),
         None => (text, false),
@@ -344,7 +349,7 @@ fn pattern(text: &str) -> Result<Pattern, String> {
             },
         })
         .collect::<Result<_, _>>()?;
-    Ok(Pattern { digits, exact })
+    Ok(StfPattern { digits, exact })
 }
 
 #[cfg(test)]
@@ -355,14 +360,14 @@ mod tests {
     fn lines_are_read() {
         let stf = read("# wire\npacket 1 00 01 ff\nexpect 2 0*01 $\nexpect 4\nwait\n").expect("stf");
         assert_eq!(stf.ports, 4);
-        let exact = Pattern { digits: vec![Some(0), None, Some(0), Some(1)], exact: true };
+        let exact = StfPattern { digits: vec![Some(0), None, Some(0), Some(1)], exact: true };
         let actions: Vec<_> = stf.steps.iter().map(|step| (step.line, step.action.clone())).collect();
         assert_eq!(
             actions,
             [
                 (2, Action::Packet(1, vec![0, 1, 255])),
                 (3, Action::Expect(2, exact)),
-                (4, Action::Expect(4, Pattern::default())),
+                (4, Action::Expect(4, StfPattern::default())),
             ]
         );
         assert_eq!(read("ports 9\npacket 1 00").expect("stf").ports, 9);

@@ -4,7 +4,7 @@ use crate::commit::Ledger;
 use crate::pieces;
 use exec::{Output, Outputs, Resized};
 use lang::ir::Program;
-use packet::{Batch, NO_PORT, Offload, VerdictKind};
+use packet::{Batch, NO_PORT, VerdictKind, VirtioHeader};
 use ports::{Departure, Transmit};
 use std::io;
 
@@ -98,7 +98,7 @@ impl<'a, S: Transmit + ?Sized> Transmitter<'a, S> {
                     bytes: outputs.bytes_of(output),
                     wire: output.wire,
                     time: output.time,
-                    offload: Offload::NONE,
+                    virtio: VirtioHeader::NONE,
                     comment: None,
                 })?;
             }
@@ -118,8 +118,8 @@ impl<'a, S: Transmit + ?Sized> Transmitter<'a, S> {
         let bytes = batch.bytes(memory, index).unwrap_or_default();
         let pieces = change.and_then(|change| pieces::of(memory, batch, change));
         let (wire, time) = (batch.wire[index], batch.time[index]);
-        let offload = if pieces.is_some() { Offload::NONE } else { batch.offload(index) };
-        let whole = Departure { port: NO_PORT, bytes, wire, time, offload, comment: None };
+        let virtio = if pieces.is_some() { VirtioHeader::NONE } else { batch.virtio(index) };
+        let whole = Departure { port: NO_PORT, bytes, wire, time, virtio, comment: None };
         if verdict.kind() == VerdictKind::Drop {
             let comment = self.comments.get(verdict.argument() as usize).map(String::as_str);
             return self.sink.transmit(&Departure { comment, ..whole });

@@ -1,23 +1,23 @@
 //! Values of a program as people write them: addresses, times, names.
 
-use lang::ir::{Column, Kind};
+use lang::ir::{Column, ColumnKind};
 use std::net::{Ipv4Addr, Ipv6Addr};
 
 /// Numbers from here on are shown in hexadecimal too: the smallest EtherType.
 const HEXADECIMAL: u128 = 0x600;
 
 /// A value by what it is.
-pub fn value(kind: &Kind, value: u128) -> String {
+pub fn value(kind: &ColumnKind, value: u128) -> String {
     match kind {
-        Kind::Uint if value >= HEXADECIMAL => format!("{value} ({value:#x})"),
-        Kind::Uint => value.to_string(),
-        Kind::Bool => if value == 0 { "false" } else { "true" }.into(),
-        Kind::Ip4 => Ipv4Addr::from(value as u32).to_string(),
-        Kind::Ip6 => Ipv6Addr::from(value).to_string(),
-        Kind::Mac => mac(value),
-        Kind::Port => format!("port {value}"),
-        Kind::Time => seconds(value as f64 / 1e9),
-        Kind::Names(names) => match names.iter().find(|(number, _)| *number == value) {
+        ColumnKind::Uint if value >= HEXADECIMAL => format!("{value} ({value:#x})"),
+        ColumnKind::Uint => value.to_string(),
+        ColumnKind::Bool => if value == 0 { "false" } else { "true" }.into(),
+        ColumnKind::Ip4 => Ipv4Addr::from(value as u32).to_string(),
+        ColumnKind::Ip6 => Ipv6Addr::from(value).to_string(),
+        ColumnKind::Mac => mac(value),
+        ColumnKind::Port => format!("port {value}"),
+        ColumnKind::Time => seconds(value as f64 / 1e9),
+        ColumnKind::Names(names) => match names.iter().find(|(number, _)| *number == value) {
             Some((_, name)) => name.clone(),
             None => value.to_string(),
         },
@@ -65,19 +65,19 @@ mod tests {
 
     #[test]
     fn every_kind_reads_as_people_write_it() {
-        assert_eq!(value(&Kind::Uint, 80), "80");
-        assert_eq!(value(&Kind::Uint, 0x806), "2054 (0x806)");
-        assert_eq!(value(&Kind::Bool, 1), "true");
-        assert_eq!(value(&Kind::Ip4, 0x0a00_0001), "10.0.0.1");
-        assert_eq!(value(&Kind::Ip6, 1), "::1");
-        assert_eq!(value(&Kind::Mac, 0x0200_0000_0001), "02:00:00:00:00:01");
-        assert_eq!(value(&Kind::Port, 3), "port 3");
-        assert_eq!(value(&Kind::Time, 5_000_000_000), "5.0 s");
-        let names = Kind::Names(vec![(6, "tcp".into())]);
+        assert_eq!(value(&ColumnKind::Uint, 80), "80");
+        assert_eq!(value(&ColumnKind::Uint, 0x806), "2054 (0x806)");
+        assert_eq!(value(&ColumnKind::Bool, 1), "true");
+        assert_eq!(value(&ColumnKind::Ip4, 0x0a00_0001), "10.0.0.1");
+        assert_eq!(value(&ColumnKind::Ip6, 1), "::1");
+        assert_eq!(value(&ColumnKind::Mac, 0x0200_0000_0001), "02:00:00:00:00:01");
+        assert_eq!(value(&ColumnKind::Port, 3), "port 3");
+        assert_eq!(value(&ColumnKind::Time, 5_000_000_000), "5.0 s");
+        let names = ColumnKind::Names(vec![(6, "tcp".into())]);
         assert_eq!(value(&names, 6), "tcp");
         assert_eq!(value(&names, 7), "7");
         let column = |name: &str, kind| Column { name: name.into(), kind, width: 32 };
-        let pair = [column("host", Kind::Ip4), column("", Kind::Port)];
+        let pair = [column("host", ColumnKind::Ip4), column("", ColumnKind::Port)];
         assert_eq!(columns(&pair, &[0x0a00_0001, 2]), "host 10.0.0.1, port 2");
     }
 }

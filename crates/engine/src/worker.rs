@@ -1,10 +1,10 @@
 //! The packet loop: receive → run → commit → transmit, one batch after the other; or receive → hold → run →, where many are begun with together.
 
 use crate::commit::Ledger;
+use crate::device_queue::{DeviceQueue, Run, Supply};
 use crate::filter::selection::Selection;
-use crate::hold::{Hold, Run, Supply};
 use crate::transmit::Transmitter;
-use exec::{Outputs, Processor};
+use exec::{Backend, Outputs};
 use packet::Batch;
 use ports::{Receive, ReceiveError};
 use std::convert::Infallible;
@@ -13,7 +13,7 @@ use std::time::{Duration, Instant};
 
 /// What counts as time in the packet loop.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Clock {
+pub enum TimedPart {
     /// Everything, receiving included: packets that lie in memory.
     Whole,
     /// All but receiving: packets that are read, and perhaps decompressed, while the program runs.
@@ -34,16 +34,16 @@ pub enum RunError {
 /// How a run ended. Every packet that was received has been processed and is in the ledger.
 #[derive(Debug)]
 pub struct Finished {
-    /// Time in the packet loop, by the [`Clock`] that was asked for.
+    /// Time in the packet loop, by the [`TimedPart`] that was asked for.
     pub packets: Duration,
     /// What ended it, if not the end of the source.
     pub error: Option<RunError>,
 }
 
-/// One processor with its accounting and, where packets are to be kept, its transmitter.
+/// One back end with its accounting and, where packets are to be kept, its transmitter.
 pub struct Worker<'a> {
     /// The program.
-    pub processor: &'a mut dyn Processor,
+    pub backend: &'a mut dyn Backend,
     /// The accounting.
     pub ledger: &'a mut Ledger,
     /// Where packets leave; nowhere if they are only to be counted.
@@ -51,16 +51,16 @@ pub struct Worker<'a> {
     /// Which packets are kept; all without it.
     pub selection: Option<&'a mut Selection>,
     /// Where packets wait until many can be run together; without it each batch is run as it comes.
-    pub hold: Option<&'a mut Hold>,
+    pub device_queue: Option<&'a mut DeviceQueue>,
 }
 
 impl Worker<'_> {
     /// Runs every packet of the source, until it ends or something goes wrong.
-    pub fn run(&mut self, source: &mut dyn Receive, clock: Clock) -> Finished {
+    pub fn run(&mut self, source: &mut dyn Receive, clock: TimedPart) -> Finished {
         let mut batch = Batch::new();
         let mut inside = Duration::ZERO;
         let begin = Instant::now();
-        let mut hold = self.hold.take();
+        let mut device_queue = self.device_queue.take();
         let mut pass = Pass { worker: self, outputs: Outputs::default(), failed: None };
         let error = loop {
             let (memory, end) = match source.receive(&mut batch) {
@@ -71,25 +71,25 @@ impl Worker<'_> {
             // Known now: whoever runs the batch may keep none of its packets, and an empty batch would look like the end.
             let has_ended = memory.is_none();
             let received = Instant::now();
-            let Ok(()) = match (memory, &mut hold) {
+            let Ok(()) = match (memory, &mut device_queue) {
                 (Some(memory), None) => pass.batch(memory, &mut batch),
-                (Some(memory), Some(hold)) => hold.take(&mut pass, memory, &batch),
+                (Some(memory), Some(device_queue)) => device_queue.take(&mut pass, memory, &batch),
                 (None, _) => Ok(()),
             };
             let failed = pass.failed.take();
             let is_over = failed.is_some() || has_ended;
-            if let (true, Some(hold)) = (is_over, &mut hold) {
-                let Ok(_) = hold.run(&mut pass, Supply::Ended);
+            if let (true, Some(device_queue)) = (is_over, &mut device_queue) {
+                let Ok(_) = device_queue.run(&mut pass, Supply::Ended);
             }
             inside += received.elapsed();
             if is_over {
                 break failed.or(pass.failed.take()).or(end);
             }
         };
-        self.hold = hold;
+        self.device_queue = device_queue;
         let packets = match clock {
-            Clock::Whole => begin.elapsed(),
-            Clock::WithoutReceive => inside,
+            TimedPart::Whole => begin.elapsed(),
+            TimedPart::WithoutReceive => inside,
         };
         Finished { packets, error }
     }
@@ -106,17 +106,17 @@ struct Pass<'a, 'b> {
 impl Run for Pass<'_, '_> {
     type Error = Infallible;
 
-    fn processor(&mut self) -> &mut dyn Processor {
-        self.worker.processor
+    fn backend(&mut self) -> &mut dyn Backend {
+        self.worker.backend
     }
 
     fn batch(&mut self, memory: &mut [u8], batch: &mut Batch) -> Result<(), Infallible> {
-        let Pass { worker: Worker { processor, ledger, transmitter, selection, .. }, outputs, failed } = self;
+        let Pass { worker: Worker { backend, ledger, transmitter, selection, .. }, outputs, failed } = self;
         outputs.clear();
         if let Some(selection) = selection {
             selection.before(memory, batch);
         }
-        processor.run(memory, batch, outputs);
+        backend.run(memory, batch, outputs);
         ledger.commit(memory, batch, outputs);
         if let Some(selection) = selection {
             selection.keep(memory, batch, outputs);

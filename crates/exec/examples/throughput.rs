@@ -2,7 +2,7 @@
 //!
 //! `cargo run --release -p exec --example throughput [SECONDS]`; the first argument may also be `listing` for the code.
 
-use exec::{BackEnd, Outputs, load};
+use exec::{BackendKind, Outputs, load};
 use packet::{BATCH, Batch, Frames, VerdictKind};
 use std::time::{Duration, Instant};
 
@@ -26,7 +26,7 @@ fn main() {
 
 fn measure(program: &lang::ir::Program, seconds: f64) {
     let start = Instant::now();
-    let mut processor = load(program, BackEnd::Native, PORTS, 1).expect("the example compiles");
+    let mut backend = load(program, BackendKind::Native, PORTS, 1).expect("the example compiles");
     let compiled = start.elapsed();
     let mut frames = frames();
     let mut batches: Vec<Batch> = Vec::new();
@@ -41,14 +41,14 @@ fn measure(program: &lang::ir::Program, seconds: f64) {
     let mut outputs = Outputs::default();
     let memory = frames.memory_mut();
     for _ in 0..20 {
-        batches.iter_mut().for_each(|batch| processor.run(memory, batch, &mut outputs));
+        batches.iter_mut().for_each(|batch| backend.run(memory, batch, &mut outputs));
     }
     let mut rates: Vec<f64> = (0..5)
         .map(|_| {
             let (start, before, mut packets) = (Instant::now(), on_processor(), 0);
             while start.elapsed() < Duration::from_secs_f64(seconds / 5.0) {
                 for batch in &mut batches {
-                    processor.run(memory, batch, &mut outputs);
+                    backend.run(memory, batch, &mut outputs);
                     packets += batch.len;
                 }
             }
@@ -70,7 +70,7 @@ fn measure(program: &lang::ir::Program, seconds: f64) {
         rates[4],
         1e3 / rates[2],
         sent.count(),
-        processor.tables(),
+        backend.tables(),
     );
 }
 

@@ -1,51 +1,57 @@
 //! What all back ends have in common: a state, which the control plane asks and changes, and an engine that runs packets on it.
 
-use crate::interpret::{Machine, Observer};
+use crate::backend::{Backend, BackendKind, EntryCount, EntryError, EntryPlace, TableReport};
+use crate::interpret::{AbstractMachine, Observer};
 use crate::native::{Draft, Measured};
 use crate::outputs::Outputs;
-use crate::processor::{BackEnd, EntryCount, EntryError, EntryPlace, Processor, TableReport};
 use crate::stages::StageClock;
 use crate::state::handover::Handover;
-use crate::state::table_set::Family;
-use crate::state::{RunHandler, State};
+use crate::state::table_set::TableFamily;
+use crate::state::{ProgramState, RunHandler};
 use lang::ir::{Entry, Match, Program};
 use packet::batch::Batch;
 use std::any::Any;
 
 /// What runs packets and handlers on a state.
-pub trait Engine<F: Family>: RunHandler<F> + Send {
+pub trait Engine<F: TableFamily>: RunHandler<F> + Send {
     /// Which execution it is.
-    const BACK_END: BackEnd;
+    const BACK_END: BackendKind;
 
-    /// As [`Processor::run`].
-    fn run(&mut self, state: &mut State<F>, memory: &mut [u8], batch: &mut Batch, outputs: &mut Outputs);
+    /// As [`Backend::run`].
+    fn run(
+        &mut self,
+        state: &mut ProgramState<F>,
+        memory: &mut [u8],
+        batch: &mut Batch,
+        outputs: &mut Outputs,
+    );
 
-    /// As [`Processor::run_measured`].
+    /// As [`Backend::run_measured`].
     fn run_measured(
         &mut self,
-        state: &mut State<F>,
+        state: &mut ProgramState<F>,
         clock: &mut StageClock,
         memory: &mut [u8],
         batch: &mut Batch,
         outputs: &mut Outputs,
     ) -> bool;
 
-    /// As [`Processor::draft`].
+    /// As [`Backend::draft`].
     fn draft(&self) -> Option<Draft> {
         None
     }
 
-    /// As [`Processor::adopt`].
+    /// As [`Backend::adopt`].
     fn adopt(&mut self, _measured: Measured) {}
 }
 
 /// A program that is loaded: its state and what runs it.
-pub struct Execution<F: Family, E> {
-    pub(crate) state: State<F>,
+pub struct Execution<F: TableFamily, E> {
+    pub(crate) state: ProgramState<F>,
     pub(crate) engine: E,
 }
 
-impl<F: Family, E: Engine<F> + 'static> Processor for Execution<F, E> {
+impl<F: TableFamily, E: Engine<F> + 'static> Backend for Execution<F, E> {
     fn run(&mut self, memory: &mut [u8], batch: &mut Batch, outputs: &mut Outputs) {
         self.engine.run(&mut self.state, memory, batch, outputs);
     }
@@ -58,7 +64,7 @@ impl<F: Family, E: Engine<F> + 'static> Processor for Execution<F, E> {
         batch: &mut Batch,
         outputs: &mut Outputs,
     ) -> bool {
-        Machine::new(program, ports, observer).run(&mut self.state, memory, batch, outputs);
+        AbstractMachine::new(program, ports, observer).run(&mut self.state, memory, batch, outputs);
         true
     }
 
@@ -140,7 +146,7 @@ impl<F: Family, E: Engine<F> + 'static> Processor for Execution<F, E> {
         self.state.tables.touch(table, entries);
     }
 
-    fn exchange(&mut self, table: u32, other: &mut dyn Processor, theirs: u32) -> bool {
+    fn exchange(&mut self, table: u32, other: &mut dyn Backend, theirs: u32) -> bool {
         let Some(other) = other.as_any().and_then(|other| other.downcast_mut::<Self>()) else { return false };
         if !self.state.shares_pool(table, &other.state, theirs) {
             return false;
@@ -165,13 +171,13 @@ impl<F: Family, E: Engine<F> + 'static> Processor for Execution<F, E> {
         self.state.finish(table);
     }
 
-    fn exchange_back(&mut self, table: u32, other: &mut dyn Processor, theirs: u32) {
+    fn exchange_back(&mut self, table: u32, other: &mut dyn Backend, theirs: u32) {
         if let Some(other) = other.as_any().and_then(|other| other.downcast_mut::<Self>()) {
             self.state.tables.exchange_back(table, &mut other.state.tables, theirs);
         }
     }
 
-    fn settle(&mut self, table: u32, other: &mut dyn Processor, theirs: u32) {
+    fn settle(&mut self, table: u32, other: &mut dyn Backend, theirs: u32) {
         if let Some(other) = other.as_any().and_then(|other| other.downcast_mut::<Self>()) {
             self.state.tables.settle(table, &mut other.state.tables, theirs);
         }
@@ -217,7 +223,7 @@ impl<F: Family, E: Engine<F> + 'static> Processor for Execution<F, E> {
         self.state.lost_events()
     }
 
-    fn back_end(&self) -> BackEnd {
+    fn back_end(&self) -> BackendKind {
         E::BACK_END
     }
 }

@@ -8,14 +8,14 @@ pub(crate) use arithmetic::largest;
 pub use arithmetic::{binary, compare};
 pub use observe::{Observer, Silent};
 
+use crate::backend::BackendKind;
 use crate::execution::{Engine, Execution};
 use crate::load::LoadError;
 use crate::outputs::{self, Cause, Now, Output, Outputs, appended};
 use crate::pack::{MAX_WORDS, Packing};
-use crate::processor::BackEnd;
 use crate::stages::StageClock;
-use crate::state::table_set::{Family, Reference, TablePlace};
-use crate::state::{RunHandler, State};
+use crate::state::table_set::{Reference, TableFamily, TablePlace};
+use crate::state::{ProgramState, RunHandler};
 use lang::ir::{
     self, BlockId, Entry, Function, Instruction, Match, NO_SUCH_PORT, Op, Program, Terminator, Value,
     checksum,
@@ -28,7 +28,7 @@ use std::borrow::Borrow;
 use tables::exact::{Exact, Learned};
 
 /// A program run step by step.
-pub type Interpreter<O = Silent> = Execution<Reference, Machine<O>>;
+pub type Interpreter<O = Silent> = Execution<Reference, AbstractMachine<O>>;
 
 impl Interpreter {
     /// An interpreter nobody watches; see [`crate::load()`] for the arguments.
@@ -41,8 +41,8 @@ impl<O: Observer> Interpreter<O> {
     /// An interpreter whose every step is shown to `observer`.
     pub fn with_observer(program: &Program, ports: u16, seed: u64, observer: O) -> Result<Self, LoadError> {
         crate::load::verify(program)?;
-        let state = State::new(program, ports, seed)?;
-        Ok(Interpreter { state, engine: Machine::new(program.clone(), ports, observer) })
+        let state = ProgramState::new(program, ports, seed)?;
+        Ok(Interpreter { state, engine: AbstractMachine::new(program.clone(), ports, observer) })
     }
 
     /// Who watches.
@@ -51,10 +51,16 @@ impl<O: Observer> Interpreter<O> {
     }
 }
 
-impl<F: Family, O: Observer + Send, P: Borrow<Program> + Send> Engine<F> for Machine<O, P> {
-    const BACK_END: BackEnd = BackEnd::Interpreter;
+impl<F: TableFamily, O: Observer + Send, P: Borrow<Program> + Send> Engine<F> for AbstractMachine<O, P> {
+    const BACK_END: BackendKind = BackendKind::Interpreter;
 
-    fn run(&mut self, state: &mut State<F>, memory: &mut [u8], batch: &mut Batch, outputs: &mut Outputs) {
+    fn run(
+        &mut self,
+        state: &mut ProgramState<F>,
+        memory: &mut [u8],
+        batch: &mut Batch,
+        outputs: &mut Outputs,
+    ) {
         for i in 0..batch.len {
             let time = batch.time[i].max(state.now);
             if time >= state.next_wake {
@@ -87,7 +93,7 @@ impl<F: Family, O: Observer + Send, P: Borrow<Program> + Send> Engine<F> for Mac
 
     fn run_measured(
         &mut self,
-        state: &mut State<F>,
+        state: &mut ProgramState<F>,
         clock: &mut StageClock,
         memory: &mut [u8],
         batch: &mut Batch,
@@ -95,14 +101,14 @@ impl<F: Family, O: Observer + Send, P: Borrow<Program> + Send> Engine<F> for Mac
     ) -> bool {
         clock.begin(batch.len);
         let program: &Program = self.program.borrow();
-        Machine::new(program, self.ports, &mut *clock).run(state, memory, batch, outputs);
+        AbstractMachine::new(program, self.ports, &mut *clock).run(state, memory, batch, outputs);
         clock.leave();
         true
     }
 }
 
 /// What runs functions, apart from the state they change.
-pub struct Machine<O, P = Program> {
+pub struct AbstractMachine<O, P = Program> {
     program: P,
     ports: u16,
     observer: O,
@@ -116,30 +122,36 @@ struct Packet<'a> {
     in_port: u16,
 }
 
-impl<F: Family, O: Observer, P: Borrow<Program>> RunHandler<F> for Machine<O, P> {
-    fn run_handler(&mut self, state: &mut State<F>, function: u32, args: &[u128], outputs: &mut Outputs) {
+impl<F: TableFamily, O: Observer, P: Borrow<Program>> RunHandler<F> for AbstractMachine<O, P> {
+    fn run_handler(
+        &mut self,
+        state: &mut ProgramState<F>,
+        function: u32,
+        args: &[u128],
+        outputs: &mut Outputs,
+    ) {
         self.observer.handler(function, args, state.now);
         self.call(state, function, args, None, outputs);
     }
 }
 
-impl<O: Observer, P: Borrow<Program>> Machine<O, P> {
+impl<O: Observer, P: Borrow<Program>> AbstractMachine<O, P> {
     /// One that has not run anything yet.
-    pub(crate) fn new(program: P, ports: u16, observer: O) -> Machine<O, P> {
+    pub(crate) fn new(program: P, ports: u16, observer: O) -> AbstractMachine<O, P> {
         let slots = vec![0; program.borrow().slots as usize];
-        Machine { program, ports, observer, slots, values: Vec::new() }
+        AbstractMachine { program, ports, observer, slots, values: Vec::new() }
     }
 
     /// Runs a function to its end; [`Verdict::PENDING`] for a handler.
-    fn call<F: Family>(
+    fn call<F: TableFamily>(
         &mut self,
-        state: &mut State<F>,
+        state: &mut ProgramState<F>,
         index: u32,
         args: &[u128],
         packet: Option<&mut Packet<'_>>,
         outputs: &mut Outputs,
     ) -> Verdict {
-        let Machine { program, ports, observer, slots, values } = self;
+        let AbstractMachine { program, ports, observer, slots, values } = self;
         let program: &Program = (*program).borrow();
         let function = &program.functions[index as usize];
         slots.fill(0);
@@ -169,7 +181,7 @@ impl<O: Observer, P: Borrow<Program>> Machine<O, P> {
 }
 
 /// One run of one function.
-struct Run<'a, 'p, O, F: Family> {
+struct Run<'a, 'p, O, F: TableFamily> {
     program: &'a Program,
     ports: u16,
     observer: &'a mut O,
@@ -177,12 +189,12 @@ struct Run<'a, 'p, O, F: Family> {
     values: &'a mut [u128],
     function: &'a Function,
     index: u32,
-    state: &'a mut State<F>,
+    state: &'a mut ProgramState<F>,
     packet: Option<&'a mut Packet<'p>>,
     outputs: &'a mut Outputs,
 }
 
-impl<O: Observer, F: Family> Run<'_, '_, O, F> {
+impl<O: Observer, F: TableFamily> Run<'_, '_, O, F> {
     fn value(&self, value: Value) -> u128 {
         self.values[value.0 as usize]
     }

@@ -1,14 +1,14 @@
-//! From a program to a processor: verifies, then hands over to a back end.
+//! From a program to a back end that runs it: the program is verified first.
 
+use crate::backend::{Backend, BackendKind};
 use crate::interpret::Interpreter;
 use crate::native::Native;
-use crate::processor::{BackEnd, Processor};
 use lang::ir::Program;
 use lang::ir::footprint;
 use lang::ir::verify::VerifyError;
 use lang::limits::LARGEST_MEMORY;
 use std::sync::Arc;
-use tables::exact::SpecError;
+use tables::exact::ExactSpecError;
 
 /// Makes a program ready to run.
 ///
@@ -16,26 +16,26 @@ use tables::exact::SpecError;
 /// `seed` chooses the tables' hash functions and has no other effect.
 pub fn load(
     program: &Program,
-    back_end: BackEnd,
+    back_end: BackendKind,
     ports: u16,
     seed: u64,
-) -> Result<Box<dyn Processor>, LoadError> {
+) -> Result<Box<dyn Backend>, LoadError> {
     Ok(match back_end {
-        BackEnd::Interpreter => Box::new(Interpreter::new(program, ports, seed)?),
-        BackEnd::Native => Box::new(Native::new(program, ports, seed)?),
+        BackendKind::Interpreter => Box::new(Interpreter::new(program, ports, seed)?),
+        BackendKind::Native => Box::new(Native::new(program, ports, seed)?),
     })
 }
 
-/// As [`load()`], for a program whose stages somebody may want to measure while it runs ([`Processor::run_measured`]).
+/// As [`load()`], for a program whose stages somebody may want to measure while it runs ([`Backend::run_measured`]).
 pub fn load_measurable(
     program: &Arc<Program>,
-    back_end: BackEnd,
+    back_end: BackendKind,
     ports: u16,
     seed: u64,
-) -> Result<Box<dyn Processor>, LoadError> {
+) -> Result<Box<dyn Backend>, LoadError> {
     match back_end {
-        BackEnd::Interpreter => load(program, back_end, ports, seed),
-        BackEnd::Native => Ok(Box::new(Native::measurable(program.clone(), ports, seed)?)),
+        BackendKind::Interpreter => load(program, back_end, ports, seed),
+        BackendKind::Native => Ok(Box::new(Native::measurable(program.clone(), ports, seed)?)),
     }
 }
 
@@ -63,7 +63,7 @@ pub enum LoadError {
         /// The table.
         table: String,
         /// Why.
-        cause: SpecError,
+        cause: ExactSpecError,
     },
     /// The table library refuses the shape or an entry.
     #[error("table `{table}` cannot be made: {cause}")]

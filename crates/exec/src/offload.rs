@@ -3,34 +3,34 @@
 //! A device runs every packet over the tables as they lay on it when its batch went over. That is what the program means as long as nothing
 //! has changed what the packet reads: an earlier packet, time, or somebody outside. So packets are committed one by one: before each, what is
 //! due by its time is handled; its recorded effects are done and its verdict holds, unless it asked to be run again or what it asked tables
-//! for has changed. Then the processor runs it from its beginning, and the outcome is the one of running everything there.
+//! for has changed. Then the host runs it from its beginning, and the outcome is the one of running everything there.
 
 mod commit;
 mod gather;
 mod tables;
 
 use self::tables::Sent;
-pub use self::tables::{Changes, ImageError, Update};
+pub use self::tables::{DeviceImageError, ImageChanges, ImageUpdate};
+use crate::backend::DeviceTally;
 use crate::execution::Execution;
-use crate::kernel::{Kernel, NoKernel, Options};
+use crate::kernel::{Kernel, KernelOptions, NoKernel};
 use crate::load::LoadError;
-use crate::native::{Compiled, Native};
-use crate::processor::Tally;
+use crate::native::{CompiledNative, Native};
 use crate::state::table_set::Fast;
 use ::tables::device::exact::DeviceExact;
 pub use commit::Returned;
 pub use gather::Whole;
 use lang::ir::Program;
 
-/// A program on the processor, with its kernel.
+/// A program on the host, with its kernel.
 pub struct Offload {
-    native: Execution<Fast, Compiled>,
+    native: Execution<Fast, CompiledNative>,
     kernel: Kernel,
     /// How the tables were when their words last went to the device.
     sent: Vec<Option<Sent>>,
     /// Images of exact tables that have gone over.
     mirrors: Vec<Option<DeviceExact>>,
-    tally: Tally,
+    tally: DeviceTally,
     /// The latest time that went over.
     latest: u64,
     /// Packets that went over since words of a table last did.
@@ -49,16 +49,21 @@ pub enum OffloadError {
 }
 
 impl Offload {
-    /// Loads a program for the processor and makes its kernel; see [`crate::load()`] for the arguments.
+    /// Loads a program for the host and makes its kernel; see [`crate::load()`] for the arguments.
     ///
     /// # Errors
     /// It cannot be loaded, or no packet of it can be finished on a device.
-    pub fn new(program: &Program, ports: u16, seed: u64, options: &Options) -> Result<Offload, OffloadError> {
+    pub fn new(
+        program: &Program,
+        ports: u16,
+        seed: u64,
+        options: &KernelOptions,
+    ) -> Result<Offload, OffloadError> {
         let kernel = Kernel::new(program, ports, options)?;
         let native = Native::new(program, ports, seed)?;
         let sent = vec![None; kernel.plan.tables.len()];
         let mirrors = vec![None; kernel.plan.tables.len()];
-        Ok(Offload { native, kernel, sent, mirrors, tally: Tally::default(), latest: 0, since: 0 })
+        Ok(Offload { native, kernel, sent, mirrors, tally: DeviceTally::default(), latest: 0, since: 0 })
     }
 
     /// The kernel.
@@ -66,24 +71,24 @@ impl Offload {
         &self.kernel
     }
 
-    /// The program on the processor.
-    pub fn processor(&mut self) -> &mut Native {
+    /// The program on the host.
+    pub fn backend(&mut self) -> &mut Native {
         &mut self.native
     }
 
-    /// The program on the processor, to be asked.
-    pub fn as_processor(&self) -> &Native {
+    /// The program on the host, to be asked.
+    pub fn as_backend(&self) -> &Native {
         &self.native
     }
 
     /// How packets went so far.
-    pub fn tally(&self) -> Tally {
+    pub fn tally(&self) -> DeviceTally {
         self.tally
     }
 
-    /// Counts packets that the processor ran, step by step.
+    /// Counts packets that the host ran, step by step.
     pub fn ran_here(&mut self, packets: usize) {
-        self.tally.processor += packets as u64;
+        self.tally.host += packets as u64;
     }
 
     /// Counts packets that the device had when it was given up.

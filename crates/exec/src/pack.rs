@@ -11,7 +11,7 @@ pub const MAX_WORDS: usize = 8;
 
 /// Where one column lies.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Place {
+pub struct PackedPlace {
     /// Its word; of two, the more significant one.
     pub word: usize,
     /// Bits it is moved up in its word; zero for a column of two words.
@@ -20,7 +20,7 @@ pub struct Place {
     pub width: u8,
 }
 
-impl Place {
+impl PackedPlace {
     /// Whether it takes two words.
     pub fn is_wide(&self) -> bool {
         self.width > 64
@@ -31,7 +31,7 @@ impl Place {
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Packing {
     /// One place a column.
-    pub places: Vec<Place>,
+    pub places: Vec<PackedPlace>,
     /// How many words there are.
     pub words: usize,
 }
@@ -39,13 +39,13 @@ pub struct Packing {
 impl Packing {
     /// The packing of these columns. It may come to more than [`MAX_WORDS`] words, which no table takes.
     pub fn new(columns: &[Column]) -> Packing {
-        let mut places: Vec<Place> = Vec::with_capacity(columns.len());
+        let mut places: Vec<PackedPlace> = Vec::with_capacity(columns.len());
         let (mut words, mut free) = (0, 0u32);
         let mut first = 0;
         for column in columns {
             let width = u32::from(column.width);
             if width > 64 {
-                places.push(Place { word: words, shift: 0, width: column.width });
+                places.push(PackedPlace { word: words, shift: 0, width: column.width });
                 (words, free, first) = (words + 2, 0, places.len());
                 continue;
             }
@@ -56,7 +56,7 @@ impl Packing {
             for place in &mut places[first..] {
                 place.shift += width;
             }
-            places.push(Place { word: words - 1, shift: 0, width: column.width });
+            places.push(PackedPlace { word: words - 1, shift: 0, width: column.width });
             free -= width;
         }
         Packing { places, words }
@@ -66,7 +66,7 @@ impl Packing {
     pub fn apart(columns: &[Column]) -> Packing {
         let mut packing = Packing::default();
         for column in columns {
-            packing.places.push(Place { word: packing.words, shift: 0, width: column.width });
+            packing.places.push(PackedPlace { word: packing.words, shift: 0, width: column.width });
             packing.words += 1 + usize::from(column.width > 64);
         }
         packing
@@ -87,7 +87,7 @@ impl Packing {
     }
 
     /// The column at a place.
-    pub fn unpack_one(place: &Place, words: &[u64]) -> u128 {
+    pub fn unpack_one(place: &PackedPlace, words: &[u64]) -> u128 {
         if place.is_wide() {
             return u128::from(words[place.word]) << 64 | u128::from(words[place.word + 1]);
         }
@@ -112,11 +112,13 @@ impl Packing {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use lang::ir::Kind;
+    use lang::ir::ColumnKind;
 
     fn packing(widths: &[u8]) -> Packing {
-        let columns: Vec<Column> =
-            widths.iter().map(|&width| Column { name: String::new(), kind: Kind::Uint, width }).collect();
+        let columns: Vec<Column> = widths
+            .iter()
+            .map(|&width| Column { name: String::new(), kind: ColumnKind::Uint, width })
+            .collect();
         Packing::new(&columns)
     }
 

@@ -4,8 +4,8 @@
 //! it is certain that the old program does not go on: tables that were exchanged take on the capacity and times of the new program, and what is neither
 //! table nor group changes its owner.
 
-use crate::processor::{EntryError, Processor};
-use crate::state::handover::{Handover, Pairs, Shared};
+use crate::backend::{Backend, EntryError};
+use crate::state::handover::{Handover, Pairs, SharedState};
 use lang::ir::replace::{Fate, Replacement, replacement};
 use lang::ir::{Entry, Program};
 
@@ -36,7 +36,7 @@ pub enum ReplaceError {
 
 /// What went over, and what did not.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Carried {
+pub struct TakeoverReport {
     /// Entries by the name of their table; in one that changed its owner, also those that have ended and are still to be taken out.
     pub tables: Vec<(String, u64)>,
     /// Members by the name of their group.
@@ -55,7 +55,7 @@ pub struct Carried {
 pub struct Exchanged {
     /// Tables by pairs: that of the old program, that of the new one.
     tables: Pairs,
-    shared: Shared,
+    shared: SharedState,
     /// Tables of the old program whose entries gave their items up, with the pool of the new program.
     given: Pairs,
     /// Tables of the new program whose entries take their items, with the pool.
@@ -64,18 +64,18 @@ pub struct Exchanged {
 
 impl Exchanged {
     /// Gives the tables back: `old` goes on as if nothing had been.
-    pub fn undo(self, old: &mut dyn Processor, new: &mut dyn Processor) {
+    pub fn undo(self, old: &mut dyn Backend, new: &mut dyn Backend) {
         for (from, to) in self.tables {
             new.exchange_back(to, old, from);
         }
     }
 
     /// `new` goes on with them, and with all else that both programs remember alike. `old` is not to run any more. Says how many events are given up.
-    pub fn keep(self, old: &mut dyn Processor, new: &mut dyn Processor) -> u64 {
+    pub fn keep(self, old: &mut dyn Backend, new: &mut dyn Backend) -> u64 {
         for (from, to) in self.tables {
             new.settle(to, old, from);
         }
-        let items = |of: &dyn Processor, table| -> Vec<Vec<u128>> {
+        let items = |of: &dyn Backend, table| -> Vec<Vec<u128>> {
             of.entries(table).into_iter().map(|(entry, _)| entry.value).collect()
         };
         // What has ended gives its items back first: nobody does that for a table that does not go over.
@@ -102,15 +102,15 @@ impl Exchanged {
 /// # Errors
 /// A table or group of both has another shape and is not given up, or the new one has no room; `new` is then of no use, and `old` has everything.
 pub fn take_over(
-    (old, old_program): (&mut dyn Processor, &Program),
-    (new, new_program): (&mut dyn Processor, &Program),
+    (old, old_program): (&mut dyn Backend, &Program),
+    (new, new_program): (&mut dyn Backend, &Program),
     discard: &[String],
     now: u64,
-) -> Result<(Carried, Exchanged), ReplaceError> {
+) -> Result<(TakeoverReport, Exchanged), ReplaceError> {
     let plan = plan(old_program, new_program, discard)?;
-    let (mut carried, mut exchanged) =
-        (Carried { anew: anew(&plan), ..Carried::default() }, Exchanged::default());
-    exchanged.shared = Shared {
+    let (mut report, mut exchanged) =
+        (TakeoverReport { anew: anew(&plan), ..TakeoverReport::default() }, Exchanged::default());
+    exchanged.shared = SharedState {
         tables: kept(&plan.tables),
         groups: Vec::new(),
         meters: kept(&plan.meters),
@@ -119,10 +119,10 @@ pub fn take_over(
         counters: kept(&plan.counters),
         events: kept(&plan.events),
     };
-    let taken = tables((old, old_program), (new, new_program), &plan, now, (&mut carried, &mut exchanged))
-        .and_then(|()| groups(old, new, &plan, (&mut carried, &mut exchanged)));
+    let taken = tables((old, old_program), (new, new_program), &plan, now, (&mut report, &mut exchanged))
+        .and_then(|()| groups(old, new, &plan, (&mut report, &mut exchanged)));
     match taken {
-        Ok(()) => Ok((carried, exchanged)),
+        Ok(()) => Ok((report, exchanged)),
         Err(error) => {
             exchanged.undo(old, new);
             Err(error)
@@ -132,7 +132,7 @@ pub fn take_over(
 
 /// Makes a program ready to take over from one whose tables hold so many entries each: for whoever loads it, while the other one runs. Tables of one shape
 /// that are not declared alike get their memory.
-pub fn make_ready(old: &Program, held: &[u64], (new, new_program): (&mut dyn Processor, &Program)) {
+pub fn make_ready(old: &Program, held: &[u64], (new, new_program): (&mut dyn Backend, &Program)) {
     for (_, fate) in replacement(old, new_program, &[]).tables {
         let Fate::Kept { old: from, new: to } = fate else { continue };
         let lives = |program: &Program, table: u32| {
@@ -179,11 +179,11 @@ fn anew(plan: &Replacement) -> Vec<(&'static str, String, String, String)> {
 
 /// Tables change their owner or are copied; what their entries hold of pools is put down.
 fn tables(
-    (old, old_program): (&mut dyn Processor, &Program),
-    (new, new_program): (&mut dyn Processor, &Program),
+    (old, old_program): (&mut dyn Backend, &Program),
+    (new, new_program): (&mut dyn Backend, &Program),
     plan: &Replacement,
     now: u64,
-    (carried, exchanged): (&mut Carried, &mut Exchanged),
+    (report, exchanged): (&mut TakeoverReport, &mut Exchanged),
 ) -> Result<(), ReplaceError> {
     let pool_of = |program: &Program, table: u32| program.tables[table as usize].releases;
     for (name, fate) in &plan.tables {
@@ -193,7 +193,7 @@ fn tables(
         let pool_goes_over = pool.is_none_or(|pool| shared.iter().any(|(_, to)| *to == pool));
         if pool_goes_over && new.exchange(to, old, from) {
             exchanged.tables.push((from, to));
-            carried.tables.push((name.clone(), new.entries_held(to)));
+            report.tables.push((name.clone(), new.entries_held(to)));
             continue;
         }
         let has_item = |entry: &Entry| {
@@ -210,9 +210,9 @@ fn tables(
             new.learn(to, entry, now).map_err(refused)?;
             entries += 1;
         }
-        carried.tables.push((name.clone(), entries));
+        report.tables.push((name.clone(), entries));
         if ended > 0 {
-            carried.ended.push((name.clone(), ended));
+            report.ended.push((name.clone(), ended));
         }
     }
     let is_kept = |table: &u32| exchanged.tables.iter().any(|(from, _)| from == table);
@@ -231,10 +231,10 @@ fn tables(
 
 /// Members of groups that do not go over whole are copied.
 fn groups(
-    old: &mut dyn Processor,
-    new: &mut dyn Processor,
+    old: &mut dyn Backend,
+    new: &mut dyn Backend,
     plan: &Replacement,
-    (carried, exchanged): (&mut Carried, &mut Exchanged),
+    (report, exchanged): (&mut TakeoverReport, &mut Exchanged),
 ) -> Result<(), ReplaceError> {
     for (name, fate) in &plan.groups {
         let &Fate::Kept { old: from, new: to } = fate else { continue };
@@ -247,7 +247,7 @@ fn groups(
                 new.learn_member(to, index, &member).map_err(refused)?;
             }
         }
-        carried.groups.push((name.clone(), old.members_learned(from)));
+        report.groups.push((name.clone(), old.members_learned(from)));
     }
     Ok(())
 }

@@ -12,14 +12,14 @@ mod pending;
 pub mod rows;
 pub mod table_set;
 
-use self::memory::Memory;
+use self::memory::ProgramMemory;
 use self::pending::{NEVER, Pending};
-use self::table_set::{Family, Shape, TablePlace, TableSet};
+use self::table_set::{TableFamily, TablePlace, TableSet, TableShape};
 
+use crate::backend::EntryError;
 use crate::load::LoadError;
 use crate::outputs::{Output, Outputs, Raised};
 use crate::pack::MAX_WORDS;
-use crate::processor::EntryError;
 use crate::stages::StageClock;
 use lang::ir::{Entry, Match, Op, Program};
 use tables::exact::{Exact, Learned};
@@ -70,11 +70,11 @@ pub struct Cell {
 }
 
 /// Everything a program remembers.
-pub struct State<F: Family> {
+pub struct ProgramState<F: TableFamily> {
     /// Its tables.
     pub tables: TableSet<F>,
     /// Meters, registers, pools and groups.
-    pub memory: Memory,
+    pub memory: ProgramMemory,
     /// Their default entries.
     pub defaults: Vec<DefaultEntry>,
     /// Whether a table may ever have a default entry.
@@ -109,14 +109,20 @@ struct EventState {
 }
 
 /// Runs one handler: the function's index and its arguments.
-pub trait RunHandler<F: Family> {
+pub trait RunHandler<F: TableFamily> {
     /// Runs it at `state.now`.
-    fn run_handler(&mut self, state: &mut State<F>, function: u32, args: &[u128], outputs: &mut Outputs);
+    fn run_handler(
+        &mut self,
+        state: &mut ProgramState<F>,
+        function: u32,
+        args: &[u128],
+        outputs: &mut Outputs,
+    );
 }
 
-impl<F: Family> State<F> {
+impl<F: TableFamily> ProgramState<F> {
     /// The state a program starts with. `seed` chooses the tables' hash functions.
-    pub fn new(program: &Program, ports: u16, seed: u64) -> Result<State<F>, LoadError> {
+    pub fn new(program: &Program, ports: u16, seed: u64) -> Result<ProgramState<F>, LoadError> {
         let mut tables = TableSet::<F>::new(program, seed)?;
         let mut defaults = Vec::with_capacity(program.tables.len());
         for (table, shape) in program.tables.iter().zip(&tables.shapes) {
@@ -139,13 +145,13 @@ impl<F: Family> State<F> {
         let events: Vec<EventState> =
             program.events.iter().map(|event| EventState { handler: event.handler, raised: 0 }).collect();
         let most_params = program.events.iter().map(|event| event.params.len()).max().unwrap_or(0);
-        let mut memory = Memory::new(program, ports)?;
+        let mut memory = ProgramMemory::new(program, ports)?;
         for (index, table) in (0..).zip(&program.tables) {
             let Some(pool) = table.releases else { continue };
             memory.number_items(pool, index, &mut tables);
             table.entries.iter().for_each(|entry| memory.take_item(pool, &entry.value));
         }
-        Ok(State {
+        Ok(ProgramState {
             tables,
             memory,
             given_defaults: defaults.clone(),
@@ -167,7 +173,7 @@ impl<F: Family> State<F> {
     }
 }
 
-impl<F: Family> State<F> {
+impl<F: TableFamily> ProgramState<F> {
     /// Whether events wait to be handled at once.
     #[inline]
     pub fn has_queued(&self) -> bool {
@@ -179,7 +185,7 @@ impl<F: Family> State<F> {
         self.settle_in(STEPS_BEFORE_PACKET, time, runner, outputs);
     }
 
-    /// As [`State::settle`], where time passes without a packet.
+    /// As [`ProgramState::settle`], where time passes without a packet.
     pub fn advance(&mut self, time: u64, runner: &mut impl RunHandler<F>, outputs: &mut Outputs) {
         self.settle_in(STEPS_WITHOUT_PACKET, time, runner, outputs);
     }
@@ -561,7 +567,7 @@ impl<F: Family> State<F> {
 }
 
 /// The item of a pool that an entry with this value holds goes back.
-fn release(memory: &mut Memory, shape: &Shape, words: &[u64]) {
+fn release(memory: &mut ProgramMemory, shape: &TableShape, words: &[u64]) {
     if let Some(pool) = shape.releases {
         memory.give_words(pool, &shape.value, words);
     }

@@ -197,7 +197,7 @@ impl Generator {
         ];
         let tables = (0..3).map(|_| {
             let (keys, values) = random.pick(&shapes);
-            let evict = random.pick(&[Evict::Lru, Evict::Refuse]);
+            let evict = random.pick(&[Eviction::Lru, Eviction::Refuse]);
             let mut table = table(keys, values, random.pick(&[1, 3, 40]), evict);
             (table.idle, table.age) =
                 random.pick(&[(Some(20), None), (None, Some(30)), (Some(0), None), (Some(20), Some(30))]);

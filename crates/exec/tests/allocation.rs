@@ -3,7 +3,7 @@
 mod program;
 
 use allocation_counter::measure;
-use exec::{BackEnd, Outputs, load};
+use exec::{BackendKind, Outputs, load};
 use lang::ir::*;
 use packet::{Batch, Frames};
 use program::*;
@@ -32,15 +32,15 @@ fn no_packet_allocates_after_warm_up() {
     handler.none(Op::Emit { template: 0, values: vec![key], tail: None, limit: None, port });
     handler.end(Terminator::Done);
     let mut program = program(vec![packet, handler]);
-    let mut small = table(&[32], &[16], 30, Evict::Lru);
+    let mut small = table(&[32], &[16], 30, Eviction::Lru);
     small.age = Some(24_000);
-    let mut wide = table(&[64, 64, 64], &[16, 64], 30, Evict::Lru);
+    let mut wide = table(&[64, 64, 64], &[16, 64], 30, Eviction::Lru);
     wide.idle = Some(60_000);
     program.tables = vec![small, wide];
     program.events = vec![Event { name: "event".to_string(), params: columns(&[32]), handler: 1 }];
     program.templates =
         vec![Template { bytes: vec![0; 60], holes: vec![Hole { bit: 9, width: 32 }], sums: Vec::new() }];
-    let mut processor = load(&allowed(program), BackEnd::Native, 4, 1).expect("the program is sound");
+    let mut backend = load(&allowed(program), BackendKind::Native, 4, 1).expect("the program is sound");
 
     let (mut random, mut frames, mut outputs) = (Random(3), Frames::new(), Outputs::default());
     for _ in 0..256 {
@@ -54,7 +54,7 @@ fn no_packet_allocates_after_warm_up() {
             (batch.port[i], batch.time[i]) = (i as u16 % 4 + 1, (round * 256 + i as u64) * 600);
         }
         outputs.clear();
-        processor.run(frames.memory_mut(), &mut batch, &mut outputs);
+        backend.run(frames.memory_mut(), &mut batch, &mut outputs);
         outputs.packets.len()
     };
     let warming = measure(|| {
@@ -71,7 +71,7 @@ fn no_packet_allocates_after_warm_up() {
         40 * 256 * 4,
         "each packet makes a copy, a packet, and one more by each of its two events"
     );
-    let tables = processor.tables();
+    let tables = backend.tables();
     assert!(tables[0].inserts > 5000 && tables[1].evictions > 5000, "{tables:?}");
 }
 
@@ -89,26 +89,27 @@ fn a_takeover_does_not_touch_what_packets_did_not_make() {
             learn known[length] = in_port else { drop gone }
             match acl[length, 7] { some _ => flood, none => drop gone }
         }";
-    let compiled = lang::pipeline::compile("p.rav", text, &|_| None, &lang::pipeline::Options::default());
+    let compiled =
+        lang::pipeline::compile("p.rav", text, &|_| None, &lang::pipeline::CompileOptions::default());
     let program = compiled.program.unwrap_or_else(|| panic!("{:#?}", compiled.diagnostics));
     let filled = || {
-        let mut processor = load(&program, BackEnd::Native, 4, 1).expect("the program is sound");
+        let mut backend = load(&program, BackendKind::Native, 4, 1).expect("the program is sound");
         let fill = |key: &dyn Fn(u128) -> Vec<Match>, value: u128| -> Vec<Entry> {
             let entry = |number| Entry { key: key(number), value: vec![value], priority: 0 };
             (0..u128::from(MANY)).map(entry).collect()
         };
         let exact = Match::Exact;
-        processor.replace(0, fill(&|number| vec![exact(number), Match::Any], 1)).expect("room");
-        processor.replace(1, fill(&|number| vec![exact(number)], 1)).expect("room");
-        processor.replace(2, fill(&|number| vec![exact(number)], 1)).expect("room");
-        processor
+        backend.replace(0, fill(&|number| vec![exact(number), Match::Any], 1)).expect("room");
+        backend.replace(1, fill(&|number| vec![exact(number)], 1)).expect("room");
+        backend.replace(2, fill(&|number| vec![exact(number)], 1)).expect("room");
+        backend
     };
     let (mut running, mut next) = (filled(), filled());
     let made = Entry { key: vec![Match::Exact(77), Match::Exact(5)], value: vec![1], priority: 0 };
     running.learn(0, &made, 1).expect("room");
     let mut carried = None;
     let taking = measure(|| {
-        let old: (&mut dyn exec::Processor, &Program) = (running.as_mut(), &program);
+        let old: (&mut dyn exec::Backend, &Program) = (running.as_mut(), &program);
         let (told, exchanged) =
             exec::replace::take_over(old, (next.as_mut(), &program), &[], 1).expect("it is the same");
         exchanged.keep(running.as_mut(), next.as_mut());
@@ -123,11 +124,12 @@ fn a_takeover_does_not_touch_what_packets_did_not_make() {
 /// What a takeover allocates, times and bytes, after so many packets that each left something everywhere.
 fn taken_over_after(packets: u32, old: &str, new: &str) -> (u64, u64) {
     let compiled = |text: &str| {
-        let compiled = lang::pipeline::compile("p.rav", text, &|_| None, &lang::pipeline::Options::default());
+        let compiled =
+            lang::pipeline::compile("p.rav", text, &|_| None, &lang::pipeline::CompileOptions::default());
         compiled.program.unwrap_or_else(|| panic!("{:#?}", compiled.diagnostics))
     };
     let (old_program, new_program) = (compiled(old), compiled(new));
-    let loaded = |program: &Program| load(program, BackEnd::Native, 4, 1).expect("the program is sound");
+    let loaded = |program: &Program| load(program, BackendKind::Native, 4, 1).expect("the program is sound");
     let (mut old, mut new) = (loaded(&old_program), loaded(&new_program));
     let (mut memory, mut outputs, mut flooded) = ([0; 64], Outputs::default(), 0);
     for first in (0..packets).step_by(256) {
@@ -205,11 +207,12 @@ fn programs_that_take_over_one_after_the_other_find_entries_where_they_belong() 
         start stage all() { learn hosts[length] = in_port  flood }";
     let larger = text.replace("4096", "16384");
     let programs = [text, &larger].map(|text| {
-        let compiled = lang::pipeline::compile("p.rav", text, &|_| None, &lang::pipeline::Options::default());
+        let compiled =
+            lang::pipeline::compile("p.rav", text, &|_| None, &lang::pipeline::CompileOptions::default());
         compiled.program.unwrap_or_else(|| panic!("{:#?}", compiled.diagnostics))
     });
     let loaded =
-        |number: usize| load(&programs[number % 2], BackEnd::Native, 4, 1).expect("the program is sound");
+        |number: usize| load(&programs[number % 2], BackendKind::Native, 4, 1).expect("the program is sound");
     for waits in [true, false] {
         let (mut running, mut outputs) = (loaded(0), Outputs::default());
         (0..4000).for_each(|key| running.learn(0, &Entry::exact(&[key], &[1]), 1).expect("room"));

@@ -105,7 +105,7 @@ fn lookups_groups_and_defaults_of_the_most_words_give_zeros_where_nothing_is_fou
     packet.none(Op::ClearDefault(0));
     let gone = packet.all(Op::Lookup { table: 0, key: vec![key; 4] }, &widths);
     let mut program = show(packet, &[missed, none, given, gone].concat());
-    program.tables = vec![table(&wide, &wide, 4, Evict::Refuse)];
+    program.tables = vec![table(&wide, &wide, 4, Eviction::Refuse)];
     program.groups = vec![Group {
         name: "paths".to_string(),
         size: 1,

@@ -1,28 +1,28 @@
 //! Entries from outside: what is put in, taken out and exchanged by a control plane, on both back ends.
 
-use exec::{BackEnd, EntryError, Outputs, Processor, load};
+use exec::{Backend, BackendKind, EntryError, Outputs, load};
 use lang::ir::{Entry, Match};
-use lang::pipeline::{Options, compile};
+use lang::pipeline::{CompileOptions, compile};
 use packet::{Batch, Verdict};
 
-fn loaded(text: &str, back_end: BackEnd) -> Box<dyn Processor> {
-    let compiled = compile("p.rav", text, &|_| None, &Options::default());
+fn loaded(text: &str, back_end: BackendKind) -> Box<dyn Backend> {
+    let compiled = compile("p.rav", text, &|_| None, &CompileOptions::default());
     let program = compiled.program.unwrap_or_else(|| panic!("{:#?}", compiled.diagnostics));
     load(&program, back_end, 9, 1).expect("loads")
 }
 
-fn both(case: impl Fn(BackEnd)) {
-    case(BackEnd::Interpreter);
-    case(BackEnd::Native);
+fn both(case: impl Fn(BackendKind)) {
+    case(BackendKind::Interpreter);
+    case(BackendKind::Native);
 }
 
 /// The verdict on a packet of these bytes.
-fn verdict(processor: &mut dyn Processor, bytes: &[u8]) -> Verdict {
+fn verdict(backend: &mut dyn Backend, bytes: &[u8]) -> Verdict {
     let mut memory = vec![0; 128];
     memory[..bytes.len()].copy_from_slice(bytes);
     let mut batch = Batch::new();
     batch.push(0, bytes.len() as u32, bytes.len() as u32, 1, 1_000);
-    processor.run(&mut memory, &mut batch, &mut Outputs::default());
+    backend.run(&mut memory, &mut batch, &mut Outputs::default());
     batch.verdict[0]
 }
 
@@ -41,19 +41,19 @@ const HOLDING: &str = "
 fn an_item_comes_back_whatever_takes_its_entry_away() {
     let text = HOLDING.replace("send n as port_of", "send 7");
     both(|back_end| {
-        let mut processor = loaded(&text, back_end);
+        let mut backend = loaded(&text, back_end);
         let taken = Verdict::send(7);
-        assert_eq!(verdict(processor.as_mut(), &[1]), taken);
-        assert_ne!(verdict(processor.as_mut(), &[2]), taken, "the only item is taken");
-        assert!(processor.remove(0, &[Match::Exact(1)], 0));
-        assert!(!processor.remove(0, &[Match::Exact(1)], 0));
-        assert_eq!(verdict(processor.as_mut(), &[2]), taken, "removed");
-        processor.replace(0, Vec::new()).expect("fits");
-        assert_eq!(verdict(processor.as_mut(), &[3]), taken, "exchanged");
-        processor.insert(0, &Entry::exact(&[3], &[9])).expect("fits");
-        assert_eq!(verdict(processor.as_mut(), &[4]), taken, "given another value");
-        processor.insert(0, &Entry::exact(&[4], &[7])).expect("fits");
-        assert_ne!(verdict(processor.as_mut(), &[5]), taken, "the same value holds it still");
+        assert_eq!(verdict(backend.as_mut(), &[1]), taken);
+        assert_ne!(verdict(backend.as_mut(), &[2]), taken, "the only item is taken");
+        assert!(backend.remove(0, &[Match::Exact(1)], 0));
+        assert!(!backend.remove(0, &[Match::Exact(1)], 0));
+        assert_eq!(verdict(backend.as_mut(), &[2]), taken, "removed");
+        backend.replace(0, Vec::new()).expect("fits");
+        assert_eq!(verdict(backend.as_mut(), &[3]), taken, "exchanged");
+        backend.insert(0, &Entry::exact(&[3], &[9])).expect("fits");
+        assert_eq!(verdict(backend.as_mut(), &[4]), taken, "given another value");
+        backend.insert(0, &Entry::exact(&[4], &[7])).expect("fits");
+        assert_ne!(verdict(backend.as_mut(), &[5]), taken, "the same value holds it still");
     });
 }
 
@@ -66,20 +66,20 @@ const RULES: &str = "
 fn rules_that_stand_twice_are_taken_out_one_by_one_and_keep_their_place() {
     let text = RULES.replace("{ 2 => send 2, some 3", "{ some 2 => send 2, some 3");
     both(|back_end| {
-        let mut processor = loaded(&text, back_end);
+        let mut backend = loaded(&text, back_end);
         let (key, all) = ([Match::Range { low: 1, high: 9 }], [Match::Any]);
-        assert_eq!(verdict(processor.as_mut(), &[5]), Verdict::send(2));
+        assert_eq!(verdict(backend.as_mut(), &[5]), Verdict::send(2));
         let changed = Entry { key: key.to_vec(), value: vec![4], priority: 0 };
-        processor.insert(0, &changed).expect("it is there");
-        assert_eq!(verdict(processor.as_mut(), &[5]), Verdict::send(4), "in its old place");
-        assert_eq!(processor.entries(0).len(), 3);
-        assert!(processor.remove(0, &key, 0));
-        assert_eq!(verdict(processor.as_mut(), &[5]), Verdict::send(3));
-        assert!(processor.remove(0, &all, 0));
-        assert_eq!(verdict(processor.as_mut(), &[5]), Verdict::send(4), "the second of the two");
-        assert!(processor.remove(0, &key, 0));
-        assert!(!processor.remove(0, &key, 0));
-        assert_eq!(verdict(processor.as_mut(), &[5]), Verdict::FLOOD);
+        backend.insert(0, &changed).expect("it is there");
+        assert_eq!(verdict(backend.as_mut(), &[5]), Verdict::send(4), "in its old place");
+        assert_eq!(backend.entries(0).len(), 3);
+        assert!(backend.remove(0, &key, 0));
+        assert_eq!(verdict(backend.as_mut(), &[5]), Verdict::send(3));
+        assert!(backend.remove(0, &all, 0));
+        assert_eq!(verdict(backend.as_mut(), &[5]), Verdict::send(4), "the second of the two");
+        assert!(backend.remove(0, &key, 0));
+        assert!(!backend.remove(0, &key, 0));
+        assert_eq!(verdict(backend.as_mut(), &[5]), Verdict::FLOOD);
     });
 }
 
@@ -90,8 +90,8 @@ fn what_does_not_suit_or_fit_changes_nothing() {
         table nets: lpm(u8) -> u8 { capacity 2 entries { 128 / 1 => 5 } }
         start decoder frame(p: probe) { match nets[p.a] { some n => drop found, none => flood } }";
     both(|back_end| {
-        let mut processor = loaded(text, back_end);
-        let before = processor.entries(0);
+        let mut backend = loaded(text, back_end);
+        let before = backend.entries(0);
         let entry =
             |part: Match, value: &[u128]| Entry { key: vec![part], value: value.to_vec(), priority: 0 };
         for (wrong, why) in [
@@ -101,15 +101,15 @@ fn what_does_not_suit_or_fit_changes_nothing() {
             (entry(Match::Exact(1), &[]), "no value"),
             (Entry::exact(&[1, 2], &[1]), "two parts"),
         ] {
-            assert_eq!(processor.insert(0, &wrong), Err(EntryError::Key), "{why}");
-            assert_eq!(processor.replace(0, vec![wrong]), Err(EntryError::Key), "{why}");
+            assert_eq!(backend.insert(0, &wrong), Err(EntryError::Key), "{why}");
+            assert_eq!(backend.replace(0, vec![wrong]), Err(EntryError::Key), "{why}");
         }
         let many = (0..3).map(|number| Entry::exact(&[number], &[1])).collect();
-        assert_eq!(processor.replace(0, many), Err(EntryError::Full { capacity: 2 }));
-        assert_eq!(processor.entries(0), before);
-        processor.insert(0, &Entry::exact(&[3], &[1])).expect("room");
-        assert_eq!(processor.insert(0, &Entry::exact(&[4], &[1])), Err(EntryError::Full { capacity: 2 }));
-        processor.insert(0, &Entry::exact(&[3], &[2])).expect("it is there already");
-        assert_eq!(processor.set_default(0, Some(&[1])), Err(EntryError::NoDefault));
+        assert_eq!(backend.replace(0, many), Err(EntryError::Full { capacity: 2 }));
+        assert_eq!(backend.entries(0), before);
+        backend.insert(0, &Entry::exact(&[3], &[1])).expect("room");
+        assert_eq!(backend.insert(0, &Entry::exact(&[4], &[1])), Err(EntryError::Full { capacity: 2 }));
+        backend.insert(0, &Entry::exact(&[3], &[2])).expect("it is there already");
+        assert_eq!(backend.set_default(0, Some(&[1])), Err(EntryError::NoDefault));
     });
 }

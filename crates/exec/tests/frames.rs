@@ -3,7 +3,7 @@
 
 mod program;
 
-use exec::{BackEnd, LoadError, load, native};
+use exec::{BackendKind, LoadError, load, native};
 use lang::ir::verify::Fault;
 use lang::ir::*;
 use lang::limits::{LARGEST_FRAME, MOST_ARGUMENTS, MOST_HOLES};
@@ -62,7 +62,7 @@ fn packets() -> Frames {
 }
 
 fn refused(program: &Program) -> Fault {
-    let Err(LoadError::Verify(faults)) = load(program, BackEnd::Native, 4, 1) else {
+    let Err(LoadError::Verify(faults)) = load(program, BackendKind::Native, 4, 1) else {
         panic!("it is refused")
     };
     faults[0].fault.clone()
@@ -89,14 +89,14 @@ fn the_largest_frame_runs_on_two_small_stacks_at_once() {
     let program = largest();
     let laid_out = native::frames(&program).expect("the estimate admits it")[0].1;
     assert!(laid_out > LARGEST_FRAME / 2, "only {laid_out} bytes: nothing is shown");
-    let judge = run(&program, BackEnd::Interpreter, &packets(), 64);
+    let judge = run(&program, BackendKind::Interpreter, &packets(), 64);
     let (program, judge, both) = (&program, &judge, &Barrier::new(2));
     std::thread::scope(|scope| {
         for worker in 0..2_u8 {
             let work = move || {
                 let below = std::hint::black_box([0xa5 ^ worker; 4096]);
                 both.wait();
-                assert_eq!(run(program, BackEnd::Native, &packets(), 7), *judge);
+                assert_eq!(run(program, BackendKind::Native, &packets(), 7), *judge);
                 both.wait();
                 assert_eq!(std::hint::black_box(below), [0xa5 ^ worker; 4096]);
             };
@@ -114,11 +114,11 @@ fn a_stack_that_is_too_small_ends_the_process_at_its_guard_page() {
     let name = "a_stack_that_is_too_small_ends_the_process_at_its_guard_page";
     if std::env::var_os(INSIDE).is_some() {
         let program = keeping(12_000, 1);
-        let mut processor = load(&program, BackEnd::Native, 4, 7).expect("it is admitted");
+        let mut backend = load(&program, BackendKind::Native, 4, 7).expect("it is admitted");
         let (mut frames, mut batch) = (packets(), packet::Batch::new());
         let mut outputs = exec::Outputs::default();
         frames.fill(&mut batch, 0..1);
-        let work = move || processor.run(frames.memory_mut(), &mut batch, &mut outputs);
+        let work = move || backend.run(frames.memory_mut(), &mut batch, &mut outputs);
         let thread =
             std::thread::Builder::new().stack_size(48 << 10).spawn(work).expect("a thread can be had");
         thread.join().expect("it ends");

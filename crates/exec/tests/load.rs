@@ -2,7 +2,7 @@
 
 mod program;
 
-use exec::{BackEnd, LoadError, load};
+use exec::{BackendKind, LoadError, load};
 use lang::ir::*;
 use packet::{Frames, Verdict};
 use program::*;
@@ -16,8 +16,8 @@ fn to_port(port: u128) -> Program {
 }
 
 fn refused(program: &Program) -> LoadError {
-    let native = load(program, BackEnd::Native, 4, 1).err().expect("it is refused");
-    let judge = load(program, BackEnd::Interpreter, 4, 1).err().expect("it is refused");
+    let native = load(program, BackendKind::Native, 4, 1).err().expect("it is refused");
+    let judge = load(program, BackendKind::Interpreter, 4, 1).err().expect("it is refused");
     assert_eq!(native.to_string(), judge.to_string());
     native
 }
@@ -45,7 +45,7 @@ fn what_is_not_well_formed_or_too_large_is_refused_with_its_cause() {
     assert!(matches!(refused(&broken), LoadError::Verify(_)));
 
     let mut wide = to_port(1);
-    wide.tables = vec![table(&[128, 128, 128, 128, 1], &[], 4, Evict::Refuse)];
+    wide.tables = vec![table(&[128, 128, 128, 128, 1], &[], 4, Eviction::Refuse)];
     assert!(matches!(refused(&wide), LoadError::TooWide { what: "key", words: 9, .. }));
 
     let mut cells = to_port(1);

@@ -1,7 +1,7 @@
 //! Packets that are shown step by step have the outcome that they have without being looked at, on the same tables.
 
-use exec::{BackEnd, Observer, Outputs};
-use lang::pipeline::{Options, compile};
+use exec::{BackendKind, Observer, Outputs};
+use lang::pipeline::{CompileOptions, compile};
 use packet::Batch;
 use packet::generate::{Generator, Profile};
 use packet::region::SLACK;
@@ -31,8 +31,9 @@ impl Observer for Counting {
 #[test]
 fn what_is_observed_goes_on_as_if_it_were_not() {
     let text = include_str!("../../../programs/mac_switch.rav");
-    let program = compile("mac_switch.rav", text, &|_| None, &Options::default()).program.expect("right");
-    let load = || exec::load(&program, BackEnd::Native, 5, 3).expect("loads");
+    let program =
+        compile("mac_switch.rav", text, &|_| None, &CompileOptions::default()).program.expect("right");
+    let load = || exec::load(&program, BackendKind::Native, 5, 3).expect("loads");
     let (mut plain, mut observed) = (load(), load());
     let mut seen = Counting::default();
     let mut generator = Generator::new(&Profile::demo(), 5).expect("possible");

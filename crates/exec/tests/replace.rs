@@ -1,9 +1,9 @@
 //! A program replaces another one: what its packets made goes over where the tables' shapes are the same, and nothing changes where not.
 
-use exec::replace::{Carried, ReplaceError, take_over};
-use exec::{BackEnd, Processor, load};
+use exec::replace::{ReplaceError, TakeoverReport, take_over};
+use exec::{Backend, BackendKind, load};
 use lang::ir::{Entry, Match, Program};
-use lang::pipeline::{Options, compile};
+use lang::pipeline::{CompileOptions, compile};
 use packet::batch::Batch;
 
 const OLD: &str = "
@@ -13,15 +13,15 @@ const OLD: &str = "
     start stage all() { flood }";
 
 fn program(text: &str) -> Program {
-    let compiled = compile("p.rav", text, &|_| None, &Options::default());
+    let compiled = compile("p.rav", text, &|_| None, &CompileOptions::default());
     compiled.program.unwrap_or_else(|| panic!("{:#?}", compiled.diagnostics))
 }
 
-fn loaded(program: &Program, back_end: BackEnd) -> Box<dyn Processor> {
+fn loaded(program: &Program, back_end: BackendKind) -> Box<dyn Backend> {
     load(program, back_end, 4, 1).expect("loads")
 }
 
-fn filled(back_end: BackEnd) -> (Program, Box<dyn Processor>) {
+fn filled(back_end: BackendKind) -> (Program, Box<dyn Backend>) {
     let old = program(OLD);
     let mut running = loaded(&old, back_end);
     running.learn(0, &Entry::exact(&[7], &[2]), 1_000).expect("room");
@@ -34,11 +34,11 @@ fn filled(back_end: BackEnd) -> (Program, Box<dyn Processor>) {
 
 /// Lets a program take over for good.
 fn carry_over(
-    (old, old_program): (&mut dyn Processor, &Program),
-    (new, new_program): (&mut dyn Processor, &Program),
+    (old, old_program): (&mut dyn Backend, &Program),
+    (new, new_program): (&mut dyn Backend, &Program),
     discard: &[String],
     now: u64,
-) -> Result<Carried, ReplaceError> {
+) -> Result<TakeoverReport, ReplaceError> {
     let (mut carried, exchanged) =
         take_over((&mut *old, old_program), (&mut *new, new_program), discard, now)?;
     carried.events_given_up = exchanged.keep(old, new);
@@ -47,7 +47,7 @@ fn carry_over(
 
 #[test]
 fn what_packets_made_goes_over_and_goes_when_its_time_is_up() {
-    for back_end in [BackEnd::Interpreter, BackEnd::Native] {
+    for back_end in [BackendKind::Interpreter, BackendKind::Native] {
         let (old, mut running) = filled(back_end);
         let text = OLD
             .replace("mac: u48", "address: u48")
@@ -74,14 +74,14 @@ fn what_packets_made_goes_over_and_goes_when_its_time_is_up() {
 
 #[test]
 fn another_shape_is_refused_unless_its_entries_are_given_up() {
-    let (old, mut running) = filled(BackEnd::Native);
+    let (old, mut running) = filled(BackendKind::Native);
     for (from, to) in [
         ("mac: u48", "mac: u40"),
         ("-> port { capacity 8 age 10s evict", "-> u16 { capacity 8 age 10s evict"),
         ("exact(mac: u48)", "exact(mac: u48, u8)"),
     ] {
         let new = program(&OLD.replacen(from, to, 1).replace("entries { 1 => 1 }", ""));
-        let mut next = loaded(&new, BackEnd::Native);
+        let mut next = loaded(&new, BackendKind::Native);
         let refused = carry_over((running.as_mut(), &old), (next.as_mut(), &new), &[], 2_000);
         assert!(
             matches!(&refused, Err(ReplaceError::Misfit { name, .. }) if name == "hosts"),
@@ -97,13 +97,13 @@ fn another_shape_is_refused_unless_its_entries_are_given_up() {
 
 #[test]
 fn no_room_is_told() {
-    let (old, mut running) = filled(BackEnd::Native);
+    let (old, mut running) = filled(BackendKind::Native);
     let new = program(&OLD.replacen(
         "capacity 8 age 10s evict refuse entries { 1 => 1 }",
         "capacity 1 age 10s evict refuse entries { 1 => 1 }",
         1,
     ));
-    let mut next = loaded(&new, BackEnd::Native);
+    let mut next = loaded(&new, BackendKind::Native);
     let refused = carry_over((running.as_mut(), &old), (next.as_mut(), &new), &[], 2_000);
     assert!(matches!(&refused, Err(ReplaceError::Entry { name, .. }) if name == "hosts"), "{refused:?}");
 }
@@ -125,18 +125,18 @@ const WITH_GROUPS: &str = "
     }";
 
 /// Runs a packet by each of these ports.
-fn arrive(processor: &mut dyn Processor, ports: &[u16]) {
+fn arrive(backend: &mut dyn Backend, ports: &[u16]) {
     let mut memory = [0; 64];
     for &port in ports {
         let mut batch = Batch::new();
         assert!(batch.push(0, 64, 64, port, 1));
-        processor.run(&mut memory, &mut batch, &mut exec::Outputs::default());
+        backend.run(&mut memory, &mut batch, &mut exec::Outputs::default());
     }
 }
 
 #[test]
 fn members_that_packets_made_go_over_and_others_do_not() {
-    for back_end in [BackEnd::Interpreter, BackEnd::Native] {
+    for back_end in [BackendKind::Interpreter, BackendKind::Native] {
         let old = program(WITH_GROUPS);
         let mut running = loaded(&old, back_end);
         // 1 is a member by the program, 2 by a packet, 3 by both a packet and the control plane, 4 by the control plane.
@@ -161,11 +161,11 @@ fn members_that_packets_made_go_over_and_others_do_not() {
 #[test]
 fn a_group_of_another_shape_or_without_room_is_refused() {
     let old = program(WITH_GROUPS);
-    let mut running = loaded(&old, BackEnd::Native);
+    let mut running = loaded(&old, BackendKind::Native);
     arrive(running.as_mut(), &[2, 3]);
     let mut replaced = |text: &str, given_up: &[String]| {
         let new = program(text);
-        let mut next = loaded(&new, BackEnd::Native);
+        let mut next = loaded(&new, BackendKind::Native);
         carry_over((running.as_mut(), &old), (next.as_mut(), &new), given_up, 0)
     };
     let shaped = "group listeners: u16 { buckets 8 capacity 3 } start stage all() { flood }";
@@ -189,7 +189,7 @@ fn a_table_that_is_kept_alike_changes_its_owner_and_comes_back_if_that_is_undone
         table fixed: exact(u8) -> port { capacity 8 age 10s evict refuse entries { 1 => 1 } }
         start stage all() { learn hosts[1] = in_port  learn fixed[1] = in_port else {}  flood }";
     let smaller = text.replace("capacity 8 age 10s evict refuse", "capacity 2 age 10s evict refuse");
-    for back_end in [BackEnd::Interpreter, BackEnd::Native] {
+    for back_end in [BackendKind::Interpreter, BackendKind::Native] {
         let (old, new) = (program(text), program(&smaller));
         let mut running = loaded(&old, back_end);
         for key in 0..3 {
@@ -235,7 +235,7 @@ fn a_table_changes_its_owner_while_entries_that_ended_together_are_still_taken_o
         table hosts: exact(u48) -> port { capacity 64 age 10s evict lru }
         start stage all() { if length == 1 { learn hosts[1] = in_port }  flood }";
     let source = program(text);
-    let (mut old, mut new) = (loaded(&source, BackEnd::Native), loaded(&source, BackEnd::Native));
+    let (mut old, mut new) = (loaded(&source, BackendKind::Native), loaded(&source, BackendKind::Native));
     (0..40).for_each(|key| old.learn(0, &Entry::exact(&[key], &[2]), 0).expect("room"));
     at(old.as_mut(), 10_000_000_000, &[1]);
     let figures = |report: exec::TableReport| (report.entries, report.inserts, report.expired);
@@ -275,12 +275,12 @@ const EVERYTHING: &str = "
     }";
 
 /// What a packet by each of these ports does one after the other, at this time.
-fn at(processor: &mut dyn Processor, time: u64, ports: &[u16]) -> Vec<packet::VerdictKind> {
+fn at(backend: &mut dyn Backend, time: u64, ports: &[u16]) -> Vec<packet::VerdictKind> {
     let mut memory = [0; 64];
     let verdict = |port: &u16| {
         let mut batch = Batch::new();
         assert!(batch.push(0, 64, 64, *port, time));
-        processor.run(&mut memory, &mut batch, &mut exec::Outputs::default());
+        backend.run(&mut memory, &mut batch, &mut exec::Outputs::default());
         batch.verdicts()[0].kind()
     };
     ports.iter().map(verdict).collect()
@@ -297,7 +297,7 @@ fn what_both_declare_alike_goes_over_also_besides_tables() {
         .replace("    event late", "    event early(which: u8, what: u8) { count ticks }\n    event late")
         .replace("    start stage", "    fn unused() -> u8 { 1 }\n    start stage");
     for text in [EVERYTHING, &other] {
-        for back_end in [BackEnd::Interpreter, BackEnd::Native] {
+        for back_end in [BackendKind::Interpreter, BackendKind::Native] {
             let (old, new) = (program(EVERYTHING), program(text));
             let (mut running, mut next) = (loaded(&old, back_end), loaded(&new, back_end));
             assert_eq!(at(running.as_mut(), 5 * SECOND, &[4]), [Flood]);
@@ -326,7 +326,7 @@ fn what_both_declare_alike_goes_over_also_besides_tables() {
 
 #[test]
 fn what_is_declared_otherwise_begins_anew_and_that_is_said() {
-    for back_end in [BackEnd::Interpreter, BackEnd::Native] {
+    for back_end in [BackendKind::Interpreter, BackendKind::Native] {
         let text = EVERYTHING
             .replace("burst 2", "burst 1")
             .replace("last[4]: u16", "last[5]: u16")
@@ -364,7 +364,7 @@ fn members_keep_their_buckets_where_nobody_else_changed_the_group() {
             if in_port == 4 { insert servers[77] else { drop gone }  insert servers[5] else { drop gone } }
             match servers[hash(in_port)] { some m => { if m == 77 { flood } drop gone } none => drop gone }
         }";
-    for back_end in [BackEnd::Interpreter, BackEnd::Native] {
+    for back_end in [BackendKind::Interpreter, BackendKind::Native] {
         let all: Vec<u16> = (5..200).collect();
         let fresh = program(text);
         let mut running = loaded(&fresh, back_end);
@@ -402,8 +402,8 @@ const NAT: &str = "
     }";
 
 /// The items that the entries of the first table hold, and how many are free.
-fn items(processor: &mut dyn Processor) -> Vec<u128> {
-    let mut items: Vec<u128> = processor.entries(0).iter().map(|(entry, _)| entry.value[0]).collect();
+fn items(backend: &mut dyn Backend) -> Vec<u128> {
+    let mut items: Vec<u128> = backend.entries(0).iter().map(|(entry, _)| entry.value[0]).collect();
     items.sort_unstable();
     items
 }
@@ -426,7 +426,7 @@ fn an_entry_keeps_its_item_of_a_pool_and_nobody_else_gets_it() {
         ("another pool", NAT.replace("numbers", "others")),
     ];
     for (what, text) in variants {
-        for back_end in [BackEnd::Interpreter, BackEnd::Native] {
+        for back_end in [BackendKind::Interpreter, BackendKind::Native] {
             let (old, new) = (program(NAT), program(&text));
             let (mut running, mut next) = (loaded(&old, back_end), loaded(&new, back_end));
             at(running.as_mut(), SECOND, &[1, 2, 3]);
@@ -451,7 +451,7 @@ fn an_entry_keeps_its_item_of_a_pool_and_nobody_else_gets_it() {
 
 #[test]
 fn an_entry_whose_item_the_pool_no_longer_has_ends_and_that_is_said() {
-    for back_end in [BackEnd::Interpreter, BackEnd::Native] {
+    for back_end in [BackendKind::Interpreter, BackendKind::Native] {
         let (old, new) = (program(NAT), program(&NAT.replace("1000..1009", "1001..1004")));
         let (mut running, mut next) = (loaded(&old, back_end), loaded(&new, back_end));
         at(running.as_mut(), SECOND, &[1, 2, 3]);
@@ -465,7 +465,7 @@ fn an_entry_whose_item_the_pool_no_longer_has_ends_and_that_is_said() {
 
 #[test]
 fn items_of_entries_that_do_not_go_over_come_back_and_other_taken_ones_stay_taken() {
-    for back_end in [BackEnd::Interpreter, BackEnd::Native] {
+    for back_end in [BackendKind::Interpreter, BackendKind::Native] {
         let old = program(NAT);
         let mut running = loaded(&old, back_end);
         at(running.as_mut(), SECOND, &[1, 2]);
@@ -488,7 +488,7 @@ fn items_of_entries_that_do_not_go_over_come_back_and_other_taken_ones_stay_take
 #[test]
 fn entries_of_the_text_and_from_outside_hold_their_items() {
     let text = NAT.replace("releases numbers }", "releases numbers  entries { 9 => 1000 } }");
-    for back_end in [BackEnd::Interpreter, BackEnd::Native] {
+    for back_end in [BackendKind::Interpreter, BackendKind::Native] {
         let old = program(&text);
         let mut running = loaded(&old, back_end);
         running.insert(0, &Entry::exact(&[8], &[1001])).expect("room");
@@ -520,16 +520,16 @@ fn datagram(host: u8, port: u16) -> Vec<u8> {
 fn with_nat44_a_second_host_does_not_get_the_port_of_the_first_after_a_reload() {
     let path = concat!(env!("CARGO_MANIFEST_DIR"), "/../../programs/nat44.rav");
     let text = std::fs::read_to_string(path).expect("is there");
-    for back_end in [BackEnd::Interpreter, BackEnd::Native] {
+    for back_end in [BackendKind::Interpreter, BackendKind::Native] {
         for (from, to) in [("", ""), ("capacity 64k idle 5min", "capacity 65k idle 5min")] {
             let (old, new) = (program(&text), program(&text.replace(from, to)));
-            let port = |processor: &mut dyn Processor, frame: Vec<u8>| {
+            let port = |backend: &mut dyn Backend, frame: Vec<u8>| {
                 let mut memory = vec![0; 256];
                 memory[128..128 + frame.len()].copy_from_slice(&frame);
                 let mut batch = Batch::new();
                 batch.headroom = 128;
                 assert!(batch.push(128, frame.len() as u32, frame.len() as u32, 1, SECOND));
-                processor.run(&mut memory, &mut batch, &mut exec::Outputs::default());
+                backend.run(&mut memory, &mut batch, &mut exec::Outputs::default());
                 let frame = batch.bytes(&memory, 0).expect("is there");
                 let address: [u8; 4] = frame[26..30].try_into().expect("four bytes");
                 (address, u16::from_be_bytes([frame[34], frame[35]]))

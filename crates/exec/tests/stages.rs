@@ -1,9 +1,9 @@
 //! Stages that are measured: packets and tables become what they become otherwise, every packet is in the counts, and the parts are the whole.
 
 use exec::stages::sites;
-use exec::{BackEnd, Outputs, Processor, StageClock, load_measurable};
+use exec::{Backend, BackendKind, Outputs, StageClock, load_measurable};
 use lang::ir::Program;
-use lang::pipeline::{Options, compile};
+use lang::pipeline::{CompileOptions, compile};
 use packet::generate::{Generator, Profile};
 use packet::region::{HEADROOM, SLACK};
 use packet::{Batch, VerdictKind};
@@ -41,18 +41,18 @@ every 1ms { count lengths }
 ";
 
 fn program(name: &str, text: &str) -> Arc<Program> {
-    let compiled = compile(name, text, &|_| None, &Options::default());
+    let compiled = compile(name, text, &|_| None, &CompileOptions::default());
     let said: Vec<String> = compiled.diagnostics.iter().map(|said| format!("{said:?}")).collect();
     Arc::new(compiled.program.unwrap_or_else(|| panic!("{name}: {said:#?}")))
 }
 
-fn loaded(program: &Arc<Program>, back_end: BackEnd) -> Box<dyn Processor> {
-    let mut processor = load_measurable(program, back_end, 5, 3).expect("loads");
-    if let Some(draft) = processor.draft() {
-        processor.adopt(draft.compile().expect("compiles"));
+fn loaded(program: &Arc<Program>, back_end: BackendKind) -> Box<dyn Backend> {
+    let mut backend = load_measurable(program, back_end, 5, 3).expect("loads");
+    if let Some(draft) = backend.draft() {
+        backend.adopt(draft.compile().expect("compiles"));
     }
-    assert!(processor.draft().is_none(), "it is there");
-    processor
+    assert!(backend.draft().is_none(), "it is there");
+    backend
 }
 
 fn batch(generator: &mut Generator) -> (Vec<u8>, Batch) {
@@ -91,7 +91,7 @@ fn measured_packets_and_tables_become_what_they_become_otherwise() {
     for (name, text) in programs {
         let program = program(name, text);
         let mut counts = Vec::new();
-        for back_end in [BackEnd::Interpreter, BackEnd::Native] {
+        for back_end in [BackendKind::Interpreter, BackendKind::Native] {
             let (mut plain, mut measured) = (loaded(&program, back_end), loaded(&program, back_end));
             let mut clock = StageClock::new(&program, calls);
             let mut generator = Generator::new(&Profile::demo(), 7).expect("possible");
@@ -138,13 +138,13 @@ fn measured_packets_and_tables_become_what_they_become_otherwise() {
 #[test]
 fn packets_are_where_their_way_leads_them() {
     let program = program("rules.rav", RULES);
-    let mut processor = loaded(&program, BackEnd::Native);
+    let mut backend = loaded(&program, BackendKind::Native);
     let mut clock = StageClock::new(&program, calls);
     let mut generator = Generator::new(&Profile::demo(), 7).expect("possible");
     let (mut sent, mut all) = (0, 0);
     for _ in 0..13 {
         let (mut memory, mut batch) = batch(&mut generator);
-        assert!(processor.run_measured(&mut clock, &mut memory, &mut batch, &mut Outputs::default()));
+        assert!(backend.run_measured(&mut clock, &mut memory, &mut batch, &mut Outputs::default()));
         sent += batch.verdicts().iter().filter(|verdict| verdict.kind() == VerdictKind::Send).count() as u64;
         all += batch.len as u64;
     }
@@ -156,7 +156,7 @@ fn packets_are_where_their_way_leads_them() {
     assert!(sent > 0 && entered("strange") > 0);
     assert_eq!((entered("frame"), entered("chosen"), entered("last")), (all, sent, sent));
     assert_eq!(
-        processor.counter(1)[0].0,
+        backend.counter(1)[0].0,
         entered("strange"),
         "each of them once, although some are tried before"
     );
@@ -170,11 +170,11 @@ fn code_of_another_program_is_not_taken() {
     let mut clock = StageClock::new(&program, calls);
     let mut nothing = Batch::new();
     assert!(!second.run_measured(&mut clock, &mut [], &mut nothing, &mut Outputs::default()));
-    let mut unasked = exec::load(&program, BackEnd::Native, 5, 3).expect("loads");
+    let mut unasked = exec::load(&program, BackendKind::Native, 5, 3).expect("loads");
     assert!(unasked.draft().is_none());
     assert!(!unasked.run_measured(&mut clock, &mut [], &mut nothing, &mut Outputs::default()));
 }
 
-fn loaded_plain(program: &Arc<Program>) -> Box<dyn Processor> {
-    load_measurable(program, BackEnd::Native, 5, 3).expect("loads")
+fn loaded_plain(program: &Arc<Program>) -> Box<dyn Backend> {
+    load_measurable(program, BackendKind::Native, 5, 3).expect("loads")
 }

@@ -3,7 +3,7 @@
 mod program;
 
 use exec::state::{MAX_QUEUED, MAX_RUNS, MAX_TIMERS};
-use exec::{BackEnd, Outputs, load};
+use exec::{BackendKind, Outputs, load};
 use lang::ir::*;
 use packet::Frames;
 use program::*;
@@ -76,11 +76,11 @@ fn periodic_handlers_start_one_period_after_the_first_packet() {
     program.every = vec![Every { period: 10, handler: 1 }];
     let seen = agree(&allowed(program.clone()), &frames(&[1005, 1014, 1015, 1040, 900]));
     assert_eq!(marks(&seen), [(0, 1015, 9), (0, 1025, 9), (0, 1035, 9)]);
-    for back_end in [BackEnd::Interpreter, BackEnd::Native] {
-        let mut processor = load(&allowed(program.clone()), back_end, 4, 1).expect("the program is sound");
+    for back_end in [BackendKind::Interpreter, BackendKind::Native] {
+        let mut backend = load(&allowed(program.clone()), back_end, 4, 1).expect("the program is sound");
         let mut outputs = Outputs::default();
-        processor.advance(5, &mut outputs);
-        processor.advance(35, &mut outputs);
+        backend.advance(5, &mut outputs);
+        backend.advance(35, &mut outputs);
         let times: Vec<u64> = outputs.raised.iter().map(|raised| raised.time).collect();
         assert_eq!(times, [15, 25, 35]);
     }
@@ -110,7 +110,7 @@ fn entries_expire_before_the_timer_of_the_same_time_and_the_packet() {
     let mut program = program(vec![packet, look, shown]);
     program.events = vec![event("look", 1), event("shown", 2)];
     program.counters = vec![Counter { name: "packets".to_string(), size: 1, indexed: false }];
-    let mut hosts = table(&[8], &[], 10, Evict::Lru);
+    let mut hosts = table(&[8], &[], 10, Eviction::Lru);
     hosts.age = Some(50);
     program.tables = vec![hosts];
     let seen = agree(&allowed(program), &frames(&[0, 49, 98, 148, 1000]));

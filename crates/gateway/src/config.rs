@@ -35,10 +35,10 @@
 mod addresses;
 
 use crate::middleware::{self, FileImpair, FileShape};
-use crate::routing::{self, RoutingError, Settings};
+use crate::routing::{self, RoutingError, RoutingSettings};
 use engine::live::{Core, remembered};
 use lang::ir::Program;
-use ports::live::{Kind, Offloads, Wanted, XdpMode, XdpWishes};
+use ports::live::{Offloads, PortKind, WantedPort, XdpMode, XdpWishes};
 use serde::Deserialize;
 use std::collections::{BTreeMap, HashMap, HashSet};
 use std::net::SocketAddr;
@@ -74,11 +74,11 @@ pub struct Config {
     /// Where Prometheus can ask.
     pub metrics: Option<SocketAddr>,
     /// What runs it.
-    pub workers: Workers,
+    pub workers: WorkerSettings,
     /// Its ports in order; the first is port 1.
-    pub ports: Vec<Wanted>,
+    pub ports: Vec<WantedPort>,
     /// Its addresses and routes.
-    pub routing: Settings,
+    pub routing: RoutingSettings,
     /// The line and column of its first address of IPv4 and of IPv6, for what a program may lack.
     pub first_address: [Option<(usize, usize)>; 2],
     /// Files with entries for tables.
@@ -116,7 +116,7 @@ pub struct TableFile {
 
 /// What runs a gateway.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Workers {
+pub struct WorkerSettings {
     /// How many there are.
     pub count: u16,
     /// The core of each; empty where the kernel chooses.
@@ -127,15 +127,15 @@ pub struct Workers {
     pub(crate) place: (usize, usize),
 }
 
-impl Default for Workers {
-    fn default() -> Workers {
-        Workers { count: 1, cores: Vec::new(), own_state: false, place: (1, 1) }
+impl Default for WorkerSettings {
+    fn default() -> WorkerSettings {
+        WorkerSettings { count: 1, cores: Vec::new(), own_state: false, place: (1, 1) }
     }
 }
 
-impl Workers {
+impl WorkerSettings {
     /// Whether these are the same, wherever they stand in their files.
-    fn are(&self, other: &Workers) -> bool {
+    fn are(&self, other: &WorkerSettings) -> bool {
         (self.count, &self.cores, self.own_state) == (other.count, &other.cores, other.own_state)
     }
 
@@ -191,7 +191,7 @@ enum State {
 struct FilePort {
     interface: Spanned<String>,
     #[serde(default)]
-    kind: Kind,
+    kind: PortKind,
     #[serde(default)]
     offloads: Offloads,
     keep_from_kernel: Option<Spanned<bool>>,
@@ -222,7 +222,7 @@ impl FilePort {
             ("queues", self.queues.as_ref().map(Spanned::span)),
         ];
         if let (true, Some((key, span))) =
-            (self.kind != Kind::AfXdp, given.into_iter().find(|(_, span)| span.is_some()))
+            (self.kind != PortKind::AfXdp, given.into_iter().find(|(_, span)| span.is_some()))
         {
             return Err((span, format!("`{key}` is for ports of `kind = \"af_xdp\"` alone")));
         }
@@ -350,7 +350,7 @@ impl Config {
         for port in file.port {
             let xdp = port.xdp().map_err(|(span, message)| at(span, message))?;
             let keep = port.keep_from_kernel.as_ref();
-            if let Some(keep) = keep.filter(|keep| *keep.get_ref() && port.kind == Kind::Tap) {
+            if let Some(keep) = keep.filter(|keep| *keep.get_ref() && port.kind == PortKind::Tap) {
                 let message =
                     "a TAP device is the kernel's own side; nothing of it can be kept from the kernel";
                 return Err(at(Some(keep.span()), message.to_owned()));
@@ -361,7 +361,15 @@ impl Config {
             let middleware = middleware::read(shape, impair, trace, trace_size, directory)
                 .map_err(|(span, message)| at(Some(span), message))?;
             let interface = interface.into_inner();
-            ports.push(Wanted { interface, kind, offloads, keep_from_kernel, promiscuous, xdp, middleware });
+            ports.push(WantedPort {
+                interface,
+                kind,
+                offloads,
+                keep_from_kernel,
+                promiscuous,
+                xdp,
+                middleware,
+            });
         }
         Ok(Config {
             program: directory.join(file.program.into_inner()),
@@ -382,8 +390,8 @@ fn workers(
     count: Option<Spanned<u16>>,
     cores: Option<Spanned<Vec<Core>>>,
     own_state: bool,
-) -> Result<Workers, ConfigError> {
-    let mut workers = Workers { own_state, ..Workers::default() };
+) -> Result<WorkerSettings, ConfigError> {
+    let mut workers = WorkerSettings { own_state, ..WorkerSettings::default() };
     if let Some(count) = count {
         let wrong = place(text, count.span().start, format!("`workers`: between 1 and {WORKERS}"));
         workers.place = (wrong.line, wrong.column);
@@ -512,9 +520,9 @@ mod tests {
         let config = read(
             "program = \"a.rav\"\n[[port]]\ninterface = \"x\"\nkind = \"af_packet\"\n[[port]]\ninterface = \"y\"\noffloads = false\n",
         );
-        let port = |interface: &str, offloads| Wanted {
+        let port = |interface: &str, offloads| WantedPort {
             interface: interface.into(),
-            kind: Kind::AfPacket,
+            kind: PortKind::AfPacket,
             offloads,
             keep_from_kernel: false,
             promiscuous: true,
@@ -524,7 +532,7 @@ mod tests {
         let config = config.expect("is right");
         assert_eq!(config.program, Path::new("/etc/ravelin/a.rav"));
         assert_eq!(config.control, Path::new(CONTROL));
-        assert_eq!(config.workers, Workers::default());
+        assert_eq!(config.workers, WorkerSettings::default());
         assert_eq!(config.metrics, None);
         assert_eq!(config.ports, [port("x", Offloads::Cut), port("y", Offloads::Off)]);
         assert!(!config.routing.is_active() && config.tables.is_empty());
@@ -533,7 +541,7 @@ mod tests {
     #[test]
     fn several_workers_run_what_remembers_only_where_the_file_says_so() {
         let program = |text: &str| {
-            let options = lang::pipeline::Options::default();
+            let options = lang::pipeline::CompileOptions::default();
             lang::pipeline::compile("p.rav", text, &|_| None, &options).program.expect("compiles")
         };
         let hub = program("start stage all() { flood }");

@@ -24,8 +24,8 @@
 //! ```
 
 use crate::limits::{BACKLOG, PATIENCE, QUESTION, RELOADED, SILENCE};
-use crate::routing::{NeighboursPicture, RoutesPicture};
-use crate::seeing::{PacketPicture, Wanted, Watched};
+use crate::routing::{NeighboursView, RoutesView};
+use crate::seeing::{PacketView, WatchWish, Watched};
 use engine::Report;
 use engine::live::{Measurement, PortLosses};
 use rustix::fs::Mode;
@@ -58,7 +58,7 @@ pub enum Asked {
     /// The neighbours there are.
     Neighbours,
     /// Packets, as they come.
-    Watch(Wanted),
+    Watch(WatchWish),
     /// The last packets that were dropped or punted.
     Why {
         /// The filter that holds for them.
@@ -74,23 +74,23 @@ pub enum Asked {
 /// What the gateway answers.
 #[derive(Clone, Debug, Serialize)]
 #[serde(rename_all = "lowercase")]
-pub enum Answer {
+pub enum ControlAnswer {
     /// Everything there is to see.
-    Picture(Box<Picture>),
+    Picture(Box<GatewayView>),
     /// Where the time of the packet loop went.
     Measure(Box<Measurement>),
     /// The routes there are.
-    Routes(Box<RoutesPicture>),
+    Routes(Box<RoutesView>),
     /// The neighbours there are.
-    Neighbours(Box<NeighboursPicture>),
+    Neighbours(Box<NeighboursView>),
     /// Packets are watched; nothing came for a while, or yet.
     Watching(bool),
     /// A packet that was watched.
-    Packet(Box<PacketPicture>),
+    Packet(Box<PacketView>),
     /// Watching is over.
     Watched(Watched),
     /// Packets that were dropped or punted, oldest first.
-    Why(Vec<PacketPicture>),
+    Why(Vec<PacketView>),
     /// It was done; what there is to say about it.
     Done(String),
     /// It was not done, or not understood.
@@ -99,7 +99,7 @@ pub enum Answer {
 
 /// A running gateway at one moment.
 #[derive(Clone, Debug, Serialize)]
-pub struct Picture {
+pub struct GatewayView {
     /// Seconds since the program took over.
     pub seconds: f64,
     /// How many programs have taken over, this one included.
@@ -119,12 +119,12 @@ pub struct Picture {
     /// Routes of the kernel that are not followed, since they say what the gateway cannot do.
     pub kernel_routes_unmeant: u64,
     /// Its ports.
-    pub ports: Vec<PortPicture>,
+    pub ports: Vec<PortView>,
 }
 
 /// A port of a running gateway.
 #[derive(Clone, Debug, Serialize)]
-pub struct PortPicture {
+pub struct PortView {
     /// Its number.
     pub port: u16,
     /// The interface.
@@ -303,7 +303,8 @@ fn unix_socket() -> io::Result<OwnedFd> {
 }
 
 /// Answers a question; what there is to say before the answer is handed over.
-pub(crate) type Answering<'a> = dyn FnMut(Asked, &mut dyn FnMut(&Answer) -> io::Result<()>) -> Answer + 'a;
+pub(crate) type Answering<'a> =
+    dyn FnMut(Asked, &mut dyn FnMut(&ControlAnswer) -> io::Result<()>) -> ControlAnswer + 'a;
 
 /// Answers one client until it goes, or asks something that is not understood. `turn` hears that it is the client's turn to say something, and that it is not
 /// any more. Says whether the gateway is to end.
@@ -326,7 +327,7 @@ pub(crate) fn converse(
                 (answer(asked, &mut |meanwhile| say(stream, meanwhile)), Some(ends))
             }
             Err(error) => {
-                (Answer::Error(format!("not a question that a gateway understands: {error}")), None)
+                (ControlAnswer::Error(format!("not a question that a gateway understands: {error}")), None)
             }
         };
         say(stream, &said)?;
@@ -359,7 +360,7 @@ fn question(stream: &UnixStream, reader: &mut BufReader<&UnixStream>) -> io::Res
 }
 
 /// Says something to a client, which has so long to read all of it.
-pub(crate) fn say(mut stream: &UnixStream, answer: &Answer) -> io::Result<()> {
+pub(crate) fn say(mut stream: &UnixStream, answer: &ControlAnswer) -> io::Result<()> {
     let mut text = serde_json::to_vec(answer).map_err(io::Error::from)?;
     text.push(b'\n');
     let (end, mut rest) = (Instant::now() + PATIENCE, &text[..]);

@@ -4,7 +4,7 @@
 
 pub mod config;
 pub mod control;
-mod desk;
+mod control_server;
 mod http;
 mod limits;
 mod metrics;
@@ -16,8 +16,8 @@ pub mod seeing;
 pub mod serve;
 
 pub use config::{Config, ConfigError};
-pub use control::{Answer, Asked, ControlError, Picture, PortPicture};
-pub use desk::{Load, ReadConfig, Reader};
+pub use control::{Asked, ControlAnswer, ControlError, GatewayView, PortView};
+pub use control_server::{ConfigReader, Load, ReadConfig};
 pub use remarks::Remarks;
-pub use seeing::{PacketPicture, Wanted, Watched};
+pub use seeing::{PacketView, WatchWish, Watched};
 pub use serve::{ServeError, Served, Telling};

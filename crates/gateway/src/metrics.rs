@@ -2,7 +2,7 @@
 //!
 //! Nothing is kept for it: each question is answered from a picture that is taken then.
 
-use crate::control::Picture;
+use crate::control::GatewayView;
 use crate::http::Page;
 use prometheus_client::collector::Collector;
 use prometheus_client::encoding::{DescriptorEncoder, EncodeMetric, text};
@@ -20,9 +20,9 @@ pub(crate) fn listen(address: SocketAddr) -> io::Result<TcpListener> {
 }
 
 /// What is answered to a method and what it is applied to.
-pub(crate) fn page(method: &str, path: &str, picture: &dyn Fn() -> Result<Picture, String>) -> Page {
+pub(crate) fn page(method: &str, path: &str, view: &dyn Fn() -> Result<GatewayView, String>) -> Page {
     match (method, path.split('?').next()) {
-        ("GET" | "HEAD", Some("/metrics")) => match picture().map(written) {
+        ("GET" | "HEAD", Some("/metrics")) => match view().map(written) {
             Ok(Ok(text)) => {
                 let kind = "application/openmetrics-text; version=1.0.0; charset=utf-8";
                 Page { status: "200 OK", kind, text }
@@ -36,23 +36,23 @@ pub(crate) fn page(method: &str, path: &str, picture: &dyn Fn() -> Result<Pictur
 }
 
 /// A picture as metrics.
-fn written(picture: Picture) -> Result<String, fmt::Error> {
+fn written(view: GatewayView) -> Result<String, fmt::Error> {
     let mut registry = Registry::with_prefix("ravelin");
-    registry.register_collector(Box::new(Whole(picture)));
+    registry.register_collector(Box::new(Whole(view)));
     let mut text = String::new();
     text::encode(&mut text, &registry)?;
     Ok(text)
 }
 
 #[derive(Debug)]
-struct Whole(Picture);
+struct Whole(GatewayView);
 
 type Labels = Vec<(&'static str, String)>;
 
 impl Collector for Whole {
     fn encode(&self, mut encoder: DescriptorEncoder<'_>) -> fmt::Result {
-        let Whole(picture) = self;
-        let report = &picture.report;
+        let Whole(view) = self;
+        let report = &view.report;
         let one = |value: u64| vec![(Vec::new(), value)];
         let out = &mut encoder;
         let labels = vec![(vec![("program", report.setting.program.clone())], 1)];
@@ -62,15 +62,15 @@ impl Collector for Whole {
             "generation",
             "How many programs have taken over since the start",
             None,
-            one(picture.generation),
+            one(view.generation),
         )?;
-        gauges(out, "workers", "Threads that run the program", None, one(picture.workers))?;
+        gauges(out, "workers", "Threads that run the program", None, one(view.workers))?;
         gauges(
             out,
             "age",
             "Time since the program took over",
             Some(&Unit::Seconds),
-            one(picture.seconds as u64),
+            one(view.seconds as u64),
         )?;
         counters(out, "received", "Packets that came in", None, one(report.received.packets))?;
         counters(out, "received_wire", "Bytes that came in", Some(&Unit::Bytes), one(report.received.bytes))?;
@@ -90,7 +90,7 @@ impl Collector for Whole {
         let reasons = |all: &std::collections::BTreeMap<String, u64>| -> Vec<(Labels, u64)> {
             all.iter()
                 .map(|(name, &packets)| {
-                    let at = picture.places.get(name).map(|places| places.join(" ")).unwrap_or_default();
+                    let at = view.places.get(name).map(|places| places.join(" ")).unwrap_or_default();
                     (vec![("reason", name.clone()), ("at", at)], packets)
                 })
                 .collect()
@@ -114,16 +114,16 @@ impl Collector for Whole {
             "punts_lost",
             "Punted packets that found no room on their way to control, by reason",
             None,
-            reasons(&picture.punts_lost),
+            reasons(&view.punts_lost),
         )?;
         gauges(
             out,
             "kernel_routes_unmeant",
             "Routes of the kernel that are not followed, since they say what the gateway cannot do",
             None,
-            one(picture.kernel_routes_unmeant),
+            one(view.kernel_routes_unmeant),
         )?;
-        let names: Vec<Labels> = (picture.ports.iter())
+        let names: Vec<Labels> = (view.ports.iter())
             .map(|port| vec![("port", port.port.to_string()), ("interface", port.interface.clone())])
             .collect();
         let ports = |of: &dyn Fn(usize) -> u64| -> Vec<(Labels, u64)> {
@@ -145,7 +145,7 @@ impl Collector for Whole {
         }
         let of_ports = |wanted: fn(&str) -> bool| -> Vec<(Labels, u64)> {
             let mut rows = Vec::new();
-            for (port, labels) in picture.ports.iter().zip(&names) {
+            for (port, labels) in view.ports.iter().zip(&names) {
                 let counts = serde_json::to_value(port.since_attached).unwrap_or_default();
                 for (why, packets) in counts.as_object().into_iter().flatten() {
                     if let (true, Some(packets)) = (wanted(why.trim_end_matches("_in")), packets.as_u64()) {
@@ -178,9 +178,9 @@ impl Collector for Whole {
             of_ports(|why| why == "waiting"),
         )?;
         let there =
-            ports(&|index| picture.ports.get(index).map_or(0, |port| u64::from(port.gone_seconds.is_none())));
+            ports(&|index| view.ports.get(index).map_or(0, |port| u64::from(port.gone_seconds.is_none())));
         gauges(out, "port_there", "Whether the interface of a port is there", None, there)?;
-        let vanished = ports(&|index| picture.ports.get(index).map_or(0, |port| port.vanished));
+        let vanished = ports(&|index| view.ports.get(index).map_or(0, |port| port.vanished));
         counters(out, "port_vanished", "How often the interface of a port vanished", None, vanished)?;
         let tables = |of: fn(&engine::report::TableState) -> u64| -> Vec<(Labels, u64)> {
             report.tables.iter().map(|(name, state)| (vec![("table", name.clone())], of(state))).collect()
@@ -268,7 +268,7 @@ fn family<M: EncodeMetric>(
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::control::PortPicture;
+    use crate::control::PortView;
     use engine::report::TableState;
     use engine::{Report, Volume};
     use std::collections::BTreeMap;
@@ -309,7 +309,7 @@ mod tests {
         report
             .tables
             .insert("hosts".into(), TableState { entries: 5, capacity: 64, ..TableState::default() });
-        let port = PortPicture {
+        let port = PortView {
             port: 1,
             interface: "eth\"0".into(),
             mode: String::new(),
@@ -320,7 +320,7 @@ mod tests {
             losses: Default::default(),
             since_attached: Default::default(),
         };
-        let picture = Picture {
+        let view = GatewayView {
             seconds: 12.5,
             generation: 2,
             report,
@@ -335,7 +335,7 @@ mod tests {
             kernel_routes_unmeant: 3,
             ports: vec![port],
         };
-        let values = parsed(&written(picture).expect("is written"));
+        let values = parsed(&written(view).expect("is written"));
         for (name, value) in [
             ("ravelin_received_total", 7.0),
             ("ravelin_received_wire_bytes_total", 700.0),

@@ -11,8 +11,8 @@
 
 use ports::live::Middleware;
 use ports::live::impair::{Bursts, Distribution, Impair};
-use ports::live::shape::Shape;
-use ports::live::trace::Trace;
+use ports::live::shape::ShapeSettings;
+use ports::live::trace::PortTrace;
 use serde::Deserialize;
 use std::ops::Range;
 use std::path::Path;
@@ -105,7 +105,7 @@ fn read_trace(
     trace: Option<Spanned<String>>,
     size: Option<Spanned<String>>,
     directory: &Path,
-) -> Result<Option<Trace>, Wrong> {
+) -> Result<Option<PortTrace>, Wrong> {
     let size = match (&trace, size) {
         (None, Some(size)) => return Err((size.span(), "`trace_size` without `trace`".to_owned())),
         (_, None) => 256 << 20,
@@ -114,15 +114,15 @@ fn read_trace(
     match trace {
         None => Ok(None),
         Some(file) if file.get_ref().is_empty() => Err((file.span(), "`trace` names no file".to_owned())),
-        Some(file) => Ok(Some(Trace { file: directory.join(file.into_inner()), size })),
+        Some(file) => Ok(Some(PortTrace { file: directory.join(file.into_inner()), size })),
     }
 }
 
 impl FileShape {
-    fn read(&self) -> Result<Shape, Wrong> {
+    fn read(&self) -> Result<ShapeSettings, Wrong> {
         let rate = bounded(&self.rate, rate(&self.rate)?, 1, u64::MAX, "1bit")?;
         let burst = self.burst.as_ref().map_or(Ok(64 << 10), bytes)?;
-        Ok(Shape { rate, burst, queue: queue(self.queue.as_ref(), 1 << 20)? })
+        Ok(ShapeSettings { rate, burst, queue: queue(self.queue.as_ref(), 1 << 20)? })
     }
 }
 
@@ -303,10 +303,10 @@ mod tests {
         assert_eq!(
             all,
             Ok(Middleware {
-                shape: Some(Shape { rate: 1_500_000, burst: 10_000, queue: 2 << 20 }),
+                shape: Some(ShapeSettings { rate: 1_500_000, burst: 10_000, queue: 2 << 20 }),
                 impair_out: Some(impair),
                 impair_in: Some(impair),
-                trace: Some(Trace { file: "/etc/x.pcapng".into(), size: 1 << 30 }),
+                trace: Some(PortTrace { file: "/etc/x.pcapng".into(), size: 1 << 30 }),
             })
         );
     }
@@ -315,10 +315,13 @@ mod tests {
     fn what_is_left_out_has_a_meaning() {
         let said = port("shape = { rate = \"8bps\" }\nimpair = { gemodel = { p = \"4%\" } }\ntrace = \"/x\"")
             .expect("is right");
-        assert_eq!(said.shape, Some(Shape { rate: 64, burst: 64 << 10, queue: 1 << 20 }));
+        assert_eq!(said.shape, Some(ShapeSettings { rate: 64, burst: 64 << 10, queue: 1 << 20 }));
         let bursts = Bursts { to_bad: 0.04, to_good: 0.96, loss_bad: 1.0, loss_good: 0.0 };
         assert_eq!(said.impair_out, Some(Impair { bursts: Some(bursts), ..Impair::default() }));
-        assert_eq!((said.impair_in, said.trace), (None, Some(Trace { file: "/x".into(), size: 256 << 20 })));
+        assert_eq!(
+            (said.impair_in, said.trace),
+            (None, Some(PortTrace { file: "/x".into(), size: 256 << 20 }))
+        );
     }
 
     #[test]

@@ -9,12 +9,12 @@
 //! threads there may be a few.
 
 use crate::config::Config;
-use crate::control::Answer;
-use crate::desk::{Desk, Reader, Snapshot, ended};
+use crate::control::ControlAnswer;
+use crate::control_server::{ConfigReader, ControlServer, Snapshot, ended};
 use crate::limits::{OVERDUE, RELOAD};
 use engine::live::Loaded;
 use engine::{Imbalance, Report};
-use exec::replace::Carried;
+use exec::replace::TakeoverReport;
 use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::mpsc::{RecvTimeoutError, sync_channel};
@@ -78,7 +78,7 @@ impl Reloading {
 }
 
 /// Reads and loads what a gateway's file says now.
-fn read(reader: &Reader, running: &Config) -> Result<(Config, Loaded), String> {
+fn read(reader: &ConfigReader, running: &Config) -> Result<(Config, Loaded), String> {
     let config = (reader.config)()?;
     running.takes(&config).map_err(|error| error.to_string())?;
     let loaded = (reader.load)(&config)?;
@@ -86,30 +86,30 @@ fn read(reader: &Reader, running: &Config) -> Result<(Config, Loaded), String> {
     Ok((config, loaded))
 }
 
-impl Desk {
+impl ControlServer {
     /// Lets the program that the gateway's file names now take over.
-    pub(crate) fn reload(&self) -> Answer {
+    pub(crate) fn reload(&self) -> ControlAnswer {
         let begun = Instant::now();
         let end = begun + self.reloading.limit;
         let Some(mut generations) = self.reloading.turn(end) else {
-            return Answer::Error(
+            return ControlAnswer::Error(
                 "another reload is under way and has not come to its end; nothing has changed".to_owned(),
             );
         };
         let (config, mut loaded) = match self.read(end) {
             Ok(Some(read)) => read,
             Ok(None) => return ended(),
-            Err(error) => return Answer::Error(format!("{error}\nnothing has changed")),
+            Err(error) => return ControlAnswer::Error(format!("{error}\nnothing has changed")),
         };
         // From here on nothing changes routes or neighbours until the program has taken over or not.
         let staged = self.routing.stage(&loaded.program, &config.routing);
         let staged = staged.map_err(|error| config.explain(error).to_string()).and_then(|staged| {
-            loaded.processors.iter_mut().try_for_each(|processor| staged.fill(processor.as_mut()))?;
+            loaded.backends.iter_mut().try_for_each(|backend| staged.fill(backend.as_mut()))?;
             Ok(staged)
         });
         let staged = match staged {
             Ok(staged) => staged,
-            Err(error) => return Answer::Error(format!("{error}\nnothing has changed")),
+            Err(error) => return ControlAnswer::Error(format!("{error}\nnothing has changed")),
         };
         let count = self.ports.len() as u16;
         let replaced = self.remote.replace(loaded.generations(count, *generations + 1), Vec::new());
@@ -124,15 +124,15 @@ impl Desk {
                 let retired = replaced.retired.iter().map(Snapshot::of).collect();
                 let packets = match self.retire(retired) {
                     Ok(packets) => packets,
-                    Err(error) => return Answer::Error(format!("the program took over, but {error}")),
+                    Err(error) => return ControlAnswer::Error(format!("the program took over, but {error}")),
                 };
                 let pause = replaced.pause.as_micros();
                 let less = less(&carried);
-                Answer::Done(format!(
+                ControlAnswer::Done(format!(
                     "the program took over after {packets} packets of the one before, in {pause} µs; {entries} entries went over{less}"
                 ))
             }
-            Err(error) => Answer::Error(format!("{error}; nothing has changed")),
+            Err(error) => ControlAnswer::Error(format!("{error}; nothing has changed")),
         }
     }
 
@@ -199,7 +199,7 @@ impl Desk {
 }
 
 /// What did not go over from all workers, in words.
-fn less(carried: &[Carried]) -> String {
+fn less(carried: &[TakeoverReport]) -> String {
     let mut ended: BTreeMap<&str, u64> = BTreeMap::new();
     for (table, entries) in carried.iter().flat_map(|part| &part.ended) {
         *ended.entry(table).or_default() += entries;

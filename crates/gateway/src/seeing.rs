@@ -1,17 +1,17 @@
 //! What a running gateway shows of single packets: those that a filter holds for, as they come, and the last that were dropped or punted.
 
-use crate::control::Answer;
+use crate::control::ControlAnswer;
 use engine::filter::{Decided, Filter, FilterError};
 use engine::live::{Example, Remote, Seen, Wish};
 use engine::places;
-use engine::steps::{Recorder, Step, told};
-use exec::{EntryPlace, Interpreter, Outputs, Processor};
+use engine::steps::{Recorder, TraceStep, told};
+use exec::{Backend, EntryPlace, Interpreter, Outputs};
 use lang::ir::{Entry, Program};
 use lang::source::Sources;
 use packet::describe::describe;
 use packet::region::{HEADROOM, SLACK};
 use packet::{Batch, Verdict, VerdictKind};
-use ports::live::clock::{Clock, Machine};
+use ports::live::clock::{Clock, MachineClock};
 use serde::{Deserialize, Serialize};
 use std::io;
 use std::sync::Arc;
@@ -30,7 +30,7 @@ const PART: usize = 256;
 /// Which packets somebody wants to see.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub struct Wanted {
+pub struct WatchWish {
     /// The filter that holds for them.
     #[serde(default)]
     pub filter: String,
@@ -47,7 +47,7 @@ pub struct Wanted {
 
 /// A packet, with what became of it.
 #[derive(Clone, Debug, PartialEq, Serialize)]
-pub struct PacketPicture {
+pub struct PacketView {
     /// When it came in, in nanoseconds since 1970-01-01 UTC.
     pub time: u64,
     /// The port that it came in by.
@@ -72,7 +72,7 @@ pub struct PacketPicture {
     pub out: Vec<u16>,
     /// What happened to it, step by step.
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub steps: Option<Vec<Step>>,
+    pub steps: Option<Vec<TraceStep>>,
 }
 
 /// How watching ended.
@@ -87,28 +87,28 @@ pub struct Watched {
 /// Shows packets until as many as wanted have come, the time is over, or the client goes.
 pub(crate) fn watch(
     remote: &Remote,
-    wanted: &Wanted,
-    say: &mut dyn FnMut(&Answer) -> io::Result<()>,
-) -> Answer {
+    wanted: &WatchWish,
+    say: &mut dyn FnMut(&ControlAnswer) -> io::Result<()>,
+) -> ControlAnswer {
     let seconds = wanted.seconds.unwrap_or(LONGEST);
     if !(0.01..=LONGEST).contains(&seconds) {
-        return Answer::Error(format!("`seconds`: between 0.01 and {LONGEST}"));
+        return ControlAnswer::Error(format!("`seconds`: between 0.01 and {LONGEST}"));
     }
     let filters: Result<Vec<Filter>, FilterError> =
         (0..remote.workers()).map(|_| Filter::new(&wanted.filter)).collect();
     let filters = match filters {
         Ok(filters) => filters,
-        Err(error) => return Answer::Error(error.to_string()),
+        Err(error) => return ControlAnswer::Error(error.to_string()),
     };
     let most = wanted.count.unwrap_or(u64::MAX);
     let steps = wanted.steps.then(|| u32::try_from(most).unwrap_or(u32::MAX));
     let snap = wanted.snap.unwrap_or(u32::MAX);
     let wish = Wish { snap, duration: Duration::from_secs_f64(seconds), steps };
     let Some(watching) = remote.watch(filters, wish) else {
-        return Answer::Error("the packet loop has ended".to_owned());
+        return ControlAnswer::Error("the packet loop has ended".to_owned());
     };
-    if say(&Answer::Watching(true)).is_err() {
-        return Answer::Error("the client has gone".to_owned());
+    if say(&ControlAnswer::Watching(true)).is_err() {
+        return ControlAnswer::Error("the client has gone".to_owned());
     }
     let (mut packets, mut last) = (0, Instant::now());
     let mut places: Option<(Arc<Program>, Vec<Vec<String>>)> = None;
@@ -119,12 +119,12 @@ pub(crate) fn watch(
                 let of = known.unwrap_or_else(|| {
                     (seen.program.clone(), places::of_reasons(&seen.program, &seen.sources))
                 });
-                let picture = picture(seen, &of.1);
+                let view = view(seen, &of.1);
                 places = Some(of);
                 packets += 1;
-                say(&Answer::Packet(Box::new(picture)))
+                say(&ControlAnswer::Packet(Box::new(view)))
             }
-            Ok(None) if last.elapsed() >= SIGN => say(&Answer::Watching(true)),
+            Ok(None) if last.elapsed() >= SIGN => say(&ControlAnswer::Watching(true)),
             Ok(None) => Ok(()),
             Err(_) => break,
         };
@@ -133,22 +133,22 @@ pub(crate) fn watch(
         }
         last = Instant::now();
     }
-    Answer::Watched(Watched { packets, lost: watching.lost() })
+    ControlAnswer::Watched(Watched { packets, lost: watching.lost() })
 }
 
-fn picture(seen: Seen, places: &[Vec<String>]) -> PacketPicture {
+fn view(seen: Seen, places: &[Vec<String>]) -> PacketView {
     let Seen { port, time, ref bytes, wire, verdict, ref out, .. } = seen;
     let steps = seen.steps.as_ref().map(|moments| told(&seen.program, &seen.sources, moments));
-    let mut picture = of_packet((time, port, wire, bytes), verdict, &seen.program, places);
-    picture.out.clone_from(out);
-    if let Some(place) = steps.as_deref().and_then(last_place).filter(|_| picture.reason.is_some()) {
-        picture.places = vec![place];
+    let mut view = of_packet((time, port, wire, bytes), verdict, &seen.program, places);
+    view.out.clone_from(out);
+    if let Some(place) = steps.as_deref().and_then(last_place).filter(|_| view.reason.is_some()) {
+        view.places = vec![place];
     }
-    PacketPicture { steps, ..picture }
+    PacketView { steps, ..view }
 }
 
 /// Where the last step that has a place stands.
-fn last_place(steps: &[Step]) -> Option<String> {
+fn last_place(steps: &[TraceStep]) -> Option<String> {
     steps.iter().rev().map(|step| step.place.clone()).find(|place| !place.is_empty())
 }
 
@@ -157,11 +157,11 @@ fn of_packet(
     verdict: Verdict,
     program: &Program,
     places: &[Vec<String>],
-) -> PacketPicture {
+) -> PacketView {
     let number = verdict.reason().map(usize::from);
     let reason = number.and_then(|number| program.reasons.get(number));
-    PacketPicture {
-        time: Machine.now().on_wall(time),
+    PacketView {
+        time: MachineClock.now().on_wall(time),
         port,
         wire,
         bytes: bytes.iter().map(|byte| format!("{byte:02x}")).collect(),
@@ -200,7 +200,7 @@ struct Kept {
 fn kept(remote: &Remote) -> Option<Vec<Kept>> {
     let mut entries = 0;
     let begun = remote.ask(|generation, _| {
-        let entries: u64 = generation.processor.running_tables().iter().map(|table| table.entries).sum();
+        let entries: u64 = generation.backend.running_tables().iter().map(|table| table.entries).sum();
         let kept = Kept {
             program: generation.program.clone(),
             sources: generation.sources.clone(),
@@ -246,7 +246,7 @@ fn kept(remote: &Remote) -> Option<Vec<Kept>> {
         held.iter_mut().for_each(|tables: &mut Vec<Vec<Entry>>| tables.push(Vec::new()));
         while next.iter().any(Option::is_some) {
             let parts = remote.ask_each(next, move |generation, from| {
-                let part = from.map(|from| generation.processor.entries_part(table, from, PART));
+                let part = from.map(|from| generation.backend.entries_part(table, from, PART));
                 (generation.number, part.unwrap_or_default())
             })?;
             next = Vec::with_capacity(parts.len());
@@ -264,13 +264,13 @@ fn kept(remote: &Remote) -> Option<Vec<Kept>> {
 }
 
 /// The last packets that were dropped or punted and that a filter holds for, oldest first.
-pub(crate) fn why(remote: &Remote, filter: &str, last: u64) -> Answer {
+pub(crate) fn why(remote: &Remote, filter: &str, last: u64) -> ControlAnswer {
     let mut filter = match Filter::new(filter) {
         Ok(filter) => filter,
-        Err(error) => return Answer::Error(error.to_string()),
+        Err(error) => return ControlAnswer::Error(error.to_string()),
     };
     let Some(parts) = kept(remote) else {
-        return Answer::Error("the packet loop has ended".to_owned());
+        return ControlAnswer::Error("the packet loop has ended".to_owned());
     };
     let places: Vec<_> = parts.iter().map(|part| places::of_reasons(&part.program, &part.sources)).collect();
     let mut found = Vec::new();
@@ -290,14 +290,14 @@ pub(crate) fn why(remote: &Remote, filter: &str, last: u64) -> Answer {
     // A path takes a whole program with its tables: those alone that are shown.
     let shown = found.split_off(first).into_iter().map(|(part, places, example, verdict)| {
         let seen = (example.time, example.port, example.wire, example.bytes());
-        let mut picture = of_packet(seen, verdict, &part.program, places);
-        picture.steps = path(part, example, verdict);
-        if let Some(place) = picture.steps.as_deref().and_then(last_place) {
-            picture.places = vec![place];
+        let mut view = of_packet(seen, verdict, &part.program, places);
+        view.steps = path(part, example, verdict);
+        if let Some(place) = view.steps.as_deref().and_then(last_place) {
+            view.places = vec![place];
         }
-        picture
+        view
     });
-    Answer::Why(shown.collect())
+    ControlAnswer::Why(shown.collect())
 }
 
 fn holds(filter: &mut Filter, packet: &Decided<'_>) -> bool {
@@ -310,7 +310,7 @@ fn holds(filter: &mut Filter, packet: &Decided<'_>) -> bool {
 }
 
 /// The steps of a packet that has been dropped, on a copy of what the program remembers now; none where it would not be dropped for this reason now.
-fn path(part: &Kept, example: &Example, verdict: Verdict) -> Option<Vec<Step>> {
+fn path(part: &Kept, example: &Example, verdict: Verdict) -> Option<Vec<TraceStep>> {
     let held = part.held.as_ref()?;
     let mut interpreter =
         Interpreter::with_observer(&part.program, part.ports, 0, Recorder::default()).ok()?;

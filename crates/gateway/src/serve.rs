@@ -1,8 +1,8 @@
 //! Starting a gateway: ports, program, packet loop and control, in this order; and ending it in the other.
 
 use crate::config::{Config, ConfigError};
-use crate::control::{self, PortPicture};
-use crate::desk::{Closing, Desk, Reader, Snapshot};
+use crate::control::{self, PortView};
+use crate::control_server::{Closing, ConfigReader, ControlServer, Snapshot};
 use crate::metrics;
 use crate::remarks::Remarks;
 use crate::routing::Routing;
@@ -11,7 +11,7 @@ use engine::{Imbalance, Report};
 use lang::ir::Program;
 use lang::source::Sources;
 use packet::PortNumber;
-use ports::live::clock::{Clock, Machine};
+use ports::live::clock::{Clock, MachineClock};
 use ports::live::{AttachError, Heard, attach_all, keep_off};
 use std::io;
 use std::os::unix::net::UnixListener;
@@ -89,8 +89,8 @@ pub struct Telling {
 /// What is wrong with the ports, the program or the socket; then no packet has been taken.
 pub fn serve(
     config: &Config,
-    reader: Reader,
-    started: impl FnOnce(&[PortPicture], Remote),
+    reader: ConfigReader,
+    started: impl FnOnce(&[PortView], Remote),
     telling: Telling,
 ) -> Result<Served, ServeError> {
     let (count, workers) = (config.ports.len() as u16, config.workers.count);
@@ -120,25 +120,25 @@ pub fn serve(
         ports.push((attached.name, attached.mode, attached.presence));
         lanes.iter_mut().zip(attached.lanes).for_each(|(worker, lane)| worker.push(lane));
     }
-    let clock: Arc<dyn Clock> = Arc::new(Machine);
+    let clock: Arc<dyn Clock> = Arc::new(MachineClock);
     let (crew, remote) = live::workers(lanes, &clock).map_err(ServeError::Loop)?;
     let remarks = Remarks::to(telling.remark).map_err(ServeError::Loop)?;
     let routing =
         Routing::new(&loaded.program, &config.routing, remarks).map_err(|error| config.explain(error))?;
-    for processor in &mut loaded.processors {
-        routing.fill(processor.as_mut()).map_err(ServeError::Program)?;
+    for backend in &mut loaded.backends {
+        routing.fill(backend.as_mut()).map_err(ServeError::Program)?;
     }
     // Whoever asks for a core for a worker wants it for packets: what else runs, above all compiling, stays away from it where it can.
     keep_off(&config.workers.cores).map_err(ServeError::Loop)?;
-    let mut desk = Desk::new(remote.clone(), reader, config.clone(), ports, routing);
-    desk.metrics = server;
-    let desk = Arc::new(desk);
+    let mut control_server = ControlServer::new(remote.clone(), reader, config.clone(), ports, routing);
+    control_server.metrics = server;
+    let control_server = Arc::new(control_server);
     let generations = loaded.generations(count, 1);
     let run = || {
-        started(&desk.pictures(&[]), remote.clone());
+        started(&control_server.views(&[]), remote.clone());
         live::run(crew, generations, &remote, &config.workers.cores)
     };
-    let last = attend(&desk, &listening.listener, run).map_err(ServeError::Loop)?;
+    let last = attend(&control_server, &listening.listener, run).map_err(ServeError::Loop)?;
     let (program, sources) = match last.first() {
         Some(first) => (first.program.clone(), first.sources.clone()),
         None => return Err(ServeError::Loop(io::Error::other("there is no worker"))),
@@ -146,16 +146,16 @@ pub fn serve(
     let parts: Vec<_> = last.iter().map(Snapshot::of).collect();
     let whole =
         Snapshot::whole(parts).ok_or_else(|| ServeError::Loop(io::Error::other("there is no worker")))?;
-    let (report, programs) = desk.total(whole.report(&desk.program())?);
+    let (report, programs) = control_server.total(whole.report(&control_server.program())?);
     Ok(Served { report, programs, program, sources })
 }
 
 /// Answers clients while the packet loop runs. However that ends, nobody is waited for then: neither whoever is being answered nor what control is about.
-fn attend<T>(desk: &Arc<Desk>, listener: &UnixListener, run: impl FnOnce() -> T) -> T {
+fn attend<T>(control_server: &Arc<ControlServer>, listener: &UnixListener, run: impl FnOnce() -> T) -> T {
     thread::scope(|scope| {
-        let _closing = Closing(desk, listener);
-        scope.spawn(|| desk.open(scope, listener));
-        desk.routing.start(desk.remote(), &desk.ended);
+        let _closing = Closing(control_server, listener);
+        scope.spawn(|| control_server.open(scope, listener));
+        control_server.routing.start(control_server.remote(), &control_server.ended);
         run()
     })
 }

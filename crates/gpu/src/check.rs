@@ -31,10 +31,10 @@ const BODY: &str = "
 
 /// What came of a check.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Check {
+pub struct DeviceCheck {
     /// Packets that went over.
     pub packets: u64,
-    /// Those of them that came back with another answer than the processor's.
+    /// Those of them that came back with another answer than the host's.
     pub wrong: u64,
     /// How long the fastest batch was away, from handing it over to seeing that it is done.
     pub fastest: Duration,
@@ -74,11 +74,11 @@ pub fn geometry() -> Geometry {
     }
 }
 
-/// Runs the kernel of [`opencl_text`] or [`cuda_text`] and compares with the processor. The device was made for [`geometry`].
+/// Runs the kernel of [`opencl_text`] or [`cuda_text`] and compares with the host. The device was made for [`geometry`].
 ///
 /// # Errors
 /// The device failed, or did not answer for five seconds.
-pub fn check(device: &mut dyn Device) -> Result<Check, DeviceError> {
+pub fn check(device: &mut dyn Device) -> Result<DeviceCheck, DeviceError> {
     let table: Vec<u32> = (0..ENTRIES as u32).map(|entry| entry.wrapping_mul(0x9e37_79b9)).collect();
     device.upload(0, &table)?;
     let (mut away, mut wrong) = (Vec::new(), 0);
@@ -116,21 +116,21 @@ pub fn check(device: &mut dyn Device) -> Result<Check, DeviceError> {
     }
     away.sort();
     let packets = (PACKETS * (ROUNDS + 1)) as u64;
-    Ok(Check { packets, wrong, fastest: away[0], median: away[ROUNDS / 2] })
+    Ok(DeviceCheck { packets, wrong, fastest: away[0], median: away[ROUNDS / 2] })
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::device::Memory;
-    use crate::fault::{Fault, Trouble};
+    use crate::device::SlotMemory;
+    use crate::fault::{FaultyDevice, Trouble};
     use crate::{OpenCl, opencl_devices};
 
     fn device(text: &str) -> OpenCl {
         let found = opencl_devices().unwrap_or_else(|error| panic!("{error}"));
         let found =
             found.into_iter().find(|found| !found.accelerator).expect("there is a driver for processors");
-        OpenCl::new(&found, text, geometry(), Memory::Mapped).unwrap_or_else(|error| panic!("{error}"))
+        OpenCl::new(&found, text, geometry(), SlotMemory::Mapped).unwrap_or_else(|error| panic!("{error}"))
     }
 
     #[test]
@@ -142,7 +142,7 @@ mod tests {
         let text = opencl_text().replace("sum % 64u", "(sum + (i == 5)) % 64u");
         assert_eq!(check(&mut device(&text)).expect("it runs").wrong, 201);
 
-        let mut lost = Fault::after(device(&opencl_text()), Trouble::Lost, 3);
+        let mut lost = FaultyDevice::after(device(&opencl_text()), Trouble::Lost, 3);
         let sentence = check(&mut lost).expect_err("it is lost").to_string();
         assert!(sentence.contains("failed while it was to run a batch"), "{sentence}");
     }

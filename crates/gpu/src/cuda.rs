@@ -21,7 +21,7 @@ use self::found::can;
 use self::handles::{Context, Event, Function, Graph, Stream};
 use self::memory::{Region, Table};
 use self::waiting::{drain, is_lost, is_under_way, until, write};
-use crate::device::{Device, DeviceError, Geometry, Input, Output, Parts, Setup, Submission};
+use crate::device::{Device, DeviceError, Geometry, Input, Parts, Setup, SlotOutput, Submission};
 use crate::pages::Number;
 pub use compile::{Code, compile, compiler_version, needs};
 use cudarc::driver::result::DriverError;
@@ -339,10 +339,10 @@ impl Device for Cuda {
         })
     }
 
-    fn output(&mut self, slot: usize) -> Result<Output<'_>, DeviceError> {
+    fn output(&mut self, slot: usize) -> Result<SlotOutput<'_>, DeviceError> {
         self.at_rest(slot)?;
         let slot = &mut self.held.slots[slot];
-        Ok(Output {
+        Ok(SlotOutput {
             bytes: slot.bytes.as_mut(),
             verdicts: slot.verdicts.as_mut(),
             records: slot.records.as_mut(),

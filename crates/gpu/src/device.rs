@@ -52,7 +52,7 @@ impl Geometry {
 
 /// How a slot's memory reaches the device. What a device cannot do it refuses when it is made.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum Memory {
+pub enum SlotMemory {
     /// It is copied there and back from memory that the driver knows nothing of.
     Pageable,
     /// It is copied there and back from memory that the driver keeps in its place.
@@ -65,18 +65,19 @@ pub enum Memory {
     Registered,
 }
 
-impl Memory {
+impl SlotMemory {
     /// All of them, as a ladder has its steps.
-    pub const ALL: [Memory; 4] = [Memory::Pageable, Memory::Pinned, Memory::Mapped, Memory::Registered];
+    pub const ALL: [SlotMemory; 4] =
+        [SlotMemory::Pageable, SlotMemory::Pinned, SlotMemory::Mapped, SlotMemory::Registered];
 }
 
-impl fmt::Display for Memory {
+impl fmt::Display for SlotMemory {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(match self {
-            Memory::Pageable => "pageable",
-            Memory::Pinned => "pinned",
-            Memory::Mapped => "mapped",
-            Memory::Registered => "registered",
+            SlotMemory::Pageable => "pageable",
+            SlotMemory::Pinned => "pinned",
+            SlotMemory::Mapped => "mapped",
+            SlotMemory::Registered => "registered",
         })
     }
 }
@@ -86,17 +87,17 @@ impl fmt::Display for Memory {
 pub enum Submission {
     /// Handing a slot over ends when it is done: nothing overlaps.
     Serial,
-    /// Slots are under way one behind the other: the processor works beside the device, and the device does one thing at a time.
+    /// Slots are under way one behind the other: the host works beside the device, and the device does one thing at a time.
     #[default]
     Queued,
     /// So many queues, at least one and at most one a slot; slot `s` uses queue `s` modulo their number. What goes over, runs and comes back
     /// in different queues can overlap.
     Streams(usize),
     /// A queue a slot, and a full batch is one command, recorded when it is first handed over. CUDA alone has this, without
-    /// [`Memory::Pageable`]; a batch that is not full goes as with [`Streams`](Submission::Streams).
+    /// [`SlotMemory::Pageable`]; a batch that is not full goes as with [`Streams`](Submission::Streams).
     Graph,
     /// A kernel keeps running and takes slots of at most 32 packets as they are handed over, any number of them in any order, out of
-    /// [`Memory::Mapped`]; [`hermes::ring`](crate::hermes::ring) says how. It ends by itself after a while and is started again where there is work.
+    /// [`SlotMemory::Mapped`]; [`hermes::ring`](crate::hermes::ring) says how. It ends by itself after a while and is started again where there is work.
     Persistent,
 }
 
@@ -127,20 +128,20 @@ impl fmt::Display for Submission {
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Setup {
     /// How a slot's memory reaches it.
-    pub memory: Memory,
+    pub memory: SlotMemory,
     /// How batches follow each other.
     pub submission: Submission,
     /// Whether it says of every batch how long its [`Parts`] took, which may cost time itself.
     pub timed: bool,
 }
 
-impl From<Memory> for Setup {
-    fn from(memory: Memory) -> Setup {
+impl From<SlotMemory> for Setup {
+    fn from(memory: SlotMemory) -> Setup {
         Setup { memory, ..Setup::default() }
     }
 }
 
-/// What the processor writes into a slot.
+/// What the host writes into a slot.
 pub struct Input<'a> {
     /// The packets' bytes.
     pub bytes: &'a mut [u8],
@@ -149,7 +150,7 @@ pub struct Input<'a> {
 }
 
 /// What it reads from one.
-pub struct Output<'a> {
+pub struct SlotOutput<'a> {
     /// The packets' bytes, as the kernel left them; meaningless where bytes do not come back.
     pub bytes: &'a [u8],
     /// The words of the verdicts.
@@ -311,7 +312,7 @@ pub trait Device: Send {
     ///
     /// # Errors
     /// The device failed.
-    fn output(&mut self, slot: usize) -> Result<Output<'_>, DeviceError>;
+    fn output(&mut self, slot: usize) -> Result<SlotOutput<'_>, DeviceError>;
 
     /// Nobody goes on with it, for this cause. It is not closed: that could wait for ever, and free what it still writes to.
     fn give_up(self: Box<Self>, cause: &DeviceError) {

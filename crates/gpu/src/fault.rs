@@ -1,6 +1,6 @@
 //! A device that fails on purpose: it hands everything to another one until its time has come.
 
-use crate::device::{Device, DeviceError, Geometry, Input, Output, Parts};
+use crate::device::{Device, DeviceError, Geometry, Input, Parts, SlotOutput};
 
 /// What goes wrong.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -20,7 +20,7 @@ pub enum Trouble {
 }
 
 /// A device that fails.
-pub struct Fault<D> {
+pub struct FaultyDevice<D> {
     inner: D,
     trouble: Trouble,
     /// Batches that still go well; tables for [`Trouble::NoMemory`], calls of any kind for [`Trouble::Reset`].
@@ -28,11 +28,11 @@ pub struct Fault<D> {
     is_silent: bool,
 }
 
-impl<D: Device> Fault<D> {
+impl<D: Device> FaultyDevice<D> {
     /// `inner`, until so many batches (tables for [`Trouble::NoMemory`], calls for [`Trouble::Reset`]) have gone well; after that everything
     /// fails.
-    pub fn after(inner: D, trouble: Trouble, left: u64) -> Fault<D> {
-        Fault { inner, trouble, left, is_silent: false }
+    pub fn after(inner: D, trouble: Trouble, left: u64) -> FaultyDevice<D> {
+        FaultyDevice { inner, trouble, left, is_silent: false }
     }
 
     /// Whether it is time to fail, asked where something is done that counts.
@@ -59,7 +59,7 @@ impl<D: Device> Fault<D> {
     }
 }
 
-impl<D: Device> Device for Fault<D> {
+impl<D: Device> Device for FaultyDevice<D> {
     fn name(&self) -> String {
         self.inner.name()
     }
@@ -126,7 +126,7 @@ impl<D: Device> Device for Fault<D> {
         self.inner.parts(slot)
     }
 
-    fn output(&mut self, slot: usize) -> Result<Output<'_>, DeviceError> {
+    fn output(&mut self, slot: usize) -> Result<SlotOutput<'_>, DeviceError> {
         self.is_whole("lend what came back")?;
         self.inner.output(slot)
     }

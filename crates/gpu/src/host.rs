@@ -4,7 +4,7 @@
 //! A slot that is handed over is copied, and with it the tables as they are then, so nothing that comes later changes what a warp sees. Warps
 //! give back what they made, and whoever asks for the slot puts it together. Nobody waits but on a condition.
 
-use crate::device::{Device, DeviceError, Geometry, Input, Output};
+use crate::device::{Device, DeviceError, Geometry, Input, SlotOutput};
 use std::collections::VecDeque;
 use std::num::NonZero;
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -19,13 +19,13 @@ pub const WARP: usize = 32;
 const PATIENCE: Duration = Duration::from_secs(60);
 
 /// A kernel that threads run.
-pub trait Warp: Send + Sync {
+pub trait HostWarp: Send + Sync {
     /// Runs one packet over the tables' words and returns its verdict, of as many bits as there are room for.
-    fn run(&self, lane: Lane<'_>, tables: &[Arc<Vec<u32>>]) -> u32;
+    fn run(&self, lane: HostLane<'_>, tables: &[Arc<Vec<u32>>]) -> u32;
 }
 
 /// One packet of a warp.
-pub struct Lane<'a> {
+pub struct HostLane<'a> {
     /// Its bytes.
     pub bytes: &'a mut [u8],
     /// Those of all packets, as they went over.
@@ -55,7 +55,7 @@ struct Slot {
 
 struct Shared {
     geometry: Geometry,
-    warp: Box<dyn Warp>,
+    warp: Box<dyn HostWarp>,
     state: Mutex<State>,
     /// There is something to do, or the end has come.
     work: Condvar,
@@ -108,7 +108,7 @@ impl Host {
     /// # Errors
     /// The machine gives no thread.
     pub fn new(
-        warp: Box<dyn Warp>,
+        warp: Box<dyn HostWarp>,
         geometry: Geometry,
         threads: Option<NonZero<usize>>,
     ) -> Result<Host, DeviceError> {
@@ -234,7 +234,7 @@ impl Shared {
                 *word = batch.records[place * batch.packets + packet];
             }
             let bytes = &mut bytes[lane * stride..][..stride];
-            self.warp.run(Lane { bytes, all: &batch.bytes, columns: &own, record }, &batch.tables)
+            self.warp.run(HostLane { bytes, all: &batch.bytes, columns: &own, record }, &batch.tables)
         });
         let verdicts = verdicts.collect();
         Finished { first, bytes, verdicts, records }
@@ -329,9 +329,9 @@ impl Device for Host {
         Ok(true)
     }
 
-    fn output(&mut self, slot: usize) -> Result<Output<'_>, DeviceError> {
+    fn output(&mut self, slot: usize) -> Result<SlotOutput<'_>, DeviceError> {
         let Slot { bytes, verdicts, records, .. } = &self.slots[slot];
-        Ok(Output { bytes, verdicts, records })
+        Ok(SlotOutput { bytes, verdicts, records })
     }
 }
 
@@ -356,8 +356,8 @@ mod tests {
     /// Adds the first word of table 0 to a packet's first byte, says its column, and records the byte; a byte of 255 panics.
     struct Adds;
 
-    impl Warp for Adds {
-        fn run(&self, lane: Lane<'_>, tables: &[Arc<Vec<u32>>]) -> u32 {
+    impl HostWarp for Adds {
+        fn run(&self, lane: HostLane<'_>, tables: &[Arc<Vec<u32>>]) -> u32 {
             assert!(lane.bytes[0] < 255, "a packet of the test's own");
             lane.bytes[0] += tables[0][0] as u8;
             lane.record[1] = lane.bytes[0].into();

@@ -1,6 +1,6 @@
-//! Devices: what runs a program's kernel over a batch of packets, beside the processor.
+//! Devices: what runs a program's kernel over a batch of packets, beside the host.
 //!
-//! A [`Device`] holds the tables' images and a few slots. A slot is filled by the processor, handed over with [`Device::submit`], and read
+//! A [`Device`] holds the tables' images and a few slots. A slot is filled by the host, handed over with [`Device::submit`], and read
 //! when [`Device::poll`] says that it is done. What the words in a slot mean is the kernel's business.
 
 #![deny(unsafe_code)]
@@ -11,17 +11,18 @@ mod device;
 mod fault;
 pub mod hermes;
 mod host;
+pub mod offload_policy;
 mod opencl;
 mod pages;
-pub mod placement;
 
 pub use cuda::{
     Code, Cuda, CudaFound, CudaPersistent, Spans, compile as compile_cuda, compiler_version,
     devices as cuda_devices, needs as cuda_needs, open as open_cuda, pings as cuda_pings,
 };
-pub use device::{Device, DeviceError, Geometry, Input, Memory, Output, Parts, Setup, Submission};
-pub use fault::{Fault, Trouble};
-pub use host::{Host, Lane, WARP, Warp};
+pub use device::{Device, DeviceError, Geometry, Input, Parts, Setup, SlotMemory, SlotOutput, Submission};
+pub use fault::{FaultyDevice, Trouble};
+pub use host::{Host, HostLane, HostWarp, WARP};
 pub use opencl::{
-    Found, OpenCl, Persistent as OpenClPersistent, Serving, devices as opencl_devices, open as open_opencl,
+    OpenCl, OpenClDevice, Persistent as OpenClPersistent, Serving, devices as opencl_devices,
+    open as open_opencl,
 };

@@ -17,10 +17,10 @@ use self::errors::{failure, no_memory};
 use self::flight::{Flight, drain, is_over};
 use self::memory::{Region, Way};
 use crate::device::{
-    Device, DeviceError, FIRST_RUN, Geometry, Input, Output, PATIENCE, Parts, Setup, Submission, wait_for,
+    Device, DeviceError, FIRST_RUN, Geometry, Input, PATIENCE, Parts, Setup, SlotOutput, Submission, wait_for,
 };
 use crate::pages::Number;
-pub use found::{Found, devices};
+pub use found::{OpenClDevice, devices};
 use opencl3::command_queue::{CL_QUEUE_PROFILING_ENABLE, CommandQueue};
 use opencl3::context::Context;
 use opencl3::event::Event;
@@ -77,7 +77,7 @@ impl OpenCl {
     /// # Errors
     /// The text does not build, there is no memory, or it is to submit graphs, which OpenCL has not.
     pub fn new(
-        device: &Found,
+        device: &OpenClDevice,
         text: &str,
         geometry: Geometry,
         setup: impl Into<Setup>,
@@ -269,7 +269,7 @@ impl OpenCl {
 /// # Errors
 /// As for [`OpenCl::new`] and [`Persistent::new`].
 pub fn open(
-    device: &Found,
+    device: &OpenClDevice,
     text: &str,
     geometry: Geometry,
     setup: impl Into<Setup>,
@@ -369,10 +369,10 @@ impl Device for OpenCl {
         self.slots[slot].over.as_ref().filter(|_| self.setup.timed)?.parts()
     }
 
-    fn output(&mut self, slot: usize) -> Result<Output<'_>, DeviceError> {
+    fn output(&mut self, slot: usize) -> Result<SlotOutput<'_>, DeviceError> {
         self.at_rest(slot)?;
         let slot = &mut self.slots[slot];
-        Ok(Output {
+        Ok(SlotOutput {
             bytes: slot.bytes.as_mut(),
             verdicts: slot.verdicts.as_mut(),
             records: slot.records.as_mut(),

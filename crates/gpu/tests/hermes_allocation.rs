@@ -1,10 +1,10 @@
 //! A scheduler takes its memory when it is made.
 
-use gpu::hermes::{Scheduler, Settings};
+use gpu::hermes::{HermesSettings, Scheduler};
 
 #[test]
 fn nothing_allocates_after_a_scheduler_is_made() {
-    let mut scheduler = Scheduler::new(&Settings::default()).expect("settings that can be");
+    let mut scheduler = Scheduler::new(&HermesSettings::default()).expect("settings that can be");
     let counted = allocation_counter::measure(|| {
         for now in 0..2000 {
             scheduler.arrive(now * 100, 37);

@@ -5,7 +5,7 @@ use std::net::{Ipv4Addr, Ipv6Addr};
 
 /// The kind of an address.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
-pub enum Family {
+pub enum AddressFamily {
     /// IPv4, 32 bits.
     #[default]
     V4,
@@ -13,25 +13,25 @@ pub enum Family {
     V6,
 }
 
-impl Family {
+impl AddressFamily {
     /// The width of an address, in bits.
     pub fn width(self) -> u8 {
         match self {
-            Family::V4 => 32,
-            Family::V6 => 128,
+            AddressFamily::V4 => 32,
+            AddressFamily::V6 => 128,
         }
     }
 
     /// The family whose addresses have `width` bits.
     pub fn of_width(width: u8) -> Option<Self> {
-        [Family::V4, Family::V6].into_iter().find(|family| family.width() == width)
+        [AddressFamily::V4, AddressFamily::V6].into_iter().find(|family| family.width() == width)
     }
 
     /// Its name in messages.
     pub fn name(self) -> &'static str {
         match self {
-            Family::V4 => "IPv4",
-            Family::V6 => "IPv6",
+            AddressFamily::V4 => "IPv4",
+            AddressFamily::V6 => "IPv6",
         }
     }
 }
@@ -42,9 +42,9 @@ pub(crate) enum PrefixFault {
     /// The part before `/` is no address.
     Address,
     /// The part behind `/` is no length of the family.
-    Length(Family),
+    Length(AddressFamily),
     /// Bits behind the length are set.
-    HostBits(Family),
+    HostBits(AddressFamily),
 }
 
 impl fmt::Display for PrefixFault {
@@ -60,12 +60,12 @@ impl fmt::Display for PrefixFault {
 }
 
 /// Reads an address.
-pub fn parse(text: &[u8]) -> Option<(Family, u128)> {
+pub fn parse(text: &[u8]) -> Option<(AddressFamily, u128)> {
     if let Some(address) = parse_v4(text) {
-        return Some((Family::V4, address.into()));
+        return Some((AddressFamily::V4, address.into()));
     }
     let text = std::str::from_utf8(text).ok()?;
-    text.parse::<Ipv6Addr>().ok().map(|address| (Family::V6, address.into()))
+    text.parse::<Ipv6Addr>().ok().map(|address| (AddressFamily::V6, address.into()))
 }
 
 /// Reads four decimal numbers; leading zeros are refused, as some read them as octal.
@@ -91,7 +91,7 @@ pub(crate) fn parse_v4(text: &[u8]) -> Option<u32> {
 }
 
 /// Reads `address/length`, or an address alone as its longest prefix.
-pub(crate) fn parse_prefix(text: &[u8]) -> Result<(Family, u128, u8), PrefixFault> {
+pub(crate) fn parse_prefix(text: &[u8]) -> Result<(AddressFamily, u128, u8), PrefixFault> {
     let slash = text.iter().position(|byte| *byte == b'/');
     let (family, bits) = parse(&text[..slash.unwrap_or(text.len())]).ok_or(PrefixFault::Address)?;
     let Some(slash) = slash else { return Ok((family, bits, family.width())) };
@@ -118,16 +118,16 @@ pub(crate) fn host_mask(width: u8, length: u8) -> u128 {
 }
 
 /// The address as text.
-pub fn print(family: Family, address: u128) -> String {
+pub fn print(family: AddressFamily, address: u128) -> String {
     match family {
         // The upper bits of an IPv4 address are zero.
-        Family::V4 => Ipv4Addr::from(address as u32).to_string(),
-        Family::V6 => Ipv6Addr::from(address).to_string(),
+        AddressFamily::V4 => Ipv4Addr::from(address as u32).to_string(),
+        AddressFamily::V6 => Ipv6Addr::from(address).to_string(),
     }
 }
 
 /// The prefix as text.
-pub fn print_prefix(family: Family, bits: u128, length: u8) -> String {
+pub fn print_prefix(family: AddressFamily, bits: u128, length: u8) -> String {
     format!("{}/{length}", print(family, bits))
 }
 
@@ -157,22 +157,22 @@ mod tests {
             ("", Address),
             ("/8", Address),
             ("::g/8", Address),
-            ("1.2.3.4/", Length(Family::V4)),
-            ("1.2.3.4/33", Length(Family::V4)),
-            ("1.2.3.4/032", Length(Family::V4)),
-            ("1.2.3.4/+8", Length(Family::V4)),
-            ("::/129", Length(Family::V6)),
-            ("1.2.3.4/31", Length(Family::V4)),
+            ("1.2.3.4/", Length(AddressFamily::V4)),
+            ("1.2.3.4/33", Length(AddressFamily::V4)),
+            ("1.2.3.4/032", Length(AddressFamily::V4)),
+            ("1.2.3.4/+8", Length(AddressFamily::V4)),
+            ("::/129", Length(AddressFamily::V6)),
+            ("1.2.3.4/31", Length(AddressFamily::V4)),
         ] {
             let found = parse_prefix(text.as_bytes());
             if text == "1.2.3.4/31" {
-                assert_eq!(found, Ok((Family::V4, 0x0102_0304, 31)));
+                assert_eq!(found, Ok((AddressFamily::V4, 0x0102_0304, 31)));
             } else {
                 assert_eq!(found, Err(fault), "{text}");
             }
         }
-        assert_eq!(parse_prefix(b"1.2.3.5/31"), Err(HostBits(Family::V4)));
-        assert_eq!(parse_prefix(b"::1/127"), Err(HostBits(Family::V6)));
+        assert_eq!(parse_prefix(b"1.2.3.5/31"), Err(HostBits(AddressFamily::V4)));
+        assert_eq!(parse_prefix(b"::1/127"), Err(HostBits(AddressFamily::V6)));
     }
 
     proptest! {
@@ -184,7 +184,7 @@ mod tests {
 
         #[test]
         fn what_is_printed_is_read(bits: u128, length in 0u8..=128, four: bool) {
-            let (family, width) = if four { (Family::V4, 32) } else { (Family::V6, 128) };
+            let (family, width) = if four { (AddressFamily::V4, 32) } else { (AddressFamily::V6, 128) };
             let length = length.min(width);
             let bits = (bits & host_mask(width, 0)) & !host_mask(width, length);
             let text = print_prefix(family, bits, length);

@@ -8,7 +8,7 @@
 mod tests;
 
 use crate::ImportError;
-use crate::address::Family;
+use crate::address::AddressFamily;
 use crate::conditions::Naming;
 use crate::region::{RangeUnderMask, Region};
 use crate::ruleset::Decision;
@@ -50,13 +50,13 @@ pub(crate) enum Target {
 
 /// What to read of a file of chains, and how strictly.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Options {
+pub struct ChainOptions {
     /// The table.
     pub table: String,
     /// The chain whose decisions are wanted; `None` for the one that forwarded packets go through.
     pub chain: Option<String>,
     /// The family of the packets.
-    pub family: Family,
+    pub family: AddressFamily,
     /// What the names of interfaces mean.
     pub interfaces: Naming,
     /// Whether the rules are read for the first packet of a connection: then it is known whether a match on the
@@ -68,12 +68,12 @@ pub struct Options {
     pub limit: usize,
 }
 
-impl Default for Options {
+impl Default for ChainOptions {
     fn default() -> Self {
         Self {
             table: "filter".to_owned(),
             chain: None,
-            family: Family::V4,
+            family: AddressFamily::V4,
             interfaces: Naming::Themselves(Vec::new()),
             first_packets: false,
             lenient: false,
@@ -95,7 +95,11 @@ const WORK: usize = 256;
 ///
 /// # Errors
 /// The first line that cannot be kept, unless they are left out; jumps in a circle; more rules than the limit.
-pub(crate) fn unroll(chains: &[Chain], start: usize, options: &Options) -> Result<Unrolled, ImportError> {
+pub(crate) fn unroll(
+    chains: &[Chain],
+    start: usize,
+    options: &ChainOptions,
+) -> Result<Unrolled, ImportError> {
     let refused = refused(chains, start);
     if let (false, Some(first)) = (options.lenient, refused.first()) {
         return Err(first.clone());
@@ -128,7 +132,7 @@ fn refused(chains: &[Chain], start: usize) -> Vec<ImportError> {
 
 struct Walk<'a> {
     chains: &'a [Chain],
-    options: &'a Options,
+    options: &'a ChainOptions,
     /// How many boxes may still be compared.
     work: usize,
     /// The chains on the way here.

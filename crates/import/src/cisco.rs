@@ -5,5 +5,5 @@ mod forwarding;
 #[cfg(test)]
 mod tests;
 
-pub use access_list::{AccessList, Options, access_lists};
+pub use access_list::{AccessList, AccessListOptions, access_lists};
 pub use forwarding::forwarding_table;

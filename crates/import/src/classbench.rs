@@ -11,14 +11,14 @@
 mod tests;
 
 use crate::ImportError;
-use crate::address::{self, Family, host_mask};
+use crate::address::{self, AddressFamily, host_mask};
 use crate::region::{Region, Set};
-use crate::ruleset::{Decision, Part, RuleSet};
+use crate::ruleset::{Decision, ImportedRules, Part};
 use crate::text::{Line, Word, lines, refuse_cut, shown};
 
 /// What of a filter is kept.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Options {
+pub struct ClassBenchOptions {
     /// Whether the last field, flags of the transport header, is a column. The literature and its traces know
     /// five fields, so usually it is not.
     pub flags: bool,
@@ -26,7 +26,7 @@ pub struct Options {
 
 /// A header of a trace.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Header {
+pub struct ClassBenchHeader {
     /// `src`, `dst`, `sport`, `dport`, `proto`.
     pub key: [u32; 5],
     /// The last number of the line, where there are more than five: in the traces that come with an answer it is
@@ -38,7 +38,7 @@ pub struct Header {
 ///
 /// # Errors
 /// The first line that is no filter, and a last line without an end, as the file may be cut there.
-pub fn read(text: &[u8], options: &Options) -> Result<RuleSet, ImportError> {
+pub fn read(text: &[u8], options: &ClassBenchOptions) -> Result<ImportedRules, ImportError> {
     refuse_cut(text)?;
     let mut decisions = Vec::new();
     for line in lines(text)? {
@@ -46,14 +46,14 @@ pub fn read(text: &[u8], options: &Options) -> Result<RuleSet, ImportError> {
             decisions.push(filter(line, options)?);
         }
     }
-    Ok(RuleSet::of(Family::V4, decisions, None))
+    Ok(ImportedRules::of(AddressFamily::V4, decisions, None))
 }
 
 /// Reads a trace. Lines that start with `#` are comments.
 ///
 /// # Errors
 /// As [`read`].
-pub fn read_trace(text: &[u8]) -> Result<Vec<Header>, ImportError> {
+pub fn read_trace(text: &[u8]) -> Result<Vec<ClassBenchHeader>, ImportError> {
     refuse_cut(text)?;
     let mut headers = Vec::new();
     for line in lines(text)? {
@@ -69,10 +69,11 @@ pub fn read_trace(text: &[u8]) -> Result<Vec<Header>, ImportError> {
 /// # Errors
 /// The line of the first rule that is no filter: ClassBench has five fields, of which addresses are prefixes, ports ranges and
 /// the protocol one or any, and flags.
-pub fn write(rules: &RuleSet) -> Result<String, ImportError> {
+pub fn write(rules: &ImportedRules) -> Result<String, ImportError> {
     let mut text = String::new();
     let flags = rules.column(Part::Flags.name());
-    let suits = rules.family() == Family::V4 && rules.columns.len() == 5 + usize::from(flags.is_some());
+    let suits =
+        rules.family() == AddressFamily::V4 && rules.columns.len() == 5 + usize::from(flags.is_some());
     for rule in &rules.rules {
         let refuse = |what: &str| {
             let advice =
@@ -87,7 +88,7 @@ pub fn write(rules: &RuleSet) -> Result<String, ImportError> {
             let (value, mask) = mask_of(fields[index], 32)?;
             let length = mask.count_ones() as u8;
             let is_prefix = mask == host_mask(32, 0) & !host_mask(32, length);
-            is_prefix.then(|| address::print_prefix(Family::V4, value, length))
+            is_prefix.then(|| address::print_prefix(AddressFamily::V4, value, length))
         };
         let ports = |index: usize| range_of(fields[index], 16).map(|(low, high)| format!("{low} : {high}"));
         let hexadecimal = |index: usize, width: u8, digits: usize| {
@@ -107,11 +108,11 @@ pub fn write(rules: &RuleSet) -> Result<String, ImportError> {
     Ok(text)
 }
 
-fn mask_of(field: tables::rules::Field, width: u8) -> Option<(u128, u128)> {
+fn mask_of(field: tables::rules::RuleField, width: u8) -> Option<(u128, u128)> {
     Set::of(field, width).as_mask(width)
 }
 
-fn range_of(field: tables::rules::Field, width: u8) -> Option<(u128, u128)> {
+fn range_of(field: tables::rules::RuleField, width: u8) -> Option<(u128, u128)> {
     match Set::of(field, width) {
         Set::Range { low, high } => Some((low, high)),
         Set::Masked { .. } => None,
@@ -120,7 +121,7 @@ fn range_of(field: tables::rules::Field, width: u8) -> Option<(u128, u128)> {
 
 const SHAPE: &str = "a filter is written `@src/len dst/len low : high low : high proto/mask flags/mask`";
 
-fn filter(line: Line<'_>, options: &Options) -> Result<Decision, ImportError> {
+fn filter(line: Line<'_>, options: &ClassBenchOptions) -> Result<Decision, ImportError> {
     let mut words = line.words();
     let mut next =
         |what: &str| words.next().ok_or_else(|| line.error_at_end(format!("{what} is missing"), SHAPE));
@@ -160,7 +161,7 @@ fn filter(line: Line<'_>, options: &Options) -> Result<Decision, ImportError> {
         (Part::Protocol, Some(protocol)),
         (Part::Flags, flags.filter(|_| options.flags)),
     ];
-    let mut region = Region::any(Family::V4);
+    let mut region = Region::any(AddressFamily::V4);
     for (part, set) in sets {
         if let Some(set) = set {
             region = region.with(part, set);
@@ -171,8 +172,8 @@ fn filter(line: Line<'_>, options: &Options) -> Result<Decision, ImportError> {
 
 fn prefix(word: Word<'_>) -> Result<Set, ImportError> {
     match address::parse_prefix(word.text.as_bytes()) {
-        Ok((Family::V4, bits, length)) => Ok(Set::prefix(32, bits, length)),
-        Ok((Family::V6, ..)) => Err(word.error("a filter has IPv4 addresses", SHAPE)),
+        Ok((AddressFamily::V4, bits, length)) => Ok(Set::prefix(32, bits, length)),
+        Ok((AddressFamily::V6, ..)) => Err(word.error("a filter has IPv4 addresses", SHAPE)),
         Err(fault) => Err(word.error(format!("`{}` {fault}", shown(word.text)), SHAPE)),
     }
 }
@@ -190,7 +191,7 @@ fn masked(word: Word<'_>, width: u8) -> Result<Set, ImportError> {
     Ok(Set::masked(width, value.into(), mask.into()))
 }
 
-fn header(line: Line<'_>) -> Result<Header, ImportError> {
+fn header(line: Line<'_>) -> Result<ClassBenchHeader, ImportError> {
     const SHAPE: &str = "a header is written `src dst sport dport proto`";
     let words: Vec<Word<'_>> = line.words().collect();
     let mut key = [0; 5];
@@ -213,5 +214,5 @@ fn header(line: Line<'_>) -> Result<Header, ImportError> {
                 .map_err(|_| word.error(format!("`{}` is no number", shown(word.text)), SHAPE))?,
         ),
     };
-    Ok(Header { key, last })
+    Ok(ClassBenchHeader { key, last })
 }

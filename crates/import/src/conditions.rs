@@ -1,14 +1,14 @@
 //! The conditions of one rule as boxes, and the interfaces that its names mean.
 
-use crate::address::Family;
+use crate::address::AddressFamily;
 use crate::region::{Region, Set};
-use crate::ruleset::{Part, RuleSet};
+use crate::ruleset::{ImportedRules, Part};
 use crate::text::shown;
 
 /// Conditions that must all hold.
 #[derive(Debug)]
 pub(crate) struct Conditions {
-    family: Family,
+    family: AddressFamily,
     /// Of each condition one alternative holds; an alternative holds if all its columns do.
     all: Vec<Vec<Vec<(Part, Set)>>>,
     /// Whether no packet can fit.
@@ -35,7 +35,7 @@ pub(crate) const WITH_PORTS: [u8; 5] = [6, 17, 33, 132, 136];
 
 impl Conditions {
     /// No condition: all packets fit.
-    pub(crate) fn new(family: Family) -> Self {
+    pub(crate) fn new(family: AddressFamily) -> Self {
         Self { family, all: Vec::new(), never: false, header: false, any_ports: false }
     }
 
@@ -208,7 +208,7 @@ impl Interfaces {
     }
 
     /// Hands the names to the rules.
-    pub(crate) fn tell(self, rules: &mut RuleSet) {
+    pub(crate) fn tell(self, rules: &mut ImportedRules) {
         (rules.interfaces, rules.bound) = (self.names, self.bound);
     }
 
@@ -251,7 +251,7 @@ mod tests {
 
     #[test]
     fn alternatives_multiply_and_their_opposites_do_not_overlap() {
-        let mut conditions = Conditions::new(Family::V4);
+        let mut conditions = Conditions::new(AddressFamily::V4);
         let (one, two) = (Set::exact(1), Set::exact(2));
         conditions.any_of(vec![vec![(Part::SourcePort, one), (Part::DestinationPort, two)]], true);
         conditions.one_of(&[one, two], &[Part::SourcePort], false);

@@ -3,20 +3,20 @@
 //! What a file holds is fitted to what the table declares: keys by the names of the columns, or by their order where they have none;
 //! values by their type. A table that has no place for something that a line means refuses the line.
 
-use crate::address::Family;
+use crate::address::AddressFamily;
 use crate::conditions::WITH_PORTS;
 use crate::region::Set;
-use crate::ruleset::{Part, Policy};
+use crate::ruleset::{ChainPolicy, Part};
 use crate::text::{self, parse_number, place, refuse_cut, utf8};
 use crate::{
-    ImportError, ImportedRule, Naming, RuleSet, chains, classbench, iptables, literals, mrt, nft, routes,
-    snort,
+    ImportError, ImportedRule, ImportedRules, Naming, chains, classbench, iptables, literals, mrt, nft,
+    routes, snort,
 };
 use lang::diagnostic::Diagnostic;
-use lang::ir::{BytePattern, Column, Entry, Group, GroupMember, Kind, Match, Table, TableKind};
+use lang::ir::{BytePattern, Column, ColumnKind, Entry, Group, GroupMember, Match, Table, TableKind};
 use lang::limits::LONGEST_TEXT;
 use tables::lpm::Prefix;
-use tables::rules::Field;
+use tables::rules::RuleField;
 
 /// What a file gives to a table.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -35,7 +35,7 @@ pub struct Fallback {
     /// The value of the table.
     pub value: Vec<u128>,
     /// Where the file says so.
-    pub policy: Policy,
+    pub policy: ChainPolicy,
 }
 
 /// Reads a file for a table. `format` is empty for the language's own entries; `interfaces` are the ports that names of interfaces in
@@ -49,13 +49,13 @@ pub fn read(
     interfaces: &[(String, u16)],
     table: &Table,
 ) -> Result<Contents, ImportError> {
-    let options = chains::Options {
+    let options = chains::ChainOptions {
         interfaces: Naming::Ports(interfaces.to_vec()),
         family: family(table),
-        ..chains::Options::default()
+        ..chains::ChainOptions::default()
     };
     match format {
-        "classbench" => rules_of(&classbench::read(bytes, &classbench::Options::default())?, table),
+        "classbench" => rules_of(&classbench::read(bytes, &classbench::ClassBenchOptions::default())?, table),
         "iptables" => rules_of(&iptables::read(bytes, &options)?, table),
         "nft" => rules_of(&nft::read(bytes, &options)?, table),
         other => {
@@ -66,9 +66,9 @@ pub fn read(
 }
 
 /// The family of the packets that a table of rules is about: that of its addresses.
-fn family(table: &Table) -> Family {
+fn family(table: &Table) -> AddressFamily {
     let is_v6 = |column: &Column| matches!(column.name.as_str(), "src" | "dst") && column.width == 128;
-    if table.keys.iter().any(is_v6) { Family::V6 } else { Family::V4 }
+    if table.keys.iter().any(is_v6) { AddressFamily::V6 } else { AddressFamily::V4 }
 }
 
 /// Entries and the line of each, where it is known.
@@ -84,7 +84,7 @@ fn without_default(bytes: &[u8], format: &str, table: &Table) -> Result<Lined, I
         }
         "snort" => {
             let set = snort::read(bytes)?;
-            let sid = |pattern: &tables::patterns::Pattern| {
+            let sid = |pattern: &tables::patterns::SearchPattern| {
                 set.rules.get(pattern.value as usize).map_or(0, |rule| u128::from(rule.sid))
             };
             let line =
@@ -148,8 +148,8 @@ fn address_width(table: &Table) -> u8 {
     table.keys.last().map_or(0, |column| column.width)
 }
 
-fn routes_of(routes: &routes::Routes, table: &Table) -> Result<Lined, ImportError> {
-    let width = if routes.family == Family::V4 { 32 } else { 128 };
+fn routes_of(routes: &routes::ImportedRoutes, table: &Table) -> Result<Lined, ImportError> {
+    let width = if routes.family == AddressFamily::V4 { 32 } else { 128 };
     if table.kind != TableKind::Lpm || table.keys.len() != 1 || address_width(table) != width {
         let what = format!("routes of {} do not suit `{}`", routes.family.name(), table.name);
         return Err(unsuited(1, format!("{what}, which is no table of `lpm` over such addresses")));
@@ -187,7 +187,7 @@ const ROUTES: &str = "a next hop is an address where the table's value is one, o
 /// A next hop, as a routing table writes it.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum NextHop {
-    Address(Family, u128),
+    Address(AddressFamily, u128),
     Number(u128),
     /// The name of an interface or the like.
     Name,
@@ -205,10 +205,10 @@ impl NextHop {
     /// address or a name by its place among the next hops of the file. `first` is the next hop of the first route.
     fn value(self, place: usize, first: Self, column: &Column) -> Result<u128, String> {
         let value = match (&column.kind, self) {
-            (Kind::Ip4, Self::Address(Family::V4, address))
-            | (Kind::Ip6, Self::Address(Family::V6, address)) => address,
-            (Kind::Ip4, _) => return Err("it is no IPv4 address".into()),
-            (Kind::Ip6, _) => return Err("it is no IPv6 address".into()),
+            (ColumnKind::Ip4, Self::Address(AddressFamily::V4, address))
+            | (ColumnKind::Ip6, Self::Address(AddressFamily::V6, address)) => address,
+            (ColumnKind::Ip4, _) => return Err("it is no IPv4 address".into()),
+            (ColumnKind::Ip6, _) => return Err("it is no IPv6 address".into()),
             (_, own) if matches!(own, Self::Number(_)) != matches!(first, Self::Number(_)) => {
                 return Err("some next hops of the file are numbers, and others are not".into());
             }
@@ -216,7 +216,7 @@ impl NextHop {
             (_, Self::Address(..) | Self::Name) => place as u128,
         };
         match &column.kind {
-            Kind::Names(names) if !names.iter().any(|(number, _)| *number == value) => {
+            ColumnKind::Names(names) if !names.iter().any(|(number, _)| *number == value) => {
                 Err(format!("no name has the number {value}"))
             }
             _ if column.width < 128 && value >> column.width != 0 => {
@@ -235,7 +235,7 @@ fn prefix_match(prefix: Prefix, width: u8) -> Match {
     }
 }
 
-fn rules_of(rules: &RuleSet, table: &Table) -> Result<Contents, ImportError> {
+fn rules_of(rules: &ImportedRules, table: &Table) -> Result<Contents, ImportError> {
     if table.kind != (TableKind::Rules { by_priority: false }) {
         return Err(unsuited(1, format!("`{}` is no table of rules in order", table.name)));
     }
@@ -244,7 +244,7 @@ fn rules_of(rules: &RuleSet, table: &Table) -> Result<Contents, ImportError> {
     let mut places = Vec::with_capacity(table.keys.len());
     for (index, column) in table.keys.iter().enumerate() {
         let place = if column.name.is_empty() { Some(index) } else { rules.column(&column.name) };
-        let known = crate::Column::named(&column.name, family);
+        let known = crate::RuleColumn::named(&column.name, family);
         if place.is_none() && known.is_some_and(|known| known.width == column.width) {
             places.push(None);
             continue;
@@ -263,9 +263,9 @@ fn rules_of(rules: &RuleSet, table: &Table) -> Result<Contents, ImportError> {
     let mut contents = Contents::default();
     for (number, imported) in rules.rules.iter().enumerate() {
         let left = imported.rule.fields.iter().enumerate();
-        let is_lost = |(place, field): &(usize, &Field)| {
+        let is_lost = |(place, field): &(usize, &RuleField)| {
             !places.contains(&Some(*place))
-                && **field != Field::Any
+                && **field != RuleField::Any
                 && rules.columns.get(*place).is_none_or(|column| column.name != Part::Fragment.name())
         };
         if let Some((place, _)) = left.clone().find(is_lost) {
@@ -297,7 +297,7 @@ fn rules_of(rules: &RuleSet, table: &Table) -> Result<Contents, ImportError> {
 /// Whether a rule is to stand in a table. A table with a column `fragment` can be told which packets are later fragments. Others are asked with
 /// ports, types and flags of 0 for them: there a rule is kept that fits no such key, or means later fragments as well.
 fn suits_later_fragments(
-    rules: &RuleSet,
+    rules: &ImportedRules,
     imported: &ImportedRule,
     places: &[Option<usize>],
     table: &Table,
@@ -310,7 +310,7 @@ fn suits_later_fragments(
     let asked = |part: Part| {
         let index = rules.column(part.name())?;
         let field = imported.rule.fields[index];
-        (field != Field::Any).then(|| (index, Set::of(field, rules.columns[index].width)))
+        (field != RuleField::Any).then(|| (index, Set::of(field, rules.columns[index].width)))
     };
     let with_ports = [Part::SourcePort, Part::DestinationPort].into_iter().any(|part| asked(part).is_some());
     if let (true, Some((_, protocol))) = (with_ports, asked(Part::Protocol))
@@ -339,13 +339,13 @@ fn suits_later_fragments(
     }
 }
 
-fn field_match(field: &Field) -> Match {
+fn field_match(field: &RuleField) -> Match {
     match field {
-        Field::Any => Match::Any,
-        Field::Exact(number) => Match::Exact(*number),
-        Field::Prefix { value, length } => Match::Prefix { value: *value, length: *length },
-        Field::Ternary { value, mask } => Match::Masked { value: *value, mask: *mask },
-        Field::Range { low, high } => Match::Range { low: *low, high: *high },
+        RuleField::Any => Match::Any,
+        RuleField::Exact(number) => Match::Exact(*number),
+        RuleField::Prefix { value, length } => Match::Prefix { value: *value, length: *length },
+        RuleField::Ternary { value, mask } => Match::Masked { value: *value, mask: *mask },
+        RuleField::Range { low, high } => Match::Range { low: *low, high: *high },
     }
 }
 
@@ -370,8 +370,8 @@ fn rule_value(
     let decided = || allow.ok_or_else(|| unsuited(line, "the line does not say whether a packet may pass"));
     let mut value = vec![0; table.values.len()];
     value[0] = match &first.kind {
-        Kind::Bool => u128::from(decided()?),
-        Kind::Names(names) if first.name == "variant" => {
+        ColumnKind::Bool => u128::from(decided()?),
+        ColumnKind::Names(names) if first.name == "variant" => {
             let wanted = if decided()? { "permit" } else { "deny" };
             let found = names.iter().find(|(_, name)| name == wanted);
             found.ok_or_else(|| unsuited(line, format!("`{}` has no variant `{wanted}`", table.name)))?.0
@@ -387,8 +387,8 @@ fn rule_value(
 }
 
 fn patterns_of(
-    patterns: &[tables::patterns::Pattern],
-    number: impl Fn(&tables::patterns::Pattern) -> u128,
+    patterns: &[tables::patterns::SearchPattern],
+    number: impl Fn(&tables::patterns::SearchPattern) -> u128,
     lines: Vec<u32>,
     table: &Table,
 ) -> Result<Lined, ImportError> {
@@ -421,7 +421,7 @@ mod tests {
     fn table(text: &str) -> Table {
         let text = format!("{text}\nstart stage all() {{ flood }}\n");
         let compiled =
-            lang::pipeline::compile("t.rav", &text, &|_| None, &lang::pipeline::Options::default());
+            lang::pipeline::compile("t.rav", &text, &|_| None, &lang::pipeline::CompileOptions::default());
         compiled.program.expect("compiles").tables.remove(0)
     }
 

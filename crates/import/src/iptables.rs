@@ -15,12 +15,12 @@ mod rule;
 #[cfg(test)]
 mod tests;
 
-pub use crate::chains::Options;
+pub use crate::chains::ChainOptions;
 
 use crate::ImportError;
-use crate::address::Family;
+use crate::address::AddressFamily;
 use crate::chains::{Chain, Step, unroll};
-use crate::ruleset::{Policy, RuleSet};
+use crate::ruleset::{ChainPolicy, ImportedRules};
 use crate::text::{Line, lines, one_of, shown};
 use rule::Context;
 use std::collections::HashMap;
@@ -31,7 +31,7 @@ use std::collections::HashMap;
 /// The first line of the dump that is none; a table without its `COMMIT`, as the dump may be cut; the first line
 /// of the wanted chain, or of one that it leads to, that means more than a rule can say; jumps in a circle or to
 /// nowhere; more rules than the limit.
-pub fn read(text: &[u8], options: &Options) -> Result<RuleSet, ImportError> {
+pub fn read(text: &[u8], options: &ChainOptions) -> Result<ImportedRules, ImportError> {
     refuse_other_family(text, options.family)?;
     let tables = tables(text)?;
     let Some(table) = tables.iter().find(|table| table.name == options.table) else {
@@ -65,10 +65,10 @@ pub fn read(text: &[u8], options: &Options) -> Result<RuleSet, ImportError> {
         chains[chain].steps.push(step);
     }
     let (decisions, refused) = unroll(&chains, start, options)?;
-    let mut rules = RuleSet::of(options.family, decisions, chains[start].policy);
+    let mut rules = ImportedRules::of(options.family, decisions, chains[start].policy);
     context.into_interfaces().tell(&mut rules);
     rules.refused = other.into_iter().chain(refused).collect();
-    rules.policy = table.policies.get(start).copied().flatten().map(|line| Policy {
+    rules.policy = table.policies.get(start).copied().flatten().map(|line| ChainPolicy {
         line,
         words: format!(
             "the chain {} has the policy {}",
@@ -93,7 +93,7 @@ pub fn chains(text: &[u8]) -> Result<Vec<(String, String)>, ImportError> {
 }
 
 /// Refuses a dump whose first comment says that it is of the other family: not every line of it would show that.
-fn refuse_other_family(text: &[u8], family: Family) -> Result<(), ImportError> {
+fn refuse_other_family(text: &[u8], family: AddressFamily) -> Result<(), ImportError> {
     for line in lines(text)?.filter(|line| line.is_blank()) {
         let mut words = line.words();
         if !words.by_ref().take(3).map(|word| word.text).eq(["#", "Generated", "by"]) {
@@ -102,8 +102,8 @@ fn refuse_other_family(text: &[u8], family: Family) -> Result<(), ImportError> {
         let Some(program) = words.next() else { continue };
         let name = program.text.rsplit('/').next().unwrap_or_default();
         let written = match name {
-            _ if name.starts_with("ip6tables") => Family::V6,
-            _ if name.starts_with("iptables") => Family::V4,
+            _ if name.starts_with("ip6tables") => AddressFamily::V6,
+            _ if name.starts_with("iptables") => AddressFamily::V4,
             _ => continue,
         };
         if written != family {

@@ -9,12 +9,12 @@
 
 use crate::ImportError;
 use crate::address::{self, host_mask};
-use crate::ruleset::{Column, Part, RuleSet};
+use crate::ruleset::{ImportedRules, Part, RuleColumn};
 use crate::text::{Line, Word, lines, refuse_cut, shown};
 
 const SHAPE: &str = "a packet is written `src dst sport dport proto [column=value …]`";
 
-impl RuleSet {
+impl ImportedRules {
     /// Reads packets to classify: for each a number a column.
     ///
     /// # Errors
@@ -54,7 +54,7 @@ impl RuleSet {
                 // A column that no rule asks for changes nothing.
                 None if Part::named(name.text).is_some() => {}
                 None => {
-                    let names: Vec<&str> = Column::names().collect();
+                    let names: Vec<&str> = RuleColumn::names().collect();
                     let advice = format!("columns are {}", names.join(", "));
                     return Err(name.error(format!("there is no column `{}`", shown(name.text)), advice));
                 }
@@ -90,12 +90,12 @@ impl RuleSet {
 
 #[cfg(test)]
 mod tests {
-    use crate::iptables::{self, Options};
+    use crate::iptables::{self, ChainOptions};
 
     #[test]
     fn columns_beyond_five_are_named() {
         let dump = "*filter\n:FORWARD DROP [0:0]\n-A FORWARD -i eth0 -p tcp --syn -j ACCEPT\nCOMMIT\n";
-        let rules = iptables::read(dump.as_bytes(), &Options::default()).unwrap();
+        let rules = iptables::read(dump.as_bytes(), &ChainOptions::default()).unwrap();
         let keys = rules
             .keys(b"# a\n10.0.0.1 2 3 4 6 tcp_flags=0x2 in_port=eth0 out_port=7 5 -1\n1 2 3 4 6\n")
             .unwrap();

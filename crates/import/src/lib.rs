@@ -1,7 +1,7 @@
 //! Routes, rules and patterns from the formats in which others keep them: text or bytes in, values out, no I/O.
 //!
 //! An importer keeps everything that a file means, or refuses the exact line; then nothing of the file is loaded. Rules
-//! of all formats become one [`RuleSet`], which nftables can be told again. What is kept of each format, and what is
+//! of all formats become one [`ImportedRules`], which nftables can be told again. What is kept of each format, and what is
 //! refused and why, is in `docs/import.md`.
 
 #![forbid(unsafe_code)]
@@ -27,4 +27,4 @@ mod text;
 
 pub use conditions::Naming;
 pub use error::ImportError;
-pub use ruleset::{Column, ImportedRule, Policy, RuleSet};
+pub use ruleset::{ChainPolicy, ImportedRule, ImportedRules, RuleColumn};

@@ -9,7 +9,7 @@
 
 use crate::ImportError;
 use crate::text::{Line, Word, lines, refuse_cut, shown};
-use tables::patterns::Pattern;
+use tables::patterns::SearchPattern;
 
 const SHAPE: &str = "a line is written `id nocase length bytes number`";
 
@@ -18,7 +18,7 @@ const SHAPE: &str = "a line is written `id nocase length bytes number`";
 /// # Errors
 /// The first line that is none or contradicts itself; ids that do not count from 0; a last line without an end, as the
 /// file may be cut there.
-pub fn read(text: &[u8]) -> Result<Vec<Pattern>, ImportError> {
+pub fn read(text: &[u8]) -> Result<Vec<SearchPattern>, ImportError> {
     refuse_cut(text)?;
     let mut patterns = Vec::new();
     for line in lines(text)? {
@@ -31,8 +31,8 @@ pub fn read(text: &[u8]) -> Result<Vec<Pattern>, ImportError> {
 }
 
 /// The list as [`read`] takes it. What patterns ask besides, an offset or a depth, has no place in it and is left out.
-pub fn write(patterns: &[Pattern]) -> String {
-    let line = |(id, pattern): (usize, &Pattern)| {
+pub fn write(patterns: &[SearchPattern]) -> String {
+    let line = |(id, pattern): (usize, &SearchPattern)| {
         let bytes: String = pattern.bytes.iter().map(|byte| format!("{byte:02x}")).collect();
         let (nocase, length) = (u8::from(pattern.nocase), pattern.bytes.len());
         format!("{id}\t{nocase}\t{length}\t{bytes}\t{}\n", pattern.value)
@@ -40,7 +40,7 @@ pub fn write(patterns: &[Pattern]) -> String {
     patterns.iter().enumerate().map(line).collect()
 }
 
-fn pattern(line: Line<'_>, place: usize) -> Result<Pattern, ImportError> {
+fn pattern(line: Line<'_>, place: usize) -> Result<SearchPattern, ImportError> {
     let mut words = line.words();
     let mut next =
         |what: &str| words.next().ok_or_else(|| line.error_at_end(format!("{what} is missing"), SHAPE));
@@ -61,7 +61,7 @@ fn pattern(line: Line<'_>, place: usize) -> Result<Pattern, ImportError> {
     if let Some(word) = words.next() {
         return Err(word.error(format!("`{}` is one word too many", shown(word.text)), SHAPE));
     }
-    Ok(Pattern { nocase, value, ..Pattern::anywhere(bytes) })
+    Ok(SearchPattern { nocase, value, ..SearchPattern::anywhere(bytes) })
 }
 
 fn bytes(word: Word<'_>) -> Result<Vec<u8>, ImportError> {
@@ -101,9 +101,9 @@ mod tests {
     proptest! {
         #[test]
         fn what_is_written_is_read(strings in prop::collection::vec((prop::collection::vec(any::<u8>(), 1..9), any::<bool>(), any::<u32>()), 0..9)) {
-            let patterns: Vec<Pattern> = strings
+            let patterns: Vec<SearchPattern> = strings
                 .into_iter()
-                .map(|(bytes, nocase, value)| Pattern { nocase, value, ..Pattern::anywhere(bytes) })
+                .map(|(bytes, nocase, value)| SearchPattern { nocase, value, ..SearchPattern::anywhere(bytes) })
                 .collect();
             let text = write(&patterns);
             prop_assert_eq!(read(text.as_bytes()), Ok(patterns));

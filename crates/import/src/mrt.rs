@@ -18,8 +18,8 @@
 mod tests;
 
 use crate::ImportError;
-use crate::address::{self, Family, host_mask};
-use crate::routes::{Routes, refuse_duplicates};
+use crate::address::{self, AddressFamily, host_mask};
+use crate::routes::{ImportedRoutes, refuse_duplicates};
 use crate::text::number;
 use std::collections::HashMap;
 use tables::lpm::Prefix;
@@ -28,9 +28,9 @@ use tables::lpm::Prefix;
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Dump {
     /// The routes of IPv4.
-    pub v4: Routes,
+    pub v4: ImportedRoutes,
     /// The routes of IPv6.
-    pub v6: Routes,
+    pub v6: ImportedRoutes,
     /// How many peers the collector has.
     pub peers: u32,
 }
@@ -44,7 +44,10 @@ const TABLE_DUMP_V2: u16 = 13;
 /// The first record that is cut, contradicts itself, or is neither peers nor unicast routes; a path of a peer that is
 /// not there or without a next hop; a prefix that is there twice.
 pub fn read(bytes: &[u8]) -> Result<Dump, ImportError> {
-    let mut dump = Dump { v6: Routes { family: Family::V6, ..Routes::default() }, ..Dump::default() };
+    let mut dump = Dump {
+        v6: ImportedRoutes { family: AddressFamily::V6, ..ImportedRoutes::default() },
+        ..Dump::default()
+    };
     let mut hops = [HashMap::new(), HashMap::new()];
     let mut peers = None;
     let mut rest = bytes;
@@ -166,10 +169,10 @@ impl<'a> Cursor<'a> {
     /// A prefix and the next hop of its first path.
     fn route(
         &mut self,
-        family: Family,
+        family: AddressFamily,
         peers: u32,
         with_identifiers: bool,
-    ) -> Result<(Prefix, (Family, u128)), ImportError> {
+    ) -> Result<(Prefix, (AddressFamily, u128)), ImportError> {
         const DAMAGED: &str = "the dump is damaged; fetch it again";
         self.number(4, "the number of a route")?;
         let length = self.number(1, "the length of a prefix")? as u8;
@@ -204,7 +207,7 @@ impl<'a> Cursor<'a> {
     }
 
     /// The next hop among a path's attributes; one of the address family counts more than the IPv4 one.
-    fn next_hop(&mut self) -> Result<(Family, u128), ImportError> {
+    fn next_hop(&mut self) -> Result<(AddressFamily, u128), ImportError> {
         let start = *self;
         let (mut plain, mut reachable) = (None, None);
         while !self.bytes.is_empty() {
@@ -214,7 +217,7 @@ impl<'a> Cursor<'a> {
             let length = self.number(wide, "the length of an attribute")? as usize;
             let mut value = self.part(length, "an attribute")?;
             match kind {
-                3 if length == 4 => plain = Some((Family::V4, value.number(4, "a next hop")?)),
+                3 if length == 4 => plain = Some((AddressFamily::V4, value.number(4, "a next hop")?)),
                 3 => {
                     return Err(
                         value.error("a next hop has not 4 bytes", "the dump is damaged; fetch it again")
@@ -231,15 +234,15 @@ impl<'a> Cursor<'a> {
 
     /// The next hop of the attribute MP_REACH_NLRI, which dumps hold without what stands around it; some writers
     /// keep the family before it, which starts with a zero.
-    fn reachable(&mut self) -> Result<(Family, u128), ImportError> {
+    fn reachable(&mut self) -> Result<(AddressFamily, u128), ImportError> {
         if self.bytes.first() == Some(&0) {
             self.part(3, "the family of a next hop")?;
         }
         let length = self.number(1, "the length of a next hop")?;
         match length {
-            4 => Ok((Family::V4, self.number(4, "a next hop")?)),
+            4 => Ok((AddressFamily::V4, self.number(4, "a next hop")?)),
             // A second address is the one on the link.
-            16 | 32 => Ok((Family::V6, self.number(16, "a next hop")?)),
+            16 | 32 => Ok((AddressFamily::V6, self.number(16, "a next hop")?)),
             _ => {
                 let what = format!("a next hop has {length} bytes");
                 Err(self.error_back(1, what, "addresses have 4, 16 or twice 16"))

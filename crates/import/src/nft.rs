@@ -20,6 +20,6 @@ mod tests;
 mod value;
 mod write;
 
-pub use crate::chains::Options;
+pub use crate::chains::ChainOptions;
 pub use read::read;
-pub use write::{Layout, PORTS_OF_PROGRAMS, write_json, write_text};
+pub use write::{ExportLayout, PORTS_OF_PROGRAMS, write_json, write_text};

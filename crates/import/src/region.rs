@@ -4,9 +4,9 @@
 //! without another is at most a box for each end of a range and each bit of a mask. Only a range beside a mask
 //! in the same column has no such form, unless the range is a prefix.
 
-use crate::address::{Family, host_mask};
+use crate::address::{AddressFamily, host_mask};
 use crate::ruleset::Part;
-use tables::rules::Field;
+use tables::rules::RuleField;
 
 /// The values that one column may hold.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -24,7 +24,7 @@ pub(crate) struct RangeUnderMask;
 /// A box: what each column may hold.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Region {
-    family: Family,
+    family: AddressFamily,
     /// `None` is any value.
     sets: [Option<Set>; Part::COUNT],
 }
@@ -52,13 +52,13 @@ impl Set {
     }
 
     /// The values that a field of a table of rules fits.
-    pub(crate) fn of(field: Field, width: u8) -> Self {
+    pub(crate) fn of(field: RuleField, width: u8) -> Self {
         match field {
-            Field::Any => Set::all(width),
-            Field::Exact(value) => Set::exact(value),
-            Field::Prefix { value, length } => Set::prefix(width, value, length),
-            Field::Ternary { value, mask } => Set::masked(width, value, mask),
-            Field::Range { low, high } => Set::Range { low, high },
+            RuleField::Any => Set::all(width),
+            RuleField::Exact(value) => Set::exact(value),
+            RuleField::Prefix { value, length } => Set::prefix(width, value, length),
+            RuleField::Ternary { value, mask } => Set::masked(width, value, mask),
+            RuleField::Range { low, high } => Set::Range { low, high },
         }
     }
 
@@ -124,7 +124,7 @@ impl Set {
 
 impl Region {
     /// Every packet.
-    pub(crate) fn any(family: Family) -> Self {
+    pub(crate) fn any(family: AddressFamily) -> Self {
         Self { family, sets: [None; Part::COUNT] }
     }
 
@@ -190,16 +190,16 @@ impl Region {
     }
 
     /// What a table of rules looks for in a column.
-    pub(crate) fn field(&self, part: Part) -> Field {
-        let Some(set) = self.set(part) else { return Field::Any };
+    pub(crate) fn field(&self, part: Part) -> RuleField {
+        let Some(set) = self.set(part) else { return RuleField::Any };
         let is_address = matches!(part, Part::Source | Part::Destination);
         match (set, set.as_mask(self.width(part))) {
-            (Set::Masked { value, mask }, _) => Field::Ternary { value, mask },
-            (Set::Range { low, high }, _) if low == high => Field::Exact(low),
+            (Set::Masked { value, mask }, _) => RuleField::Ternary { value, mask },
+            (Set::Range { low, high }, _) if low == high => RuleField::Exact(low),
             (_, Some((value, mask))) if is_address => {
-                Field::Prefix { value, length: mask.count_ones() as u8 }
+                RuleField::Prefix { value, length: mask.count_ones() as u8 }
             }
-            (Set::Range { low, high }, _) => Field::Range { low, high },
+            (Set::Range { low, high }, _) => RuleField::Range { low, high },
         }
     }
 }
@@ -227,7 +227,7 @@ mod tests {
 
     fn regions() -> impl Strategy<Value = Region> {
         (prop::option::of(sets()), prop::option::of(sets())).prop_map(|(one, other)| {
-            let mut region = Region::any(Family::V4);
+            let mut region = Region::any(AddressFamily::V4);
             for (part, set) in [(Part::Protocol, one), (Part::TcpFlags, other)] {
                 region = set.map_or(region.clone(), |set| region.with(part, set));
             }
@@ -272,18 +272,21 @@ mod tests {
 
     #[test]
     fn a_field_is_the_plainest_that_says_it() {
-        let field = |part, set| Region::any(Family::V4).with(part, set).field(part);
+        let field = |part, set| Region::any(AddressFamily::V4).with(part, set).field(part);
         assert_eq!(
             field(Part::Source, Set::prefix(32, 0x0a00_0000, 8)),
-            Field::Prefix { value: 0x0a00_0000, length: 8 }
+            RuleField::Prefix { value: 0x0a00_0000, length: 8 }
         );
-        assert_eq!(field(Part::Source, Set::prefix(32, 5, 32)), Field::Exact(5));
-        assert_eq!(field(Part::Source, Set::prefix(32, 0, 0)), Field::Any);
-        assert_eq!(field(Part::Source, Set::Range { low: 1, high: 2 }), Field::Range { low: 1, high: 2 });
+        assert_eq!(field(Part::Source, Set::prefix(32, 5, 32)), RuleField::Exact(5));
+        assert_eq!(field(Part::Source, Set::prefix(32, 0, 0)), RuleField::Any);
+        assert_eq!(field(Part::Source, Set::Range { low: 1, high: 2 }), RuleField::Range { low: 1, high: 2 });
         assert_eq!(
             field(Part::SourcePort, Set::Range { low: 1024, high: 2047 }),
-            Field::Range { low: 1024, high: 2047 }
+            RuleField::Range { low: 1024, high: 2047 }
         );
-        assert_eq!(field(Part::TcpFlags, Set::masked(8, 2, 0x12)), Field::Ternary { value: 2, mask: 0x12 });
+        assert_eq!(
+            field(Part::TcpFlags, Set::masked(8, 2, 0x12)),
+            RuleField::Ternary { value: 2, mask: 0x12 }
+        );
     }
 }

@@ -12,16 +12,16 @@
 mod tests;
 
 use crate::ImportError;
-use crate::address::{self, Family, PrefixFault};
+use crate::address::{self, AddressFamily, PrefixFault};
 use crate::text::{number, parse_number, shown};
 use std::collections::HashMap;
 use tables::lpm::Prefix;
 
 /// A routing table, each prefix once.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Routes {
+pub struct ImportedRoutes {
     /// The family of the prefixes.
-    pub family: Family,
+    pub family: AddressFamily,
     /// Each prefix with the index of its next hop, in the order of the file.
     pub entries: Vec<(Prefix, u32)>,
     /// The line of each entry, from 1; in a binary format the record.
@@ -32,7 +32,7 @@ pub struct Routes {
 
 /// A change of one route.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Update {
+pub struct RouteUpdate {
     /// In seconds since 1970-01-01 UTC.
     pub time: u64,
     /// The prefix.
@@ -45,9 +45,9 @@ pub struct Update {
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Updates {
     /// The family of the prefixes.
-    pub family: Family,
+    pub family: AddressFamily,
     /// The changes. A prefix may be announced and withdrawn any number of times.
-    pub entries: Vec<Update>,
+    pub entries: Vec<RouteUpdate>,
     /// The next hops as they were written, each once.
     pub next_hops: Vec<String>,
 }
@@ -57,8 +57,8 @@ pub struct Updates {
 /// # Errors
 /// The first line that is no route; a prefix that has bits behind its length, is of another family than the
 /// first, or is there twice; a last line without an end, as the file may be cut there.
-pub fn read(text: &[u8]) -> Result<Routes, ImportError> {
-    let mut routes = Routes::default();
+pub fn read(text: &[u8]) -> Result<ImportedRoutes, ImportError> {
+    let mut routes = ImportedRoutes::default();
     let mut hops = NextHops::default();
     let mut reader = Reader::new(text);
     while reader.next_line()? {
@@ -88,7 +88,7 @@ pub fn read_updates(text: &[u8]) -> Result<Updates, ImportError> {
         let (family, prefix) = reader.prefix()?;
         reader.same_family(family, &mut updates.family, first)?;
         let next_hop = if announced { Some(reader.next_hop(&mut hops)?) } else { reader.no_next_hop()? };
-        updates.entries.push(Update { time, prefix, next_hop });
+        updates.entries.push(RouteUpdate { time, prefix, next_hop });
         (first, before) = (first.or(Some(reader.line)), time);
     }
     updates.next_hops = hops.names();
@@ -96,7 +96,7 @@ pub fn read_updates(text: &[u8]) -> Result<Updates, ImportError> {
 }
 
 /// The routes as [`read`] takes them.
-pub fn write(routes: &Routes) -> String {
+pub fn write(routes: &ImportedRoutes) -> String {
     let line = |(prefix, hop): &(Prefix, u32)| {
         let prefix = address::print_prefix(routes.family, prefix.bits, prefix.length);
         let hop = routes.next_hops.get(*hop as usize).map_or("", String::as_str);
@@ -139,7 +139,7 @@ impl<'a> NextHops<'a> {
 
 /// Refuses a table that holds a prefix twice. `what` two lines say is compared as well, as two next hops are a
 /// contradiction and one is only a slip.
-pub(crate) fn refuse_duplicates(routes: &Routes, place: &str) -> Result<(), ImportError> {
+pub(crate) fn refuse_duplicates(routes: &ImportedRoutes, place: &str) -> Result<(), ImportError> {
     let key = |index: usize| (routes.entries[index].0.bits, routes.entries[index].0.length);
     if (1..routes.entries.len()).all(|index| key(index - 1) < key(index)) {
         return Ok(());
@@ -237,7 +237,7 @@ impl<'a> Reader<'a> {
         (start, &self.text[start..self.at])
     }
 
-    fn prefix(&mut self) -> Result<(Family, Prefix), ImportError> {
+    fn prefix(&mut self) -> Result<(AddressFamily, Prefix), ImportError> {
         let (start, word) = self.word();
         match address::parse_prefix(word) {
             Ok((family, bits, length)) => Ok((family, Prefix { bits, length })),
@@ -258,7 +258,12 @@ impl<'a> Reader<'a> {
         }
     }
 
-    fn same_family(&self, family: Family, all: &mut Family, first: Option<u32>) -> Result<(), ImportError> {
+    fn same_family(
+        &self,
+        family: AddressFamily,
+        all: &mut AddressFamily,
+        first: Option<u32>,
+    ) -> Result<(), ImportError> {
         match first {
             Some(first) if *all != family => Err(self.error(
                 self.start,

@@ -1,22 +1,22 @@
 //! What every importer of rules answers: columns, rules in order, and what happens to a packet that none fits.
 
 use crate::ImportError;
-use crate::address::Family;
+use crate::address::AddressFamily;
 use crate::region::Region;
 use std::sync::Arc;
-use tables::rules::{Field, Rule};
+use tables::rules::{Rule, RuleField};
 
 /// Rules in order; the first that fits a packet decides.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct RuleSet {
+pub struct ImportedRules {
     /// The columns of the key. The first five are always there: `src`, `dst`, `sport`, `dport`, `proto`.
-    pub columns: Vec<Column>,
+    pub columns: Vec<RuleColumn>,
     /// The rules, first to last.
     pub rules: Vec<ImportedRule>,
     /// Whether a packet that no rule fits may pass; `None` if the file does not say.
     pub default: Option<bool>,
     /// The line that says so, and in what words; `None` if the format has none.
-    pub policy: Option<Policy>,
+    pub policy: Option<ChainPolicy>,
     /// The names of interfaces, and the numbers in `in_port` and `out_port` that stand for them. 0 is an interface
     /// without a name here.
     pub interfaces: Vec<(String, u16)>,
@@ -29,7 +29,7 @@ pub struct RuleSet {
 
 /// Where a file says what happens to a packet that no rule fits.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Policy {
+pub struct ChainPolicy {
     /// The line, from 1.
     pub line: u32,
     /// Its words, such as "the chain `FORWARD` has the policy DROP".
@@ -38,16 +38,16 @@ pub struct Policy {
 
 /// A column of the key.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Column {
+pub struct RuleColumn {
     /// What it holds.
     pub name: &'static str,
     /// Its width, in bits.
     pub width: u8,
 }
 
-impl Column {
+impl RuleColumn {
     /// The column of this name for packets of a family; `None` if there is no such column.
-    pub fn named(name: &str, family: Family) -> Option<Self> {
+    pub fn named(name: &str, family: AddressFamily) -> Option<Self> {
         let part = Part::named(name)?;
         Some(Self { name: part.name(), width: part.width(family) })
     }
@@ -137,7 +137,7 @@ impl Part {
         Self::ALL.into_iter().find(|part| part.name() == name)
     }
 
-    pub(crate) fn width(self, family: Family) -> u8 {
+    pub(crate) fn width(self, family: AddressFamily) -> u8 {
         match self {
             Part::Source | Part::Destination => family.width(),
             Part::SourcePort | Part::DestinationPort | Part::InPort | Part::OutPort | Part::Flags => 16,
@@ -158,12 +158,12 @@ pub(crate) struct Decision {
     pub(crate) text: Arc<str>,
 }
 
-impl RuleSet {
+impl ImportedRules {
     /// The set of these decisions, with the columns that one of them uses.
-    pub(crate) fn of(family: Family, decisions: Vec<Decision>, default: Option<bool>) -> Self {
+    pub(crate) fn of(family: AddressFamily, decisions: Vec<Decision>, default: Option<bool>) -> Self {
         let used = |part: &Part| {
             (*part as usize) < Part::ALWAYS
-                || decisions.iter().any(|decision| decision.region.field(*part) != Field::Any)
+                || decisions.iter().any(|decision| decision.region.field(*part) != RuleField::Any)
         };
         let parts: Vec<Part> = Part::ALL.into_iter().filter(used).collect();
         let rule = |decision: Decision| ImportedRule {
@@ -176,7 +176,7 @@ impl RuleSet {
         Self {
             columns: parts
                 .iter()
-                .map(|part| Column { name: part.name(), width: part.width(family) })
+                .map(|part| RuleColumn { name: part.name(), width: part.width(family) })
                 .collect(),
             rules: decisions.into_iter().map(rule).collect(),
             default,
@@ -195,8 +195,8 @@ impl RuleSet {
     }
 
     /// The family of the addresses.
-    pub fn family(&self) -> Family {
-        self.columns.first().and_then(|column| Family::of_width(column.width)).unwrap_or_default()
+    pub fn family(&self) -> AddressFamily {
+        self.columns.first().and_then(|column| AddressFamily::of_width(column.width)).unwrap_or_default()
     }
 
     /// The first rule that fits a packet, by trying one after the other. `key` has a value a column.

@@ -7,7 +7,7 @@
 //!
 //! A rule is one line, or several where each but the last ends in `\`. Every `content` that is not negated becomes one
 //! pattern. What else a rule asks of a packet — a stream's state, a decoded buffer, a distance from another content —
-//! a search for strings cannot mean: [`read`] keeps the string and lists the condition in [`PatternSet::unmeant`], and
+//! a search for strings cannot mean: [`read`] keeps the string and lists the condition in [`SnortPatterns::unmeant`], and
 //! [`read_strictly`] refuses it. Neither lets pass what is not a rule.
 
 mod cursor;
@@ -19,13 +19,13 @@ use crate::ImportError;
 use crate::text::{number, refuse_cut, utf8};
 use cursor::Cursor;
 use std::collections::{BTreeMap, HashMap};
-use tables::patterns::Pattern;
+use tables::patterns::SearchPattern;
 
 /// The patterns of a file of rules, and what of the rules they do not say.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct PatternSet {
+pub struct SnortPatterns {
     /// The rules, in the file's order.
-    pub rules: Vec<Rule>,
+    pub rules: Vec<SnortRule>,
     /// The contents, in the file's order.
     pub contents: Vec<Content>,
     /// The conditions that were left out, in the file's order: without them a pattern matches more than its rule.
@@ -34,7 +34,7 @@ pub struct PatternSet {
 
 /// What a rule says of itself and of the packets it is for.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Rule {
+pub struct SnortRule {
     /// The line it begins on, from 1.
     pub line: u32,
     /// Its number (`sid`), unique in the file.
@@ -78,7 +78,7 @@ pub enum PortTerm {
 /// One string that a rule looks for.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Content {
-    /// The rule, by its place in [`PatternSet::rules`].
+    /// The rule, by its place in [`SnortPatterns::rules`].
     pub rule: u32,
     /// Where the string begins in the file, from 1.
     pub line: u32,
@@ -107,7 +107,7 @@ pub struct Unmeant {
 
 /// A string that one or more rules look for anywhere, as lists of literals have it.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Literal {
+pub struct SnortLiteral {
     /// The bytes; in lower case if case does not count.
     pub bytes: Vec<u8>,
     /// Whether case does not count.
@@ -120,10 +120,10 @@ pub struct Literal {
 ///
 /// # Errors
 /// The first line that is no rule, with the place and the cause; nothing is kept then.
-pub fn read(text: &[u8]) -> Result<PatternSet, ImportError> {
+pub fn read(text: &[u8]) -> Result<SnortPatterns, ImportError> {
     let bytes = text;
     let text = utf8(bytes)?;
-    let mut set = PatternSet::default();
+    let mut set = SnortPatterns::default();
     let mut sids = HashMap::new();
     let mut at = 0;
     let mut line = 1;
@@ -156,7 +156,7 @@ pub fn read(text: &[u8]) -> Result<PatternSet, ImportError> {
 ///
 /// # Errors
 /// As [`read`]; else the first condition that would be left out.
-pub fn read_strictly(text: &[u8]) -> Result<PatternSet, ImportError> {
+pub fn read_strictly(text: &[u8]) -> Result<SnortPatterns, ImportError> {
     let set = read(text)?;
     match set.unmeant.first() {
         None => Ok(set),
@@ -169,10 +169,10 @@ pub fn read_strictly(text: &[u8]) -> Result<PatternSet, ImportError> {
     }
 }
 
-impl PatternSet {
-    /// The contents as patterns, in the same order; the value of each is its rule's place in [`PatternSet::rules`].
-    pub fn patterns(&self) -> Vec<Pattern> {
-        let pattern = |content: &Content| Pattern {
+impl SnortPatterns {
+    /// The contents as patterns, in the same order; the value of each is its rule's place in [`SnortPatterns::rules`].
+    pub fn patterns(&self) -> Vec<SearchPattern> {
+        let pattern = |content: &Content| SearchPattern {
             bytes: content.bytes.clone(),
             nocase: content.nocase,
             offset: content.offset,
@@ -184,7 +184,7 @@ impl PatternSet {
 
     /// The different strings of at least `shortest` bytes wherever they are looked for, the short ones first, those of
     /// one length in the order of their bytes.
-    pub fn literals(&self, shortest: usize) -> Vec<Literal> {
+    pub fn literals(&self, shortest: usize) -> Vec<SnortLiteral> {
         let mut first = BTreeMap::new();
         for content in self.contents.iter().filter(|content| content.bytes.len() >= shortest) {
             let bytes =
@@ -194,7 +194,7 @@ impl PatternSet {
         }
         first
             .into_iter()
-            .map(|((_, bytes, nocase), first_sid)| Literal { bytes, nocase, first_sid })
+            .map(|((_, bytes, nocase), first_sid)| SnortLiteral { bytes, nocase, first_sid })
             .collect()
     }
 }

@@ -2,13 +2,13 @@
 
 use flate2::read::GzDecoder;
 use import::address;
-use import::routes::{self, Routes};
-use import::{RuleSet, cisco, classbench, iptables};
+use import::routes::{self, ImportedRoutes};
+use import::{ImportedRules, cisco, classbench, iptables};
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs::File;
 use std::io::Read;
 use std::path::{Path, PathBuf};
-use tables::lpm::{Lpm, LpmSpec, Model};
+use tables::lpm::{Lpm, LpmModel, LpmSpec};
 
 fn data() -> Option<PathBuf> {
     let data = std::env::var_os("RAVELIN_DATA").map(PathBuf::from);
@@ -47,7 +47,7 @@ fn full_tables_are_kept_and_answer_their_queries() {
             .expect("a full table is kept");
         assert_eq!((table.entries.len(), table.next_hops.len()), (count, 64));
         let spec = LpmSpec { width: table.family.width(), capacity: count };
-        let mut model = Model::new(spec).expect("the table is possible");
+        let mut model = LpmModel::new(spec).expect("the table is possible");
         for (prefix, hop) in &table.entries {
             model.insert(*prefix, *hop).expect("each prefix is good");
         }
@@ -59,7 +59,7 @@ fn full_tables_are_kept_and_answer_their_queries() {
     assert_eq!((announced, updates.entries.len() - announced), (18_141, 5_305));
 }
 
-fn answers(queries: &[u8], table: &Routes, model: &Model) {
+fn answers(queries: &[u8], table: &ImportedRoutes, model: &LpmModel) {
     let text = std::str::from_utf8(queries).expect("queries are text");
     for line in text.lines() {
         let words: Vec<&str> = line.split(' ').collect();
@@ -78,7 +78,7 @@ fn filters_answer_their_traces() {
     let files = archive(&data.join("acl/classbench.tar.zst"));
     let (mut sets, mut headers) = (0, 0);
     for (name, text) in files.iter().filter(|(name, _)| name.ends_with(".rules")) {
-        let rules = classbench::read(text, &classbench::Options::default())
+        let rules = classbench::read(text, &classbench::ClassBenchOptions::default())
             .unwrap_or_else(|error| panic!("{name}: {error}"));
         let trace = classbench::read_trace(&files[&name.replace(".rules", ".trace")]);
         let trace = trace.unwrap_or_else(|error| panic!("{name}: {error}"));
@@ -90,7 +90,7 @@ fn filters_answer_their_traces() {
             headers += 1;
         }
         sets += 1;
-        let flags = classbench::Options { flags: true };
+        let flags = classbench::ClassBenchOptions { flags: true };
         let whole = classbench::read(text, &flags).expect("flags are kept as well");
         let again =
             classbench::read(classbench::write(&whole).expect("these are filters").as_bytes(), &flags)
@@ -112,13 +112,13 @@ fn dumps_are_kept_or_refused_line_by_line() {
         for first_packets in [false, true] {
             let (mut rules, mut hooks, mut kept, mut refused) = (0, 0, BTreeSet::new(), BTreeMap::new());
             for (table, chain) in iptables::chains(&text).unwrap_or_else(|error| panic!("{name}: {error}")) {
-                let strict = iptables::Options {
+                let strict = iptables::ChainOptions {
                     table,
                     chain: Some(chain),
                     first_packets,
-                    ..iptables::Options::default()
+                    ..iptables::ChainOptions::default()
                 };
-                let lenient = iptables::Options { lenient: true, ..strict.clone() };
+                let lenient = iptables::ChainOptions { lenient: true, ..strict.clone() };
                 let set = iptables::read(&text, &lenient).unwrap_or_else(|error| panic!("{name}: {error}"));
                 match iptables::read(&text, &strict) {
                     Ok(whole) => assert_eq!((whole, set.refused.len()), (set.clone(), 0)),
@@ -165,7 +165,7 @@ fn configurations_of_routers_are_kept_whole() {
                 .len();
         }
         if name.ends_with("_config.txt") {
-            let kept = cisco::access_lists(&text, &cisco::Options::default())
+            let kept = cisco::access_lists(&text, &cisco::AccessListOptions::default())
                 .unwrap_or_else(|error| panic!("{name}: {error}"));
             lists += kept.len();
             lines += kept.iter().map(|list| distinct_lines(&list.rules)).sum::<usize>();
@@ -175,6 +175,6 @@ fn configurations_of_routers_are_kept_whole() {
     assert_eq!((lists, lines, routes), (258, 1_926, 23_259));
 }
 
-fn distinct_lines(rules: &RuleSet) -> usize {
+fn distinct_lines(rules: &ImportedRules) -> usize {
     rules.rules.iter().map(|rule| rule.line).collect::<BTreeSet<u32>>().len()
 }

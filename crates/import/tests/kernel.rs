@@ -8,14 +8,14 @@ mod packets;
 #[path = "kernel/router.rs"]
 mod router;
 
-use exec::{BackEnd, Outputs, load};
-use import::address::Family;
-use import::nft::{Layout, PORTS_OF_PROGRAMS, write_text};
-use import::{Column, ImportedRule, Naming, RuleSet, iptables, nft};
+use exec::{BackendKind, Outputs, load};
+use import::address::AddressFamily;
+use import::nft::{ExportLayout, PORTS_OF_PROGRAMS, write_text};
+use import::{ImportedRule, ImportedRules, Naming, RuleColumn, iptables, nft};
 use packet::{Batch, Frames, VerdictKind};
 use packets::{FLAGS, PORTS, Packet, Piece, Random, SOURCES, TARGETS, address};
 use router::Router;
-use tables::rules::{Field, Rule};
+use tables::rules::{Rule, RuleField};
 
 /// All protocols whose ports files of rules may ask for.
 const ALL_PORTS: &[u8] = &[6, 17, 33, 132, 136];
@@ -26,18 +26,18 @@ fn seed() -> u64 {
     seed
 }
 
-fn made(random: &mut Random, count: usize, family: Family) -> Vec<Packet> {
+fn made(random: &mut Random, count: usize, family: AddressFamily) -> Vec<Packet> {
     (0..count).map(|_| Packet::made(random, family)).collect()
 }
 
 /// A set of rules over these columns besides the five, as random as a table may be.
-fn rules(random: &mut Random, family: Family, more: &[&str]) -> RuleSet {
+fn rules(random: &mut Random, family: AddressFamily, more: &[&str]) -> ImportedRules {
     let names = ["src", "dst", "sport", "dport", "proto"];
-    let columns: Vec<Column> =
-        names.iter().chain(more).map(|name| Column::named(name, family).expect("a column")).collect();
+    let columns: Vec<RuleColumn> =
+        names.iter().chain(more).map(|name| RuleColumn::named(name, family).expect("a column")).collect();
     let field = |random: &mut Random, name: &str| {
         if random.once_in(2) {
-            return Field::Any;
+            return RuleField::Any;
         }
         let width = family.width();
         match name {
@@ -47,30 +47,30 @@ fn rules(random: &mut Random, family: Family, more: &[&str]) -> RuleSet {
                 let ones = if width == 32 { 0xffff_ffff } else { u128::MAX };
                 let host = (1u128 << (width - length)) - 1;
                 match random.below(4) {
-                    0 => Field::Ternary { value: value & !0xff00, mask: ones & !0xff00 },
-                    1 => Field::Exact(value),
-                    _ => Field::Prefix { value: value & !host, length },
+                    0 => RuleField::Ternary { value: value & !0xff00, mask: ones & !0xff00 },
+                    1 => RuleField::Exact(value),
+                    _ => RuleField::Prefix { value: value & !host, length },
                 }
             }
             "sport" | "dport" => {
                 let (one, other) = (random.one(&PORTS).into(), random.one(&PORTS).into());
                 if random.once_in(3) {
-                    Field::Exact(one)
+                    RuleField::Exact(one)
                 } else {
-                    Field::Range { low: one.min(other), high: one.max(other) }
+                    RuleField::Range { low: one.min(other), high: one.max(other) }
                 }
             }
             "proto" => match random.below(6) {
-                0 => Field::Range { low: 1, high: 17 },
-                1 => Field::Range { low: 7, high: 255 },
-                _ => Field::Exact(random.one(&[6, 6, 17, 1, 58, 132, 47])),
+                0 => RuleField::Range { low: 1, high: 17 },
+                1 => RuleField::Range { low: 7, high: 255 },
+                _ => RuleField::Exact(random.one(&[6, 6, 17, 1, 58, 132, 47])),
             },
             "tcp_flags" => {
                 let mask = random.one(&[0x02, 0x12, 0x17, 0x40]);
-                Field::Ternary { value: u128::from(random.one(&FLAGS)) & mask, mask }
+                RuleField::Ternary { value: u128::from(random.one(&FLAGS)) & mask, mask }
             }
-            "fragment" => Field::Exact(random.below(2).into()),
-            _ => Field::Exact(random.one(&[0, 3, 4, 8, 128])),
+            "fragment" => RuleField::Exact(random.below(2).into()),
+            _ => RuleField::Exact(random.one(&[0, 3, 4, 8, 128])),
         }
     };
     let rule = |random: &mut Random, line: u32| ImportedRule {
@@ -81,10 +81,16 @@ fn rules(random: &mut Random, family: Family, more: &[&str]) -> RuleSet {
         text: "".into(),
     };
     let rules = (1..=12).map(|line| rule(random, line)).collect();
-    RuleSet { columns, rules, default: Some(random.once_in(2)), bound: true, ..RuleSet::default() }
+    ImportedRules {
+        columns,
+        rules,
+        default: Some(random.once_in(2)),
+        bound: true,
+        ..ImportedRules::default()
+    }
 }
 
-fn allows(rules: &RuleSet, packet: &Packet, with_ports: &[u8]) -> bool {
+fn allows(rules: &ImportedRules, packet: &Packet, with_ports: &[u8]) -> bool {
     let key: Vec<u128> = rules.columns.iter().map(|column| packet.column(column.name, with_ports)).collect();
     rules.allows(&key).expect("everything is decided")
 }
@@ -104,7 +110,7 @@ fn differences(router: &mut Router, packets: &[Packet], wanted: &[bool], what: &
 fn without_rules_every_packet_passes() {
     let Some(mut router) = Router::new(&["nft"]) else { return };
     let mut random = Random(seed());
-    for family in [Family::V4, Family::V6] {
+    for family in [AddressFamily::V4, AddressFamily::V6] {
         let packets = made(&mut random, 500, family);
         router.load("nft", &["-f", "-"], "");
         assert_eq!(differences(&mut router, &packets, &vec![true; packets.len()], ""), 0);
@@ -123,11 +129,11 @@ fn exported_rules_decide_as_the_table_does() {
         (&["icmp_type", "icmp_code", "tcp_flags", "fragment"], PORTS_OF_PROGRAMS),
         (&["icmp_type", "tcp_flags"], ALL_PORTS),
     ];
-    for family in [Family::V4, Family::V6] {
+    for family in [AddressFamily::V4, AddressFamily::V6] {
         for (more, with_ports) in shapes.iter().chain(&shapes) {
             let rules = rules(&mut random, family, more);
             let packets = made(&mut random, 1000, family);
-            let text = write_text(&rules, &Layout { with_ports, ..Layout::default() })
+            let text = write_text(&rules, &ExportLayout { with_ports, ..ExportLayout::default() })
                 .expect("nftables can say this");
             router.load("nft", &["-f", "-"], &text);
             let wanted: Vec<bool> = packets.iter().map(|packet| allows(&rules, packet, with_ports)).collect();
@@ -143,15 +149,15 @@ fn exported_rules_decide_as_the_table_does() {
 
 /// Which of these packets a program sends on, on either back end.
 fn sent(program: &lang::ir::Program, packets: &[Packet]) -> Vec<bool> {
-    let ways = [BackEnd::Interpreter, BackEnd::Native].map(|back_end| {
-        let mut processor = load(program, back_end, 2, 1).expect("it can be loaded");
+    let ways = [BackendKind::Interpreter, BackendKind::Native].map(|back_end| {
+        let mut backend = load(program, back_end, 2, 1).expect("it can be loaded");
         let mut one = |packet: &Packet| {
             let (mut frames, mut batch, frame) =
                 (Frames::new(), Batch::new(), packet.frame(0, [2; 6], [4; 6]));
             frames.push(&frame, frame.len() as u32, 0);
             frames.fill(&mut batch, 0..1);
             batch.port[0] = 1;
-            processor.run(frames.memory_mut(), &mut batch, &mut Outputs::default());
+            backend.run(frames.memory_mut(), &mut batch, &mut Outputs::default());
             batch.verdict[0].kind() == VerdictKind::Send
         };
         packets.iter().map(&mut one).collect::<Vec<bool>>()
@@ -161,22 +167,24 @@ fn sent(program: &lang::ir::Program, packets: &[Packet]) -> Vec<bool> {
 }
 
 /// The shipped firewall with other entries.
-fn firewall(rules: &RuleSet) -> lang::ir::Program {
+fn firewall(rules: &ImportedRules) -> lang::ir::Program {
     const FIREWALL: &str = include_str!("../../../programs/firewall_rules.rav");
-    let field = |field: &Field, name: &str| {
+    let field = |field: &RuleField, name: &str| {
         let value = |value: u128| {
             if matches!(name, "src" | "dst") {
-                import::address::print(Family::V4, value)
+                import::address::print(AddressFamily::V4, value)
             } else {
                 value.to_string()
             }
         };
         match field {
-            Field::Any => "_".to_owned(),
-            Field::Exact(exact) => value(*exact),
-            Field::Prefix { value, length } => import::address::print_prefix(Family::V4, *value, *length),
-            Field::Ternary { value: bits, mask } => format!("{} mask {}", value(*bits), value(*mask)),
-            Field::Range { low, high } => format!("{low}..{high}"),
+            RuleField::Any => "_".to_owned(),
+            RuleField::Exact(exact) => value(*exact),
+            RuleField::Prefix { value, length } => {
+                import::address::print_prefix(AddressFamily::V4, *value, *length)
+            }
+            RuleField::Ternary { value: bits, mask } => format!("{} mask {}", value(*bits), value(*mask)),
+            RuleField::Range { low, high } => format!("{low}..{high}"),
         }
     };
     let mut entries = String::new();
@@ -208,11 +216,12 @@ fn the_kernel_with_exported_rules_decides_as_the_program_does() {
     let mut random = Random(seed());
     let mut differ = 0;
     for _ in 0..3 {
-        let rules = rules(&mut random, Family::V4, &[]);
-        let packets = made(&mut random, 1000, Family::V4);
+        let rules = rules(&mut random, AddressFamily::V4, &[]);
+        let packets = made(&mut random, 1000, AddressFamily::V4);
         let wanted = sent(&firewall(&rules), &packets);
-        let text = write_text(&rules, &Layout { with_ports: PORTS_OF_PROGRAMS, ..Layout::default() })
-            .expect("it can be said");
+        let text =
+            write_text(&rules, &ExportLayout { with_ports: PORTS_OF_PROGRAMS, ..ExportLayout::default() })
+                .expect("it can be said");
         router.load("nft", &["-f", "-"], &text);
         differ += differences(&mut router, &packets, &wanted, &text);
     }
@@ -262,15 +271,15 @@ fn dumps_of_iptables_are_read_as_the_kernel_means_them() {
     }
     let mut random = Random(seed());
     let dump = DUMP.replace(":x - [0:0]\n", ":x - [0:0]\n:y - [0:0]\n");
-    let options = iptables::Options { interfaces: ports(), ..iptables::Options::default() };
+    let options = iptables::ChainOptions { interfaces: ports(), ..iptables::ChainOptions::default() };
     let rules = iptables::read(dump.as_bytes(), &options).expect("the dump can be kept");
-    let packets = made(&mut random, 4000, Family::V4);
+    let packets = made(&mut random, 4000, AddressFamily::V4);
     let wanted: Vec<bool> = packets.iter().map(|packet| allows(&rules, packet, ALL_PORTS)).collect();
     // Not iptables-nft, which says most matches in the words of nftables.
     router.load("iptables-legacy-restore", &[], &dump);
     assert_eq!(differences(&mut router, &packets, &wanted, &dump), 0);
     // And what the dump becomes in nftables.
-    let text = write_text(&rules, &Layout::default()).expect("nftables can say this");
+    let text = write_text(&rules, &ExportLayout::default()).expect("nftables can say this");
     other.load("nft", &["-f", "-"], &text);
     assert_eq!(differences(&mut other, &packets, &wanted, &text), 0);
 }
@@ -344,15 +353,15 @@ fn made_dumps_are_read_and_exported_as_the_kernel_means_them() {
     let (mut passing, mut count) = (0, 0);
     for _ in 0..8 {
         let dump = made_dump(&mut random);
-        let options = iptables::Options { interfaces: ports(), ..iptables::Options::default() };
+        let options = iptables::ChainOptions { interfaces: ports(), ..iptables::ChainOptions::default() };
         let rules =
             iptables::read(dump.as_bytes(), &options).unwrap_or_else(|error| panic!("{error}\n{dump}"));
-        let packets = made(&mut random, 600, Family::V4);
+        let packets = made(&mut random, 600, AddressFamily::V4);
         let wanted: Vec<bool> = packets.iter().map(|packet| allows(&rules, packet, ALL_PORTS)).collect();
         (passing, count) = (passing + wanted.iter().filter(|pass| **pass).count(), count + packets.len());
         router.load("iptables-legacy-restore", &[], &dump);
         assert_eq!(differences(&mut router, &packets, &wanted, &dump), 0);
-        let text = write_text(&rules, &Layout::default()).expect("nftables can say this");
+        let text = write_text(&rules, &ExportLayout::default()).expect("nftables can say this");
         other.load("nft", &["-f", "-"], &text);
         assert_eq!(differences(&mut other, &packets, &wanted, &text), 0);
     }
@@ -409,7 +418,7 @@ fn a_program_filled_from_a_dump_decides_as_the_kernel_does() {
         let contents = import::entries::read(dump.as_bytes(), &file.format, &file.interfaces, table);
         let contents = contents.expect("the dump can be kept");
         (table.entries, table.default) = (contents.entries, contents.default.map(|default| default.value));
-        let packets = made(&mut random, 2000, Family::V4);
+        let packets = made(&mut random, 2000, AddressFamily::V4);
         let wanted = sent(&program, &packets);
         router.load("iptables-legacy-restore", &[], &dump);
         assert_eq!(differences(&mut router, &packets, &wanted, &dump), 0);
@@ -444,8 +453,8 @@ fn rulesets_of_nftables_are_read_as_the_kernel_means_them() {
     let mut random = Random(seed());
     router.load("nft", &["-f", "-"], RULESET);
     let listed = router.run("nft", &["-j", "list", "ruleset"], "").expect("nft runs");
-    for family in [Family::V4, Family::V6] {
-        let options = nft::Options { interfaces: ports(), family, ..nft::Options::default() };
+    for family in [AddressFamily::V4, AddressFamily::V6] {
+        let options = nft::ChainOptions { interfaces: ports(), family, ..nft::ChainOptions::default() };
         let rules = nft::read(&listed.stdout, &options).expect("the ruleset can be kept");
         // Without connection tracking the kernel compares what later fragments have in the place of a header.
         let packets: Vec<Packet> = made(&mut random, 4000, family)
@@ -477,9 +486,9 @@ const HEADERS: &str = "table inet filter {
 ";
 
 /// Reads a ruleset as the kernel prints it.
-fn imported(router: &mut Router, family: Family) -> RuleSet {
+fn imported(router: &mut Router, family: AddressFamily) -> ImportedRules {
     let listed = router.run("nft", &["-j", "list", "ruleset"], "").expect("nft runs");
-    let options = nft::Options { interfaces: ports(), family, ..nft::Options::default() };
+    let options = nft::ChainOptions { interfaces: ports(), family, ..nft::ChainOptions::default() };
     nft::read(&listed.stdout, &options).expect("the ruleset can be kept")
 }
 
@@ -491,8 +500,8 @@ fn rules_that_leave_out_later_fragments_decide_about_them_as_the_kernel_does() {
     let fragments = "ip saddr 11.0.0.0/8 ip frag-off & 0x1fff != 0 accept\n        ip protocol 47";
     let text = text.replace("ip protocol 47", fragments);
     router.load("nft", &["-f", "-"], &text);
-    let rules = imported(&mut router, Family::V4);
-    let packets = made(&mut random, 4000, Family::V4);
+    let rules = imported(&mut router, AddressFamily::V4);
+    let packets = made(&mut random, 4000, AddressFamily::V4);
     let wanted: Vec<bool> = packets.iter().map(|packet| allows(&rules, packet, ALL_PORTS)).collect();
     let later = packets.iter().zip(&wanted).filter(|(packet, _)| packet.is_later());
     let passing = later.clone().filter(|(_, passes)| **passes).count();
@@ -506,7 +515,7 @@ fn no_rule_about_a_header_fits_a_packet_that_ends_before_it() {
     let mut random = Random(seed());
     let text = HEADERS.replace("GUARD ", "");
     router.load("nft", &["-f", "-"], &text);
-    for family in [Family::V4, Family::V6] {
+    for family in [AddressFamily::V4, AddressFamily::V6] {
         let rules = imported(&mut router, family);
         let whole = made(&mut random, 2000, family).into_iter().filter(|packet| !packet.is_later());
         let packets: Vec<Packet> = whole.map(|packet| packet.cut(&mut random)).collect();

@@ -1,7 +1,7 @@
 //! Linux' own nft judges what the exporter writes: it takes it, and what it prints again means the same.
 
-use import::nft::{Layout, Options, read, write_json, write_text};
-use import::{Naming, RuleSet, iptables};
+use import::nft::{ChainOptions, ExportLayout, read, write_json, write_text};
+use import::{ImportedRules, Naming, iptables};
 use std::io::Write;
 use std::process::{Command, Stdio};
 
@@ -52,8 +52,9 @@ fn nft(script: &str, input: &str) -> Option<(bool, String)> {
     Some((output.status.success(), String::from_utf8_lossy(&printed).into_owned()))
 }
 
-fn rule_sets() -> Vec<RuleSet> {
-    let dump = iptables::read(DUMP.as_bytes(), &iptables::Options::default()).expect("the dump can be kept");
+fn rule_sets() -> Vec<ImportedRules> {
+    let dump =
+        iptables::read(DUMP.as_bytes(), &iptables::ChainOptions::default()).expect("the dump can be kept");
     let mut filters =
         import::classbench::read(FILTERS.as_bytes(), &Default::default()).expect("these are filters");
     filters.default = Some(true);
@@ -64,7 +65,7 @@ fn rule_sets() -> Vec<RuleSet> {
 }
 
 /// Values near the ends of all fields, and a few between them.
-fn keys(rules: &RuleSet) -> Vec<Vec<(&'static str, u128)>> {
+fn keys(rules: &ImportedRules) -> Vec<Vec<(&'static str, u128)>> {
     let choices: [(&str, &[u128]); 12] = [
         ("src", &[0x0a00_0001, 0x0a00_0002, 0x0aff_ff01, 0xac10_0001, 0xac10_000a, 0x0b00_0000]),
         ("dst", &[0xc000_0201, 0xc000_0202, 0x0a01_0000, 0x0a02_0000, 7]),
@@ -105,7 +106,7 @@ fn keys(rules: &RuleSet) -> Vec<Vec<(&'static str, u128)>> {
     keys
 }
 
-fn decision(rules: &RuleSet, key: &[(&str, u128)]) -> Option<bool> {
+fn decision(rules: &ImportedRules, key: &[(&str, u128)]) -> Option<bool> {
     let value = |name: &str| key.iter().find(|(own, _)| *own == name).map_or(0, |(_, value)| *value);
     let values: Vec<u128> = rules.columns.iter().map(|column| value(column.name)).collect();
     rules.allows(&values)
@@ -114,8 +115,8 @@ fn decision(rules: &RuleSet, key: &[(&str, u128)]) -> Option<bool> {
 #[test]
 fn nft_takes_what_is_written_and_means_the_same() {
     for rules in rule_sets() {
-        let text = write_text(&rules, &Layout::default()).expect("nftables can say this");
-        let json = write_json(&rules, &Layout::default()).expect("nftables can say this");
+        let text = write_text(&rules, &ExportLayout::default()).expect("nftables can say this");
+        let json = write_json(&rules, &ExportLayout::default()).expect("nftables can say this");
         for (script, input) in [
             ("nft -c -f - && nft -f - < /dev/null", &text),
             ("nft -f - && nft -j list ruleset", &text),
@@ -129,8 +130,10 @@ fn nft_takes_what_is_written_and_means_the_same() {
             if script.ends_with("null") {
                 continue;
             }
-            let options =
-                Options { interfaces: Naming::Ports(rules.interfaces.clone()), ..Options::default() };
+            let options = ChainOptions {
+                interfaces: Naming::Ports(rules.interfaces.clone()),
+                ..ChainOptions::default()
+            };
             let again = read(printed.as_bytes(), &options).expect("what nft prints can be kept");
             let mut decided = [0, 0];
             for key in keys(&rules) {
@@ -166,16 +169,16 @@ fn dumps() -> Vec<(String, Vec<u8>)> {
 fn nft_takes_what_real_dumps_become() {
     for (name, text) in dumps() {
         for (table, chain) in iptables::chains(&text).unwrap_or_default() {
-            let options = iptables::Options {
+            let options = iptables::ChainOptions {
                 table,
                 chain: Some(chain.clone()),
                 first_packets: true,
                 lenient: true,
-                ..iptables::Options::default()
+                ..iptables::ChainOptions::default()
             };
             let rules = iptables::read(&text, &options).unwrap_or_else(|error| panic!("{name}: {error}"));
-            let written =
-                write_text(&rules, &Layout::default()).unwrap_or_else(|error| panic!("{name}: {error}"));
+            let written = write_text(&rules, &ExportLayout::default())
+                .unwrap_or_else(|error| panic!("{name}: {error}"));
             let Some((taken, printed)) = nft("nft -c -f -", &written) else {
                 println!("nft cannot be run in a namespace of its own here: nothing was judged");
                 return;

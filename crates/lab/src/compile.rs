@@ -2,10 +2,10 @@
 
 use crate::experiment::{Figure, Row};
 use crate::measure::SEED;
-use crate::plan::Plan;
+use crate::plan::LabPlan;
 use crate::programs::{PROGRAMS, compile};
 use crate::traffic::LabError;
-use exec::BackEnd;
+use exec::BackendKind;
 use lang::pipeline::Decode;
 use std::time::Instant;
 
@@ -13,7 +13,7 @@ use std::time::Instant;
 const TIMES: u32 = 5;
 
 /// Runs it.
-pub(crate) fn rows(plan: &Plan, progress: &mut dyn FnMut(&str)) -> Result<Vec<Row>, LabError> {
+pub(crate) fn rows(plan: &LabPlan, progress: &mut dyn FnMut(&str)) -> Result<Vec<Row>, LabError> {
     progress("compile: every program that ships");
     let mut seconds: Vec<[Vec<f64>; 2]> = vec![[Vec::new(), Vec::new()]; PROGRAMS.len()];
     for round in 0..=plan.runs {
@@ -23,7 +23,7 @@ pub(crate) fn rows(plan: &Plan, progress: &mut dyn FnMut(&str)) -> Result<Vec<Ro
                 let begin = Instant::now();
                 let program = compile(name, text, Decode::Lazy).map_err(LabError::Program)?;
                 to_ir += begin.elapsed().as_secs_f64();
-                let loaded = exec::load(&program, BackEnd::Native, 5, SEED);
+                let loaded = exec::load(&program, BackendKind::Native, 5, SEED);
                 to_code += begin.elapsed().as_secs_f64();
                 loaded.map_err(|error| LabError::Program(error.to_string()))?;
             }

@@ -2,10 +2,10 @@
 
 use crate::experiment::{Figure, Row};
 use crate::measure::{Contender, Group, Measured, Pass, Workload, rounds};
-use crate::plan::Plan;
+use crate::plan::LabPlan;
 use crate::programs::compiled;
 use crate::traffic::LabError;
-use exec::BackEnd;
+use exec::BackendKind;
 use lang::ir::Program;
 use lang::pipeline::Decode;
 use ports::Order;
@@ -16,13 +16,13 @@ const PAPER: [f64; 3] = [5.00, 7.10, 7.56];
 /// A program in two ways.
 struct Pair {
     name: &'static str,
-    back_end: BackEnd,
+    back_end: BackendKind,
     partial: Program,
     full: Program,
 }
 
 /// Runs it.
-pub(crate) fn rows(plan: &Plan, progress: &mut dyn FnMut(&str)) -> Result<Vec<Row>, LabError> {
+pub(crate) fn rows(plan: &LabPlan, progress: &mut dyn FnMut(&str)) -> Result<Vec<Row>, LabError> {
     let pairs = pairs().map_err(LabError::Program)?;
     let mut rows = Vec::new();
     for capture in &plan.captures {
@@ -50,13 +50,13 @@ fn pairs() -> Result<Vec<Pair>, String> {
     let firewall = |decode| compiled("firewall", decode);
     let every = || compiled("firewall_full", Decode::Declared);
     let pair = |name, back_end, partial, full| Pair { name, back_end, partial, full };
-    let native = BackEnd::Native;
+    let native = BackendKind::Native;
     Ok(vec![
         pair("firewall_full against firewall", native, firewall(Decode::Declared)?, every()?),
         pair("firewall --decode full against lazy", native, firewall(Decode::Lazy)?, firewall(Decode::Full)?),
         pair(
             "firewall_full against firewall by the interpreter",
-            BackEnd::Interpreter,
+            BackendKind::Interpreter,
             firewall(Decode::Declared)?,
             every()?,
         ),

@@ -2,11 +2,11 @@
 
 use crate::experiment::Row;
 use crate::measure::{Contender, Group, Workload, rounds};
-use crate::plan::Plan;
+use crate::plan::LabPlan;
 use crate::programs::compiled;
 use crate::switch_apps::{app_rows, twins};
 use crate::traffic::{LabError, random_hosts};
-use exec::BackEnd;
+use exec::BackendKind;
 use lang::pipeline::Decode;
 use ports::Order;
 
@@ -16,11 +16,12 @@ const HOSTS: u64 = 65_536;
 const PACKETS: u64 = 262_144;
 
 /// Runs it.
-pub(crate) fn rows(plan: &Plan, progress: &mut dyn FnMut(&str)) -> Result<Vec<Row>, LabError> {
+pub(crate) fn rows(plan: &LabPlan, progress: &mut dyn FnMut(&str)) -> Result<Vec<Row>, LabError> {
     progress("learn: 65,536 addresses");
     let program = compiled("mac_switch", Decode::Lazy).map_err(LabError::Program)?;
     let mut workload = Workload::new(random_hosts(HOSTS, PACKETS), Order::Replay, 5);
-    let mut contenders = vec![Contender::loaded(&program, BackEnd::Native, 5).map_err(LabError::Program)?];
+    let mut contenders =
+        vec![Contender::loaded(&program, BackendKind::Native, 5).map_err(LabError::Program)?];
     contenders.extend(twins(&program).map_err(LabError::Program)?);
     let mut groups = [(Group::new(contenders), 5)];
     let case = "65536 addresses at random, replay, MAC learning";

@@ -29,13 +29,13 @@ mod traffic;
 mod transfer;
 pub mod twins;
 
-pub use self::tables::{TableKind, TablesPlan};
+pub use self::tables::{ComparedTable, TablesPlan};
 pub use counts::Counts;
 pub use experiment::{Experiment, Figure, Other, Row};
 pub use machine::Machine;
 pub use page::page;
-pub use plan::{Kind, Length, Plan, pin, run};
+pub use plan::{ExperimentKind, LabPlan, Length, pin, run};
 pub use programs::{PROGRAMS, compiled};
 pub use survey::{Survey, SurveyPlan, survey};
-pub use traffic::{Capture, LabError, Traffic};
+pub use traffic::{LabError, Traffic, TrafficCapture};
 pub use transfer::{DeviceChoice, Pivot, pivots};

@@ -6,14 +6,14 @@
 //! must count the same in every measured run, too.
 
 use crate::counts::Counts;
-use crate::plan::{Length, Plan};
+use crate::plan::{LabPlan, Length};
 use crate::traffic::first;
 use cpu_time::ThreadTime;
-use engine::{Clock, Ledger, Report, Setting, Times, Worker};
-use exec::{BackEnd, Processor};
+use engine::{Ledger, Report, Setting, TimedPart, Times, Worker};
+use exec::{Backend, BackendKind};
 use lang::ir::Program;
 use packet::Frames;
-use ports::{Ingress, MemorySource, Order, Policy};
+use ports::{Ingress, IngressPolicy, MemorySource, Order};
 
 /// What chooses the hash functions of tables in all measurements.
 pub(crate) const SEED: u64 = 1;
@@ -25,7 +25,7 @@ pub(crate) struct Workload {
     frames: Frames,
     order: Order,
     ports: u16,
-    policy: Policy,
+    policy: IngressPolicy,
     restore: bool,
     own_time: bool,
     judged: usize,
@@ -35,7 +35,7 @@ pub(crate) struct Workload {
 pub(crate) struct Contender<'p> {
     name: &'static str,
     program: &'p Program,
-    processor: Box<dyn Processor>,
+    backend: Box<dyn Backend>,
 }
 
 /// One timed run.
@@ -96,20 +96,20 @@ impl<'p> Contender<'p> {
     /// A program on a back end.
     pub(crate) fn loaded(
         program: &'p Program,
-        back_end: BackEnd,
+        back_end: BackendKind,
         ports: u16,
     ) -> Result<Contender<'p>, String> {
-        let processor = exec::load(program, back_end, ports, SEED).map_err(|error| error.to_string())?;
-        Ok(Contender { name: engine::back_end_name(back_end), program, processor })
+        let backend = exec::load(program, back_end, ports, SEED).map_err(|error| error.to_string())?;
+        Ok(Contender { name: engine::back_end_name(back_end), program, backend })
     }
 
     /// Something that claims to do what the program does.
     pub(crate) fn other(
         name: &'static str,
         program: &'p Program,
-        processor: Box<dyn Processor>,
+        backend: Box<dyn Backend>,
     ) -> Contender<'p> {
-        Contender { name, program, processor }
+        Contender { name, program, backend }
     }
 }
 
@@ -120,7 +120,7 @@ impl Workload {
             frames,
             order,
             ports,
-            policy: Policy::RoundRobin,
+            policy: IngressPolicy::RoundRobin,
             restore: false,
             own_time: false,
             judged: usize::MAX,
@@ -134,7 +134,7 @@ impl Workload {
 
     /// Lets all packets enter by one port.
     pub(crate) fn enter_by(&mut self, port: u16) {
-        self.policy = Policy::Port(port);
+        self.policy = IngressPolicy::Port(port);
     }
 
     /// Gives programs copies of the packets, so that those that change packets find the same at every repeat. Copying counts as receiving.
@@ -163,16 +163,16 @@ impl Workload {
         let ingress = Ingress::new(self.policy.clone(), self.ports);
         let frames = std::mem::take(&mut self.frames);
         let mut source = MemorySource::new(frames, self.order, repeat, self.restore, ingress);
-        let processor = contender.processor.as_mut();
+        let backend = contender.backend.as_mut();
         let mut worker =
-            Worker { processor, ledger: &mut ledger, transmitter: None, selection: None, hold: None };
+            Worker { backend, ledger: &mut ledger, transmitter: None, selection: None, device_queue: None };
         let start = ThreadTime::now();
-        let finished = worker.run(&mut source, Clock::Whole);
+        let finished = worker.run(&mut source, TimedPart::Whole);
         let own = start.elapsed().as_secs_f64();
         self.frames = source.into_frames();
         let times = Times { packets: finished.packets, ..Times::default() };
-        let processor = contender.processor.as_ref();
-        let report = Report::new(Setting::default(), contender.program, &ledger, processor, times)
+        let backend = contender.backend.as_ref();
+        let report = Report::new(Setting::default(), contender.program, &ledger, backend, times)
             .map_err(|error| error.to_string())?;
         if report.received.packets != self.packets() * repeat {
             return Err(format!(
@@ -203,7 +203,7 @@ impl Workload {
 
     fn check_all(&mut self, group: &mut Group<'_>, repeat: u64) -> Result<(), String> {
         let Some(first) = group.contenders.first() else { return Ok(()) };
-        let mut judge = Contender::loaded(first.program, BackEnd::Interpreter, self.ports)?;
+        let mut judge = Contender::loaded(first.program, BackendKind::Interpreter, self.ports)?;
         let right = self.pass(&mut judge, repeat)?.counts;
         for contender in &mut group.contenders {
             let found = self.pass(contender, repeat)?.counts;
@@ -225,7 +225,7 @@ impl<'p> Group<'p> {
     }
 
     /// Finds out how often packets are to be repeated, and warms everything up.
-    pub(crate) fn warm_up(&mut self, workload: &mut Workload, plan: &Plan) -> Result<(), String> {
+    pub(crate) fn warm_up(&mut self, workload: &mut Workload, plan: &LabPlan) -> Result<(), String> {
         self.repeat = match plan.length {
             Length::Repeat(repeat) => repeat,
             Length::Seconds(seconds) => {
@@ -281,7 +281,7 @@ impl<'p> Group<'p> {
 pub(crate) fn rounds(
     workload: &mut Workload,
     groups: &mut [(Group<'_>, u16)],
-    plan: &Plan,
+    plan: &LabPlan,
 ) -> Vec<Result<Vec<Measured>, String>> {
     let mut results: Vec<Result<Vec<Measured>, String>> = Vec::new();
     for (group, ports) in groups.iter_mut() {
@@ -341,14 +341,14 @@ mod tests {
     fn measured(other: &str) -> Result<Vec<Measured>, String> {
         let firewall = compiled("firewall", Decode::Lazy).expect("it compiles");
         let other = compiled(other, Decode::Lazy).expect("it compiles");
-        let other = exec::load(&other, BackEnd::Native, 5, SEED).expect("it loads");
+        let other = exec::load(&other, BackendKind::Native, 5, SEED).expect("it loads");
         let contenders = vec![
-            Contender::loaded(&firewall, BackEnd::Native, 5).expect("it loads"),
+            Contender::loaded(&firewall, BackendKind::Native, 5).expect("it loads"),
             Contender::other("other", &firewall, other),
         ];
         let mut workload = Workload::new(segments(600), Order::Replay, 5);
         let length = Length::Repeat(2);
-        let plan = Plan {
+        let plan = LabPlan {
             simulated: Vec::new(),
             kinds: Vec::new(),
             captures: Vec::new(),
@@ -388,7 +388,7 @@ mod tests {
     fn slices_add_up() {
         let firewall = compiled("firewall", Decode::Lazy).expect("it compiles");
         let mut workload = Workload::new(segments(600), Order::Replay, 5);
-        let load = || Contender::loaded(&firewall, BackEnd::Native, 5).expect("it loads");
+        let load = || Contender::loaded(&firewall, BackendKind::Native, 5).expect("it loads");
         let (mut whole, mut sliced) = (load(), load());
         let right = workload.pass(&mut whole, 5).expect("it runs").counts;
         let mut sum = workload.pass(&mut sliced, 1).expect("it runs").counts;

@@ -6,10 +6,10 @@
 
 use crate::experiment::{Better, Figure, Other, Row};
 use crate::measure::{Contender, Group, Pass, Workload, rounds};
-use crate::plan::{Length, Plan};
+use crate::plan::{LabPlan, Length};
 use crate::programs::{EMPTY, compile, compiled};
-use crate::traffic::{Capture, LabError, segments};
-use exec::BackEnd;
+use crate::traffic::{LabError, TrafficCapture, segments};
+use exec::BackendKind;
 use lang::ir::Program;
 use lang::pipeline::Decode;
 use ports::Order;
@@ -45,7 +45,7 @@ struct Costs {
 }
 
 /// Runs it.
-pub(crate) fn rows(plan: &Plan, progress: &mut dyn FnMut(&str)) -> Result<Vec<Row>, LabError> {
+pub(crate) fn rows(plan: &LabPlan, progress: &mut dyn FnMut(&str)) -> Result<Vec<Row>, LabError> {
     let mut rows = Vec::new();
     let mut costs = Costs::default();
     for operation in operations() {
@@ -91,7 +91,7 @@ fn operations() -> [Operation; 9] {
 }
 
 /// The cost of an operation in every round, or why there is none.
-fn measure(operation: &Operation, plan: &Plan) -> Result<Option<Figure>, String> {
+fn measure(operation: &Operation, plan: &LabPlan) -> Result<Option<Figure>, String> {
     let programs: Vec<Program> = TIMES
         .iter()
         .map(|&times| compile("operation", &(operation.text)(times), Decode::Declared))
@@ -100,7 +100,7 @@ fn measure(operation: &Operation, plan: &Plan) -> Result<Option<Figure>, String>
     let mut contenders = Vec::new();
     for program in &programs {
         check(&mut workload, operation, program)?;
-        contenders.push(Contender::loaded(program, BackEnd::Native, 3)?);
+        contenders.push(Contender::loaded(program, BackendKind::Native, 3)?);
     }
     let mut slopes = Vec::new();
     for round in 0..=plan.runs {
@@ -122,7 +122,7 @@ fn time(
     workload: &mut Workload,
     operation: &Operation,
     contender: &mut Contender<'_>,
-    plan: &Plan,
+    plan: &LabPlan,
 ) -> Result<f64, String> {
     let (mut seconds, mut packets, mut passes) = (0.0, 0, 0);
     loop {
@@ -169,8 +169,8 @@ fn check(workload: &mut Workload, operation: &Operation, program: &Program) -> R
     let run = |workload: &mut Workload, back_end| -> Result<Pass, String> {
         cycle(workload, operation, &mut Contender::loaded(program, back_end, 3)?)
     };
-    let right = run(workload, BackEnd::Interpreter)?.counts;
-    let found = run(workload, BackEnd::Native)?.counts;
+    let right = run(workload, BackendKind::Interpreter)?.counts;
+    let found = run(workload, BackendKind::Native)?.counts;
     if let Some(difference) = found.difference(&right) {
         return Err(format!("native code does not count what the interpreter counts: {difference}"));
     }
@@ -194,14 +194,14 @@ fn slope(taken: [f64; TIMES.len()]) -> f64 {
 }
 
 /// What the firewall does with a packet of the first sample on average, at the cost of single operations, against what it takes.
-fn sum(plan: &Plan, costs: &Costs) -> Result<Vec<Row>, LabError> {
+fn sum(plan: &LabPlan, costs: &Costs) -> Result<Vec<Row>, LabError> {
     const WHAT: &str = "time of a packet against the sum of its operations";
-    let traffic = Capture::Generated(1).load(plan.quick)?;
+    let traffic = TrafficCapture::Generated(1).load(plan.quick)?;
     let case = format!("{}, replay, firewall", traffic.name);
     let firewall = compiled("firewall", Decode::Lazy).map_err(LabError::Program)?;
     let empty = compile("empty", EMPTY, Decode::Lazy).map_err(LabError::Program)?;
     let mut workload = Workload::new(traffic.frames, Order::Replay, 5);
-    let load = |program| Contender::loaded(program, BackEnd::Native, 5).map_err(LabError::Program);
+    let load = |program| Contender::loaded(program, BackendKind::Native, 5).map_err(LabError::Program);
     let mut groups = [(Group::new(vec![load(&firewall)?]), 5), (Group::new(vec![load(&empty)?]), 5)];
     let measured = rounds(&mut workload, &mut groups, plan).into_iter().collect::<Result<Vec<_>, _>>();
     let (measured, lookup, learn, read) = match (measured, costs.lookup, costs.learn, costs.read) {

@@ -1,7 +1,7 @@
 //! One self-contained page of HTML: for every experiment the machine, plots, and all numbers in a table.
 
 use crate::experiment::{Better, Experiment, Row};
-use crate::plan::Kind;
+use crate::plan::ExperimentKind;
 use crate::plot::{Entry, plot};
 use crate::transfer;
 use std::fmt::Write;
@@ -86,20 +86,20 @@ fn indexed(body: &str) -> (String, String) {
 
 fn section(html: &mut String, experiment: &Experiment) {
     let name = escaped(&experiment.experiment);
-    let kind = Kind::named(&experiment.experiment);
+    let kind = ExperimentKind::named(&experiment.experiment);
     let about = kind.map(|kind| format!("<p>{}</p>\n", escaped(kind.about()))).unwrap_or_default();
     let _ = write!(html, "<h2 id=\"{name}\">{name}</h2>\n{about}{}", conditions(experiment));
-    if kind == Some(Kind::Transfer) {
+    if kind == Some(ExperimentKind::Transfer) {
         html.push_str(&transfer::page::section(&experiment.rows));
         return;
     }
-    if kind == Some(Kind::Crossover) {
+    if kind == Some(ExperimentKind::Crossover) {
         for (caption, svg) in crate::crossover::plots(&experiment.rows) {
             let _ = writeln!(html, "<figure>{svg}<figcaption>{}</figcaption></figure>", escaped(&caption));
         }
         return table(html, &experiment.rows);
     }
-    if kind == Some(Kind::Schedule) {
+    if kind == Some(ExperimentKind::Schedule) {
         html.push_str(&crate::schedule::section(&experiment.rows));
         return table(html, &experiment.rows);
     }

@@ -3,7 +3,7 @@
 use crate::experiment::{Experiment, Row};
 use crate::machine::Machine;
 use crate::tables::TablesPlan;
-use crate::traffic::{Capture, LabError};
+use crate::traffic::{LabError, TrafficCapture};
 use crate::transfer::DeviceChoice;
 use crate::{
     compile, crossover, decode, hermes, learn, operations, router, schedule, switch_apps, tables, transfer,
@@ -12,7 +12,7 @@ use std::time::Instant;
 
 /// An experiment.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Kind {
+pub enum ExperimentKind {
     /// Programs over captures: packet rate, data rate, throughput.
     SwitchApps,
     /// Partial against full decode.
@@ -27,92 +27,96 @@ pub enum Kind {
     Tables,
     /// A router and its kin over whole tables, and what each stage of it costs.
     Router,
-    /// A gateway between two hosts, beside others. It needs the right to make networks, so it is not among [`ALL`](Kind::ALL).
+    /// A gateway between two hosts, beside others. It needs the right to make networks, so it is not among [`ALL`](ExperimentKind::ALL).
     Forwarding,
-    /// Delays through a gateway by load; as [`Forwarding`](Kind::Forwarding), not among all.
+    /// Delays through a gateway by load; as [`Forwarding`](ExperimentKind::Forwarding), not among all.
     Latency,
-    /// A gateway under load for a long time; as [`Forwarding`](Kind::Forwarding), not among all.
+    /// A gateway under load for a long time; as [`Forwarding`](ExperimentKind::Forwarding), not among all.
     Soak,
     /// What a device makes of batches, by how packets get there: the iterations of the CMU study of 2012. A device is asked for, so it is not
-    /// among [`ALL`](Kind::ALL).
+    /// among [`ALL`](ExperimentKind::ALL).
     Transfer,
-    /// From which batch and load on a device is faster than one core; as [`Transfer`](Kind::Transfer), not among all.
+    /// From which batch and load on a device is faster than one core; as [`Transfer`](ExperimentKind::Transfer), not among all.
     Crossover,
-    /// Policies by which packets are held for a device, measured and simulated, by load; as [`Transfer`](Kind::Transfer), not among all.
+    /// Policies by which packets are held for a device, measured and simulated, by load; as [`Transfer`](ExperimentKind::Transfer), not among all.
     Schedule,
-    /// Hermes (DAC 2011) on a simulated device. What it tells does not depend on the machine, so it is not among [`ALL`](Kind::ALL).
+    /// Hermes (DAC 2011) on a simulated device. What it tells does not depend on the machine, so it is not among [`ALL`](ExperimentKind::ALL).
     Hermes,
 }
 
-impl Kind {
+impl ExperimentKind {
     /// All experiments in memory, in the order in which they are run.
-    pub const ALL: [Kind; 7] = [
-        Kind::SwitchApps,
-        Kind::Decode,
-        Kind::Operations,
-        Kind::Learn,
-        Kind::Compile,
-        Kind::Tables,
-        Kind::Router,
+    pub const ALL: [ExperimentKind; 7] = [
+        ExperimentKind::SwitchApps,
+        ExperimentKind::Decode,
+        ExperimentKind::Operations,
+        ExperimentKind::Learn,
+        ExperimentKind::Compile,
+        ExperimentKind::Tables,
+        ExperimentKind::Router,
     ];
 
     /// Whether it runs over packets in memory, on one thread that is best held on one processor. The others start programs, which would be held there, too.
     pub fn in_memory(self) -> bool {
-        Kind::ALL.contains(&self)
+        ExperimentKind::ALL.contains(&self)
     }
 
     /// Whether it measures a device, in many short runs.
     pub fn on_device(self) -> bool {
-        matches!(self, Kind::Transfer | Kind::Crossover | Kind::Schedule)
+        matches!(self, ExperimentKind::Transfer | ExperimentKind::Crossover | ExperimentKind::Schedule)
     }
 
     /// The experiment that has this name on the command line.
-    pub fn named(name: &str) -> Option<Kind> {
+    pub fn named(name: &str) -> Option<ExperimentKind> {
         let others = [
-            Kind::Forwarding,
-            Kind::Latency,
-            Kind::Soak,
-            Kind::Transfer,
-            Kind::Crossover,
-            Kind::Schedule,
-            Kind::Hermes,
+            ExperimentKind::Forwarding,
+            ExperimentKind::Latency,
+            ExperimentKind::Soak,
+            ExperimentKind::Transfer,
+            ExperimentKind::Crossover,
+            ExperimentKind::Schedule,
+            ExperimentKind::Hermes,
         ];
-        Kind::ALL.into_iter().chain(others).find(|kind| kind.name() == name)
+        ExperimentKind::ALL.into_iter().chain(others).find(|kind| kind.name() == name)
     }
 
     /// What its page shows: the first sentence of the page.
     pub(crate) fn about(self) -> &'static str {
         match self {
-            Kind::SwitchApps => {
+            ExperimentKind::SwitchApps => {
                 "Programs over captures on one core: packets a second, bits that came in and bits that were forwarded, beside the same programs written by hand in Rust."
             }
-            Kind::Decode => {
+            ExperimentKind::Decode => {
                 "What a packet costs where a program decodes only the fields that it reads, the headers that it names, or every field."
             }
-            Kind::Operations => "What single operations of the language cost.",
-            Kind::Learn => "A table of 65,536 entries that packets fill and look up at random.",
-            Kind::Compile => "How long programs take from text to machine code.",
-            Kind::Tables => {
+            ExperimentKind::Operations => "What single operations of the language cost.",
+            ExperimentKind::Learn => "A table of 65,536 entries that packets fill and look up at random.",
+            ExperimentKind::Compile => "How long programs take from text to machine code.",
+            ExperimentKind::Tables => {
                 "Tables apart from programs, beside the libraries that one would have taken instead; all answers are compared."
             }
-            Kind::Router => "A router and its kin over whole tables, and what each of its stages costs.",
-            Kind::Forwarding => {
+            ExperimentKind::Router => {
+                "A router and its kin over whole tables, and what each of its stages costs."
+            }
+            ExperimentKind::Forwarding => {
                 "A gateway between two hosts on virtual cables, beside Linux, DPDK's testpmd and nftables in the same place."
             }
-            Kind::Latency => {
+            ExperimentKind::Latency => {
                 "How long packets take through a gateway at parts of the load that it can carry, beside Linux routing."
             }
-            Kind::Soak => {
+            ExperimentKind::Soak => {
                 "A gateway for a long time at half load, while programs take over, and under more than it can carry: every packet is accounted for."
             }
-            Kind::Transfer => {
+            ExperimentKind::Transfer => {
                 "What a device makes of batches, by the way that packets take to it: the iterations of a study of a router on a GPU (2012), with the study's figures."
             }
-            Kind::Crossover => "From which batch and from which load on a device is faster than one core.",
-            Kind::Schedule => {
+            ExperimentKind::Crossover => {
+                "From which batch and from which load on a device is faster than one core."
+            }
+            ExperimentKind::Schedule => {
                 "When packets that wait for a device are handed over: every schedule by load, measured and simulated."
             }
-            Kind::Hermes => {
+            ExperimentKind::Hermes => {
                 "The evaluation of Hermes (DAC 2011) on a simulated device, with the paper's figures."
             }
         }
@@ -121,20 +125,20 @@ impl Kind {
     /// Its name on the command line.
     pub fn name(self) -> &'static str {
         match self {
-            Kind::SwitchApps => "switch-apps",
-            Kind::Decode => "decode",
-            Kind::Operations => "operations",
-            Kind::Learn => "learn",
-            Kind::Compile => "compile",
-            Kind::Tables => "tables",
-            Kind::Router => "router",
-            Kind::Forwarding => "forwarding",
-            Kind::Latency => "latency",
-            Kind::Soak => "soak",
-            Kind::Transfer => "transfer",
-            Kind::Crossover => "crossover",
-            Kind::Schedule => "schedule",
-            Kind::Hermes => "hermes",
+            ExperimentKind::SwitchApps => "switch-apps",
+            ExperimentKind::Decode => "decode",
+            ExperimentKind::Operations => "operations",
+            ExperimentKind::Learn => "learn",
+            ExperimentKind::Compile => "compile",
+            ExperimentKind::Tables => "tables",
+            ExperimentKind::Router => "router",
+            ExperimentKind::Forwarding => "forwarding",
+            ExperimentKind::Latency => "latency",
+            ExperimentKind::Soak => "soak",
+            ExperimentKind::Transfer => "transfer",
+            ExperimentKind::Crossover => "crossover",
+            ExperimentKind::Schedule => "schedule",
+            ExperimentKind::Hermes => "hermes",
         }
     }
 }
@@ -160,11 +164,11 @@ impl Length {
 
 /// What to do.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Plan {
+pub struct LabPlan {
     /// The experiments.
-    pub kinds: Vec<Kind>,
+    pub kinds: Vec<ExperimentKind>,
     /// The captures of those that run captures.
-    pub captures: Vec<Capture>,
+    pub captures: Vec<TrafficCapture>,
     /// Runs of each figure, at least one.
     pub runs: usize,
     /// How long each is.
@@ -183,7 +187,7 @@ pub struct Plan {
     pub simulated: Vec<(String, u32)>,
 }
 
-impl Plan {
+impl LabPlan {
     /// Whether the time is over.
     pub(crate) fn is_over(&self) -> bool {
         self.until.is_some_and(|until| Instant::now() >= until)
@@ -201,7 +205,7 @@ pub fn pin() -> Option<usize> {
 /// # Errors
 /// If a capture cannot be read. A program that does not do what it should is no error but a row without a figure.
 pub fn run(
-    plan: &Plan,
+    plan: &LabPlan,
     machine: &Machine,
     progress: &mut dyn FnMut(&str),
 ) -> Result<Vec<Experiment>, LabError> {
@@ -210,44 +214,44 @@ pub fn run(
         let mut mode = "one thread, packets in memory, native code unless a row says otherwise".to_owned();
         let (mut runs, mut length) = (plan.runs, plan.length.line());
         let rows = match kind {
-            Kind::SwitchApps => switch_apps::rows(plan, progress)?,
-            Kind::Decode => decode::rows(plan, progress)?,
-            Kind::Operations => operations::rows(plan, progress)?,
-            Kind::Learn => learn::rows(plan, progress)?,
-            Kind::Compile => compile::rows(plan, progress)?,
-            Kind::Router => {
+            ExperimentKind::SwitchApps => switch_apps::rows(plan, progress)?,
+            ExperimentKind::Decode => decode::rows(plan, progress)?,
+            ExperimentKind::Operations => operations::rows(plan, progress)?,
+            ExperimentKind::Learn => learn::rows(plan, progress)?,
+            ExperimentKind::Compile => compile::rows(plan, progress)?,
+            ExperimentKind::Router => {
                 mode = router::mode();
                 router::rows(plan, progress)?
             }
-            Kind::Forwarding | Kind::Latency | Kind::Soak => {
+            ExperimentKind::Forwarding | ExperimentKind::Latency | ExperimentKind::Soak => {
                 let (rows, roll) = live(*kind, plan, progress)?;
                 mode = roll;
-                if *kind == Kind::Soak {
+                if *kind == ExperimentKind::Soak {
                     runs = 1;
                 }
                 rows
             }
-            Kind::Transfer => {
+            ExperimentKind::Transfer => {
                 let (rows, told) = transfer::rows(plan, progress)?;
                 mode = told;
                 rows
             }
-            Kind::Crossover => {
+            ExperimentKind::Crossover => {
                 let (rows, told) = crossover::rows(plan, progress)?;
                 mode = told;
                 rows
             }
-            Kind::Schedule => {
+            ExperimentKind::Schedule => {
                 let (rows, told) = schedule::rows(plan, progress)?;
                 mode = told;
                 rows
             }
-            Kind::Hermes => {
+            ExperimentKind::Hermes => {
                 let (rows, told) = hermes::rows(plan, progress)?;
                 (mode, runs, length) = (told, hermes::runs(), "simulated time".to_owned());
                 rows
             }
-            Kind::Tables => {
+            ExperimentKind::Tables => {
                 let (rows, roll) = tables::rows(plan, progress)?;
                 mode = format!("one thread, its own time, queries in memory; {roll}");
                 runs = tables::runs(plan);
@@ -264,16 +268,16 @@ pub fn run(
 type Told = Result<(Vec<Row>, String), LabError>;
 
 #[cfg(target_os = "linux")]
-fn live(kind: Kind, plan: &Plan, progress: &mut dyn FnMut(&str)) -> Told {
+fn live(kind: ExperimentKind, plan: &LabPlan, progress: &mut dyn FnMut(&str)) -> Told {
     match kind {
-        Kind::Latency => crate::forwarding::latency::rows(plan, progress),
-        Kind::Soak => crate::soak::rows(plan, progress),
+        ExperimentKind::Latency => crate::forwarding::latency::rows(plan, progress),
+        ExperimentKind::Soak => crate::soak::rows(plan, progress),
         _ => crate::forwarding::rows(plan, progress),
     }
 }
 
 /// Networks of its own are something that only Linux has.
 #[cfg(not(target_os = "linux"))]
-fn live(_: Kind, _: &Plan, _: &mut dyn FnMut(&str)) -> Told {
+fn live(_: ExperimentKind, _: &LabPlan, _: &mut dyn FnMut(&str)) -> Told {
     Err(LabError::Tables("networks to measure gateways in can be made on Linux only".to_owned()))
 }

@@ -1,7 +1,7 @@
 //! The programs that experiments run: those that ship, and compiling them.
 
 use lang::ir::Program;
-use lang::pipeline::{Decode, Options};
+use lang::pipeline::{CompileOptions, Decode};
 
 /// Every program that ships, with its text.
 pub const PROGRAMS: [(&str, &str); 19] = [
@@ -34,7 +34,8 @@ start stage all() { drop nothing }
 
 /// Compiles a text; the error names what is wrong with it.
 pub(crate) fn compile(name: &str, text: &str, decode: Decode) -> Result<Program, String> {
-    let compiled = lang::pipeline::compile(&format!("{name}.rav"), text, &|_| None, &Options { decode });
+    let compiled =
+        lang::pipeline::compile(&format!("{name}.rav"), text, &|_| None, &CompileOptions { decode });
     compiled.program.ok_or_else(|| match compiled.diagnostics.first() {
         Some(first) => format!("{name} does not compile: {} {}", first.code, first.headline),
         None => format!("{name} does not compile"),

@@ -2,11 +2,11 @@
 
 use crate::experiment::{Better, Figure, Other, Row};
 use crate::measure::{Contender, Group, Measured, Pass, SEED, Workload, rounds};
-use crate::plan::Plan;
+use crate::plan::LabPlan;
 use crate::programs::{EMPTY, compile, compiled};
 use crate::traffic::{LabError, first};
 use crate::twins::{Firewall, Inlined, MacSwitch, Pointed};
-use exec::{BackEnd, Processor};
+use exec::{Backend, BackendKind};
 use lang::ir::Program;
 use lang::pipeline::Decode;
 use ports::Order;
@@ -25,13 +25,13 @@ struct App {
     name: &'static str,
     program: Program,
     ports: u16,
-    back_end: BackEnd,
+    back_end: BackendKind,
     /// Millions of packets a second in the thesis, for its three samples.
     paper: Option<[f64; 3]>,
 }
 
 /// Runs it.
-pub(crate) fn rows(plan: &Plan, progress: &mut dyn FnMut(&str)) -> Result<Vec<Row>, LabError> {
+pub(crate) fn rows(plan: &LabPlan, progress: &mut dyn FnMut(&str)) -> Result<Vec<Row>, LabError> {
     let apps = apps()?;
     let mut rows = Vec::new();
     for capture in &plan.captures {
@@ -63,17 +63,17 @@ pub(crate) fn rows(plan: &Plan, progress: &mut dyn FnMut(&str)) -> Result<Vec<Ro
 fn apps() -> Result<Vec<App>, LabError> {
     let mut apps = Vec::new();
     for (name, file, ports, back_end, paper) in [
-        ("wire", "wire", 2, BackEnd::Native, Some([3.17, 3.36, 3.75])),
-        ("MAC learning", "mac_switch", 5, BackEnd::Native, Some([1.96, 1.97, 2.14])),
-        ("IPv4 learning", "ipv4_switch", 5, BackEnd::Native, Some([1.58, 1.61, 1.76])),
-        ("firewall", "firewall", 5, BackEnd::Native, Some([1.64, 1.75, 2.06])),
-        ("firewall by the interpreter", "firewall", 5, BackEnd::Interpreter, None),
+        ("wire", "wire", 2, BackendKind::Native, Some([3.17, 3.36, 3.75])),
+        ("MAC learning", "mac_switch", 5, BackendKind::Native, Some([1.96, 1.97, 2.14])),
+        ("IPv4 learning", "ipv4_switch", 5, BackendKind::Native, Some([1.58, 1.61, 1.76])),
+        ("firewall", "firewall", 5, BackendKind::Native, Some([1.64, 1.75, 2.06])),
+        ("firewall by the interpreter", "firewall", 5, BackendKind::Interpreter, None),
     ] {
         let program = compiled(file, Decode::Lazy).map_err(LabError::Program)?;
         apps.push(App { name, program, ports, back_end, paper });
     }
     let program = compile("empty", EMPTY, Decode::Lazy).map_err(LabError::Program)?;
-    apps.push(App { name: HARNESS, program, ports: 5, back_end: BackEnd::Native, paper: None });
+    apps.push(App { name: HARNESS, program, ports: 5, back_end: BackendKind::Native, paper: None });
     Ok(apps)
 }
 
@@ -81,7 +81,7 @@ fn apps() -> Result<Vec<App>, LabError> {
 fn group(app: &App) -> Result<Group<'_>, String> {
     let program = &app.program;
     let mut contenders = vec![Contender::loaded(program, app.back_end, app.ports)?];
-    if app.back_end == BackEnd::Native {
+    if app.back_end == BackendKind::Native {
         contenders.extend(twins(program)?);
     }
     Ok(Group::new(contenders))
@@ -89,7 +89,7 @@ fn group(app: &App) -> Result<Group<'_>, String> {
 
 /// The hand-written versions of a program, if it has any.
 pub(crate) fn twins(program: &Program) -> Result<Vec<Contender<'_>>, String> {
-    let (pointed, inlined): (Box<dyn Processor>, Box<dyn Processor>) = match program.name.as_str() {
+    let (pointed, inlined): (Box<dyn Backend>, Box<dyn Backend>) = match program.name.as_str() {
         "mac_switch" => (
             Box::new(Pointed::new(MacSwitch::new(program, SEED)?, program)),
             Box::new(Inlined::new(MacSwitch::new(program, SEED)?, program)),

@@ -2,7 +2,7 @@
 
 use packet::Frames;
 use packet::generate::{Generator, Profile};
-use ports::{CaptureSource, Ingress, Links, OpenError, Policy, ReceiveError};
+use ports::{CaptureLinks, CaptureSource, Ingress, IngressPolicy, OpenError, ReceiveError};
 
 /// The seed of all made traffic.
 const SEED: u64 = 1;
@@ -34,7 +34,7 @@ pub enum LabError {
 
 /// Where packets come from.
 #[derive(Clone, Debug, PartialEq)]
-pub enum Capture {
+pub enum TrafficCapture {
     /// Made to the shape of the thesis' sample with this number, 1 to 3.
     Generated(usize),
     /// Read from a file, which may be one of the thesis' samples.
@@ -56,18 +56,20 @@ pub struct Traffic {
     pub frames: Frames,
 }
 
-impl Capture {
+impl TrafficCapture {
     /// The captures that stand for the thesis' three.
-    pub fn defaults() -> Vec<Capture> {
-        (1..=3).map(Capture::Generated).collect()
+    pub fn defaults() -> Vec<TrafficCapture> {
+        (1..=3).map(TrafficCapture::Generated).collect()
     }
 
     /// Reads `FILE`, or `sample2=FILE` for a file that is that sample of the thesis.
-    pub fn parse(text: &str) -> Capture {
+    pub fn parse(text: &str) -> TrafficCapture {
         let sample = |name: &str| (1..=3).find(|number| name == format!("sample{number}"));
         match text.split_once('=').map(|(name, path)| (sample(name), path)) {
-            Some((Some(number), path)) => Capture::File { path: path.to_owned(), sample: Some(number) },
-            _ => Capture::File { path: text.to_owned(), sample: None },
+            Some((Some(number), path)) => {
+                TrafficCapture::File { path: path.to_owned(), sample: Some(number) }
+            }
+            _ => TrafficCapture::File { path: text.to_owned(), sample: None },
         }
     }
 
@@ -77,7 +79,7 @@ impl Capture {
     /// If a file cannot be read, or holds nothing.
     pub fn load(&self, quick: bool) -> Result<Traffic, LabError> {
         match self {
-            Capture::Generated(number) => {
+            TrafficCapture::Generated(number) => {
                 let mut profile = match number {
                     1 => Profile::sample1(),
                     2 => Profile::sample2(),
@@ -91,9 +93,9 @@ impl Capture {
                 }
                 Ok(Traffic { name, sample: Some(*number), frames: made(&profile)? })
             }
-            Capture::File { path, sample } => {
-                let ingress = Ingress::new(Policy::RoundRobin, 1);
-                let mut source = CaptureSource::open(path, Links::Ethernet, ingress)?;
+            TrafficCapture::File { path, sample } => {
+                let ingress = Ingress::new(IngressPolicy::RoundRobin, 1);
+                let mut source = CaptureSource::open(path, CaptureLinks::Ethernet, ingress)?;
                 let (frames, error) = ports::collect(&mut source);
                 if let Some(error) = error {
                     return Err(error.into());
@@ -171,15 +173,15 @@ mod tests {
 
     #[test]
     fn a_file_may_be_a_sample_of_the_thesis() {
-        let file = |path: &str, sample| Capture::File { path: path.into(), sample };
-        assert_eq!(Capture::parse("sample2=a=b.pcap"), file("a=b.pcap", Some(2)));
-        assert_eq!(Capture::parse("sample4=x.pcap"), file("sample4=x.pcap", None));
-        assert_eq!(Capture::parse("x.pcap"), file("x.pcap", None));
+        let file = |path: &str, sample| TrafficCapture::File { path: path.into(), sample };
+        assert_eq!(TrafficCapture::parse("sample2=a=b.pcap"), file("a=b.pcap", Some(2)));
+        assert_eq!(TrafficCapture::parse("sample4=x.pcap"), file("sample4=x.pcap", None));
+        assert_eq!(TrafficCapture::parse("x.pcap"), file("x.pcap", None));
     }
 
     #[test]
     fn quick_traffic_says_that_it_is_shortened() {
-        let traffic = Capture::Generated(3).load(true).expect("can be made");
+        let traffic = TrafficCapture::Generated(3).load(true).expect("can be made");
         assert_eq!(traffic.frames.len() as u64, QUICK);
         assert!(traffic.name.contains("shortened"));
     }

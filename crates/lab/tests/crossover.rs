@@ -1,9 +1,9 @@
 //! The crossover on a made-up device, whose costs are known and whose time is counted: what is found is where arithmetic says.
 
 use exec::kernel::Kernel;
-use gpu::{Device, DeviceError, Geometry, Host, Input, Memory, Output, Setup, Submission};
-use lab::crossover::{Bench, Clock, Site, Wall, find, measure};
-use lab::{DeviceChoice, Experiment, Length, Machine, Plan, Row, TablesPlan};
+use gpu::{Device, DeviceError, Geometry, Host, Input, Setup, SlotMemory, SlotOutput, Submission};
+use lab::crossover::{CrossoverBench, DeviceSource, LabClock, Wall, find, measure};
+use lab::{DeviceChoice, Experiment, LabPlan, Length, Machine, Row, TablesPlan};
 use lang::ir::Program;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use std::sync::{Arc, OnceLock};
@@ -22,7 +22,7 @@ impl Counted {
     }
 }
 
-impl Clock for Counted {
+impl LabClock for Counted {
     fn now(&self) -> Duration {
         Duration::from_nanos(self.nanos())
     }
@@ -77,7 +77,7 @@ struct Slow {
     changed: Vec<u32>,
 }
 
-impl Site for MadeUp {
+impl DeviceSource for MadeUp {
     fn name(&self) -> String {
         "made up (driver 1)".to_owned()
     }
@@ -86,8 +86,8 @@ impl Site for MadeUp {
         "made up".to_owned()
     }
 
-    fn memories(&self) -> &'static [Memory] {
-        &[Memory::Pageable]
+    fn memories(&self) -> &'static [SlotMemory] {
+        &[SlotMemory::Pageable]
     }
 
     fn submissions(&self) -> &'static [Submission] {
@@ -159,7 +159,7 @@ impl Device for Slow {
         self.inner.poll(slot, true)
     }
 
-    fn output(&mut self, slot: usize) -> Result<Output<'_>, DeviceError> {
+    fn output(&mut self, slot: usize) -> Result<SlotOutput<'_>, DeviceError> {
         let output = self.inner.output(slot)?;
         if self.wrong_from.is_none_or(|from| self.batches < from) {
             return Ok(output);
@@ -168,12 +168,12 @@ impl Device for Slow {
         if let Some(word) = self.changed.get_mut(5) {
             *word ^= 1;
         }
-        Ok(Output { verdicts: &self.changed, ..output })
+        Ok(SlotOutput { verdicts: &self.changed, ..output })
     }
 }
 
-fn plan() -> Plan {
-    Plan {
+fn plan() -> LabPlan {
+    LabPlan {
         kinds: Vec::new(),
         captures: Vec::new(),
         runs: 1,
@@ -189,11 +189,11 @@ fn plan() -> Plan {
 
 fn run(costs: Costs, change: impl FnOnce(&mut MadeUp)) -> Vec<Row> {
     let clock = Counted::default();
-    let mut site = MadeUp { clock: clock.clone(), costs, wrong_from: None, fails_from: None };
-    change(&mut site);
+    let mut device_source = MadeUp { clock: clock.clone(), costs, wrong_from: None, fails_from: None };
+    change(&mut device_source);
     let plan = plan();
     let only = ["lpm".to_owned()];
-    let bench = Bench { site: &site, clock: &clock, only: &only, until: None };
+    let bench = CrossoverBench { device_source: &device_source, clock: &clock, only: &only, until: None };
     let (rows, mode, left_out) = measure(&bench, &plan, &mut |_| ()).expect("tables can be made");
     assert!(mode.contains("made up") && left_out.is_empty(), "{mode}");
     rows
@@ -266,10 +266,15 @@ fn the_cost_model_is_within_a_tenth_of_the_better_policy_at_every_load() {
 
 #[test]
 fn a_driver_for_processors_gives_figures_of_programs_that_learn_and_that_search() {
-    let plan = Plan { length: Length::Repeat(2), device: DeviceChoice::OpenCl, ..plan() };
-    let site = find(plan.device).expect("there is an OpenCL driver");
+    let plan = LabPlan { length: Length::Repeat(2), device: DeviceChoice::OpenCl, ..plan() };
+    let device_source = find(plan.device).expect("there is an OpenCL driver");
     let only = ["mac_switch", "Bloom filter"].map(str::to_owned);
-    let bench = Bench { site: site.as_ref(), clock: &Wall::new(), only: &only, until: None };
+    let bench = CrossoverBench {
+        device_source: device_source.as_ref(),
+        clock: &Wall::new(),
+        only: &only,
+        until: None,
+    };
     let (rows, _, _) = measure(&bench, &plan, &mut |_| ()).expect("tables can be made");
     for row in &rows {
         let figure = row.ours.unwrap_or_else(|| panic!("{row:?}"));
@@ -282,7 +287,7 @@ fn a_driver_for_processors_gives_figures_of_programs_that_learn_and_that_search(
         .collect();
     assert_eq!(finished, [100.0, 100.0]);
     // What is left when the time is over is said.
-    let bench = Bench { until: Some(Duration::ZERO), ..bench };
+    let bench = CrossoverBench { until: Some(Duration::ZERO), ..bench };
     let (rows, _, left_out) = measure(&bench, &plan, &mut |_| ()).expect("tables can be made");
     assert!(rows.is_empty() && left_out.len() == 2, "{left_out:?}");
 }
@@ -296,10 +301,10 @@ fn a_device_that_is_never_faster_is_said_to_be() {
 
 #[test]
 fn one_wrong_verdict_or_a_failure_takes_the_figures_away() {
-    let rows = run(USUAL, |site| site.wrong_from = Some(7));
+    let rows = run(USUAL, |device_source| device_source.wrong_from = Some(7));
     assert!(!rows.is_empty() && rows.iter().all(|row| row.ours.is_none()), "{rows:#?}");
     assert!(rows[0].what.contains("the verdict on packet"), "{rows:#?}");
-    let rows = run(USUAL, |site| site.fails_from = Some(7));
+    let rows = run(USUAL, |device_source| device_source.fails_from = Some(7));
     assert!(!rows.is_empty() && rows.iter().all(|row| row.ours.is_none()), "{rows:#?}");
     assert!(rows[0].what.contains("made up failed while it was to start a batch: on purpose"), "{rows:#?}");
     let machine = Machine::describe("", "");

@@ -1,13 +1,13 @@
 //! Every experiment from end to end with few packets: the shape of its result, not its speed.
 
-use lab::{Capture, Experiment, Kind, Length, Machine, Plan, TablesPlan};
+use lab::{Experiment, ExperimentKind, LabPlan, Length, Machine, TablesPlan, TrafficCapture};
 use serde_json::Value;
 
-fn plan(kind: Kind) -> Plan {
-    Plan {
+fn plan(kind: ExperimentKind) -> LabPlan {
+    LabPlan {
         simulated: Vec::new(),
         kinds: vec![kind],
-        captures: Capture::defaults(),
+        captures: TrafficCapture::defaults(),
         runs: 2,
         length: Length::Repeat(2),
         quick: true,
@@ -18,7 +18,7 @@ fn plan(kind: Kind) -> Plan {
     }
 }
 
-fn run(kind: Kind) -> Experiment {
+fn run(kind: ExperimentKind) -> Experiment {
     let machine = Machine { command: "a test".into(), ..Machine::describe("", "") };
     let mut experiments = lab::run(&plan(kind), &machine, &mut |_| ()).expect("the experiment runs");
     assert_eq!(experiments.len(), 1);
@@ -41,7 +41,7 @@ fn keys(value: &Value) -> Vec<&str> {
 fn other_libraries_answer_alike_or_are_named_as_absent() {
     let machine = Machine { command: "a test".into(), ..Machine::describe("", "") };
     let tables = TablesPlan { peers: true, ..TablesPlan::default() };
-    let experiments = lab::run(&Plan { tables, ..plan(Kind::Tables) }, &machine, &mut |_| ());
+    let experiments = lab::run(&LabPlan { tables, ..plan(ExperimentKind::Tables) }, &machine, &mut |_| ());
     let experiment = experiments.expect("the experiment runs").remove(0);
     for row in &experiment.rows {
         assert!(row.ours.is_some(), "{}: {}", row.case, row.what);
@@ -61,7 +61,7 @@ fn other_libraries_answer_alike_or_are_named_as_absent() {
 
 #[test]
 fn tables_of_every_kind() {
-    let experiment = run(Kind::Tables);
+    let experiment = run(ExperimentKind::Tables);
     for (table, whats) in [
         ("IPv4 of 9000 prefixes (generated), uniform", &["bulk", "single"][..]),
         ("IPv6 of 1600 prefixes (generated), Zipf", &["bulk", "single"]),
@@ -82,7 +82,7 @@ fn tables_of_every_kind() {
 
 #[test]
 fn programs_over_captures() {
-    let experiment = run(Kind::SwitchApps);
+    let experiment = run(ExperimentKind::SwitchApps);
     let rate = |case: &str| {
         experiment.rows.iter().filter(|row| row.case.ends_with(case) && row.what == "packet rate").count()
     };
@@ -120,7 +120,7 @@ fn programs_over_captures() {
 
 #[test]
 fn decoding() {
-    let experiment = run(Kind::Decode);
+    let experiment = run(ExperimentKind::Decode);
     let slower: Vec<_> = experiment.rows.iter().filter(|row| row.unit == "%").collect();
     assert_eq!(slower.len(), 9, "three pairs over three captures");
     assert_eq!(slower[0].paper, Some(5.0));
@@ -128,7 +128,7 @@ fn decoding() {
 
 #[test]
 fn operations() {
-    let experiment = run(Kind::Operations);
+    let experiment = run(ExperimentKind::Operations);
     let papers: Vec<f64> = experiment.rows.iter().filter_map(|row| row.paper).collect();
     assert_eq!(papers, [110.49, 418.66, 273.53, 23.22, 35.02, 29.34, 140.76, 108.92]);
     let sum = experiment.rows.last().expect("rows");
@@ -137,15 +137,15 @@ fn operations() {
 
 #[test]
 fn learning_and_compiling() {
-    let learning = run(Kind::Learn);
+    let learning = run(ExperimentKind::Learn);
     assert_eq!(learning.rows.iter().filter(|row| row.what == "packet rate").count(), 2);
-    let compiling = run(Kind::Compile);
+    let compiling = run(ExperimentKind::Compile);
     assert_eq!(compiling.rows.len(), 2 * lab::PROGRAMS.len());
 }
 
 #[test]
 fn a_router_by_its_stages() {
-    let experiment = run(Kind::Router);
+    let experiment = run(ExperimentKind::Router);
     let rows = |case: &str| -> Vec<&lab::Row> {
         experiment.rows.iter().filter(|row| row.case.ends_with(case)).collect()
     };
@@ -174,8 +174,9 @@ fn a_router_by_its_stages() {
 
 #[test]
 fn a_capture_that_cannot_be_read_is_an_error() {
-    let captures = vec![Capture::parse("/nonexistent.pcap")];
-    let error = lab::run(&Plan { captures, ..plan(Kind::Decode) }, &Machine::default(), &mut |_| ())
-        .expect_err("no file");
+    let captures = vec![TrafficCapture::parse("/nonexistent.pcap")];
+    let error =
+        lab::run(&LabPlan { captures, ..plan(ExperimentKind::Decode) }, &Machine::default(), &mut |_| ())
+            .expect_err("no file");
     assert!(error.to_string().contains("/nonexistent.pcap"), "{error}");
 }

@@ -1,11 +1,14 @@
 //! The experiment on the simulated device, with few packets: what is reported hangs together, and what cannot be is refused with its limit.
 
-use lab::{Capture, DeviceChoice, Experiment, Kind, LabError, Length, Machine, Plan, Row, TablesPlan};
+use lab::{
+    DeviceChoice, Experiment, ExperimentKind, LabError, LabPlan, Length, Machine, Row, TablesPlan,
+    TrafficCapture,
+};
 
 fn run(simulated: &[(&str, u32)]) -> Result<Experiment, LabError> {
-    let plan = Plan {
-        kinds: vec![Kind::Hermes],
-        captures: vec![Capture::Generated(1)],
+    let plan = LabPlan {
+        kinds: vec![ExperimentKind::Hermes],
+        captures: vec![TrafficCapture::Generated(1)],
         runs: 1,
         length: Length::Repeat(1),
         quick: true,

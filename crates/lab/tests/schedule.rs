@@ -1,10 +1,10 @@
 //! Schedules on threads, on a driver for processors and on devices that lie: the shape of what is told, and that nothing wrong is.
 
 use exec::kernel::Kernel;
-use gpu::{Device, DeviceError, Geometry, Host, Input, Memory, Output, Setup, Submission};
-use lab::crossover::{Site, find};
-use lab::schedule::{Bench, Used, measure};
-use lab::{DeviceChoice, Experiment, Length, Machine, Plan, Row, TablesPlan};
+use gpu::{Device, DeviceError, Geometry, Host, Input, Setup, SlotMemory, SlotOutput, Submission};
+use lab::crossover::{DeviceSource, find};
+use lab::schedule::{ScheduleBench, Used, measure};
+use lab::{DeviceChoice, Experiment, LabPlan, Length, Machine, Row, TablesPlan};
 use lang::ir::Program;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed};
@@ -50,7 +50,7 @@ struct Liar {
     changed: Vec<u32>,
 }
 
-impl Site for MadeUp {
+impl DeviceSource for MadeUp {
     fn name(&self) -> String {
         "made up (driver 1)".to_owned()
     }
@@ -59,8 +59,8 @@ impl Site for MadeUp {
         "made up".to_owned()
     }
 
-    fn memories(&self) -> &'static [Memory] {
-        &[Memory::Mapped]
+    fn memories(&self) -> &'static [SlotMemory] {
+        &[SlotMemory::Mapped]
     }
 
     fn submissions(&self) -> &'static [Submission] {
@@ -134,7 +134,7 @@ impl Device for Liar {
         self.inner.poll(slot, wait)
     }
 
-    fn output(&mut self, slot: usize) -> Result<Output<'_>, DeviceError> {
+    fn output(&mut self, slot: usize) -> Result<SlotOutput<'_>, DeviceError> {
         let packets = self.geometry().packets;
         let output = self.inner.output(slot)?;
         let lies = match self.wrong {
@@ -148,15 +148,15 @@ impl Device for Liar {
             true => {
                 self.changed = output.verdicts.to_vec();
                 self.changed[0] ^= 1;
-                Ok(Output { verdicts: &self.changed, ..output })
+                Ok(SlotOutput { verdicts: &self.changed, ..output })
             }
             false => Ok(output),
         }
     }
 }
 
-fn plan() -> Plan {
-    Plan {
+fn plan() -> LabPlan {
+    LabPlan {
         kinds: Vec::new(),
         captures: Vec::new(),
         runs: 2,
@@ -170,14 +170,14 @@ fn plan() -> Plan {
     }
 }
 
-fn used<'a>(name: &str, site: &'a dyn Site, submission: Submission) -> Used<'a> {
-    let setup = Setup { memory: Memory::Mapped, submission, timed: false };
+fn used<'a>(name: &str, device_source: &'a dyn DeviceSource, submission: Submission) -> Used<'a> {
+    let setup = Setup { memory: SlotMemory::Mapped, submission, timed: false };
     let most = if submission == Submission::Persistent { 32 } else { 256 };
-    Used { name: name.to_owned(), site, setup, most, wanted: false }
+    Used { name: name.to_owned(), device_source, setup, most, wanted: false }
 }
 
 fn run(used: &[Used<'_>]) -> Vec<Row> {
-    let bench = Bench { used, only: &["lpm"], until: None };
+    let bench = ScheduleBench { used, only: &["lpm"], until: None };
     let (rows, mode, left_out) = measure(&bench, &plan(), &mut |_| ()).expect("tables can be made");
     assert!(mode.contains("lpm, and rules one by one, over") && mode.contains("timeout is"), "{mode}");
     assert!(left_out.is_empty(), "{left_out:?}");
@@ -191,8 +191,8 @@ fn page(rows: Vec<Row>) -> String {
 
 #[test]
 fn every_schedule_has_its_figures_measured_and_simulated_at_every_load() {
-    let site = find(DeviceChoice::Host).expect("there are threads");
-    let rows = run(&[used("host", site.as_ref(), Submission::Queued)]);
+    let device_source = find(DeviceChoice::Host).expect("there are threads");
+    let rows = run(&[used("host", device_source.as_ref(), Submission::Queued)]);
     for row in &rows {
         let figure = row.ours.unwrap_or_else(|| panic!("{row:?}"));
         assert!(figure.low <= figure.median && figure.median <= figure.high, "{row:?}");
@@ -255,8 +255,8 @@ fn every_schedule_has_its_figures_measured_and_simulated_at_every_load() {
 #[test]
 fn a_wrong_verdict_takes_the_figures_of_its_schedule_away() {
     // Hermes alone has slots of 32 packets.
-    let site = MadeUp::new(Wrong::Verdict(40, 32));
-    let rows = run(&[used("made up", &site, Submission::Queued)]);
+    let device_source = MadeUp::new(Wrong::Verdict(40, 32));
+    let rows = run(&[used("made up", &device_source, Submission::Queued)]);
     let mut refused = 0;
     for row in &rows {
         let is_hermes = row.case.ends_with(", hermes");
@@ -273,9 +273,9 @@ fn a_wrong_verdict_takes_the_figures_of_its_schedule_away() {
     assert_eq!(refused, 3, "{rows:#?}");
     // From the first batch on: nothing can be told of the device at all.
     for wrong in [Wrong::Verdict(1, 256), Wrong::Failure(3)] {
-        let site = MadeUp::new(wrong);
-        let used = [used("made up", &site, Submission::Queued)];
-        let bench = Bench { used: &used, only: &["lpm"], until: None };
+        let device_source = MadeUp::new(wrong);
+        let used = [used("made up", &device_source, Submission::Queued)];
+        let bench = ScheduleBench { used: &used, only: &["lpm"], until: None };
         let (rows, ..) = measure(&bench, &plan(), &mut |_| ()).expect("tables can be made");
         assert!(rows.len() == 1 && rows[0].ours.is_none(), "{rows:#?}");
         let why = if wrong == Wrong::Failure(3) { "on purpose" } else { "the verdict on packet" };
@@ -286,8 +286,8 @@ fn a_wrong_verdict_takes_the_figures_of_its_schedule_away() {
 
 #[test]
 fn a_wrong_verdict_of_the_first_schedule_leaves_the_others_whole() {
-    let site = MadeUp::new(Wrong::First);
-    let rows = run(&[used("made up", &site, Submission::Queued)]);
+    let device_source = MadeUp::new(Wrong::First);
+    let rows = run(&[used("made up", &device_source, Submission::Queued)]);
     for schedule in SCHEDULES {
         let own: Vec<&Row> = rows.iter().filter(|row| row.case.ends_with(&format!(", {schedule}"))).collect();
         if schedule == "batch:256" {
@@ -310,8 +310,8 @@ fn a_wrong_verdict_of_the_first_schedule_leaves_the_others_whole() {
         );
     }
     // Without a further device those that had the same one have none; Hermes has its own.
-    let site = MadeUp::new(Wrong::Last);
-    let rows = run(&[used("made up", &site, Submission::Queued)]);
+    let device_source = MadeUp::new(Wrong::Last);
+    let rows = run(&[used("made up", &device_source, Submission::Queued)]);
     for schedule in SCHEDULES {
         let mut own = rows.iter().filter(|row| row.case.ends_with(&format!(", {schedule}")));
         let why = match schedule {
@@ -327,8 +327,8 @@ fn a_wrong_verdict_of_the_first_schedule_leaves_the_others_whole() {
 #[test]
 fn bursts_stand_beside_each_way_to_launch_them_and_a_lie_is_found() {
     let bursts = |wrong: Wrong| -> Vec<Row> {
-        let site = MadeUp::new(wrong);
-        let rows = run(&[used("made-up persistent", &site, Submission::Persistent)]);
+        let device_source = MadeUp::new(wrong);
+        let rows = run(&[used("made-up persistent", &device_source, Submission::Persistent)]);
         rows.into_iter().filter(|row| row.case.starts_with("made-up, bursts")).collect()
     };
     let rows = bursts(Wrong::Nothing);
@@ -353,11 +353,11 @@ fn bursts_stand_beside_each_way_to_launch_them_and_a_lie_is_found() {
 
 #[test]
 fn a_driver_for_processors_is_measured_both_ways() {
-    let site = find(DeviceChoice::OpenCl).expect("there is an OpenCL driver");
+    let device_source = find(DeviceChoice::OpenCl).expect("there is an OpenCL driver");
     let all = [Submission::Queued, Submission::Persistent];
     let all = all.map(|submission| {
         let kept = if submission == Submission::Persistent { " persistent" } else { "" };
-        used(&format!("opencl{kept}"), site.as_ref(), submission)
+        used(&format!("opencl{kept}"), device_source.as_ref(), submission)
     });
     let rows = run(&all);
     for name in ["opencl lpm, ", "opencl persistent lpm, ", "opencl, bursts, "] {
@@ -375,7 +375,7 @@ fn a_driver_for_processors_is_measured_both_ways() {
         assert_eq!((other.name != "simulated", row.ratio.is_none()), (is_fitted, is_fitted), "{row:?}");
     }
     // What is left when the time is over is said.
-    let bench = Bench { used: &all, only: &[], until: Some(Instant::now()) };
+    let bench = ScheduleBench { used: &all, only: &[], until: Some(Instant::now()) };
     let (rows, _, left_out) = measure(&bench, &plan(), &mut |_| ()).expect("tables can be made");
     assert!(left_out.iter().any(|what| what == "opencl persistent rules"), "{left_out:?}");
     assert!(rows.iter().all(|row| row.ours.is_none()), "{rows:#?}");
@@ -383,9 +383,9 @@ fn a_driver_for_processors_is_measured_both_ways() {
 
 #[test]
 fn a_program_that_does_much_with_a_packet_is_measured_too() {
-    let site = find(DeviceChoice::Host).expect("there are threads");
-    let used = [used("host", site.as_ref(), Submission::Queued)];
-    let bench = Bench { used: &used, only: &["rules"], until: None };
+    let device_source = find(DeviceChoice::Host).expect("there are threads");
+    let used = [used("host", device_source.as_ref(), Submission::Queued)];
+    let bench = ScheduleBench { used: &used, only: &["rules"], until: None };
     let (rows, ..) = measure(&bench, &plan(), &mut |_| ()).expect("tables can be made");
     assert!(rows.iter().all(|row| row.ours.is_some() && row.case.starts_with("host rules, ")), "{rows:#?}");
 }

@@ -1,6 +1,6 @@
 //! The experiment on a device, with few packets at once: every way gives the interpreter's verdicts, and the figures hang together.
 
-use lab::{DeviceChoice, Experiment, Kind, LabError, Length, Machine, Plan, Row, TablesPlan};
+use lab::{DeviceChoice, Experiment, ExperimentKind, LabError, LabPlan, Length, Machine, Row, TablesPlan};
 use std::sync::LazyLock;
 
 /// Run once for all tests.
@@ -10,8 +10,8 @@ static EXPERIMENT: LazyLock<Experiment> = LazyLock::new(|| {
 });
 
 fn run(device: DeviceChoice) -> Result<Vec<Experiment>, LabError> {
-    let plan = Plan {
-        kinds: vec![Kind::Transfer],
+    let plan = LabPlan {
+        kinds: vec![ExperimentKind::Transfer],
         captures: Vec::new(),
         runs: 1,
         length: Length::Repeat(3),

@@ -1,12 +1,12 @@
 //! Twins decide on every packet as the programs do that they are twins of.
 
-use exec::{BackEnd, Outputs, Processor};
+use exec::{Backend, BackendKind, Outputs};
 use lab::twins::{Firewall, Inlined, MacSwitch, Pointed};
 use lang::ir::Program;
 use lang::pipeline::Decode;
 use packet::generate::{Generator, Profile};
 use packet::{Batch, Frames, Verdict};
-use ports::{Ingress, MemorySource, Order, Policy, Receive};
+use ports::{Ingress, IngressPolicy, MemorySource, Order, Receive};
 
 /// Traffic with every kind of packet, cut and damaged ones too.
 fn frames() -> Frames {
@@ -39,8 +39,8 @@ fn frames() -> Frames {
     frames
 }
 
-fn verdicts(processor: &mut dyn Processor, frames: &Frames) -> Vec<Verdict> {
-    let ingress = Ingress::new(Policy::RoundRobin, 5);
+fn verdicts(backend: &mut dyn Backend, frames: &Frames) -> Vec<Verdict> {
+    let ingress = Ingress::new(IngressPolicy::RoundRobin, 5);
     let mut source = MemorySource::new(frames.clone(), Order::Replay, 2, false, ingress);
     let (mut batch, mut outputs, mut all) = (Batch::new(), Outputs::default(), Vec::new());
     loop {
@@ -48,14 +48,14 @@ fn verdicts(processor: &mut dyn Processor, frames: &Frames) -> Vec<Verdict> {
         if batch.is_empty() {
             return all;
         }
-        processor.run(memory, &mut batch, &mut outputs);
+        backend.run(memory, &mut batch, &mut outputs);
         all.extend_from_slice(batch.verdicts());
     }
 }
 
-fn hold(program: &Program, twins: [Box<dyn Processor>; 2]) {
+fn hold(program: &Program, twins: [Box<dyn Backend>; 2]) {
     let frames = frames();
-    let mut judge = exec::load(program, BackEnd::Interpreter, 5, 3).expect("the program loads");
+    let mut judge = exec::load(program, BackendKind::Interpreter, 5, 3).expect("the program loads");
     let right = verdicts(judge.as_mut(), &frames);
     let kinds: std::collections::HashSet<Verdict> = right.iter().copied().collect();
     assert!(kinds.len() > 6, "the traffic takes many paths: {kinds:?}");

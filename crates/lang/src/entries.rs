@@ -6,7 +6,9 @@
 
 use crate::ast::{self, EntryKey, ExprKind};
 use crate::diagnostic::{Diagnostic, Severity};
-use crate::ir::{BytePattern, Column, Entry, Group, GroupMember, Kind, Match, Table, TableKind, prefix_mask};
+use crate::ir::{
+    BytePattern, Column, ColumnKind, Entry, Group, GroupMember, Match, Table, TableKind, prefix_mask,
+};
 use crate::parser::{parse_entries, parse_members};
 use crate::source::{FileId, Span};
 use std::collections::{HashMap, HashSet};
@@ -185,8 +187,8 @@ fn match_of(part: &EntryKey, column: &Column) -> Result<Match, Fault> {
     Ok(match part {
         EntryKey::Any(_) => Match::Any,
         EntryKey::Value(value) => match (&value.kind, &column.kind) {
-            (ExprKind::Prefix4(address, length), Kind::Ip4) => prefix(u128::from(*address), *length),
-            (ExprKind::Prefix6(address, length), Kind::Ip6) => prefix(*address, *length),
+            (ExprKind::Prefix4(address, length), ColumnKind::Ip4) => prefix(u128::from(*address), *length),
+            (ExprKind::Prefix6(address, length), ColumnKind::Ip6) => prefix(*address, *length),
             (ExprKind::Binary(ast::BinaryOp::Div, value, length), _) => {
                 prefix(scalar(value, column)?, number(length, 8)? as u8)
             }
@@ -237,7 +239,7 @@ fn columns_of(value: &ast::Expr, table: &Table) -> Result<Vec<u128>, Fault> {
     let columns = &table.values;
     if let Some((first, variant)) = columns.first().zip(variant_of(value))
         && first.name == "variant"
-        && let Kind::Names(names) = &first.kind
+        && let ColumnKind::Names(names) = &first.kind
     {
         let (name, args) = variant;
         let Some((number, _)) = names.iter().find(|(_, known)| known == name) else {
@@ -309,26 +311,26 @@ fn number(expr: &ast::Expr, width: u8) -> Result<u128, Fault> {
 /// A single value of a column.
 fn scalar(expr: &ast::Expr, column: &Column) -> Result<u128, Fault> {
     match (&expr.kind, &column.kind) {
-        (ExprKind::Ip4(address), Kind::Ip4) => Ok(u128::from(*address)),
-        (ExprKind::Ip6(address), Kind::Ip6) => Ok(*address),
-        (ExprKind::Mac(address), Kind::Mac) => Ok(u128::from(*address)),
-        (ExprKind::Bool(truth), Kind::Bool) => Ok(u128::from(*truth)),
-        (ExprKind::Duration(time), Kind::Time) => Ok(u128::from(*time)),
-        (ExprKind::Word(name), Kind::Names(names)) => member_of(name, names, expr.span),
-        (ExprKind::Field(_, name), Kind::Names(names)) => member_of(&name.text, names, expr.span),
-        (ExprKind::Int(_), Kind::Uint | Kind::Port | Kind::Time | Kind::Names(_)) => {
+        (ExprKind::Ip4(address), ColumnKind::Ip4) => Ok(u128::from(*address)),
+        (ExprKind::Ip6(address), ColumnKind::Ip6) => Ok(*address),
+        (ExprKind::Mac(address), ColumnKind::Mac) => Ok(u128::from(*address)),
+        (ExprKind::Bool(truth), ColumnKind::Bool) => Ok(u128::from(*truth)),
+        (ExprKind::Duration(time), ColumnKind::Time) => Ok(u128::from(*time)),
+        (ExprKind::Word(name), ColumnKind::Names(names)) => member_of(name, names, expr.span),
+        (ExprKind::Field(_, name), ColumnKind::Names(names)) => member_of(&name.text, names, expr.span),
+        (ExprKind::Int(_), ColumnKind::Uint | ColumnKind::Port | ColumnKind::Time | ColumnKind::Names(_)) => {
             number(expr, column.width)
         }
         (_, kind) => {
             let wanted = match kind {
-                Kind::Uint => "a number",
-                Kind::Bool => "`true` or `false`",
-                Kind::Ip4 => "an IPv4 address",
-                Kind::Ip6 => "an IPv6 address",
-                Kind::Mac => "a MAC address",
-                Kind::Port => "the number of a port",
-                Kind::Time => "a time such as `5s`",
-                Kind::Names(_) => "one of the names of its type",
+                ColumnKind::Uint => "a number",
+                ColumnKind::Bool => "`true` or `false`",
+                ColumnKind::Ip4 => "an IPv4 address",
+                ColumnKind::Ip6 => "an IPv6 address",
+                ColumnKind::Mac => "a MAC address",
+                ColumnKind::Port => "the number of a port",
+                ColumnKind::Time => "a time such as `5s`",
+                ColumnKind::Names(_) => "one of the names of its type",
             };
             Err(wrong(expr.span, format!("{wanted} is wanted here"), "this is something else"))
         }
@@ -343,11 +345,12 @@ fn member_of(name: &str, names: &[(u128, String)], span: Span) -> Result<u128, F
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::pipeline::{Options, compile};
+    use crate::pipeline::{CompileOptions, compile};
 
     fn table(text: &str) -> Table {
         let text = format!("{text}\nstart stage all() {{ flood }}\n");
-        let mut program = compile("t.rav", &text, &|_| None, &Options::default()).program.expect("compiles");
+        let mut program =
+            compile("t.rav", &text, &|_| None, &CompileOptions::default()).program.expect("compiles");
         program.tables.remove(0)
     }
 
@@ -381,7 +384,7 @@ mod tests {
     fn members_of_a_file_are_those_of_the_program() {
         let group = |text: &str| {
             let text = format!("{text}\nstart stage all() {{ flood }}\n");
-            let compiled = compile("t.rav", &text, &|_| None, &Options::default());
+            let compiled = compile("t.rav", &text, &|_| None, &CompileOptions::default());
             compiled.program.expect("compiles").groups.remove(0)
         };
         let declared = "group hops[4]: (mac, port) { buckets 8 capacity 2 members { X } }";

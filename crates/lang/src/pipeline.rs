@@ -23,7 +23,7 @@ use std::collections::{BTreeSet, HashSet};
 
 /// How to compile.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Options {
+pub struct CompileOptions {
     /// When fields are decoded.
     pub decode: Decode,
 }
@@ -49,7 +49,12 @@ const STACK: usize = 64 << 20;
 
 /// Compiles a program. `name` is what the main file is called, `load` fetches the text of a module by its path beside the main file, for example
 /// `mylib/tunnels.rav`; the standard library is built in.
-pub fn compile(name: &str, text: &str, load: &dyn Fn(&str) -> Option<String>, options: &Options) -> Compiled {
+pub fn compile(
+    name: &str,
+    text: &str,
+    load: &dyn Fn(&str) -> Option<String>,
+    options: &CompileOptions,
+) -> Compiled {
     let mut sources = Sources::default();
     let main = sources.add(name, text);
     let (file, found) = parser::parse(main, text);
@@ -73,7 +78,7 @@ fn compiled(
     files: &[ast::File],
     sources: &Sources,
     found: &[Diagnostic],
-    options: &Options,
+    options: &CompileOptions,
 ) -> Compiled {
     let (mut sources, mut diagnostics) = (sources.clone(), found.to_vec());
     let main = FileId::default();

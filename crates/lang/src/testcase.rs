@@ -10,14 +10,14 @@ pub struct TestCase {
     /// Number of ports, numbered from 1.
     pub ports: u16,
     /// Its steps in order.
-    pub steps: Vec<Step>,
+    pub steps: Vec<CaseStep>,
     /// Its place.
     pub span: Span,
 }
 
 /// A step of a test.
 #[derive(Clone, Debug, PartialEq)]
-pub enum Step {
+pub enum CaseStep {
     /// A packet enters.
     Packet {
         /// By this port.

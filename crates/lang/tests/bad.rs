@@ -4,7 +4,7 @@
 
 use lang::diagnostic::{Diagnostic, Severity};
 use lang::mend::mend;
-use lang::pipeline::{Compiled, Options, compile};
+use lang::pipeline::{CompileOptions, Compiled, compile};
 use lang::source::{FileId, Sources, Span};
 use std::fmt::Write;
 use std::fs;
@@ -28,7 +28,7 @@ fn programs() -> Vec<(String, String)> {
 
 fn compiled(name: &str, text: &str) -> Compiled {
     let load = |path: &str| fs::read_to_string(folder().join(path)).ok();
-    compile(&format!("{name}.rav"), text, &load, &Options::default())
+    compile(&format!("{name}.rav"), text, &load, &CompileOptions::default())
 }
 
 /// The short form: one line for the fault, one for each thing that is said about it.
@@ -152,7 +152,7 @@ fn what_is_shifted_is_converted_before_and_an_operation_as_a_whole() {
             "layout three {{ a: u8  b: u8  c: u32 }}\nstart decoder all(h: three) {{\n    set h.c = {edit}\n    flood\n}}\n"
         )
     };
-    let compile = |text: &str| compile("shift.rav", text, &|_| None, &Options::default());
+    let compile = |text: &str| compile("shift.rav", text, &|_| None, &CompileOptions::default());
     for (wrong, right) in [
         ("h.b << 8", "h.b as u32 << 8"),
         ("h.a & h.b", "(h.a & h.b) as u32"),
@@ -180,7 +180,7 @@ decoder datagram(udp: udp) { if udp.dst == 53 { send 1 } flood }
 stage look() requires eth { match hosts[eth.dst] { some _ => flood, none => send 1 } }
 test \"syn\" { packet 1 { ethernet / tcp(flags 0x02, dst 80) } expect flood }
 ";
-    let compile = |text: &str| compile("newcomer.rav", text, &|_| None, &Options::default());
+    let compile = |text: &str| compile("newcomer.rav", text, &|_| None, &CompileOptions::default());
     for (part, wrong, meant) in [
         ("3 => one", "3, 4 => one", "3 | 4 => one"),
         ("3 => one", "3,4, 5 => one", "3 | 4 | 5 => one"),

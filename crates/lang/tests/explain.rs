@@ -3,7 +3,7 @@
 use lang::diagnostic::Severity;
 use lang::explain::{codes, explain};
 use lang::parser::codes::CODES;
-use lang::pipeline::{Compiled, Options, compile};
+use lang::pipeline::{CompileOptions, Compiled, compile};
 
 /// Codes whose example needs other files, or is too long to be written out.
 const NOT_FROM_ONE_SHORT_FILE: [&str; 12] = [
@@ -12,7 +12,7 @@ const NOT_FROM_ONE_SHORT_FILE: [&str; 12] = [
 ];
 
 fn compiled(text: &str) -> Compiled {
-    compile("example.rav", text, &|_| None, &Options::default())
+    compile("example.rav", text, &|_| None, &CompileOptions::default())
 }
 
 fn found(text: &str) -> Vec<&'static str> {

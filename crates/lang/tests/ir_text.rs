@@ -79,16 +79,16 @@ impl Maker {
         if self.coin() { Span::default() } else { Span::new(FileId(self.short()), self.word(), self.word()) }
     }
 
-    fn kind(&mut self) -> Kind {
+    fn kind(&mut self) -> ColumnKind {
         match self.below(8) {
-            0 => Kind::Uint,
-            1 => Kind::Bool,
-            2 => Kind::Ip4,
-            3 => Kind::Ip6,
-            4 => Kind::Mac,
-            5 => Kind::Port,
-            6 => Kind::Time,
-            _ => Kind::Names(self.many(|make| (make.number(), make.name()))),
+            0 => ColumnKind::Uint,
+            1 => ColumnKind::Bool,
+            2 => ColumnKind::Ip4,
+            3 => ColumnKind::Ip6,
+            4 => ColumnKind::Mac,
+            5 => ColumnKind::Port,
+            6 => ColumnKind::Time,
+            _ => ColumnKind::Names(self.many(|make| (make.number(), make.name()))),
         }
     }
 
@@ -155,7 +155,7 @@ impl Maker {
             capacity: self.word(),
             idle: self.maybe(Self::next),
             age: self.maybe(Self::next),
-            evict: if self.coin() { Evict::Lru } else { Evict::Refuse },
+            evict: if self.coin() { Eviction::Lru } else { Eviction::Refuse },
             counted: self.coin(),
             releases: self.maybe(Self::word),
             entries: self.many(|make| Entry {

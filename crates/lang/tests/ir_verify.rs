@@ -748,10 +748,10 @@ fn a_multicast_group_is_of_ports_and_bounded() {
         file: None,
     };
     let mut program = program_of("b0: flood");
-    program.groups.push(group(64, Kind::Port, 16));
+    program.groups.push(group(64, ColumnKind::Port, 16));
     assert_eq!(faults(&program), []);
-    fails_when(|program| program.groups.push(group(65, Kind::Port, 16)), Fault::Memory("group", 0));
-    fails_when(|program| program.groups.push(group(64, Kind::Mac, 48)), Fault::Memory("group", 0));
+    fails_when(|program| program.groups.push(group(65, ColumnKind::Port, 16)), Fault::Memory("group", 0));
+    fails_when(|program| program.groups.push(group(64, ColumnKind::Mac, 48)), Fault::Memory("group", 0));
 }
 
 #[test]

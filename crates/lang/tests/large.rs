@@ -1,11 +1,11 @@
 //! Large and deep programs: the compiler finishes, without running out of stack, and says something sensible.
 
 use lang::diagnostic::Severity;
-use lang::pipeline::{Compiled, Options, compile};
+use lang::pipeline::{CompileOptions, Compiled, compile};
 use std::fmt::Write;
 
 fn compiled(text: &str) -> Compiled {
-    compile("large.rav", text, &|_| None, &Options::default())
+    compile("large.rav", text, &|_| None, &CompileOptions::default())
 }
 
 fn errors(compiled: &Compiled) -> Vec<&'static str> {

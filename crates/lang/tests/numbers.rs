@@ -3,14 +3,14 @@
 use lang::ir::verify::{Fault, verify};
 use lang::ir::{Program, Reason};
 use lang::limits::{MOST_PORT_SETS, MOST_REASONS};
-use lang::pipeline::{Compiled, Options, compile};
+use lang::pipeline::{CompileOptions, Compiled, compile};
 use std::fmt::Write;
 
 /// How many statements a stage has.
 const IN_ONE: usize = 64;
 
 fn compiled(text: &str) -> Compiled {
-    compile("many.rav", text, &|_| None, &Options::default())
+    compile("many.rav", text, &|_| None, &CompileOptions::default())
 }
 
 /// Statements in a chain of stages.

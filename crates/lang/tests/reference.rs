@@ -9,7 +9,7 @@
 //! - `… error CODE` or `… warning CODE` at the end: what the compiler says of it, and nothing else.
 
 use lang::diagnostic::{Diagnostic, Severity};
-use lang::pipeline::{Compiled, Options, compile};
+use lang::pipeline::{CompileOptions, Compiled, compile};
 use std::collections::BTreeMap;
 
 const PAGE: &str = include_str!("../../../docs/language.md");
@@ -99,7 +99,7 @@ fn is_about_an_excerpt(block: &Block, diagnostic: &Diagnostic) -> bool {
 }
 
 fn compiled(text: &str, modules: &BTreeMap<String, String>) -> Compiled {
-    compile("example.rav", text, &|path| modules.get(path).cloned(), &Options::default())
+    compile("example.rav", text, &|path| modules.get(path).cloned(), &CompileOptions::default())
 }
 
 #[test]

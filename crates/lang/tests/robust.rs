@@ -3,7 +3,7 @@
 
 use lang::diagnostic::Severity;
 use lang::ir::verify::verify;
-use lang::pipeline::{Compiled, Decode, Options, compile};
+use lang::pipeline::{CompileOptions, Compiled, Decode, compile};
 use lang::source::Span;
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -36,7 +36,7 @@ fn programs(folders: &[&str]) -> Vec<(PathBuf, String, String)> {
 
 fn compiled(folder: &Path, name: &str, text: &str, decode: Decode) -> Compiled {
     let load = |path: &str| fs::read_to_string(folder.join(path)).ok();
-    compile(name, text, &load, &Options { decode })
+    compile(name, text, &load, &CompileOptions { decode })
 }
 
 #[test]

@@ -1,7 +1,7 @@
 //! A batch: up to 256 packets in columns, whose bytes lie in a memory region handed over beside it.
 
-use crate::offload::Offload;
 use crate::verdict::{PortNumber, Verdict};
+use crate::virtio_header::VirtioHeader;
 
 /// How many packets a batch holds at most.
 pub const BATCH: usize = 256;
@@ -32,7 +32,7 @@ pub struct Batch {
     /// Whether any packet is unfinished; otherwise the next column means nothing.
     pub unfinished: bool,
     /// What is left to do with each packet, and where its frame started when that was said.
-    pub offload: [(Offload, u64); BATCH],
+    pub virtio: [(VirtioHeader, u64); BATCH],
 }
 
 impl Batch {
@@ -48,7 +48,7 @@ impl Batch {
             time: [0; BATCH],
             verdict: [Verdict::PENDING; BATCH],
             unfinished: false,
-            offload: [(Offload::NONE, 0); BATCH],
+            virtio: [(VirtioHeader::NONE, 0); BATCH],
         }
     }
 
@@ -96,30 +96,30 @@ impl Batch {
 
     /// What is left to do with packet `i`, as its headers lie now; nothing if they are gone.
     #[inline]
-    pub fn offload(&self, i: usize) -> Offload {
+    pub fn virtio(&self, i: usize) -> VirtioHeader {
         if !self.unfinished {
-            return Offload::NONE;
+            return VirtioHeader::NONE;
         }
-        let (offload, start) = self.offload[i];
-        offload.moved(start.wrapping_sub(self.frame[i]) as i32).unwrap_or(Offload::NONE)
+        let (virtio, start) = self.virtio[i];
+        virtio.moved(start.wrapping_sub(self.frame[i]) as i32).unwrap_or(VirtioHeader::NONE)
     }
 
     /// Says of the packet that was pushed last what is left to do with it.
-    pub fn leave_unfinished(&mut self, offload: Offload) {
+    pub fn leave_unfinished(&mut self, virtio: VirtioHeader) {
         let Some(last) = self.len.checked_sub(1) else { return };
         if !self.unfinished {
-            if offload.is_none() {
+            if virtio.is_none() {
                 return;
             }
-            self.offload[..last].fill((Offload::NONE, 0));
+            self.virtio[..last].fill((VirtioHeader::NONE, 0));
             self.unfinished = true;
         }
-        self.offload[last] = (offload, self.frame[last]);
+        self.virtio[last] = (virtio, self.frame[last]);
     }
 
     /// Says of packet `i` that nothing is left to do with it.
     pub fn leave_as_it_is(&mut self, i: usize) {
-        self.offload[i] = (Offload::NONE, self.frame[i]);
+        self.virtio[i] = (VirtioHeader::NONE, self.frame[i]);
     }
 
     /// The ports the packets came in by.

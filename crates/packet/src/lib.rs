@@ -10,16 +10,16 @@ pub mod fragment;
 pub mod frames;
 pub mod generate;
 pub mod link;
-pub mod offload;
 pub mod region;
 pub mod resize;
 pub mod segment;
 pub mod verdict;
+pub mod virtio_header;
 
 pub use batch::{BATCH, Batch};
 pub use capture::{Capture, CaptureError, MAXIMUM_CAPTURED, Record};
 pub use frames::Frames;
 pub use link::LinkType;
-pub use offload::Offload;
 pub use region::Region;
 pub use verdict::{NO_PORT, PortNumber, Verdict, VerdictKind};
+pub use virtio_header::VirtioHeader;

@@ -11,7 +11,7 @@
 //! checksums, and all of one size but the last, which may be shorter. What a program or a capture sees of a segment is then the same on both sides.
 
 use crate::checksum::{folded, sum};
-use crate::offload::{Kind, Offload, ip_header, protocol_at};
+use crate::virtio_header::{SegmentKind, VirtioHeader, ip_header, protocol_at};
 
 const TCP: u8 = 6;
 const UDP: u8 = 17;
@@ -132,12 +132,12 @@ pub struct Segments {
 
 impl Segments {
     /// How a frame is cut of which that is left to do; `None` if it is not to be cut, or nobody could, or into more packets than any kernel would make.
-    pub fn of(frame: &[u8], offload: &Offload) -> Option<Segments> {
-        let (kind, size) = offload.cutting()?;
-        let headers = Headers::of(frame, offload.transport())?;
+    pub fn of(frame: &[u8], virtio: &VirtioHeader) -> Option<Segments> {
+        let (kind, size) = virtio.cutting()?;
+        let headers = Headers::of(frame, virtio.transport())?;
         let protocol = match kind {
-            Kind::Tcp => TCP,
-            Kind::Udp => UDP,
+            SegmentKind::Tcp => TCP,
+            SegmentKind::Udp => UDP,
         };
         let longest = headers.data - headers.ip + size;
         if headers.protocol != protocol || size == 0 || longest > LONGEST {
@@ -145,8 +145,8 @@ impl Segments {
         }
         let count = (headers.end - headers.data).div_ceil(size).max(1);
         let too_many = match kind {
-            Kind::Tcp => size < LEAST_TCP,
-            Kind::Udp => count > MOST_UDP,
+            SegmentKind::Tcp => size < LEAST_TCP,
+            SegmentKind::Udp => count > MOST_UDP,
         };
         if too_many {
             return None;
@@ -268,17 +268,17 @@ impl Joined {
     }
 
     /// What has become of them: one frame, and what is left to do with it. Nothing if nothing was begun.
-    pub fn finish(&mut self) -> Option<(&[u8], Offload)> {
+    pub fn finish(&mut self) -> Option<(&[u8], VirtioHeader)> {
         let (headers, size) = self.first?;
         if self.count == 1 {
-            return Some((&self.bytes, Offload::NONE));
+            return Some((&self.bytes, VirtioHeader::NONE));
         }
         let length = self.bytes.len();
         headers.write_lengths(&mut self.bytes, length);
         let pseudo = headers.pseudo_header(&self.bytes, length);
         put(&mut self.bytes, headers.field(), pseudo);
         let six = !headers.is_ipv4(&self.bytes);
-        Some((&self.bytes, Offload::of_tcp(six, headers.transport, headers.data, size)))
+        Some((&self.bytes, VirtioHeader::of_tcp(six, headers.transport, headers.data, size)))
     }
 
     /// Forgets what is there.

@@ -12,7 +12,7 @@ use std::io::{self, BufRead, BufReader, Read};
 
 /// Which link types are let through.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
-pub enum Links {
+pub enum CaptureLinks {
     /// Only Ethernet; a packet of another link type is an error.
     #[default]
     Ethernet,
@@ -48,7 +48,7 @@ pub enum OpenError {
 pub struct CaptureSource {
     name: String,
     capture: Capture<Stream>,
-    links: Links,
+    links: CaptureLinks,
     ingress: Ingress,
     arena: Arena,
     received: u64,
@@ -88,7 +88,7 @@ pub fn uncompressed(stream: impl Read + Send + 'static) -> io::Result<Stream> {
 
 impl CaptureSource {
     /// Opens the capture at `path`, or standard input for `-`.
-    pub fn open(path: &str, links: Links, ingress: Ingress) -> Result<CaptureSource, OpenError> {
+    pub fn open(path: &str, links: CaptureLinks, ingress: Ingress) -> Result<CaptureSource, OpenError> {
         let name = if path == "-" { "standard input" } else { path }.to_owned();
         match open(path) {
             Ok(stream) => CaptureSource::of_stream(name, stream, links, ingress),
@@ -100,7 +100,7 @@ impl CaptureSource {
     pub fn of_stream(
         name: String,
         stream: Stream,
-        links: Links,
+        links: CaptureLinks,
         ingress: Ingress,
     ) -> Result<CaptureSource, OpenError> {
         match Capture::open(stream) {
@@ -129,7 +129,7 @@ impl CaptureSource {
                 Ok(None) => break,
                 Err(source) => return Err(ReceiveError::Capture { name: self.name.clone(), source }),
             };
-            if record.link != LinkType::ETHERNET && self.links == Links::Ethernet {
+            if record.link != LinkType::ETHERNET && self.links == CaptureLinks::Ethernet {
                 return Err(ReceiveError::LinkType {
                     name: self.name.clone(),
                     packet: self.received + 1,

@@ -76,7 +76,7 @@ fn in_words(path: &Path, error: &io::Error) -> io::Error {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use packet::{Capture, Offload};
+    use packet::{Capture, VirtioHeader};
 
     fn packets(path: &Path) -> Vec<(Vec<u8>, u32, u64)> {
         let mut capture = Capture::open(File::open(path).expect("was made")).expect("a capture");
@@ -88,7 +88,7 @@ mod tests {
     }
 
     fn packet(port: PortNumber, bytes: &[u8], wire: u32, time: u64) -> Departure<'_> {
-        Departure { port, bytes, wire, time, offload: Offload::NONE, comment: None }
+        Departure { port, bytes, wire, time, virtio: VirtioHeader::NONE, comment: None }
     }
 
     #[test]

@@ -20,7 +20,7 @@ pub const LARGEST_TOGETHER: u64 = 1 << 30;
 
 /// Why a file cannot be read.
 #[derive(Debug, thiserror::Error)]
-pub enum ReadError {
+pub enum FileReadError {
     /// It cannot be opened or read.
     #[error("{0}")]
     System(#[from] io::Error),
@@ -42,12 +42,12 @@ pub enum ReadError {
     Outside(PathBuf),
 }
 
-impl ReadError {
+impl FileReadError {
     /// What the system said, if it was the system.
     pub fn kind(&self) -> Option<io::ErrorKind> {
         match self {
-            ReadError::System(error) => Some(error.kind()),
-            ReadError::NoFile("a directory") => Some(io::ErrorKind::IsADirectory),
+            FileReadError::System(error) => Some(error.kind()),
+            FileReadError::NoFile("a directory") => Some(io::ErrorKind::IsADirectory),
             _ => None,
         }
     }
@@ -56,29 +56,29 @@ impl ReadError {
 /// The bytes of a regular file of at most so many bytes.
 ///
 /// # Errors
-/// See [`ReadError`].
-pub fn read(path: &Path, most: u64) -> Result<Vec<u8>, ReadError> {
+/// See [`FileReadError`].
+pub fn read(path: &Path, most: u64) -> Result<Vec<u8>, FileReadError> {
     let file = regular(path)?;
     let size = file.metadata()?.len();
     if size > most {
-        return Err(ReadError::TooLong(most));
+        return Err(FileReadError::TooLong(most));
     }
-    up_to(file, size, most)?.ok_or(ReadError::TooLong(most))
+    up_to(file, size, most)?.ok_or(FileReadError::TooLong(most))
 }
 
 /// The same of a file that may be packed with gzip or zstd, which its first bytes tell: `most` holds for what it is packed and unpacked.
 ///
 /// # Errors
-/// See [`ReadError`].
-pub fn read_unpacked(path: &Path, most: u64) -> Result<Vec<u8>, ReadError> {
+/// See [`FileReadError`].
+pub fn read_unpacked(path: &Path, most: u64) -> Result<Vec<u8>, FileReadError> {
     unpack(regular(path)?, most)
 }
 
 /// The same of a file that a program in `folder` names. Neither `..` nor a link leads out of the folder.
 ///
 /// # Errors
-/// See [`ReadError`].
-pub fn read_beside(folder: &Path, name: &Path, most: u64) -> Result<Vec<u8>, ReadError> {
+/// See [`FileReadError`].
+pub fn read_beside(folder: &Path, name: &Path, most: u64) -> Result<Vec<u8>, FileReadError> {
     let folder = if folder.as_os_str().is_empty() { Path::new(".") } else { folder };
     let folder = folder.canonicalize()?;
     // What a name leads to is said only of files in the folder, so that a program cannot ask what there is elsewhere.
@@ -86,26 +86,26 @@ pub fn read_beside(folder: &Path, name: &Path, most: u64) -> Result<Vec<u8>, Rea
         .components()
         .any(|part| !matches!(part, std::path::Component::Normal(_) | std::path::Component::CurDir));
     if climbs {
-        return Err(ReadError::Outside(folder));
+        return Err(FileReadError::Outside(folder));
     }
     let path = folder.join(name).canonicalize()?;
     let Ok(below) = path.strip_prefix(&folder) else {
-        return Err(ReadError::Outside(folder));
+        return Err(FileReadError::Outside(folder));
     };
     unpack(below_without_links(&folder, below)?, most)
 }
 
 /// Opens a regular file at a path below a folder. Links were followed when the path was made: one that has since taken the place of any folder on it, or of
 /// the file, is refused, since each part is opened in the folder before it and none as a link.
-fn below_without_links(folder: &Path, below: &Path) -> Result<File, ReadError> {
+fn below_without_links(folder: &Path, below: &Path) -> Result<File, FileReadError> {
     let changed = |errno| match errno {
-        Errno::LOOP | Errno::NOTDIR => ReadError::Outside(folder.to_owned()),
-        errno => ReadError::System(errno.into()),
+        Errno::LOOP | Errno::NOTDIR => FileReadError::Outside(folder.to_owned()),
+        errno => FileReadError::System(errno.into()),
     };
     let no_link = OFlags::NOFOLLOW | OFlags::CLOEXEC;
     let (inner, name) = (below.parent().unwrap_or(below), below.file_name());
     // The folder itself has no name in itself.
-    let name = name.ok_or(ReadError::NoFile("a directory"))?;
+    let name = name.ok_or(FileReadError::NoFile("a directory"))?;
     let mut at =
         openat(CWD, folder, no_link | OFlags::PATH | OFlags::DIRECTORY, Mode::empty()).map_err(changed)?;
     for part in inner {
@@ -115,15 +115,15 @@ fn below_without_links(folder: &Path, below: &Path) -> Result<File, ReadError> {
     let seen =
         File::from(openat(&at, name, no_link | OFlags::PATH, Mode::empty()).map_err(changed)?).metadata()?;
     if seen.is_symlink() {
-        return Err(ReadError::Outside(folder.to_owned()));
+        return Err(FileReadError::Outside(folder.to_owned()));
     }
     if let Some(what) = other_than_a_file(&seen) {
-        return Err(ReadError::NoFile(what));
+        return Err(FileReadError::NoFile(what));
     }
     let flags = no_link | OFlags::RDONLY | OFlags::NONBLOCK | OFlags::NOCTTY;
     let file = File::from(openat(&at, name, flags, Mode::empty()).map_err(changed)?);
     match other_than_a_file(&file.metadata()?) {
-        Some(what) => Err(ReadError::NoFile(what)),
+        Some(what) => Err(FileReadError::NoFile(what)),
         None => Ok(file),
     }
 }
@@ -131,21 +131,21 @@ fn below_without_links(folder: &Path, below: &Path) -> Result<File, ReadError> {
 /// The bytes of standard input, unpacked, up to a limit.
 ///
 /// # Errors
-/// See [`ReadError`].
-pub fn read_standard_input(most: u64) -> Result<Vec<u8>, ReadError> {
-    up_to(uncompressed(io::stdin())?, 0, most)?.ok_or(ReadError::TooLongUnpacked(most))
+/// See [`FileReadError`].
+pub fn read_standard_input(most: u64) -> Result<Vec<u8>, FileReadError> {
+    up_to(uncompressed(io::stdin())?, 0, most)?.ok_or(FileReadError::TooLongUnpacked(most))
 }
 
 /// Opens a regular file. A pipe without a writer is opened, too, seen to be none, and closed.
-fn regular(path: &Path) -> Result<File, ReadError> {
+fn regular(path: &Path) -> Result<File, FileReadError> {
     let flags = libc::O_NONBLOCK | libc::O_NOCTTY | libc::O_CLOEXEC;
     // A device may do something when it is opened, so it is looked at before, and again once it is open.
     if let Some(what) = other_than_a_file(&path.metadata()?) {
-        return Err(ReadError::NoFile(what));
+        return Err(FileReadError::NoFile(what));
     }
     let file = OpenOptions::new().read(true).custom_flags(flags).open(path)?;
     match other_than_a_file(&file.metadata()?) {
-        Some(what) => Err(ReadError::NoFile(what)),
+        Some(what) => Err(FileReadError::NoFile(what)),
         None => Ok(file),
     }
 }
@@ -161,12 +161,12 @@ fn other_than_a_file(found: &std::fs::Metadata) -> Option<&'static str> {
     }
 }
 
-fn unpack(file: File, most: u64) -> Result<Vec<u8>, ReadError> {
+fn unpack(file: File, most: u64) -> Result<Vec<u8>, FileReadError> {
     let size = file.metadata()?.len();
     if size > most {
-        return Err(ReadError::TooLong(most));
+        return Err(FileReadError::TooLong(most));
     }
-    up_to(uncompressed(file)?, size, most)?.ok_or(ReadError::TooLongUnpacked(most))
+    up_to(uncompressed(file)?, size, most)?.ok_or(FileReadError::TooLongUnpacked(most))
 }
 
 /// All bytes of a stream, or `None` if there are more than so many; one more is read at most.
@@ -186,7 +186,7 @@ mod tests {
     use std::os::unix::fs::symlink;
     use std::process::Command;
 
-    fn said(result: Result<Vec<u8>, ReadError>) -> String {
+    fn said(result: Result<Vec<u8>, FileReadError>) -> String {
         result.expect_err("it is refused").to_string()
     }
 
@@ -200,7 +200,7 @@ mod tests {
         for result in
             [read(&path, 999), read_unpacked(&path, 999), read_beside(folder.path(), Path::new("a"), 999)]
         {
-            assert!(matches!(result, Err(ReadError::TooLong(999))), "{result:?}");
+            assert!(matches!(result, Err(FileReadError::TooLong(999))), "{result:?}");
         }
     }
 
@@ -217,7 +217,7 @@ mod tests {
         std::fs::write(&path, &packed).expect("written");
         assert_eq!(read_unpacked(&path, 10_000_000).expect("fits").len(), 10_000_000);
         let result = read_unpacked(&path, 9_999_999);
-        assert!(matches!(result, Err(ReadError::TooLongUnpacked(9_999_999))), "{result:?}");
+        assert!(matches!(result, Err(FileReadError::TooLongUnpacked(9_999_999))), "{result:?}");
     }
 
     #[test]
@@ -232,18 +232,18 @@ mod tests {
         ];
         for (path, what) in cases {
             for result in [read(path, 10), read_unpacked(path, 10)] {
-                assert_eq!(said(result), ReadError::NoFile(what).to_string());
+                assert_eq!(said(result), FileReadError::NoFile(what).to_string());
             }
         }
         assert_eq!(
             said(read_beside(folder.path(), Path::new("pipe"), 10)),
-            ReadError::NoFile("a pipe").to_string()
+            FileReadError::NoFile("a pipe").to_string()
         );
         assert_eq!(
             read(Path::new("/proc/self/comm"), 100).expect("a file without a size is read").last(),
             Some(&b'\n')
         );
-        assert_eq!(said(read(Path::new("/proc/self/maps"), 3)), ReadError::TooLong(3).to_string());
+        assert_eq!(said(read(Path::new("/proc/self/maps"), 3)), FileReadError::TooLong(3).to_string());
     }
 
     #[test]
@@ -271,7 +271,7 @@ mod tests {
         ]);
         for name in outside {
             let result = read_beside(&own, Path::new(name), 100);
-            assert!(matches!(result, Err(ReadError::Outside(_))), "{name}: {result:?}");
+            assert!(matches!(result, Err(FileReadError::Outside(_))), "{name}: {result:?}");
         }
     }
 
@@ -290,11 +290,11 @@ mod tests {
         assert_eq!(unpack(opened().expect("is there"), 100).expect("is read"), b"mine");
         std::fs::rename(own.join("deep"), own.join("was")).expect("moved");
         symlink(&other, own.join("deep")).expect("linked");
-        assert!(matches!(opened(), Err(ReadError::Outside(_))), "a folder");
+        assert!(matches!(opened(), Err(FileReadError::Outside(_))), "a folder");
         std::fs::remove_file(own.join("deep")).expect("removed");
         std::fs::rename(own.join("was"), own.join("deep")).expect("moved");
         std::fs::remove_file(own.join("deep/deeper/a")).expect("removed");
         symlink(other.join("deeper/a"), own.join("deep/deeper/a")).expect("linked");
-        assert!(matches!(opened(), Err(ReadError::Outside(_))), "the file");
+        assert!(matches!(opened(), Err(FileReadError::Outside(_))), "the file");
     }
 }

@@ -40,11 +40,11 @@ impl Receive for GeneratorSource {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::{Policy, collect};
+    use crate::{IngressPolicy, collect};
 
     #[test]
     fn gives_what_the_generator_makes() {
-        let ingress = Ingress::new(Policy::Hash, 5);
+        let ingress = Ingress::new(IngressPolicy::Hash, 5);
         let mut source = GeneratorSource::new(&Profile::demo(), 9, ingress).expect("a possible profile");
         let (frames, error) = collect(&mut source);
         assert!(error.is_none());

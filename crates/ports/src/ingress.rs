@@ -12,7 +12,7 @@ use std::str::FromStr;
 
 /// How ports are chosen.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Policy {
+pub enum IngressPolicy {
     /// Packet i, counted from 0, enters by port i mod N + 1.
     RoundRobin,
     /// All packets of one direction of a flow enter by one port: a hash of addresses, protocol and ports, or
@@ -42,31 +42,36 @@ pub enum PolicyError {
     Origins(#[from] OriginsError),
 }
 
-impl FromStr for Policy {
+impl FromStr for IngressPolicy {
     type Err = PolicyError;
 
-    fn from_str(text: &str) -> Result<Policy, PolicyError> {
+    fn from_str(text: &str) -> Result<IngressPolicy, PolicyError> {
         let policy = match text.split_once(':') {
-            None if text == "round-robin" => Some(Policy::RoundRobin),
-            None if text == "hash" => Some(Policy::Hash),
-            None if text == "interface" => Some(Policy::Interface),
-            Some(("subnet", origins)) => Some(Policy::Origins(Origins::subnets(origins)?)),
-            Some(("mac", origins)) => Some(Policy::Origins(Origins::mac_addresses(origins)?)),
-            Some(("random", seed)) => seed.parse().ok().map(Policy::Random),
-            Some(("port", port)) => port.parse().ok().filter(|&port| port != NO_PORT).map(Policy::Port),
+            None if text == "round-robin" => Some(IngressPolicy::RoundRobin),
+            None if text == "hash" => Some(IngressPolicy::Hash),
+            None if text == "interface" => Some(IngressPolicy::Interface),
+            Some(("subnet", origins)) => Some(IngressPolicy::Origins(Origins::subnets(origins)?)),
+            Some(("mac", origins)) => Some(IngressPolicy::Origins(Origins::mac_addresses(origins)?)),
+            Some(("random", seed)) => seed.parse().ok().map(IngressPolicy::Random),
+            Some(("port", port)) => {
+                port.parse().ok().filter(|&port| port != NO_PORT).map(IngressPolicy::Port)
+            }
             _ => None,
         };
         policy.ok_or_else(|| PolicyError::Unknown(text.to_owned()))
     }
 }
 
-impl Policy {
+impl IngressPolicy {
     /// The largest port that it names itself; 0 if it takes the ports that there are.
     pub fn largest(&self) -> PortNumber {
         match self {
-            Policy::Port(port) => *port,
-            Policy::Origins(origins) => origins.largest(),
-            Policy::RoundRobin | Policy::Hash | Policy::Random(_) | Policy::Interface => 0,
+            IngressPolicy::Port(port) => *port,
+            IngressPolicy::Origins(origins) => origins.largest(),
+            IngressPolicy::RoundRobin
+            | IngressPolicy::Hash
+            | IngressPolicy::Random(_)
+            | IngressPolicy::Interface => 0,
         }
     }
 }
@@ -74,19 +79,19 @@ impl Policy {
 /// Chooses the port of each packet of a source, in order.
 #[derive(Clone, Debug)]
 pub struct Ingress {
-    policy: Policy,
+    policy: IngressPolicy,
     ports: u16,
-    /// The port of the next packet for [`Policy::RoundRobin`], counted from 0.
+    /// The port of the next packet for [`IngressPolicy::RoundRobin`], counted from 0.
     turn: u16,
-    /// The state of the generator for [`Policy::Random`].
+    /// The state of the generator for [`IngressPolicy::Random`].
     random: u64,
 }
 
 impl Ingress {
     /// Chooses among `ports` ports (at least one).
-    pub fn new(policy: Policy, ports: u16) -> Ingress {
+    pub fn new(policy: IngressPolicy, ports: u16) -> Ingress {
         let random = match policy {
-            Policy::Random(seed) => seed,
+            IngressPolicy::Random(seed) => seed,
             _ => 0,
         };
         Ingress { policy, ports: ports.max(1), turn: 0, random }
@@ -98,7 +103,7 @@ impl Ingress {
     /// There is no such port: how many there are.
     #[inline]
     pub fn of_interface(&self, interface: u32) -> Result<PortNumber, u16> {
-        if self.policy != Policy::Interface {
+        if self.policy != IngressPolicy::Interface {
             return Ok(NO_PORT);
         }
         let port = interface.checked_add(1).and_then(|port| PortNumber::try_from(port).ok());
@@ -110,8 +115,8 @@ impl Ingress {
     pub fn assign(&mut self, memory: &[u8], batch: &mut Batch) {
         let n = batch.len;
         match &self.policy {
-            Policy::Interface => {}
-            Policy::RoundRobin => {
+            IngressPolicy::Interface => {}
+            IngressPolicy::RoundRobin => {
                 for port in &mut batch.port[..n] {
                     *port = self.turn + 1;
                     self.turn += 1;
@@ -120,19 +125,19 @@ impl Ingress {
                     }
                 }
             }
-            Policy::Port(fixed) => batch.port[..n].fill(*fixed),
-            Policy::Random(_) => {
+            IngressPolicy::Port(fixed) => batch.port[..n].fill(*fixed),
+            IngressPolicy::Random(_) => {
                 for port in &mut batch.port[..n] {
                     self.random = self.random.wrapping_add(GOLDEN);
                     *port = self.reduce(mix(self.random));
                 }
             }
-            Policy::Hash => {
+            IngressPolicy::Hash => {
                 for i in 0..n {
                     batch.port[i] = self.reduce(flow_hash(batch.bytes(memory, i).unwrap_or_default()));
                 }
             }
-            Policy::Origins(origins) => {
+            IngressPolicy::Origins(origins) => {
                 for i in 0..n {
                     let frame = batch.bytes(memory, i).unwrap_or_default();
                     batch.port[i] = origins.port(frame, payload(frame));
@@ -205,7 +210,7 @@ mod tests {
     use super::*;
     use packet::Frames;
 
-    fn ports_of(policy: Policy, ports: u16, frames: &Frames) -> Vec<PortNumber> {
+    fn ports_of(policy: IngressPolicy, ports: u16, frames: &Frames) -> Vec<PortNumber> {
         let mut ingress = Ingress::new(policy, ports);
         let mut batch = Batch::new();
         let mut all = Vec::new();
@@ -238,17 +243,17 @@ mod tests {
     #[test]
     fn round_robin_goes_on_across_batches() {
         let frames = frames((0..8).map(|i| udp(i, false)));
-        assert_eq!(ports_of(Policy::RoundRobin, 3, &frames), [1, 2, 3, 1, 2, 3, 1, 2]);
-        assert_eq!(ports_of(Policy::RoundRobin, 1, &frames), [1; 8]);
-        assert_eq!(ports_of(Policy::Port(4), 5, &frames), [4; 8]);
+        assert_eq!(ports_of(IngressPolicy::RoundRobin, 3, &frames), [1, 2, 3, 1, 2, 3, 1, 2]);
+        assert_eq!(ports_of(IngressPolicy::RoundRobin, 1, &frames), [1; 8]);
+        assert_eq!(ports_of(IngressPolicy::Port(4), 5, &frames), [4; 8]);
     }
 
     #[test]
     fn a_seed_gives_the_same_ports_every_time() {
         let frames = frames((0..200).map(|i| udp(i, false)));
-        let first = ports_of(Policy::Random(1), 5, &frames);
-        assert_eq!(first, ports_of(Policy::Random(1), 5, &frames));
-        assert_ne!(first, ports_of(Policy::Random(2), 5, &frames));
+        let first = ports_of(IngressPolicy::Random(1), 5, &frames);
+        assert_eq!(first, ports_of(IngressPolicy::Random(1), 5, &frames));
+        assert_ne!(first, ports_of(IngressPolicy::Random(2), 5, &frames));
         for port in 1..=5 {
             let n = first.iter().filter(|&&found| found == port).count();
             assert!((20..=60).contains(&n), "port {port}: {n} of 200");
@@ -261,9 +266,9 @@ mod tests {
         let mut other_payload = udp(7, false);
         other_payload.extend([1, 2, 3]);
         let same = frames([udp(7, false), other_payload, udp(7, true), udp(7, false)]);
-        let ports = ports_of(Policy::Hash, 1000, &same);
+        let ports = ports_of(IngressPolicy::Hash, 1000, &same);
         assert_eq!(ports, [ports[0]; 4]);
-        let many = ports_of(Policy::Hash, 4, &frames((0..200).map(|i| udp(i, false))));
+        let many = ports_of(IngressPolicy::Hash, 4, &frames((0..200).map(|i| udp(i, false))));
         for port in 1..=4 {
             assert!(many.iter().filter(|&&found| found == port).count() > 25);
         }
@@ -275,22 +280,22 @@ mod tests {
         let mut strange: Vec<_> = (0..whole.len()).map(|cut| whole[..cut].to_vec()).collect();
         strange.push(vec![0xff; 64]);
         strange.push([vec![2; 12], [0x81, 0].repeat(40)].concat());
-        let ports = ports_of(Policy::Hash, 3, &frames(strange));
+        let ports = ports_of(IngressPolicy::Hash, 3, &frames(strange));
         assert!(ports.iter().all(|port| (1..=3).contains(port)));
     }
 
     #[test]
     fn texts() {
-        assert_eq!("round-robin".parse(), Ok(Policy::RoundRobin));
-        assert_eq!("hash".parse(), Ok(Policy::Hash));
-        assert_eq!("random:7".parse(), Ok(Policy::Random(7)));
-        assert_eq!("port:3".parse(), Ok(Policy::Port(3)));
-        assert_eq!("interface".parse(), Ok(Policy::Interface));
-        let by_network: Policy = "subnet:10.0.0.0/8=2,else=3".parse().expect("a policy");
+        assert_eq!("round-robin".parse(), Ok(IngressPolicy::RoundRobin));
+        assert_eq!("hash".parse(), Ok(IngressPolicy::Hash));
+        assert_eq!("random:7".parse(), Ok(IngressPolicy::Random(7)));
+        assert_eq!("port:3".parse(), Ok(IngressPolicy::Port(3)));
+        assert_eq!("interface".parse(), Ok(IngressPolicy::Interface));
+        let by_network: IngressPolicy = "subnet:10.0.0.0/8=2,else=3".parse().expect("a policy");
         assert_eq!(by_network.largest(), 3);
-        assert!("mac:02:00:00:00:00:01=1".parse::<Policy>().is_err(), "`else` is missing");
+        assert!("mac:02:00:00:00:00:01=1".parse::<IngressPolicy>().is_err(), "`else` is missing");
         for bad in ["", "port:0", "port:", "port:65536", "random", "random:x", "hash:1", "Hash"] {
-            let error = bad.parse::<Policy>().expect_err("no policy").to_string();
+            let error = bad.parse::<IngressPolicy>().expect_err("no policy").to_string();
             assert!(error.starts_with(&format!("`{bad}` is no way to choose ports")), "{error}");
         }
     }

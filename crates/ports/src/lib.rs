@@ -13,14 +13,14 @@ pub mod live;
 pub mod memory_in;
 pub mod null_out;
 
-pub use capture_in::{CaptureSource, Links, OpenError};
+pub use capture_in::{CaptureLinks, CaptureSource, OpenError};
 pub use capture_out::CaptureOut;
 pub use generator_in::GeneratorSource;
-pub use ingress::{Ingress, Policy};
+pub use ingress::{Ingress, IngressPolicy};
 pub use memory_in::{MemorySource, Order};
 pub use null_out::NullOut;
 
-use packet::{Batch, CaptureError, Frames, LinkType, Offload, PortNumber};
+use packet::{Batch, CaptureError, Frames, LinkType, PortNumber, VirtioHeader};
 use std::io;
 
 /// Where packets come from.
@@ -43,7 +43,7 @@ pub struct Departure<'a> {
     /// When, in nanoseconds since 1970-01-01 UTC.
     pub time: u64,
     /// What is left to do with it.
-    pub offload: Offload,
+    pub virtio: VirtioHeader,
     /// Why a dropped packet was dropped.
     pub comment: Option<&'a str>,
 }

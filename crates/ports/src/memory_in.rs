@@ -132,7 +132,7 @@ impl Receive for MemorySource {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::Policy;
+    use crate::IngressPolicy;
 
     fn frames(n: u32, length: usize) -> Frames {
         let mut frames = Frames::new();
@@ -176,7 +176,7 @@ mod tests {
         for order in [Order::Replay, Order::Each] {
             for (n, repeat) in [(1, 1), (5, 3), (256, 2), (700, 1), (3, 1000), (257, 257)] {
                 for restore in [false, true] {
-                    let ingress = Ingress::new(Policy::RoundRobin, 3);
+                    let ingress = Ingress::new(IngressPolicy::RoundRobin, 3);
                     let source = MemorySource::new(frames(n, 60), order, repeat.into(), restore, ingress);
                     assert_eq!(source.packets(), u64::from(n * repeat));
                     assert_eq!(drain(source), expected(n, repeat, order), "{order:?} {n} {repeat} {restore}");
@@ -188,7 +188,7 @@ mod tests {
     #[test]
     fn frames_too_long_for_one_copy_of_the_batch_come_in_shorter_batches() {
         for order in [Order::Replay, Order::Each] {
-            let ingress = Ingress::new(Policy::RoundRobin, 3);
+            let ingress = Ingress::new(IngressPolicy::RoundRobin, 3);
             let source = MemorySource::new(frames(40, 200_000), order, 30, true, ingress);
             assert_eq!(drain(source), expected(40, 30, order), "{order:?}");
         }
@@ -196,7 +196,7 @@ mod tests {
 
     #[test]
     fn nothing_stays_nothing_and_rewinding_starts_again() {
-        let ingress = Ingress::new(Policy::RoundRobin, 3);
+        let ingress = Ingress::new(IngressPolicy::RoundRobin, 3);
         assert_eq!(drain(MemorySource::new(Frames::new(), Order::Replay, 9, false, ingress.clone())), []);
         assert_eq!(drain(MemorySource::new(frames(3, 60), Order::Each, 0, false, ingress.clone())), []);
         let mut source = MemorySource::new(frames(5, 60), Order::Each, 3, false, ingress.clone());
@@ -208,7 +208,7 @@ mod tests {
 
     #[test]
     fn without_copies_a_change_stays() {
-        let ingress = Ingress::new(Policy::Port(1), 1);
+        let ingress = Ingress::new(IngressPolicy::Port(1), 1);
         let mut source = MemorySource::new(frames(1, 60), Order::Replay, 2, false, ingress);
         let mut batch = Batch::new();
         source.receive(&mut batch).expect("memory does not fail")[59] = 7;

@@ -5,7 +5,7 @@
 //! `captures/facts.json` with captures beside it.
 
 use packet::{Batch, CaptureError};
-use ports::{CaptureSource, Ingress, Links, OpenError, Policy, Receive, ReceiveError};
+use ports::{CaptureLinks, CaptureSource, Ingress, IngressPolicy, OpenError, Receive, ReceiveError};
 use std::collections::BTreeMap;
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -27,7 +27,8 @@ fn read(path: &Path) -> (Vec<Packet>, Option<CaptureError>) {
 
 fn each(path: &Path, mut seen: impl FnMut(&[u8], u32, u64)) -> Option<CaptureError> {
     let name = path.to_str().expect("a name in UTF-8");
-    let mut source = match CaptureSource::open(name, Links::Any, Ingress::new(Policy::Hash, 5)) {
+    let mut source = match CaptureSource::open(name, CaptureLinks::Any, Ingress::new(IngressPolicy::Hash, 5))
+    {
         Ok(source) => source,
         Err(OpenError::Capture { source, .. }) => return Some(source),
         Err(error) => panic!("{error}"),

@@ -3,9 +3,9 @@
 //! The tests run themselves again inside the namespace. Where the rights to make one are missing, a test says so and ends.
 #![cfg(target_os = "linux")]
 
-use packet::{Batch, Offload};
-use ports::live::clock::{Clock, Machine};
-use ports::live::{Attached, Kind, Middleware, Offloads, Receiver, Wanted, XdpWishes, attach};
+use packet::{Batch, VirtioHeader};
+use ports::live::clock::{Clock, MachineClock};
+use ports::live::{Attached, Middleware, Offloads, PortKind, Receiver, WantedPort, XdpWishes, attach};
 use std::collections::{BTreeMap, BTreeSet};
 use std::ops::Range;
 use std::process::Command;
@@ -56,10 +56,10 @@ fn cable(namespace: Option<&str>) -> bool {
         })
 }
 
-fn wanted(interface: &str) -> Wanted {
-    Wanted {
+fn wanted(interface: &str) -> WantedPort {
+    WantedPort {
         interface: interface.to_owned(),
-        kind: Kind::AfPacket,
+        kind: PortKind::AfPacket,
         offloads: Offloads::Cut,
         keep_from_kernel: false,
         promiscuous: true,
@@ -103,7 +103,7 @@ fn receive(receiver: &mut dyn Receiver, count: usize) -> Vec<Vec<u8>> {
     let (mut batch, mut frames) = (Batch::new(), Vec::new());
     let end = Instant::now() + Duration::from_secs(5);
     while frames.len() < count && Instant::now() < end {
-        let memory = receiver.receive(&mut batch, Machine.now());
+        let memory = receiver.receive(&mut batch, MachineClock.now());
         for index in 0..batch.len {
             frames.push(batch.bytes(memory, index).expect("lies in the memory").to_vec());
         }
@@ -126,7 +126,7 @@ fn every_packet_comes_by_one_lane_and_flows_stay_together() {
         for _ in 0..10 {
             for flow in 0..FLOWS {
                 for back in [false, true] {
-                    send.send(&datagram(((flow % 7) as u8, 1000 + flow), back, sent, 60), Offload::NONE);
+                    send.send(&datagram(((flow % 7) as u8, 1000 + flow), back, sent, 60), VirtioHeader::NONE);
                     sent += 1;
                 }
             }
@@ -139,7 +139,7 @@ fn every_packet_comes_by_one_lane_and_flows_stay_together() {
         while (lanes.len() as u32) < sent && Instant::now() < end {
             for (index, lane) in receiver.lanes.iter_mut().enumerate() {
                 let mut batch = Batch::new();
-                let memory = lane.receive.receive(&mut batch, Machine.now());
+                let memory = lane.receive.receive(&mut batch, MachineClock.now());
                 for frame in (0..batch.len).filter_map(|at| batch.bytes(memory, at)) {
                     let number = number(frame);
                     assert_eq!(lanes.insert(number, index), None, "{number} came twice");
@@ -164,7 +164,7 @@ fn packets_of_all_lengths_come_whole_also_longer_than_the_mtu_was() {
         assert!(ip(&["link", "set", "x0", "mtu", "9000"]) && ip(&["link", "set", "x1", "mtu", "9000"]));
         let lengths: Vec<usize> = (60..9014).step_by(97).chain(1500..1700).collect();
         for (number, &length) in lengths.iter().enumerate() {
-            sender.lanes[0].send.send(&datagram((1, 1), false, number as u32, length), Offload::NONE);
+            sender.lanes[0].send.send(&datagram((1, 1), false, number as u32, length), VirtioHeader::NONE);
         }
         sender.lanes[0].send.flush();
         let frames = receive(receiver.lanes[0].receive.as_mut(), lengths.len());
@@ -186,7 +186,7 @@ fn long_packets_stay_in_step_with_the_ring_while_the_interface_is_switched() {
         let mut send = |numbers: std::ops::Range<u32>| {
             for number in numbers {
                 let length = if number % 3 == 0 { 100 } else { 5000 };
-                sender.lanes[0].send.send(&datagram((1, 1), false, number, length), Offload::NONE);
+                sender.lanes[0].send.send(&datagram((1, 1), false, number, length), VirtioHeader::NONE);
             }
             sender.lanes[0].send.flush();
         };
@@ -216,14 +216,14 @@ fn what_is_sent_into_nothing_is_counted_as_such() {
         let send = &mut sender.lanes[0].send;
         assert!(ip(&["link", "set", "x0", "down"]));
         for length in [60, 60, 5000] {
-            send.send(&datagram((1, 1), false, 0, length), Offload::NONE);
+            send.send(&datagram((1, 1), false, 0, length), VirtioHeader::NONE);
         }
         send.flush();
         let losses = send.losses();
         assert_eq!((losses.busy, losses.refused + losses.down), (0, 3), "no carrier: {losses:?}");
         assert!(losses.down >= 2, "no carrier: {losses:?}");
         assert!(ip(&["link", "set", "x1", "down"]));
-        send.send(&datagram((1, 1), false, 0, 60), Offload::NONE);
+        send.send(&datagram((1, 1), false, 0, 60), VirtioHeader::NONE);
         send.flush();
         assert_eq!(send.losses().down, losses.down + 1, "switched off");
     });
@@ -239,7 +239,7 @@ fn an_interface_that_vanished_is_used_again_when_it_is_back() {
             assert!(ip(&["link", "delete", "x0"]));
             wait_for("it is missed", &|| presence.gone_since().is_some());
             let send = &mut receiver.lanes[0].send;
-            send.send(&datagram((1, 1), false, 0, 60), Offload::NONE);
+            send.send(&datagram((1, 1), false, 0, 60), VirtioHeader::NONE);
             send.flush();
             assert_eq!(send.losses().down, times, "{:?}", send.losses());
             assert!(cable(None));
@@ -248,7 +248,9 @@ fn an_interface_that_vanished_is_used_again_when_it_is_back() {
             let mut other = port("x1", 1);
             let numbers = 0..40u32;
             for number in numbers.clone() {
-                other.lanes[0].send.send(&datagram((1, number as u16), false, number, 60), Offload::NONE);
+                other.lanes[0]
+                    .send
+                    .send(&datagram((1, number as u16), false, number, 60), VirtioHeader::NONE);
             }
             other.lanes[0].send.flush();
             let mut came = BTreeSet::new();
@@ -259,7 +261,7 @@ fn an_interface_that_vanished_is_used_again_when_it_is_back() {
                 }
             }
             assert_eq!(came, numbers.collect(), "what comes in");
-            receiver.lanes[1].send.send(&datagram((1, 1), true, 77, 60), Offload::NONE);
+            receiver.lanes[1].send.send(&datagram((1, 1), true, 77, 60), VirtioHeader::NONE);
             receiver.lanes[1].send.flush();
             assert_eq!(receive(other.lanes[0].receive.as_mut(), 1).len(), 1, "what leaves");
         }
@@ -283,7 +285,7 @@ fn what_came_before_the_interface_vanished_comes_first() {
         let presence = receiver.presence.clone();
         let send = |numbers: Range<u32>| {
             let sender = &mut port("x1", 1).lanes[0].send;
-            numbers.for_each(|number| sender.send(&datagram((1, 1), false, number, 60), Offload::NONE));
+            numbers.for_each(|number| sender.send(&datagram((1, 1), false, number, 60), VirtioHeader::NONE));
             sender.flush();
         };
         // More than a batch: the first does not empty the ring.
@@ -303,7 +305,7 @@ fn what_came_before_the_interface_vanished_comes_first() {
 
 fn receive_now(receiver: &mut dyn Receiver) -> Vec<Vec<u8>> {
     let mut batch = Batch::new();
-    let memory = receiver.receive(&mut batch, Machine.now());
+    let memory = receiver.receive(&mut batch, MachineClock.now());
     (0..batch.len).filter_map(|at| batch.bytes(memory, at)).map(<[u8]>::to_vec).collect()
 }
 

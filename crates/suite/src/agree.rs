@@ -2,14 +2,14 @@
 
 use crate::coverage::Coverage;
 use crate::edit_search::{self, Judged};
+use crate::outcome::{RunOutcome, see};
 use crate::packet_generator::{self, Arrivals};
 use crate::program_generator;
 use crate::shrink;
-use crate::sighting::{Sighting, see};
-use exec::BackEnd;
+use exec::BackendKind;
 use lang::diagnostic::Severity;
 use lang::ir::{Program, print, read, verify};
-use lang::pipeline::{Compiled, Decode, Options, compile};
+use lang::pipeline::{CompileOptions, Compiled, Decode, compile};
 use packet::VerdictKind;
 use std::time::{Duration, Instant};
 
@@ -24,7 +24,7 @@ const BATCHES: [usize; 3] = [1, 3, 256];
 
 /// What a run of the comparison was over.
 #[derive(Clone, Debug, Default)]
-pub struct Tally {
+pub struct AgreeTally {
     /// Programs that were written.
     pub programs: u64,
     /// Those of them that the compiler accepted.
@@ -64,9 +64,9 @@ pub struct Disagreement {
 ///
 /// # Errors
 /// The first disagreement.
-pub fn search(seed: u64, time: Duration, programs: u64) -> Result<Tally, Box<Disagreement>> {
+pub fn search(seed: u64, time: Duration, programs: u64) -> Result<AgreeTally, Box<Disagreement>> {
     let begin = Instant::now();
-    let mut tally = Tally::default();
+    let mut tally = AgreeTally::default();
     for offset in 0..programs {
         if begin.elapsed() >= time {
             break;
@@ -80,7 +80,7 @@ pub fn search(seed: u64, time: Duration, programs: u64) -> Result<Tally, Box<Dis
 ///
 /// # Errors
 /// If two runs differ, or the program of edits of this seed lets a packet leave wrong that came in right.
-pub fn one(seed: u64, tally: &mut Tally) -> Result<(), Box<Disagreement>> {
+pub fn one(seed: u64, tally: &mut AgreeTally) -> Result<(), Box<Disagreement>> {
     edit_search::one(seed, tally)?;
     let generated = program_generator::generate(seed);
     tally.programs += 1;
@@ -120,8 +120,8 @@ pub fn one(seed: u64, tally: &mut Tally) -> Result<(), Box<Disagreement>> {
 ///
 /// # Errors
 /// What differs, in words.
-pub fn compare(text: &str, arrivals: &Arrivals) -> Result<Option<(Program, Sighting)>, String> {
-    let mut judged: Option<(Program, Sighting)> = None;
+pub fn compare(text: &str, arrivals: &Arrivals) -> Result<Option<(Program, RunOutcome)>, String> {
+    let mut judged: Option<(Program, RunOutcome)> = None;
     for decode in [Decode::Lazy, Decode::Declared, Decode::Full] {
         let Some(program) = compile_as(text, decode).program else {
             return match judged {
@@ -130,7 +130,7 @@ pub fn compare(text: &str, arrivals: &Arrivals) -> Result<Option<(Program, Sight
             };
         };
         check_text(&program).map_err(|what| format!("{decode:?}: {what}"))?;
-        for back_end in [BackEnd::Interpreter, BackEnd::Native] {
+        for back_end in [BackendKind::Interpreter, BackendKind::Native] {
             for size in BATCHES {
                 let what = |what: String| format!("{decode:?}, {back_end:?}, batches of {size}: {what}");
                 let seen = see(&program, back_end, arrivals, PORTS, size)
@@ -151,7 +151,7 @@ pub fn compare(text: &str, arrivals: &Arrivals) -> Result<Option<(Program, Sight
 
 /// Compiles a text that stands alone.
 pub fn compile_as(text: &str, decode: Decode) -> Compiled {
-    compile("random.rav", text, &|_| None, &Options { decode })
+    compile("random.rav", text, &|_| None, &CompileOptions { decode })
 }
 
 /// The IR is well formed and reads back from its text.
@@ -167,7 +167,7 @@ fn check_text(program: &Program) -> Result<(), String> {
     }
 }
 
-fn count(tally: &mut Tally, program: &Program, judge: &Sighting) {
+fn count(tally: &mut AgreeTally, program: &Program, judge: &RunOutcome) {
     tally.accepted += 1;
     tally.packets += judge.verdicts.len() as u64;
     tally.outputs += judge.sent.len() as u64;

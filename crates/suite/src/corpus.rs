@@ -1,7 +1,7 @@
 //! The programs and cases of the repository, found from where this crate lies.
 
 use lang::ir::Program;
-use lang::pipeline::{Compiled, Decode, Options, compile};
+use lang::pipeline::{CompileOptions, Compiled, Decode, compile};
 use std::io;
 use std::path::{Path, PathBuf};
 
@@ -43,5 +43,5 @@ pub fn compile_file(path: &Path, decode: Decode) -> io::Result<Compiled> {
     let text = std::fs::read_to_string(path)?;
     let folder = path.parent().map(Path::to_path_buf).unwrap_or_default();
     let load = move |module: &str| std::fs::read_to_string(folder.join(module)).ok();
-    Ok(compile(&path.to_string_lossy(), &text, &load, &Options { decode }))
+    Ok(compile(&path.to_string_lossy(), &text, &load, &CompileOptions { decode }))
 }

@@ -1,12 +1,12 @@
 //! The device that tests have everywhere: the OpenCL driver for processors.
 
-use gpu::Found;
+use gpu::OpenClDevice;
 
-/// PoCL, or another OpenCL driver that runs on the processor itself.
+/// PoCL, or another OpenCL driver that runs on the host itself.
 ///
 /// # Panics
 /// There is none.
-pub fn pocl() -> Found {
+pub fn pocl() -> OpenClDevice {
     let devices = gpu::opencl_devices().unwrap_or_else(|error| panic!("{error}"));
     devices.into_iter().find(|device| !device.accelerator).expect("there is an OpenCL driver for processors")
 }

@@ -3,12 +3,12 @@
 //! The programs know Ethernet, tags, IP, tunnels and transport headers, and write, push, pop, encapsulate, decapsulate, fragment, copy and emit.
 //! Those that the compiler refuses because a length or checksum could not be kept right are counted; all others are run.
 
-use crate::agree::{Disagreement, Tally, compile_as};
+use crate::agree::{AgreeTally, Disagreement, compile_as};
 use crate::packet_generator::Arrivals;
-use crate::random::Random;
+use crate::random::SuiteRandom;
 use crate::whole_sums::{SMALL, WHOLE, fill_in, judge};
-use engine::Bench;
-use exec::BackEnd;
+use engine::PacketBench;
+use exec::BackendKind;
 use lang::diagnostic::Severity;
 use lang::pipeline::Decode;
 
@@ -34,7 +34,7 @@ pub struct Judged {
 
 /// A program of edits.
 struct Writer {
-    random: Random,
+    random: SuiteRandom,
     /// No packet is tagged, so that IP always stands behind Ethernet.
     untagged: bool,
     /// The only version of IP, if there is one.
@@ -45,7 +45,7 @@ struct Writer {
 
 /// The program of a seed.
 pub fn program(seed: u64) -> String {
-    let mut random = Random::new(seed ^ 0x6564_6974);
+    let mut random = SuiteRandom::new(seed ^ 0x6564_6974);
     let (untagged, version) = (random.one_in(2), *random.pick(&[None, Some(4), Some(6)]));
     let extends = random.one_in(2);
     Writer { random, untagged, version, extends }.program()
@@ -266,7 +266,7 @@ fn leaves_without_an_end(text: &str) -> bool {
 }
 
 /// A packet with right checksums and lengths, padded only if `pads`; whether it ends where its headers say.
-fn packet(random: &mut Random, pads: bool) -> (Vec<u8>, bool) {
+fn packet(random: &mut SuiteRandom, pads: bool) -> (Vec<u8>, bool) {
     let mut frame = vec![2, 0, 0, 0, 0, 2, 2, 0, 0, 0, 0, 1];
     if random.one_in(3) {
         frame.extend([0x81, 0, 0, 7]);
@@ -283,18 +283,18 @@ fn packet(random: &mut Random, pads: bool) -> (Vec<u8>, bool) {
     (frame, !padded)
 }
 
-fn byte(random: &mut Random) -> u8 {
+fn byte(random: &mut SuiteRandom) -> u8 {
     *random.pick(&[0, 0, 0, 1, 0xff, 0xfe])
 }
 
-fn data(random: &mut Random) -> Vec<u8> {
+fn data(random: &mut SuiteRandom) -> Vec<u8> {
     let zeros = random.one_in(3);
     let length = if random.one_in(8) { 400 } else { random.below(12) };
     (0..length).map(|_| if zeros { 0 } else { byte(random) }).collect()
 }
 
 /// An ethertype, and what follows it.
-fn link(random: &mut Random, frame: &mut Vec<u8>, depth: u64) {
+fn link(random: &mut SuiteRandom, frame: &mut Vec<u8>, depth: u64) {
     let kind = *random.pick(&[0x0800, 0x0800, 0x86dd, SMALL, WHOLE]);
     frame.extend(kind.to_be_bytes());
     match kind {
@@ -308,7 +308,7 @@ fn link(random: &mut Random, frame: &mut Vec<u8>, depth: u64) {
     }
 }
 
-fn ipv4(random: &mut Random, frame: &mut Vec<u8>, depth: u64) {
+fn ipv4(random: &mut SuiteRandom, frame: &mut Vec<u8>, depth: u64) {
     let at = frame.len();
     let options = if random.one_in(4) { 4 } else { 0 };
     frame.extend([0x45 + options / 4, 0, 0, 0, byte(random), byte(random), 0, 0, byte(random), 0, 0, 0]);
@@ -320,7 +320,7 @@ fn ipv4(random: &mut Random, frame: &mut Vec<u8>, depth: u64) {
     frame[at + 2..at + 4].copy_from_slice(&total.to_be_bytes());
 }
 
-fn ipv6(random: &mut Random, frame: &mut Vec<u8>, depth: u64) {
+fn ipv6(random: &mut SuiteRandom, frame: &mut Vec<u8>, depth: u64) {
     let at = frame.len();
     frame.extend([0x60, 0, 0, byte(random), 0, 0, 0, byte(random)]);
     frame.extend((0..32).map(|_| byte(random)));
@@ -335,7 +335,7 @@ fn ipv6(random: &mut Random, frame: &mut Vec<u8>, depth: u64) {
     frame[at + 4..at + 6].copy_from_slice(&length.to_be_bytes());
 }
 
-fn transport(random: &mut Random, frame: &mut Vec<u8>, kind: u8, depth: u64) {
+fn transport(random: &mut SuiteRandom, frame: &mut Vec<u8>, kind: u8, depth: u64) {
     let at = frame.len();
     match kind {
         1 => frame.extend([*random.pick(&[0, 8, 8, 3]), *random.pick(&[0, 0, 1]), 0, 0]),
@@ -382,7 +382,7 @@ fn transport(random: &mut Random, frame: &mut Vec<u8>, kind: u8, depth: u64) {
 ///
 /// # Errors
 /// If a packet that came in right leaves wrong, or a program is refused for another reason than what cannot be kept right.
-pub fn one(seed: u64, tally: &mut Tally) -> Result<(), Box<Disagreement>> {
+pub fn one(seed: u64, tally: &mut AgreeTally) -> Result<(), Box<Disagreement>> {
     let text = program(seed);
     let compiled = compile_as(&text, Decode::Lazy);
     let wrong = |what: String, frame: Option<&[u8]>| {
@@ -404,11 +404,11 @@ pub fn one(seed: u64, tally: &mut Tally) -> Result<(), Box<Disagreement>> {
         };
     };
     tally.judged.programs += 1;
-    let mut random = Random::new(seed ^ 0x7375_6d73);
+    let mut random = SuiteRandom::new(seed ^ 0x7375_6d73);
     let pads = !leaves_without_an_end(&text);
     let packets: Vec<(Vec<u8>, bool)> = (0..PACKETS).map(|_| packet(&mut random, pads)).collect();
-    for back_end in [BackEnd::Interpreter, BackEnd::Native] {
-        let Ok(mut bench) = Bench::new(&program, back_end, 4, 0) else {
+    for back_end in [BackendKind::Interpreter, BackendKind::Native] {
+        let Ok(mut bench) = PacketBench::new(&program, back_end, 4, 0) else {
             return wrong(format!("edits: it cannot be loaded for {back_end:?}"), None);
         };
         for (index, (frame, exact)) in packets.iter().enumerate() {

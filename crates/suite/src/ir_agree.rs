@@ -1,16 +1,16 @@
-//! Does native code keep to what the verifier shows? Random IR that it admits, run by the judge and as machine code, over packets whose memory ends where
+//! Does native code keep to what the verifier shows? random IR that it admits, run by the judge and as machine code, over packets whose memory ends where
 //! they end. One half of the programs are others with changes; the other half are made from scratch, some of them spoilt on purpose.
 
 use crate::agree::{PORTS, compile_as};
 use crate::corpus::{compile_file, files, root};
 use crate::ir_generator::{self, INSTRUCTIONS, instructions, probed};
 use crate::ir_mutation::{is_small, mutate, spoil};
+use crate::outcome::{RunOutcome, SEED, see, see_exactly};
 use crate::packet_generator::{self, Arrivals};
 use crate::program_generator;
-use crate::random::Random;
-use crate::sighting::{SEED, Sighting, see, see_exactly};
+use crate::random::SuiteRandom;
 use crate::traffic::traffic;
-use exec::{BackEnd, LoadError, load};
+use exec::{BackendKind, LoadError, load};
 use lang::ir::Program;
 use lang::pipeline::Decode;
 use packet::generate::Profile;
@@ -86,7 +86,7 @@ impl Seeds {
 
     /// The program of one seed and packets for it.
     pub fn program(&self, seed: u64) -> Trial {
-        let mut random = Random::new(seed);
+        let mut random = SuiteRandom::new(seed);
         if seed.is_multiple_of(2) {
             return made(&mut random);
         }
@@ -94,7 +94,7 @@ impl Seeds {
         Trial { program, packets, made: false, spoilt: (0, false) }
     }
 
-    fn changed(&self, seed: u64, random: &mut Random) -> (Program, Arrivals) {
+    fn changed(&self, seed: u64, random: &mut SuiteRandom) -> (Program, Arrivals) {
         let changes = random.between(1, CHANGES) as usize;
         if random.one_in(2) {
             let generated = program_generator::generate(seed);
@@ -115,7 +115,7 @@ impl Seeds {
 }
 
 /// A program from scratch; one in three is spoilt.
-fn made(random: &mut Random) -> Trial {
+fn made(random: &mut SuiteRandom) -> Trial {
     let program = ir_generator::generate(random);
     let packets = ir_generator::packets(random, PACKETS, PORTS);
     let mut trial = Trial { program, packets, made: true, spoilt: (0, false) };
@@ -158,11 +158,11 @@ pub fn compare(trial: &Trial, guarded: &dyn Fn(bool), tried: &mut Tried) -> Resu
     tried.made += u64::from(trial.made);
     tried.spoilt.0 += trial.spoilt.0;
     tried.spoilt.1 += u64::from(trial.spoilt.1);
-    let judge = match see(program, BackEnd::Interpreter, packets, PORTS, 1) {
+    let judge = match see(program, BackendKind::Interpreter, packets, PORTS, 1) {
         Ok(judge) => judge,
         Err(LoadError::Verify(faults)) => return Err(format!("not admitted: {faults:?}")),
         Err(error) => {
-            let native = load(program, BackEnd::Native, PORTS, SEED).err().map(|error| error.to_string());
+            let native = load(program, BackendKind::Native, PORTS, SEED).err().map(|error| error.to_string());
             let same = native.as_deref() == Some(error.to_string().as_str());
             return if same { Ok(()) } else { Err(format!("refused otherwise: {error}; {native:?}")) };
         }
@@ -171,12 +171,12 @@ pub fn compare(trial: &Trial, guarded: &dyn Fn(bool), tried: &mut Tried) -> Resu
     tried.packets += judge.verdicts.len() as u64;
     tried.outputs += judge.sent.len() as u64;
     guarded(true);
-    let exact = load(program, BackEnd::Native, PORTS, SEED)
+    let exact = load(program, BackendKind::Native, PORTS, SEED)
         .map(|mut native| see_exactly(program, native.as_mut(), packets));
     guarded(false);
-    let together = see(program, BackEnd::Native, packets, PORTS, 64);
+    let together = see(program, BackendKind::Native, packets, PORTS, 64);
     for (how, seen) in [("packet by packet", exact), ("in batches of 64", together)] {
-        let seen: Sighting = seen.map_err(|error| format!("native, {how}: {error}"))?;
+        let seen: RunOutcome = seen.map_err(|error| format!("native, {how}: {error}"))?;
         if let Some(difference) = seen.difference(&judge) {
             return Err(format!("native, {how}: {difference}"));
         }

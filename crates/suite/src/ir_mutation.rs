@@ -4,7 +4,7 @@
 //! word has: a value becomes another one, mostly of its width, a number another number. What does not read back, is not admitted, or would take much
 //! memory or time, is taken back.
 
-use crate::random::Random;
+use crate::random::SuiteRandom;
 use lang::ir::read::read;
 use lang::ir::verify::{derive_manifest, verify};
 use lang::ir::{Block, Program, Terminator};
@@ -17,7 +17,7 @@ const MOST: u64 = 4096;
 const MOST_ROUNDS: u32 = 64;
 
 /// A program made of another one by up to so many admitted changes.
-pub fn mutate(program: &Program, random: &mut Random, changes: usize) -> Program {
+pub fn mutate(program: &Program, random: &mut SuiteRandom, changes: usize) -> Program {
     let mut lines: Vec<String> = program.to_string().lines().map(str::to_string).collect();
     let mut made = program.clone();
     let mut done = 0;
@@ -34,7 +34,7 @@ pub fn mutate(program: &Program, random: &mut Random, changes: usize) -> Program
 }
 
 /// A program with one thing changed, whatever it is; none if it does not read back, is not admitted, or would take much memory or time.
-pub fn spoil(program: &Program, random: &mut Random) -> Option<Program> {
+pub fn spoil(program: &Program, random: &mut SuiteRandom) -> Option<Program> {
     let lines: Vec<String> = program.to_string().lines().map(str::to_string).collect();
     admitted(&change(&lines, random))
 }
@@ -64,7 +64,7 @@ pub fn is_small(program: &Program) -> bool {
 }
 
 /// The lines with one thing changed.
-fn change(lines: &[String], random: &mut Random) -> Vec<String> {
+fn change(lines: &[String], random: &mut SuiteRandom) -> Vec<String> {
     let mut lines = lines.to_vec();
     let at = random.below(lines.len() as u64) as usize;
     match random.below(12) {
@@ -98,7 +98,7 @@ fn widths(lines: &[String]) -> HashMap<String, Vec<String>> {
 }
 
 /// The line with one of its words changed.
-fn changed_word(line: &str, widths: &HashMap<String, Vec<String>>, random: &mut Random) -> String {
+fn changed_word(line: &str, widths: &HashMap<String, Vec<String>>, random: &mut SuiteRandom) -> String {
     let words = words(line);
     if words.is_empty() {
         return line.to_string();
@@ -110,7 +110,7 @@ fn changed_word(line: &str, widths: &HashMap<String, Vec<String>>, random: &mut 
     format!("{}{other}{}", &line[..first], &line[last..])
 }
 
-fn other_value(word: &str, widths: &HashMap<String, Vec<String>>, random: &mut Random) -> String {
+fn other_value(word: &str, widths: &HashMap<String, Vec<String>>, random: &mut SuiteRandom) -> String {
     if let Some((value, width)) = word.split_once(':') {
         return format!("{value}:{}", other_number(width, random));
     }
@@ -122,7 +122,7 @@ fn other_value(word: &str, widths: &HashMap<String, Vec<String>>, random: &mut R
 }
 
 /// A number near to this one, at an edge, or any; letters before it stay.
-fn other_number(word: &str, random: &mut Random) -> String {
+fn other_number(word: &str, random: &mut SuiteRandom) -> String {
     let digits = word.find(|c: char| c.is_ascii_digit()).unwrap_or(word.len());
     let (letters, number) = word.split_at(digits);
     let Ok(number) = number.parse::<u128>() else { return word.to_string() };
@@ -197,7 +197,7 @@ mod tests {
     fn changes_are_made_and_admitted() {
         let mut program = shipped("mac_switch.rav");
         program.tables.iter_mut().for_each(|table| table.capacity = 256);
-        let mut random = Random::new(1);
+        let mut random = SuiteRandom::new(1);
         let made: Vec<Program> = (0..20).map(|_| mutate(&program, &mut random, 3)).collect();
         assert!(made.iter().all(|made| verify(made).is_ok() && is_small(made)));
         assert!(made.iter().filter(|made| made.functions != program.functions).count() > 10);

@@ -1,8 +1,8 @@
 //! Random packets for a random program: headers that its decoders accept, few different values, then cuts and flips.
 
 use crate::program_generator::Generated;
-use crate::program_generator::model::{Field, FieldKind, Layout};
-use crate::random::Random;
+use crate::program_generator::model::{FieldKind, GeneratedField, GeneratedLayout};
+use crate::random::SuiteRandom;
 use packet::{Frames, PortNumber};
 
 /// Packets with the ports they come in by.
@@ -50,7 +50,7 @@ impl Arrivals {
 
 /// Makes `count` packets for the program; `ports` is how many ports there are.
 pub fn generate(program: &Generated, seed: u64, count: usize, ports: PortNumber) -> Arrivals {
-    let mut random = Random::new(seed ^ 0x7061_636b_6574);
+    let mut random = SuiteRandom::new(seed ^ 0x7061_636b_6574);
     let mut arrivals = Arrivals::default();
     let mut earlier: Vec<Vec<u8>> = Vec::new();
     let mut time = 1_000_000_000;
@@ -72,7 +72,7 @@ pub fn generate(program: &Generated, seed: u64, count: usize, ports: PortNumber)
 }
 
 /// Time stands still, goes on a little or a lot, or back.
-fn step(time: u64, random: &mut Random) -> u64 {
+fn step(time: u64, random: &mut SuiteRandom) -> u64 {
     match random.below(12) {
         0..=3 => time,
         4..=8 => time + random.below(3_000_000),
@@ -82,7 +82,7 @@ fn step(time: u64, random: &mut Random) -> u64 {
     }
 }
 
-fn damage(mut bytes: Vec<u8>, random: &mut Random) -> Vec<u8> {
+fn damage(mut bytes: Vec<u8>, random: &mut SuiteRandom) -> Vec<u8> {
     match random.below(12) {
         0 => bytes.truncate(random.below(bytes.len() as u64 + 1) as usize),
         1 if !bytes.is_empty() => {
@@ -99,7 +99,7 @@ fn damage(mut bytes: Vec<u8>, random: &mut Random) -> Vec<u8> {
 }
 
 /// Headers along a way through the decoders, then some bytes that look like headers too.
-fn packet(program: &Generated, random: &mut Random) -> Vec<u8> {
+fn packet(program: &Generated, random: &mut SuiteRandom) -> Vec<u8> {
     let mut bytes = Vec::new();
     let mut at = 0;
     for _ in 0..random.between(1, 8) {
@@ -123,7 +123,13 @@ fn packet(program: &Generated, random: &mut Random) -> Vec<u8> {
     bytes
 }
 
-fn header(program: &Generated, layout: &Layout, selector: u128, random: &mut Random, bytes: &mut Vec<u8>) {
+fn header(
+    program: &Generated,
+    layout: &GeneratedLayout,
+    selector: u128,
+    random: &mut SuiteRandom,
+    bytes: &mut Vec<u8>,
+) {
     let mut bits = Bits { bytes, used: 8 };
     let mut values: Vec<u128> = Vec::new();
     for (index, field) in layout.fields.iter().enumerate() {
@@ -145,7 +151,7 @@ fn header(program: &Generated, layout: &Layout, selector: u128, random: &mut Ran
 }
 
 /// A value that mostly fits the field's constraint and often comes again.
-fn value(program: &Generated, field: &Field, random: &mut Random) -> u128 {
+fn value(program: &Generated, field: &GeneratedField, random: &mut SuiteRandom) -> u128 {
     let width = field.width().unwrap_or(8);
     if let Some((low, high)) = field.constraint
         && !random.one_in(12)

@@ -2,15 +2,15 @@
 
 /// Xorshift64* (Marsaglia 2003, Vigna 2016), started by one round of SplitMix64 so that seeds near each other differ.
 #[derive(Clone, Debug)]
-pub struct Random(u64);
+pub struct SuiteRandom(u64);
 
-impl Random {
+impl SuiteRandom {
     /// Numbers of this seed.
-    pub fn new(seed: u64) -> Random {
+    pub fn new(seed: u64) -> SuiteRandom {
         let mut mixed = seed.wrapping_add(0x9e37_79b9_7f4a_7c15);
         mixed = (mixed ^ (mixed >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
         mixed = (mixed ^ (mixed >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
-        Random((mixed ^ (mixed >> 31)) | 1)
+        SuiteRandom((mixed ^ (mixed >> 31)) | 1)
     }
 
     /// Any number of 64 bits but zero.
@@ -61,12 +61,12 @@ mod tests {
     #[test]
     fn a_seed_repeats_and_bounds_hold() {
         let numbers = |seed| {
-            let mut random = Random::new(seed);
+            let mut random = SuiteRandom::new(seed);
             (0..100).map(|_| random.number()).collect::<Vec<_>>()
         };
         assert_eq!(numbers(1), numbers(1));
         assert_ne!(numbers(1), numbers(2));
-        let mut random = Random::new(3);
+        let mut random = SuiteRandom::new(3);
         let seen: std::collections::BTreeSet<u64> = (0..1000).map(|_| random.between(3, 9)).collect();
         assert_eq!(seen, (3..=9).collect());
         for width in 1..=128 {

@@ -1,6 +1,6 @@
 //! A device with slots of many packets, made of one with slots of few: each is handed over in pieces, which come back in any order.
 
-use gpu::{Device, DeviceError, Geometry, Input, Output};
+use gpu::{Device, DeviceError, Geometry, Input, SlotOutput};
 
 /// Packets of a piece.
 pub const PIECE: usize = 32;
@@ -125,8 +125,8 @@ impl Device for Split {
         Ok(true)
     }
 
-    fn output(&mut self, slot: usize) -> Result<Output<'_>, DeviceError> {
+    fn output(&mut self, slot: usize) -> Result<SlotOutput<'_>, DeviceError> {
         let Slot { bytes, verdicts, records, .. } = &self.slots[slot];
-        Ok(Output { bytes, verdicts, records })
+        Ok(SlotOutput { bytes, verdicts, records })
     }
 }

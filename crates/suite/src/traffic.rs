@@ -1,7 +1,7 @@
 //! Traffic that the generator invents, with damage done to it.
 
 use crate::packet_generator::Arrivals;
-use crate::random::Random;
+use crate::random::SuiteRandom;
 use packet::generate::{Generator, Profile};
 
 /// Generated traffic, part of it damaged.
@@ -12,7 +12,7 @@ pub fn traffic(mut profile: Profile, packets: u64, ports: u16, seed: u64) -> Arr
     profile.packets = packets;
     profile.flows = profile.flows.min(packets / 8).max(20);
     let mut generator = Generator::new(&profile, seed).expect("the profile is sound");
-    let mut random = Random::new(seed);
+    let mut random = SuiteRandom::new(seed);
     let (mut arrivals, mut bytes) = (Arrivals::default(), Vec::new());
     while let Some(stamp) = generator.next(&mut bytes) {
         let mut frame = bytes.clone();

@@ -6,8 +6,8 @@ use packet::{Capture, CaptureError};
 use std::io::{BufReader, Read};
 use std::path::{Path, PathBuf};
 use suite::corpus::{compile_file, files, root};
+use suite::outcome::see;
 use suite::packet_generator::Arrivals;
-use suite::sighting::see;
 
 const PORTS: u16 = 5;
 
@@ -113,8 +113,8 @@ fn fill<R: Read>(capture: &mut Capture<R>, arrivals: &mut Arrivals) -> Result<bo
 
 fn run(programs: &[(String, Program)], name: &str, arrivals: &Arrivals) {
     for (program_name, program) in programs {
-        let judge = see(program, exec::BackEnd::Interpreter, arrivals, PORTS, 256).expect("it loads");
-        let native = see(program, exec::BackEnd::Native, arrivals, PORTS, 256).expect("it loads");
+        let judge = see(program, exec::BackendKind::Interpreter, arrivals, PORTS, 256).expect("it loads");
+        let native = see(program, exec::BackendKind::Native, arrivals, PORTS, 256).expect("it loads");
         assert_eq!(native.difference(&judge), None, "{name}, {program_name}");
         assert_eq!(judge.verdicts.len(), arrivals.ports.len());
         let pending =

@@ -2,12 +2,12 @@
 //! odd lengths, wrong checksums and UDP without one, on both back ends.
 
 use etherparse::checksum::Sum16BitWords;
-use exec::BackEnd;
+use exec::BackendKind;
 use lang::ir::Program;
-use lang::pipeline::{Decode, Options, compile};
+use lang::pipeline::{CompileOptions, Decode, compile};
+use suite::outcome::see;
 use suite::packet_generator::Arrivals;
-use suite::random::Random;
-use suite::sighting::see;
+use suite::random::SuiteRandom;
 
 const PORTS: u16 = 5;
 
@@ -224,14 +224,14 @@ fn checks(frame: &[u8], rest: &[u8]) -> (Option<Check>, Option<Check>) {
 }
 
 /// A packet with right checksums, wrong ones, or none where that may be.
-fn case(random: &mut Random) -> Case {
+fn case(random: &mut SuiteRandom) -> Case {
     let mut frame: Vec<u8> = (0..12).map(|_| random.number() as u8).collect();
     if random.one_in(4) {
         frame.extend([0x81, 0, 0, 9]);
     }
     let version4 = !random.one_in(3);
     let kind = *random.pick(if version4 { &[1, 6, 17, 47][..] } else { &[58, 6, 17, 59][..] });
-    let byte = |random: &mut Random| *random.pick(&[0, 1, 9, 0xff, random.clone().number() as u8]);
+    let byte = |random: &mut SuiteRandom| *random.pick(&[0, 1, 9, 0xff, random.clone().number() as u8]);
     let tags = frame.len();
     let payload: Vec<u8> = (0..random.below(40)).map(|_| byte(random)).collect();
     let mut segment: Vec<u8> = Vec::new();
@@ -297,7 +297,7 @@ fn case(random: &mut Random) -> Case {
     }
     // Checksums stand at zero so far; what was found to be right goes in.
     let (header, check) = checks(&frame, &rest);
-    let wrong = |random: &mut Random| if random.one_in(4) { random.number() as u16 } else { 0 };
+    let wrong = |random: &mut SuiteRandom| if random.one_in(4) { random.number() as u16 } else { 0 };
     if let Some(check) = check {
         let place = match kind {
             1 | 58 => 2,
@@ -322,7 +322,7 @@ fn case(random: &mut Random) -> Case {
 }
 
 fn compiled(text: &str, decode: Decode) -> Program {
-    let compiled = compile("case.rav", text, &|_| None, &Options { decode });
+    let compiled = compile("case.rav", text, &|_| None, &CompileOptions { decode });
     compiled.program.unwrap_or_else(|| panic!("{:?}", compiled.diagnostics))
 }
 
@@ -352,7 +352,7 @@ fn compare(before: &Case, after: &[u8], name: &str) -> u32 {
 #[test]
 fn rewritten_packets_have_the_checksums_of_a_full_recomputation() {
     let count = 4000;
-    let mut random = Random::new(0x0c5);
+    let mut random = SuiteRandom::new(0x0c5);
     let cases: Vec<Case> = (0..count).map(|_| case(&mut random)).collect();
     let mut arrivals = Arrivals::default();
     for case in &cases {
@@ -362,7 +362,7 @@ fn rewritten_packets_have_the_checksums_of_a_full_recomputation() {
     {
         for decode in [Decode::Lazy, Decode::Full] {
             let program = compiled(text, decode);
-            for back_end in [BackEnd::Interpreter, BackEnd::Native] {
+            for back_end in [BackendKind::Interpreter, BackendKind::Native] {
                 let seen = see(&program, back_end, &arrivals, PORTS, 64).expect("it can be loaded");
                 let mut changed = 0;
                 for (case, (after, _)) in cases.iter().zip(&seen.bytes) {
@@ -399,7 +399,7 @@ const MADE: &str = "
 
 #[test]
 fn made_packets_have_right_lengths_and_checksums() {
-    let mut random = Random::new(77);
+    let mut random = SuiteRandom::new(77);
     let cases: Vec<Case> = (0..1500).map(|_| case(&mut random)).collect();
     let mut arrivals = Arrivals::default();
     // Of every other packet three bytes were not captured.
@@ -408,7 +408,7 @@ fn made_packets_have_right_lengths_and_checksums() {
         arrivals.push(&case.frame, (case.frame.len() + lost(index)) as u32, 1, case.port);
     }
     let program = compiled(MADE, Decode::Lazy);
-    for back_end in [BackEnd::Interpreter, BackEnd::Native] {
+    for back_end in [BackendKind::Interpreter, BackendKind::Native] {
         let seen = see(&program, back_end, &arrivals, PORTS, 64).expect("it can be loaded");
         let (mut kinds, mut unseen) = ([0; 6], 0);
         for (port, cause, bytes, wire, ..) in &seen.sent {

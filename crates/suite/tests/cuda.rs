@@ -4,12 +4,14 @@ mod flights;
 #[path = "flights/patches.rs"]
 mod patches;
 
-use engine::hold::{Schedule, Supply};
+use engine::device_queue::{Schedule, Supply};
 use engine::offload::{Offloaded, geometry};
-use exec::kernel::{Dialect, Kernel, Options};
+use exec::kernel::{Dialect, Kernel, KernelOptions};
 use exec::offload::Offload;
-use exec::{BackEnd, OnDevice, Processor, Room};
-use gpu::{Cuda, CudaFound, CudaPersistent, Device, DeviceError, Memory, Setup, Spans, Submission, check};
+use exec::{Backend, BackendKind, OnDevice, Room};
+use gpu::{
+    Cuda, CudaFound, CudaPersistent, Device, DeviceError, Setup, SlotMemory, Spans, Submission, check,
+};
 use lang::pipeline::Decode;
 use packet::BATCH;
 use packet::generate::Profile;
@@ -17,7 +19,7 @@ use std::path::Path;
 use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
 use suite::corpus::{compile_file, files, root, shipped};
-use suite::sighting::{SEED, see, see_held, see_on};
+use suite::outcome::{SEED, see, see_held, see_on};
 use suite::traffic::traffic;
 
 const PORTS: u16 = 5;
@@ -94,7 +96,7 @@ fn on_the_imitation() {
     if let Ok(with) = std::env::var(WITH) {
         match (std::env::var(TROUBLE), with.split_once('.')) {
             (trouble, Some((name, memory))) => {
-                let memory = Memory::ALL.into_iter().find(|known| known.to_string() == memory);
+                let memory = SlotMemory::ALL.into_iter().find(|known| known.to_string() == memory);
                 one(name, &device, memory.expect("it is one"), Some(trouble.is_err()));
             }
             (Err(_), None) => begins_too_often(&device),
@@ -109,7 +111,7 @@ fn on_the_imitation() {
         }
         return stays_lost(&device);
     }
-    for memory in [Memory::Mapped, Memory::Pageable] {
+    for memory in [SlotMemory::Mapped, SlotMemory::Pageable] {
         let mut made = Cuda::new(&device, &check::cuda_text(), check::geometry(), memory).expect("it builds");
         assert_eq!(check::check(&mut made).expect("it runs").wrong, 0, "{memory:?}");
         made.submit(0, 1).expect("it is taken");
@@ -134,14 +136,14 @@ const LONG: Spans = Spans { quantum: Duration::from_secs(4), idle: Duration::fro
 fn opened(device: &CudaFound, kernel: &Kernel, slots: usize, spans: Spans) -> CudaPersistent {
     let text = kernel.persistent_text(Dialect::Cuda);
     let geometry = geometry(kernel, 32, slots);
-    CudaPersistent::new(device, &text, geometry, Memory::Mapped, spans)
+    CudaPersistent::new(device, &text, geometry, SlotMemory::Mapped, spans)
         .unwrap_or_else(|error| panic!("{error}"))
 }
 
 /// Slots that a kernel that keeps running takes, against the twin: tables change, more slots than workers are under way, launches end.
 fn persistent(device: &CudaFound) {
     for name in ["firewall_rules", "lpm", "nat44", "router", "vxlan_gateway"] {
-        let options = Options::default();
+        let options = KernelOptions::default();
         let mut flights = flights::Flights::new(name, &options).expect("it has a kernel");
         for (slots, spans) in [(1, LONG), (5, SHORT), (40, SHORT)] {
             let mut made = opened(device, flights.kernel(), slots, spans);
@@ -156,7 +158,7 @@ fn persistent(device: &CudaFound) {
         finished += on.tally.device;
     }
     assert!(finished > 10_000, "{finished} packets were finished by warps");
-    let flights = flights::Flights::new("lpm", &Options::default()).expect("it has a kernel");
+    let flights = flights::Flights::new("lpm", &KernelOptions::default()).expect("it has a kernel");
     // One is over nothing, when the device is made.
     assert_eq!(keeps_up(opened(device, flights.kernel(), 8, LONG), |round, _| round == 2_000), 2);
     keeps_up(opened(device, flights.kernel(), 8, SHORT), |_, launches| launches >= 5);
@@ -181,11 +183,11 @@ fn persistent(device: &CudaFound) {
             (flights.kernel().persistent_text(Dialect::Cuda), geometry(flights.kernel(), packets, slots));
         CudaPersistent::new(device, &text, geometry, memory, LONG).map(|_| ()).unwrap_err().to_string()
     };
-    let sentence = refused(33, 8, Memory::Mapped);
+    let sentence = refused(33, 8, SlotMemory::Mapped);
     assert!(sentence.contains("takes 1 to 32 packets at a time, and not 33"), "{sentence}");
-    let sentence = refused(32, 65_537, Memory::Mapped);
+    let sentence = refused(32, 65_537, SlotMemory::Mapped);
     assert!(sentence.contains("takes 1 to 65,536 slots, and not 65537"), "{sentence}");
-    let sentence = refused(32, 8, Memory::Pinned);
+    let sentence = refused(32, 8, SlotMemory::Pinned);
     assert!(sentence.contains("does not copy from pinned memory: use mapped memory"), "{sentence}");
 }
 
@@ -194,13 +196,13 @@ fn persistent(device: &CudaFound) {
 fn in_warps(path: &Path, device: &CudaFound, packets: u64) -> Option<(String, OnDevice)> {
     let program = compile_file(path, Decode::Lazy).expect("it can be read").program.expect("it compiles");
     let arrivals = traffic(Profile::sample1(), packets, PORTS, 23);
-    let offload = Offload::new(&program, PORTS, SEED, &Options::default()).ok()?;
+    let offload = Offload::new(&program, PORTS, SEED, &KernelOptions::default()).ok()?;
     let setup = Setup { submission: Submission::Persistent, ..Setup::default() };
     let schedule = Schedule::Hermes { quarters: 8 };
-    let room = Room { convoys: 40, ..schedule.room() };
+    let room = Room { device_batches: 40, ..schedule.room() };
     let mut offloaded = Offloaded::on_cuda(offload, device, setup, room).expect("it opens");
     let seen = see_held(&program, &mut offloaded, &arrivals, schedule, Supply::Plenty);
-    let judge = see(&program, BackEnd::Interpreter, &arrivals, PORTS, BATCH).expect("it loads");
+    let judge = see(&program, BackendKind::Interpreter, &arrivals, PORTS, BATCH).expect("it loads");
     assert_eq!(seen.difference(&judge), None, "{}", path.display());
     Some((path.display().to_string(), offloaded.on_device().expect("it is on a device")))
 }
@@ -225,10 +227,10 @@ fn keeps_up(mut made: CudaPersistent, is_enough: impl Fn(usize, u32) -> bool) ->
 fn ladder(device: &CudaFound) {
     let submissions = [Submission::Serial, Submission::Queued, Submission::Streams(2), Submission::Graph];
     for name in ["firewall_rules", "router"] {
-        let mut flights = flights::Flights::new(name, &Options::default()).expect("it has a kernel");
+        let mut flights = flights::Flights::new(name, &KernelOptions::default()).expect("it has a kernel");
         let text = flights.kernel().text(Dialect::Cuda);
         let geometry = geometry(flights.kernel(), 300, 3);
-        for (memory, submission) in Memory::ALL.into_iter().flat_map(|m| submissions.map(|s| (m, s))) {
+        for (memory, submission) in SlotMemory::ALL.into_iter().flat_map(|m| submissions.map(|s| (m, s))) {
             let setup = Setup { memory, submission, timed: true };
             match Cuda::new(device, &text, geometry, setup) {
                 Ok(mut made) => {
@@ -237,32 +239,32 @@ fn ladder(device: &CudaFound) {
                     assert_eq!(without > 0, submission == Submission::Graph, "{memory}, {submission}");
                 }
                 Err(DeviceError::Missing { what, .. }) => {
-                    assert_eq!((memory, submission), (Memory::Pageable, Submission::Graph), "{what}");
+                    assert_eq!((memory, submission), (SlotMemory::Pageable, Submission::Graph), "{what}");
                 }
                 Err(error) => panic!("{name}, {memory}, {submission}: {error}"),
             }
         }
     }
     for submission in submissions {
-        let setup = Setup { memory: Memory::Pinned, submission, timed: false };
+        let setup = Setup { memory: SlotMemory::Pinned, submission, timed: false };
         let geometry = gpu::Geometry { slots: 3, ..check::geometry() };
         let mut made = Cuda::new(device, &check::cuda_text(), geometry, setup).expect("it opens");
         patches::patches(&submission.to_string(), &mut made);
     }
     let large = gpu::Geometry { packets: 65_536, stride: 2048, slots: 64, ..check::geometry() };
-    let refused = Cuda::new(device, &check::cuda_text(), large, Memory::Pinned).map(|_| ()).unwrap_err();
+    let refused = Cuda::new(device, &check::cuda_text(), large, SlotMemory::Pinned).map(|_| ()).unwrap_err();
     assert!(matches!(refused, DeviceError::Memory { bytes, .. } if bytes > 8 << 30), "{refused}");
 }
 
 /// A program's batches; `lost` says of a device that is gone whether it says so itself.
-fn one(name: &str, device: &CudaFound, memory: Memory, lost: Option<bool>) {
+fn one(name: &str, device: &CudaFound, memory: SlotMemory, lost: Option<bool>) {
     let program = shipped(&format!("{name}.rav"));
     let arrivals = traffic(Profile::sample1(), 4_000, PORTS, 3);
-    let offload = Offload::new(&program, PORTS, SEED, &Options::default()).expect("it has a kernel");
+    let offload = Offload::new(&program, PORTS, SEED, &KernelOptions::default()).expect("it has a kernel");
     let mut offloaded = Offloaded::on_cuda(offload, device, memory, Room::BATCH)
         .unwrap_or_else(|error| panic!("{name}: {error}"));
     let seen = see_on(&program, &mut offloaded, &arrivals, BATCH);
-    let judge = see(&program, BackEnd::Interpreter, &arrivals, PORTS, BATCH).expect("it loads");
+    let judge = see(&program, BackendKind::Interpreter, &arrivals, PORTS, BATCH).expect("it loads");
     assert_eq!(seen.difference(&judge), None, "{name}, {memory:?}");
     let on = offloaded.on_device().expect("it is on a device");
     match (lost, &on.failure) {
@@ -285,10 +287,11 @@ fn one(name: &str, device: &CudaFound, memory: Memory, lost: Option<bool>) {
 
 /// Whoever opens a device again that failed or hung is refused at once, before the driver is asked for anything.
 fn stays_lost(device: &CudaFound) {
-    let flights = flights::Flights::new("lpm", &Options::default()).expect("it has a kernel");
+    let flights = flights::Flights::new("lpm", &KernelOptions::default()).expect("it has a kernel");
     let text = flights.kernel().persistent_text(Dialect::Cuda);
-    let warps = CudaPersistent::new(device, &text, geometry(flights.kernel(), 32, 8), Memory::Mapped, LONG);
-    let batches = Cuda::new(device, &check::cuda_text(), check::geometry(), Memory::Mapped);
+    let warps =
+        CudaPersistent::new(device, &text, geometry(flights.kernel(), 32, 8), SlotMemory::Mapped, LONG);
+    let batches = Cuda::new(device, &check::cuda_text(), check::geometry(), SlotMemory::Mapped);
     for error in [warps.map(|_| ()), batches.map(|_| ()), gpu::cuda_pings(device, 1).map(|_| ())] {
         let error = error.expect_err("it is lost");
         let sentence = "Imitation (CUDA 13.0) has failed or hung, and its driver keeps that for as long as this process: start Ravelin again to use it";
@@ -299,7 +302,7 @@ fn stays_lost(device: &CudaFound) {
 /// A batch does not come to an end.
 fn halts(device: &CudaFound) {
     let mut made =
-        Cuda::new(device, &check::cuda_text(), check::geometry(), Memory::Pinned).expect("it opens");
+        Cuda::new(device, &check::cuda_text(), check::geometry(), SlotMemory::Pinned).expect("it opens");
     let begin = Instant::now();
     let failed = loop {
         if let Err(error) = made.submit(0, 1).and_then(|()| made.poll(0, true)) {
@@ -318,7 +321,7 @@ fn halts(device: &CudaFound) {
 
 /// A kernel begins, but nothing will say when it has ended.
 fn goes_unseen(device: &CudaFound) {
-    let flights = flights::Flights::new("lpm", &Options::default()).expect("it has a kernel");
+    let flights = flights::Flights::new("lpm", &KernelOptions::default()).expect("it has a kernel");
     let mut made = opened(device, flights.kernel(), 8, LONG);
     let begin = Instant::now();
     let failed = loop {
@@ -357,7 +360,7 @@ fn has_stalled(milliseconds: u64) {
 
 /// A kernel whose device's clock stands still does not end by itself, and is told to.
 fn ends_by_the_hosts_clock(device: &CudaFound) {
-    let flights = flights::Flights::new("lpm", &Options::default()).expect("it has a kernel");
+    let flights = flights::Flights::new("lpm", &KernelOptions::default()).expect("it has a kernel");
     keeps_up(opened(device, flights.kernel(), 8, SHORT), |_, launches| launches >= 5);
 }
 
@@ -366,13 +369,14 @@ fn loses_slots(device: &CudaFound) {
     let sentence = fails_in_the_middle(device).to_string();
     let start = "Imitation (CUDA 13.0) failed while it was to run a batch: its kernel has ended, and has not run slot ";
     assert!(sentence.starts_with(start), "{sentence}");
-    let flights = flights::Flights::new("lpm", &Options::default()).expect("it has a kernel");
+    let flights = flights::Flights::new("lpm", &KernelOptions::default()).expect("it has a kernel");
     drop(opened(device, flights.kernel(), 8, LONG));
 }
 
 /// Slots go to the device until something is wrong with it; what that is. What it may still use is not waited for.
 fn fails_in_the_middle(device: &CudaFound) -> DeviceError {
-    let flights = flights::Flights::new("firewall_rules", &Options::default()).expect("it has a kernel");
+    let flights =
+        flights::Flights::new("firewall_rules", &KernelOptions::default()).expect("it has a kernel");
     let mut made = opened(device, flights.kernel(), 8, Spans::default());
     let begin = Instant::now();
     loop {
@@ -400,7 +404,8 @@ fn in_trouble(device: &CudaFound, trouble: &str) {
 
 /// A device that takes no further kernel.
 fn begins_too_often(device: &CudaFound) {
-    let flights = flights::Flights::new("firewall_rules", &Options::default()).expect("it has a kernel");
+    let flights =
+        flights::Flights::new("firewall_rules", &KernelOptions::default()).expect("it has a kernel");
     let mut made = opened(device, flights.kernel(), 8, SHORT);
     let begin = Instant::now();
     let failed = loop {

@@ -1,11 +1,11 @@
 //! The tests of programs and the packet tests of the suite, on a device.
 
 use engine::offload::Offloaded;
-use engine::{Bench, case, stf};
+use engine::{PacketBench, case, stf};
 use exec::Room;
-use exec::kernel::Options;
+use exec::kernel::KernelOptions;
 use exec::offload::{Offload, OffloadError};
-use gpu::Memory;
+use gpu::SlotMemory;
 use lang::ir::Program;
 use lang::pipeline::Decode;
 use std::fs;
@@ -15,15 +15,19 @@ use suite::corpus::{compile_file, files, root};
 use suite::device::pocl;
 
 /// A program on the device, as its tests want it; none where it has no kernel.
-fn bench<'a>(program: &'a Program, ports: u16, options: &Options) -> Result<Option<Bench<'a>>, String> {
+fn bench<'a>(
+    program: &'a Program,
+    ports: u16,
+    options: &KernelOptions,
+) -> Result<Option<PacketBench<'a>>, String> {
     let offload = match Offload::new(program, ports, 0, options) {
         Ok(offload) => offload,
         Err(OffloadError::NoKernel(_)) => return Ok(None),
         Err(error) => return Err(error.to_string()),
     };
-    let offloaded = Offloaded::on_opencl(offload, &pocl(), Memory::Mapped, Room::BATCH);
+    let offloaded = Offloaded::on_opencl(offload, &pocl(), SlotMemory::Mapped, Room::BATCH);
     let offloaded = offloaded.map_err(|error| error.to_string())?;
-    Ok(Some(Bench::with(program, Box::new(offloaded), ports)))
+    Ok(Some(PacketBench::with(program, Box::new(offloaded), ports)))
 }
 
 #[test]
@@ -37,7 +41,7 @@ fn tests_of_programs_hold_on_a_device() {
         for case in &compiled.tests {
             let place = format!("{}, {:?}", path.display(), case.name);
             let told = |error| format!("{place}: {error}");
-            let bench = bench(&program, case.ports, &Options::default()).map_err(told)?;
+            let bench = bench(&program, case.ports, &KernelOptions::default()).map_err(told)?;
             let mut cases = cases.lock().expect("nobody panics");
             let Some(bench) = bench else {
                 cases.1 += 1;
@@ -68,7 +72,8 @@ fn packet_tests_hold_on_a_device() {
         let program = compile_file(&named, Decode::Lazy).map_err(|error| told(&error))?.program;
         let program = program.ok_or_else(|| told(&"the program does not compile"))?;
         let test = stf::read(&text).map_err(|error| told(&error))?;
-        let Some(bench) = bench(&program, test.ports, &Options::default()).map_err(|error| told(&error))?
+        let Some(bench) =
+            bench(&program, test.ports, &KernelOptions::default()).map_err(|error| told(&error))?
         else {
             held.lock().expect("nobody panics").1 += 1;
             return Ok(());

@@ -1,12 +1,14 @@
 //! Programs on devices: every verdict, byte, table and counter is what the interpreter says, whatever the device finished and whatever not.
 
-use engine::hold::Supply;
+use engine::device_queue::Supply;
 use engine::offload::{Offloaded, host};
-use exec::kernel::{AGAIN, Dialect, Options};
+use exec::kernel::{AGAIN, Dialect, KernelOptions};
 use exec::offload::{Offload, OffloadError};
-use exec::{BackEnd, OnDevice, Processor, Room};
-use gpu::placement::Policy;
-use gpu::{Device, DeviceError, Fault, Geometry, Host, Input, Memory, OpenCl, Output, Trouble};
+use exec::{Backend, BackendKind, OnDevice, Room};
+use gpu::offload_policy::BatchingPolicy;
+use gpu::{
+    Device, DeviceError, FaultyDevice, Geometry, Host, Input, OpenCl, SlotMemory, SlotOutput, Trouble,
+};
 use lang::ir::{Entry, Match, Program};
 use lang::pipeline::Decode;
 use packet::BATCH;
@@ -17,9 +19,9 @@ use suite::agree::compile_as;
 use suite::cores::each;
 use suite::corpus::{compile_file, files, root, shipped};
 use suite::device::pocl;
+use suite::outcome::{SEED, see, see_held, see_on};
 use suite::packet_generator::{self, Arrivals};
 use suite::program_generator;
-use suite::sighting::{SEED, see, see_held, see_on};
 use suite::traffic::{settled, traffic};
 
 const PORTS: u16 = 5;
@@ -29,7 +31,7 @@ const PORTS: u16 = 5;
 struct Sum {
     /// Packets that the device finished.
     finished: u64,
-    /// Packets that it had, and that the processor ran after all.
+    /// Packets that it had, and that the host ran after all.
     again: u64,
     /// Packets that it did not get.
     kept: u64,
@@ -43,7 +45,7 @@ impl Sum {
         assert_eq!(on.failure, None, "{name}");
         self.finished += on.tally.device;
         self.again += on.tally.again + on.tally.changed;
-        self.kept += on.tally.processor;
+        self.kept += on.tally.host;
     }
 
     fn merge(&mut self, other: &Sum) {
@@ -56,7 +58,7 @@ impl Sum {
 }
 
 /// Runs packets on the device and in the interpreter. Programs that have no kernel are counted.
-fn agree(name: &str, program: &Program, arrivals: &Arrivals, options: &Options, sum: &mut Sum) {
+fn agree(name: &str, program: &Program, arrivals: &Arrivals, options: &KernelOptions, sum: &mut Sum) {
     let offload = match Offload::new(program, PORTS, SEED, options) {
         Ok(offload) => offload,
         Err(OffloadError::NoKernel(_)) => {
@@ -65,8 +67,8 @@ fn agree(name: &str, program: &Program, arrivals: &Arrivals, options: &Options, 
         }
         Err(error) => panic!("{name}: {error}"),
     };
-    let judge = see(program, BackEnd::Interpreter, arrivals, PORTS, BATCH).expect("it loads");
-    for memory in [Memory::Mapped, Memory::Pageable] {
+    let judge = see(program, BackendKind::Interpreter, arrivals, PORTS, BATCH).expect("it loads");
+    for memory in [SlotMemory::Mapped, SlotMemory::Pageable] {
         let offload = Offload::new(program, PORTS, SEED, options).unwrap_or_else(|_| unreachable!("{name}"));
         let offloaded = Offloaded::on_opencl(offload, &pocl(), memory, Room::BATCH);
         let mut offloaded = offloaded.unwrap_or_else(|error| panic!("{name}: {error}"));
@@ -95,7 +97,7 @@ fn a_million_packets_mean_the_same_on_a_device() {
         let compiled = compile_file(path, Decode::Lazy).map_err(|error| error.to_string())?;
         let program = compiled.program.ok_or_else(|| format!("{} does not compile", path.display()))?;
         let mut own = Sum::default();
-        agree(&path.display().to_string(), &program, arrivals, &Options::default(), &mut own);
+        agree(&path.display().to_string(), &program, arrivals, &KernelOptions::default(), &mut own);
         sum.lock().expect("nobody panics").merge(&own);
         Ok(())
     });
@@ -117,7 +119,7 @@ fn random_programs_mean_the_same_on_a_device() {
             &format!("seed {seed}\n{}", generated.text),
             &program,
             &arrivals,
-            &Options::default(),
+            &KernelOptions::default(),
             &mut sum,
         );
     }
@@ -129,14 +131,15 @@ fn random_programs_mean_the_same_on_a_device() {
 fn what_a_failing_device_had_under_way_is_run_by_the_processor() {
     let program = shipped("mac_switch.rav");
     let arrivals = traffic(Profile::sample1(), 5_000, PORTS, 3);
-    let judge = see(&program, BackEnd::Interpreter, &arrivals, PORTS, BATCH).expect("it loads");
+    let judge = see(&program, BackendKind::Interpreter, &arrivals, PORTS, BATCH).expect("it loads");
     for trouble in [Trouble::NoMemory, Trouble::Refused, Trouble::Lost, Trouble::Stalled] {
         for left in [1, 3] {
-            let offload = Offload::new(&program, PORTS, SEED, &Options::default()).expect("it has a kernel");
+            let offload =
+                Offload::new(&program, PORTS, SEED, &KernelOptions::default()).expect("it has a kernel");
             let mut offloaded = Offloaded::new(offload, Room::BATCH, |kernel, geometry| {
                 let text = kernel.text(Dialect::OpenCl);
-                let inner = OpenCl::new(&pocl(), &text, geometry, Memory::Mapped)?;
-                Ok(Box::new(Fault::after(inner, trouble, left)))
+                let inner = OpenCl::new(&pocl(), &text, geometry, SlotMemory::Mapped)?;
+                Ok(Box::new(FaultyDevice::after(inner, trouble, left)))
             })
             .expect("it opens");
             let seen = see_on(&program, &mut offloaded, &arrivals, BATCH);
@@ -146,14 +149,14 @@ fn what_a_failing_device_had_under_way_is_run_by_the_processor() {
             assert!(failure.contains(&on.name), "{failure}");
             // Tables go over less often than batches.
             let least = if trouble == Trouble::NoMemory { 1 } else { 4_000 - 256 * left };
-            assert!(on.tally.processor >= least, "{trouble:?} after {left}: {:?}", on.tally);
+            assert!(on.tally.host >= least, "{trouble:?} after {left}: {:?}", on.tally);
         }
     }
 }
 
 #[test]
 fn rules_one_by_one_and_filters_answer_alike() {
-    let options = Options { linear_rules: true, bloom: true, ..Options::default() };
+    let options = KernelOptions { linear_rules: true, bloom: true, ..KernelOptions::default() };
     let arrivals = traffic(Profile::sample2(), 2_000, PORTS, 5);
     let mut sum = Sum::default();
     for name in ["firewall_rules", "both", "router", "dpi", "ids"] {
@@ -179,7 +182,7 @@ start stage all() { flood }
         arrivals.push(&[0; 60], 60, time, 1);
     }
     let mut sum = Sum::default();
-    agree("timers", &program, &arrivals, &Options::default(), &mut sum);
+    agree("timers", &program, &arrivals, &KernelOptions::default(), &mut sum);
     assert!(sum.finished > 500, "{sum:?}");
 }
 
@@ -187,10 +190,10 @@ start stage all() { flood }
 fn what_control_changes_between_batches_holds_for_the_next_one() {
     let program = shipped("static_ipv4.rav");
     let arrivals = traffic(Profile::sample1(), 1_000, PORTS, 4);
-    let offload = Offload::new(&program, PORTS, SEED, &Options::default()).expect("it has a kernel");
+    let offload = Offload::new(&program, PORTS, SEED, &KernelOptions::default()).expect("it has a kernel");
     let mut offloaded =
-        Offloaded::on_opencl(offload, &pocl(), Memory::Mapped, Room::BATCH).expect("it opens");
-    let mut judge = exec::load(&program, BackEnd::Interpreter, PORTS, SEED).expect("it loads");
+        Offloaded::on_opencl(offload, &pocl(), SlotMemory::Mapped, Room::BATCH).expect("it opens");
+    let mut judge = exec::load(&program, BackendKind::Interpreter, PORTS, SEED).expect("it loads");
     let (first, _) = offloaded.entries(0)[0].clone();
     for round in 0..4 {
         let seen = see_on(&program, &mut offloaded, &arrivals, BATCH);
@@ -199,11 +202,11 @@ fn what_control_changes_between_batches_holds_for_the_next_one() {
             None,
             "round {round}"
         );
-        for processor in [&mut offloaded as &mut dyn Processor, judge.as_mut()] {
+        for backend in [&mut offloaded as &mut dyn Backend, judge.as_mut()] {
             if round % 2 == 0 {
-                assert!(processor.remove(0, &first.key, 0));
+                assert!(backend.remove(0, &first.key, 0));
             } else {
-                processor.insert(0, &first).expect("there is room");
+                backend.insert(0, &first).expect("there is room");
             }
         }
     }
@@ -247,7 +250,7 @@ impl Device for Counted {
         self.inner.poll(slot, wait)
     }
 
-    fn output(&mut self, slot: usize) -> Result<Output<'_>, DeviceError> {
+    fn output(&mut self, slot: usize) -> Result<SlotOutput<'_>, DeviceError> {
         self.inner.output(slot)
     }
 }
@@ -256,15 +259,15 @@ impl Device for Counted {
 fn what_is_learned_concerns_only_who_asks_for_it() {
     let program = shipped("firewall.rav");
     let arrivals = traffic(Profile::sample1(), 20_000, PORTS, 12);
-    let offload = Offload::new(&program, PORTS, SEED, &Options::default()).expect("it has a kernel");
-    let room = Room { packets: 2_000, convoys: 2 };
+    let offload = Offload::new(&program, PORTS, SEED, &KernelOptions::default()).expect("it has a kernel");
+    let room = Room { packets: 2_000, device_batches: 2 };
     let mut offloaded = Offloaded::on_host(offload, &program, PORTS, room).expect("there are threads");
-    let policy = Policy::FixedBatch { packets: 2_000 };
+    let policy = BatchingPolicy::FixedBatch { packets: 2_000 };
     let seen = see_held(&program, &mut offloaded, &arrivals, policy.into(), Supply::Plenty);
-    let judge = see(&program, BackEnd::Interpreter, &arrivals, PORTS, BATCH).expect("it loads");
+    let judge = see(&program, BackendKind::Interpreter, &arrivals, PORTS, BATCH).expect("it loads");
     assert_eq!(seen.difference(&judge), None);
     let tally = offloaded.on_device().expect("it is on a device").tally;
-    // Hosts turn up by other ports in every convoy, and only their packets and those that ask for them are run again.
+    // Hosts turn up by other ports in every device batch, and only their packets and those that ask for them are run again.
     assert!(judge.tables[0].moves > 1_000, "{:?}", judge.tables[0]);
     assert!(tally.device > 8_000 && tally.changed > 100 && tally.again > 500, "{tally:?}");
 }
@@ -286,25 +289,25 @@ decoder packet(ip: ipv4) { match hosts[ip.dst] { some p => send p, none => drop 
     addresses.dedup();
     assert!(addresses.len() > 40, "{addresses:x?}");
     let entry = |address, port| Entry { key: vec![Match::Exact(address)], value: vec![port], priority: 0 };
-    let offload = Offload::new(&program, PORTS, SEED, &Options::default()).expect("it has a kernel");
+    let offload = Offload::new(&program, PORTS, SEED, &KernelOptions::default()).expect("it has a kernel");
     let (whole, words) = (Arc::new(AtomicU64::new(0)), Arc::new(AtomicU64::new(0)));
     let opened = Offloaded::new(offload, Room::BATCH, |kernel, geometry| {
-        let inner = OpenCl::new(&pocl(), &kernel.text(Dialect::OpenCl), geometry, Memory::Mapped)?;
+        let inner = OpenCl::new(&pocl(), &kernel.text(Dialect::OpenCl), geometry, SlotMemory::Mapped)?;
         Ok(Box::new(Counted { inner, whole: Arc::clone(&whole), words: Arc::clone(&words) }))
     });
     let mut offloaded = opened.expect("it opens");
-    let mut judge = exec::load(&program, BackEnd::Interpreter, PORTS, SEED).expect("it loads");
+    let mut judge = exec::load(&program, BackendKind::Interpreter, PORTS, SEED).expect("it loads");
     let others = (0..20_000).map(|host| entry(0xc000_0000 + host, 1));
     for entry in others.chain(addresses.iter().map(|address| entry(*address, 2))) {
         offloaded.insert(0, &entry).expect("there is room");
         judge.insert(0, &entry).expect("there is room");
     }
     for (round, address) in addresses.iter().take(40).enumerate() {
-        for processor in [&mut offloaded as &mut dyn Processor, judge.as_mut()] {
+        for backend in [&mut offloaded as &mut dyn Backend, judge.as_mut()] {
             match round % 3 {
-                0 => processor.insert(0, &entry(*address, 3)).expect("it is there"),
-                1 => assert!(processor.remove(0, &entry(*address, 2).key, 0)),
-                _ => processor.set_default(0, Some(&[1 + round as u128 % 4])).expect("it is a port"),
+                0 => backend.insert(0, &entry(*address, 3)).expect("it is there"),
+                1 => assert!(backend.remove(0, &entry(*address, 2).key, 0)),
+                _ => backend.set_default(0, Some(&[1 + round as u128 % 4])).expect("it is a port"),
             }
         }
         let seen = see_on(&program, &mut offloaded, &arrivals, BATCH);
@@ -325,7 +328,7 @@ fn destination(frame: &[u8]) -> Option<u128> {
 }
 
 /// Runs packets on threads and in the interpreter. Programs that have no kernel are counted.
-fn host_agrees(name: &str, program: &Program, arrivals: &Arrivals, options: &Options, sum: &mut Sum) {
+fn host_agrees(name: &str, program: &Program, arrivals: &Arrivals, options: &KernelOptions, sum: &mut Sum) {
     let offload = match Offload::new(program, PORTS, SEED, options) {
         Ok(offload) => offload,
         Err(OffloadError::NoKernel(_)) => {
@@ -336,7 +339,7 @@ fn host_agrees(name: &str, program: &Program, arrivals: &Arrivals, options: &Opt
     };
     let mut offloaded = Offloaded::on_host(offload, program, PORTS, Room::BATCH).expect("there are threads");
     let seen = see_on(program, &mut offloaded, arrivals, BATCH);
-    let judge = see(program, BackEnd::Interpreter, arrivals, PORTS, BATCH).expect("it loads");
+    let judge = see(program, BackendKind::Interpreter, arrivals, PORTS, BATCH).expect("it loads");
     assert_eq!(seen.difference(&judge), None, "{name} on threads");
     sum.add(name, offloaded.on_device());
     sum.programs += 1;
@@ -350,7 +353,13 @@ fn all_programs_and_many_random_ones_mean_the_same_on_threads() {
         for path in files(&root().join(folder), "rav").expect("the folder is there") {
             let compiled = compile_file(&path, Decode::Lazy).expect("a program can be read");
             let program = compiled.program.expect("it compiles");
-            host_agrees(&path.display().to_string(), &program, &arrivals, &Options::default(), &mut sum);
+            host_agrees(
+                &path.display().to_string(),
+                &program,
+                &arrivals,
+                &KernelOptions::default(),
+                &mut sum,
+            );
         }
     }
     println!("files: {sum:?}");
@@ -358,7 +367,8 @@ fn all_programs_and_many_random_ones_mean_the_same_on_threads() {
         let generated = program_generator::generate(seed);
         let Some(program) = compile_as(&generated.text, Decode::Lazy).program else { continue };
         let arrivals = packet_generator::generate(&generated, seed, 120, PORTS);
-        let options = Options { linear_rules: seed % 2 == 1, bloom: seed % 4 > 1, ..Options::default() };
+        let options =
+            KernelOptions { linear_rules: seed % 2 == 1, bloom: seed % 4 > 1, ..KernelOptions::default() };
         host_agrees(&format!("seed {seed}\n{}", generated.text), &program, &arrivals, &options, &mut sum);
     }
     println!("{sum:?}");
@@ -440,7 +450,7 @@ impl Device for Both {
         Ok(done)
     }
 
-    fn output(&mut self, slot: usize) -> Result<Output<'_>, DeviceError> {
+    fn output(&mut self, slot: usize) -> Result<SlotOutput<'_>, DeviceError> {
         self.text.output(slot)
     }
 }
@@ -450,12 +460,12 @@ fn text_and_twin(
     name: &str,
     program: &Program,
     arrivals: &Arrivals,
-    options: &Options,
+    options: &KernelOptions,
 ) -> Option<(u64, u64)> {
     let offload = Offload::new(program, PORTS, SEED, options).ok()?;
     let again = Arc::new(AtomicU64::new(0));
     let opened = Offloaded::new(offload, Room::BATCH, |kernel, geometry| {
-        let text = OpenCl::new(&pocl(), &kernel.text(Dialect::OpenCl), geometry, Memory::Mapped)?;
+        let text = OpenCl::new(&pocl(), &kernel.text(Dialect::OpenCl), geometry, SlotMemory::Mapped)?;
         let twin = host(kernel, program, PORTS, geometry)?;
         Ok(Box::new(Both { text, twin, packets: 0, again: Arc::clone(&again) }))
     });
@@ -477,14 +487,14 @@ fn text_and_twin_leave_the_same_words_and_bytes() {
     for path in files(&root().join("programs"), "rav").expect("programs/ is there") {
         let compiled = compile_file(&path, Decode::Lazy).expect("a program can be read");
         let program = compiled.program.expect("it compiles");
-        let options = Options { linear_rules: true, bloom: true, ..Options::default() };
+        let options = KernelOptions { linear_rules: true, bloom: true, ..KernelOptions::default() };
         add(text_and_twin(&path.display().to_string(), &program, &arrivals, &options));
     }
     for seed in 7000..7012 {
         let generated = program_generator::generate(seed);
         let Some(program) = compile_as(&generated.text, Decode::Lazy).program else { continue };
         let arrivals = packet_generator::generate(&generated, seed, 300, PORTS);
-        add(text_and_twin(&format!("seed {seed}"), &program, &arrivals, &Options::default()));
+        add(text_and_twin(&format!("seed {seed}"), &program, &arrivals, &KernelOptions::default()));
     }
     println!("{finished} finished, {again} given up on by both");
     assert!(finished > 5_000 && again > 500, "{finished} finished, {again} given up on by both");

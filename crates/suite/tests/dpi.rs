@@ -2,9 +2,9 @@
 //!
 //! `RAVELIN_DATA=DIRECTORY` names a folder with `captures/` and `rules/`; without it the capture is left out.
 
-use engine::Bench;
+use engine::PacketBench;
 use etherparse::{IpNumber, PacketBuilder};
-use exec::BackEnd;
+use exec::BackendKind;
 use lang::ir::{Entry, Program};
 use lang::pipeline::Decode;
 use packet::Capture;
@@ -12,7 +12,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::io::Read;
 use std::path::{Path, PathBuf};
 use suite::corpus::{compile_file, root};
-use suite::random::Random;
+use suite::random::SuiteRandom;
 
 /// A program with these entries in its first table instead of its own.
 fn filled(name: &str, entries: impl FnOnce(&lang::ir::Table) -> Vec<Entry>) -> Program {
@@ -34,12 +34,12 @@ fn literals(text: &str) -> Program {
 }
 
 /// How often each pattern was found, in the order of the list.
-fn counts(bench: &Bench<'_>) -> Vec<u64> {
-    bench.processor().entries(0).into_iter().map(|(_, (packets, _))| packets).collect()
+fn counts(bench: &PacketBench<'_>) -> Vec<u64> {
+    bench.backend().entries(0).into_iter().map(|(_, (packets, _))| packets).collect()
 }
 
 /// What `found` said about a packet: how many occurrences.
-fn occurrences(outcome: &engine::Outcome) -> u64 {
+fn occurrences(outcome: &engine::PacketOutcome) -> u64 {
     match &outcome.raised[..] {
         [] => 0,
         [(_, values)] => values[0] as u64,
@@ -63,11 +63,11 @@ impl Pattern {
 }
 
 /// Few different bytes, so that patterns overlap and occur often.
-fn bytes(random: &mut Random, length: u64) -> Vec<u8> {
+fn bytes(random: &mut SuiteRandom, length: u64) -> Vec<u8> {
     (0..length).map(|_| *random.pick(b"abAB\0")).collect()
 }
 
-fn patterns(random: &mut Random) -> Vec<Pattern> {
+fn patterns(random: &mut SuiteRandom) -> Vec<Pattern> {
     let mut patterns = BTreeSet::new();
     while patterns.len() < 60 {
         let length = random.between(1, 6);
@@ -90,7 +90,7 @@ fn list(patterns: &[Pattern]) -> String {
 }
 
 /// A frame around a payload, filled up to 60 bytes with what could be patterns.
-fn frame(random: &mut Random, payload: &[u8]) -> Vec<u8> {
+fn frame(random: &mut SuiteRandom, payload: &[u8]) -> Vec<u8> {
     let start = PacketBuilder::ethernet2([2; 6], [2, 0, 0, 0, 0, 1]);
     let (mut frame, failure) = (Vec::new(), "a frame can be written");
     let tagged = random.one_in(4);
@@ -125,11 +125,11 @@ fn frame(random: &mut Random, payload: &[u8]) -> Vec<u8> {
 
 #[test]
 fn a_naive_search_over_the_payload_finds_the_same() {
-    for back_end in [BackEnd::Interpreter, BackEnd::Native] {
-        let mut random = Random::new(21);
+    for back_end in [BackendKind::Interpreter, BackendKind::Native] {
+        let mut random = SuiteRandom::new(21);
         let patterns = patterns(&mut random);
         let program = literals(&list(&patterns));
-        let mut bench = Bench::new(&program, back_end, 2, 0).expect("it loads");
+        let mut bench = PacketBench::new(&program, back_end, 2, 0).expect("it loads");
         let (mut expected, mut without) = (vec![0_u64; patterns.len()], 0);
         for number in 0..1_500 {
             let length = random.below(60);
@@ -187,7 +187,7 @@ fn counts_over_a_real_capture_are_those_of_another_search() {
         let program = dpi(|table| {
             import::entries::read(&list, "literals", &[], table).expect("the list is sound").entries
         });
-        let mut bench = Bench::new(&program, BackEnd::Native, 2, 0).expect("it loads");
+        let mut bench = PacketBench::new(&program, BackendKind::Native, 2, 0).expect("it loads");
         let capture = unpacked(&data.join("captures/s1like.pcap.zst"));
         let mut capture = Capture::open(&capture[..]).expect("it is a capture");
         let (mut packet, mut before) = (0, counts(&bench));
@@ -210,7 +210,7 @@ fn counts_over_a_real_capture_are_those_of_another_search() {
         let counter = |name: &str| {
             let place =
                 program.counters.iter().position(|counter| counter.name == name).expect("it is declared");
-            bench.processor().counter(place as u32)[0].0
+            bench.backend().counter(place as u32)[0].0
         };
         assert_eq!(counter("searched"), 8_522, "packets with payload, as the oracle says");
         assert_eq!(counter("hits"), expected.len() as u64);
@@ -236,7 +236,7 @@ fn the_monitor_gets_what_another_search_found() {
         import::entries::read(&list, "literals", &[], &unvalued).expect("the list is sound").entries;
     entries.iter_mut().for_each(|entry| entry.value = vec![0]);
     ids.tables[signatures].entries = entries;
-    let mut bench = Bench::new(&ids, BackEnd::Native, 3, 0).expect("it loads");
+    let mut bench = PacketBench::new(&ids, BackendKind::Native, 3, 0).expect("it loads");
     let capture = unpacked(&data.join("captures/s1like.pcap.zst"));
     let mut capture = Capture::open(&capture[..]).expect("it is a capture");
     let (mut packet, mut alarms, mut copies) = (0, Vec::new(), 0);

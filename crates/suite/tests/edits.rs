@@ -1,19 +1,19 @@
 //! Changes of size, judged by another library: what goes in reads as it should, what goes in and out again is what it was, fragments put together
 //! are the packet.
 
-use engine::{Bench, Ledger};
+use engine::{Ledger, PacketBench};
 use etherparse::defrag::IpDefragPool;
 use etherparse::{NetSlice, SlicedPacket, TransportSlice};
-use exec::{BackEnd, Outputs, load};
+use exec::{BackendKind, Outputs, load};
 use lang::ir::Program;
-use lang::pipeline::{Options, compile};
+use lang::pipeline::{CompileOptions, compile};
 use packet::{Batch, Frames, Verdict};
-use suite::random::Random;
+use suite::random::SuiteRandom;
 
-const BACK_ENDS: [BackEnd; 2] = [BackEnd::Interpreter, BackEnd::Native];
+const BACK_ENDS: [BackendKind; 2] = [BackendKind::Interpreter, BackendKind::Native];
 
 fn program(text: &str) -> Program {
-    let compiled = compile("case.rav", text, &|_| None, &Options::default());
+    let compiled = compile("case.rav", text, &|_| None, &CompileOptions::default());
     assert_eq!(compiled.diagnostics, [], "{text}");
     compiled.program.expect("it compiles")
 }
@@ -59,13 +59,13 @@ const FRAGMENTS: &str = "
     stage large() { fragment ip to 1500  send 2 }";
 
 /// A frame of random bytes with a header of Ethernet.
-fn frame(random: &mut Random) -> Vec<u8> {
+fn frame(random: &mut SuiteRandom) -> Vec<u8> {
     let length = 14 + random.below(1_600) as usize;
     (0..length).map(|_| random.below(256) as u8).collect()
 }
 
 /// What leaves, which must be by this port.
-fn left(bench: &mut Bench<'_>, port: u16, bytes: &[u8], out: u16) -> Vec<Vec<u8>> {
+fn left(bench: &mut PacketBench<'_>, port: u16, bytes: &[u8], out: u16) -> Vec<Vec<u8>> {
     let outcome = bench.packet(port, bytes, 0);
     assert_eq!(outcome.verdict, Some(Verdict::send(out)), "{bytes:02x?}");
     assert!(outcome.left.iter().all(|(port, _)| *port == out));
@@ -76,9 +76,9 @@ fn left(bench: &mut Bench<'_>, port: u16, bytes: &[u8], out: u16) -> Vec<Vec<u8>
 fn into_a_tunnel_and_out_again_nothing_has_changed() {
     let (inward, outward) = (program(TUNNEL_IN), program(TUNNEL_OUT));
     for back_end in BACK_ENDS {
-        let mut random = Random::new(11);
-        let mut inward = Bench::new(&inward, back_end, 3, 0).expect("it loads");
-        let mut outward = Bench::new(&outward, back_end, 3, 0).expect("it loads");
+        let mut random = SuiteRandom::new(11);
+        let mut inward = PacketBench::new(&inward, back_end, 3, 0).expect("it loads");
+        let mut outward = PacketBench::new(&outward, back_end, 3, 0).expect("it loads");
         for _ in 0..400 {
             let frame = frame(&mut random);
             let carried = left(&mut inward, 1, &frame, 2);
@@ -103,8 +103,8 @@ fn into_a_tunnel_and_out_again_nothing_has_changed() {
 fn a_tag_goes_in_and_out() {
     let tags = program(TAGS);
     for back_end in BACK_ENDS {
-        let mut random = Random::new(12);
-        let mut bench = Bench::new(&tags, back_end, 3, 0).expect("it loads");
+        let mut random = SuiteRandom::new(12);
+        let mut bench = PacketBench::new(&tags, back_end, 3, 0).expect("it loads");
         for _ in 0..400 {
             let mut frame = frame(&mut random);
             frame[12..14].copy_from_slice(&[0x08, 0x06]);
@@ -121,8 +121,8 @@ fn a_tag_goes_in_and_out() {
 fn fragments_put_together_are_the_packet() {
     let fragments = program(FRAGMENTS);
     for back_end in BACK_ENDS {
-        let mut random = Random::new(13);
-        let mut bench = Bench::new(&fragments, back_end, 3, 0).expect("it loads");
+        let mut random = SuiteRandom::new(13);
+        let mut bench = PacketBench::new(&fragments, back_end, 3, 0).expect("it loads");
         let mut pool: IpDefragPool<(), ()> = IpDefragPool::new();
         let mut cut = 0;
         for id in 0..600_u16 {
@@ -180,11 +180,11 @@ fn lengths_count_what_was_not_captured() {
         let mut frames = Frames::with_headroom();
         frames.push(&bytes, 2_000, 0);
         let run = |program: &Program, frames: &mut Frames| {
-            let mut processor = load(program, back_end, 3, 0).expect("it loads");
+            let mut backend = load(program, back_end, 3, 0).expect("it loads");
             let (mut batch, mut outputs) = (Batch::new(), Outputs::default());
             frames.fill(&mut batch, 0..1);
             batch.port[0] = 3;
-            processor.run(frames.memory_mut(), &mut batch, &mut outputs);
+            backend.run(frames.memory_mut(), &mut batch, &mut outputs);
             let mut ledger = Ledger::new(program, 3);
             ledger.commit(frames.memory(), &mut batch, &outputs);
             let left = engine::pieces::leaving(frames.memory(), &batch, &outputs, 0);

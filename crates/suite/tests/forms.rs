@@ -1,10 +1,10 @@
 //! Forms in which packets travel to devices: whatever goes over and comes back, a program means the same; and what has no meaning is refused.
 
 use engine::offload::Offloaded;
-use exec::kernel::{Back, Kernel, NoForm, NoKernel, Options, Over};
+use exec::kernel::{Back, CopiedPart, Kernel, KernelOptions, NoForm, NoKernel};
 use exec::offload::{Offload, OffloadError, Whole};
-use exec::{BackEnd, Processor, Room};
-use gpu::Memory;
+use exec::{Backend, BackendKind, Room};
+use gpu::SlotMemory;
 use lang::ir::Program;
 use lang::pipeline::Decode;
 use packet::batch::{BATCH, Batch};
@@ -13,8 +13,8 @@ use std::collections::BTreeMap;
 use suite::agree::compile_as;
 use suite::corpus::{compile_file, files, root, shipped};
 use suite::device::pocl;
+use suite::outcome::{RunOutcome, SEED, see, see_on};
 use suite::packet_generator::Arrivals;
-use suite::sighting::{SEED, Sighting, see, see_on};
 use suite::traffic::traffic;
 
 const PORTS: u16 = 5;
@@ -82,8 +82,8 @@ type Finished = BTreeMap<(&'static str, &'static str), (u32, u64)>;
 /// Runs packets in a form where it has a meaning, on the device that `open` makes, and compares with the judge.
 fn agree(
     (name, program): &(String, Program),
-    (arrivals, judge): (&Arrivals, &Sighting),
-    options: &Options,
+    (arrivals, judge): (&Arrivals, &RunOutcome),
+    options: &KernelOptions,
     open: impl Fn(Offload) -> Offloaded,
     finished: &mut Finished,
 ) {
@@ -111,25 +111,26 @@ fn every_form_means_the_same_on_threads() {
     let arrivals = arrivals(400, 8);
     let mut finished = Finished::new();
     for program in &programs {
-        let judge = see(&program.1, BackEnd::Interpreter, &arrivals, PORTS, BATCH).expect("it loads");
+        let judge = see(&program.1, BackendKind::Interpreter, &arrivals, PORTS, BATCH).expect("it loads");
         let open =
             |offload| Offloaded::on_host(offload, &program.1, PORTS, Room::BATCH).expect("there are threads");
-        for over in Over::ALL {
+        for over in CopiedPart::ALL {
             for back in Back::ALL {
-                let options = Options { over, back, ..Options::default() };
+                let options = KernelOptions { over, back, ..KernelOptions::default() };
                 agree(program, (&arrivals, &judge), &options, open, &mut finished);
             }
         }
     }
     println!("{finished:?}");
-    let ran = |over: Over, back: Back| finished.get(&(over.name(), back.name())).copied().unwrap_or_default();
-    for over in Over::ALL {
+    let ran =
+        |over: CopiedPart, back: Back| finished.get(&(over.name(), back.name())).copied().unwrap_or_default();
+    for over in CopiedPart::ALL {
         let (programs, packets) = ran(over, Back::Word);
         assert!(programs > 20 && packets > 5_000, "{over}: {finished:?}");
         let (programs, packets) = ran(over, Back::Half);
         assert!(programs > 20 && packets > 5_000, "{over}, half: {finished:?}");
     }
-    for over in [Over::Packed, Over::Frame, Over::InPlace] {
+    for over in [CopiedPart::Packed, CopiedPart::Frame, CopiedPart::InPlace] {
         let (programs, packets) = ran(over, Back::Bit);
         assert!(programs > 3 && packets > 1_000, "{over}, bit: {finished:?}");
     }
@@ -137,28 +138,29 @@ fn every_form_means_the_same_on_threads() {
 
 #[test]
 fn forms_mean_the_same_as_opencl_text() {
-    const FORMS: [(Over, Back); 8] = [
-        (Over::Packed, Back::Word),
-        (Over::InPlace, Back::Half),
-        (Over::Frame, Back::Bit),
-        (Over::Packed, Back::Half),
-        (Over::Page, Back::Word),
-        (Over::InPlace, Back::Word),
-        (Over::Header, Back::Half),
-        (Over::Packed, Back::Bit),
+    const FORMS: [(CopiedPart, Back); 8] = [
+        (CopiedPart::Packed, Back::Word),
+        (CopiedPart::InPlace, Back::Half),
+        (CopiedPart::Frame, Back::Bit),
+        (CopiedPart::Packed, Back::Half),
+        (CopiedPart::Page, Back::Word),
+        (CopiedPart::InPlace, Back::Word),
+        (CopiedPart::Header, Back::Half),
+        (CopiedPart::Packed, Back::Bit),
     ];
     let device = pocl();
     let arrivals = arrivals(1_500, 9);
     let mut finished = Finished::new();
-    let memory = |number: usize| if number.is_multiple_of(2) { Memory::Mapped } else { Memory::Pageable };
+    let memory =
+        |number: usize| if number.is_multiple_of(2) { SlotMemory::Mapped } else { SlotMemory::Pageable };
     let mut run = |program: &(String, Program), forms: &[usize]| {
-        let judge = see(&program.1, BackEnd::Interpreter, &arrivals, PORTS, BATCH).expect("it loads");
+        let judge = see(&program.1, BackendKind::Interpreter, &arrivals, PORTS, BATCH).expect("it loads");
         for &form in forms {
             let (over, back) = FORMS[form];
             let open = |offload| {
                 Offloaded::on_opencl(offload, &device, memory(form), Room::BATCH).expect("it opens")
             };
-            let options = Options { over, back, ..Options::default() };
+            let options = KernelOptions { over, back, ..KernelOptions::default() };
             agree(program, (&arrivals, &judge), &options, open, &mut finished);
         }
     };
@@ -176,8 +178,8 @@ fn forms_mean_the_same_as_opencl_text() {
     }
 }
 
-fn kernel(program: &Program, over: Over, back: Back) -> Result<Kernel, NoKernel> {
-    Kernel::new(program, PORTS, &Options { over, back, ..Options::default() })
+fn kernel(program: &Program, over: CopiedPart, back: Back) -> Result<Kernel, NoKernel> {
+    Kernel::new(program, PORTS, &KernelOptions { over, back, ..KernelOptions::default() })
 }
 
 #[test]
@@ -187,15 +189,15 @@ fn what_a_program_does_not_read_does_not_go_over() {
         (plan.bytes_over(32), plan.bytes_back(32))
     };
     let destination = own(DESTINATION);
-    assert_eq!(moved(&destination, Over::Packed, Back::Word), (32 * 4, 32 * 4));
-    assert_eq!(moved(&destination, Over::Header, Back::Half), (32 * (48 + 4), 32 * 2));
-    assert_eq!(moved(&destination, Over::Frame, Back::Word), (32 * (2048 + 4), 32 * 4));
-    assert_eq!(moved(&destination, Over::Page, Back::Word), (32 * (4096 + 4), 32 * 4));
-    assert_eq!(moved(&destination, Over::InPlace, Back::Word), (32 * 8, 32 * 4));
-    assert_eq!(moved(&own(TWO_ENDS), Over::Packed, Back::Bit), (32 * 4, 4));
+    assert_eq!(moved(&destination, CopiedPart::Packed, Back::Word), (32 * 4, 32 * 4));
+    assert_eq!(moved(&destination, CopiedPart::Header, Back::Half), (32 * (48 + 4), 32 * 2));
+    assert_eq!(moved(&destination, CopiedPart::Frame, Back::Word), (32 * (2048 + 4), 32 * 4));
+    assert_eq!(moved(&destination, CopiedPart::Page, Back::Word), (32 * (4096 + 4), 32 * 4));
+    assert_eq!(moved(&destination, CopiedPart::InPlace, Back::Word), (32 * 8, 32 * 4));
+    assert_eq!(moved(&own(TWO_ENDS), CopiedPart::Packed, Back::Bit), (32 * 4, 4));
     // Without options of IPv4 behind the header, the length is a word of its own.
     let lpm = shipped("lpm.rav");
-    assert_eq!(moved(&lpm, Over::Packed, Back::Word), (32 * (24 + 4), 32 * 4));
+    assert_eq!(moved(&lpm, CopiedPart::Packed, Back::Word), (32 * (24 + 4), 32 * 4));
 }
 
 #[test]
@@ -205,13 +207,13 @@ fn a_form_without_a_meaning_is_refused_with_a_reason() {
         Err(NoKernel::Form(reason)) => reason,
         other => panic!("{name}: {other:?}"),
     };
-    assert_eq!(refused("firewall_rules", Over::Packed, Back::Word), NoForm::Computed);
-    assert_eq!(refused("router", Over::Packed, Back::Word), NoForm::ManyBytes);
-    assert_eq!(refused("router", Over::InPlace, Back::Word), NoForm::Writes);
-    assert_eq!(refused("lpm", Over::Header, Back::Bit), NoForm::ComputedPort);
-    assert_eq!(refused("wire", Over::Header, Back::Bit), NoForm::Outcomes(3));
-    assert_eq!(refused("mac_switch", Over::Header, Back::Half), NoForm::Effects(Back::Half));
-    let said = kernel(&program("wire"), Over::Header, Back::Bit).expect_err("it has none").to_string();
+    assert_eq!(refused("firewall_rules", CopiedPart::Packed, Back::Word), NoForm::Computed);
+    assert_eq!(refused("router", CopiedPart::Packed, Back::Word), NoForm::ManyBytes);
+    assert_eq!(refused("router", CopiedPart::InPlace, Back::Word), NoForm::Writes);
+    assert_eq!(refused("lpm", CopiedPart::Header, Back::Bit), NoForm::ComputedPort);
+    assert_eq!(refused("wire", CopiedPart::Header, Back::Bit), NoForm::Outcomes(3));
+    assert_eq!(refused("mac_switch", CopiedPart::Header, Back::Half), NoForm::Effects(Back::Half));
+    let said = kernel(&program("wire"), CopiedPart::Header, Back::Bit).expect_err("it has none").to_string();
     assert_eq!(
         said,
         "this program's packets cannot travel as asked for: bit: the program has 3 outcomes, and a bit tells two apart; use half or word"
@@ -222,8 +224,8 @@ fn a_form_without_a_meaning_is_refused_with_a_reason() {
 fn batches_that_go_over_together_lie_as_one_would() {
     let arrivals = arrivals(200, 4);
     let program = own(DESTINATION);
-    for over in Over::ALL {
-        let options = Options { over, ..Options::default() };
+    for over in CopiedPart::ALL {
+        let options = KernelOptions { over, ..KernelOptions::default() };
         let mut offload = Offload::new(&program, PORTS, SEED, &options).expect("it has a kernel");
         let plan = &offload.kernel().plan;
         let (stride, count) = (plan.stride as usize, plan.columns.len());

@@ -1,12 +1,12 @@
 //! Packets that are held, so that a device runs many together and several times at once: whatever the policy, they mean what the interpreter says.
 
-use engine::hold::{Schedule, Supply};
+use engine::device_queue::{Schedule, Supply};
 use engine::offload::{Offloaded, host};
-use exec::kernel::{Dialect, Options};
+use exec::kernel::{Dialect, KernelOptions};
 use exec::offload::Offload;
-use exec::{BackEnd, Beginning, Observer, OnDevice, Outputs, Processor, Room};
-use gpu::placement::Policy;
-use gpu::{Fault, Memory, OpenCl, Trouble};
+use exec::{Backend, BackendKind, Beginning, Observer, OnDevice, Outputs, Room};
+use gpu::offload_policy::BatchingPolicy;
+use gpu::{FaultyDevice, OpenCl, SlotMemory, Trouble};
 use lang::ir::Program;
 use lang::pipeline::Decode;
 use packet::generate::Profile;
@@ -15,8 +15,8 @@ use std::collections::BTreeSet;
 use std::time::Duration;
 use suite::corpus::{compile_file, files, root, shipped};
 use suite::device::pocl;
+use suite::outcome::{RunOutcome, SEED, see, see_held};
 use suite::packet_generator::Arrivals;
-use suite::sighting::{SEED, Sighting, see, see_held};
 use suite::traffic::traffic;
 
 /// Ports of the gateway.
@@ -25,26 +25,26 @@ const PORTS: u16 = 5;
 /// Two warp arrival times.
 const HERMES: Schedule = Schedule::Hermes { quarters: 8 };
 /// Convoys of 300 packets, three of them; and warps, with two warp arrival times, in 16 places.
-const CONVOYS: (Schedule, Room) =
-    (Schedule::Placed(Policy::FixedBatch { packets: 300 }), Room { packets: 300, convoys: 3 });
-const WARPS: (Schedule, Room) = (HERMES, Room { packets: 32, convoys: 16 });
+const DEVICE_BATCHES: (Schedule, Room) =
+    (Schedule::Policy(BatchingPolicy::FixedBatch { packets: 300 }), Room { packets: 300, device_batches: 3 });
+const WARPS: (Schedule, Room) = (HERMES, Room { packets: 32, device_batches: 16 });
 
 /// Schedules, and what each is told of what comes behind a batch.
 fn schedules() -> [(Schedule, Supply); 7] {
     let short = Duration::from_micros(30);
     [
-        (Policy::FixedBatch { packets: 1000 }.into(), Supply::Unknown),
-        (Policy::FixedBatch { packets: 77 }.into(), Supply::Plenty),
-        (Policy::BatchOrTimeout { packets: 4096, timeout: short }.into(), Supply::Unknown),
-        (Policy::Deadline { packets: 600, deadline: short }.into(), Supply::Unknown),
-        (Policy::CostModel { packets: 2048 }.into(), Supply::Plenty),
+        (BatchingPolicy::FixedBatch { packets: 1000 }.into(), Supply::Unknown),
+        (BatchingPolicy::FixedBatch { packets: 77 }.into(), Supply::Plenty),
+        (BatchingPolicy::BatchOrTimeout { packets: 4096, timeout: short }.into(), Supply::Unknown),
+        (BatchingPolicy::Deadline { packets: 600, deadline: short }.into(), Supply::Unknown),
+        (BatchingPolicy::CostModel { packets: 2048 }.into(), Supply::Plenty),
         (HERMES, Supply::Unknown),
         (Schedule::Hermes { quarters: 0 }, Supply::Plenty),
     ]
 }
 
-fn judge(program: &Program, arrivals: &Arrivals) -> Sighting {
-    see(program, BackEnd::Interpreter, arrivals, PORTS, BATCH).expect("it loads")
+fn judge(program: &Program, arrivals: &Arrivals) -> RunOutcome {
+    see(program, BackendKind::Interpreter, arrivals, PORTS, BATCH).expect("it loads")
 }
 
 /// Holds packets for the program on PoCL; none if it has no kernel.
@@ -53,14 +53,14 @@ fn held(
     arrivals: &Arrivals,
     schedule: impl Into<Schedule>,
     supply: Supply,
-) -> Option<(Sighting, OnDevice)> {
+) -> Option<(RunOutcome, OnDevice)> {
     let schedule = schedule.into();
-    let offload = Offload::new(program, PORTS, SEED, &Options::default()).ok()?;
+    let offload = Offload::new(program, PORTS, SEED, &KernelOptions::default()).ok()?;
     let found = pocl();
-    let room = Room { convoys: schedule.room().convoys.min(40), ..schedule.room() };
-    let mut processor = Offloaded::on_opencl(offload, &found, Memory::Mapped, room).expect("it opens");
-    let seen = see_held(program, &mut processor, arrivals, schedule, supply);
-    Some((seen, processor.on_device().expect("it is on a device")))
+    let room = Room { device_batches: schedule.room().device_batches.min(40), ..schedule.room() };
+    let mut backend = Offloaded::on_opencl(offload, &found, SlotMemory::Mapped, room).expect("it opens");
+    let seen = see_held(program, &mut backend, arrivals, schedule, supply);
+    Some((seen, backend.on_device().expect("it is on a device")))
 }
 
 #[test]
@@ -78,11 +78,7 @@ fn packets_that_are_held_mean_the_same() {
             assert_eq!(seen.difference(&judge), None, "{case}");
             assert_eq!(on.failure, None, "{case}");
             let tally = on.tally;
-            assert_eq!(
-                tally.device + tally.again + tally.changed + tally.processor,
-                2_001,
-                "{case}: {tally:?}"
-            );
+            assert_eq!(tally.device + tally.again + tally.changed + tally.host, 2_001, "{case}: {tally:?}");
             finished += tally.device;
             handed += tally.handed;
             ran = true;
@@ -94,46 +90,48 @@ fn packets_that_are_held_mean_the_same() {
 }
 
 #[test]
-fn a_policy_gets_the_convoys_it_wants() {
+fn a_policy_gets_the_device_batches_it_wants() {
     let program = shipped("router.rav");
     let arrivals = traffic(Profile::sample1(), 4_000, PORTS, 18);
-    let fixed = Policy::FixedBatch { packets: 1_000 };
+    let fixed = BatchingPolicy::FixedBatch { packets: 1_000 };
     let (_, on) = held(&program, &arrivals, fixed, Supply::Unknown).expect("it has a kernel");
-    assert_eq!((on.tally.handed, on.tally.processor), (4, 0));
+    assert_eq!((on.tally.handed, on.tally.host), (4, 0));
     // With the last packets nobody waits for more.
-    let uneven = Policy::FixedBatch { packets: 1_500 };
+    let uneven = BatchingPolicy::FixedBatch { packets: 1_500 };
     let (_, on) = held(&program, &arrivals, uneven, Supply::Unknown).expect("it has a kernel");
-    assert_eq!((on.tally.handed, on.tally.processor), (3, 0));
-    let patient = Policy::BatchOrTimeout { packets: 512, timeout: Duration::from_secs(3600) };
+    assert_eq!((on.tally.handed, on.tally.host), (3, 0));
+    let patient = BatchingPolicy::BatchOrTimeout { packets: 512, timeout: Duration::from_secs(3600) };
     let (_, on) = held(&program, &arrivals, patient, Supply::Plenty).expect("it has a kernel");
     assert_eq!(on.tally.handed, 8);
-    let cost = Policy::CostModel { packets: 512 };
+    let cost = BatchingPolicy::CostModel { packets: 512 };
     let (_, on) = held(&program, &arrivals, cost, Supply::Unknown).expect("it has a kernel");
-    assert!(on.tally.processor > 0, "where nothing is known, the processor begins: {:?}", on.tally);
+    assert!(on.tally.host > 0, "where nothing is known, the processor begins: {:?}", on.tally);
 }
 
 #[test]
-fn a_device_that_fails_with_several_convoys_under_way_loses_nothing() {
+fn a_device_that_fails_with_several_device_batches_under_way_loses_nothing() {
     let found = pocl();
     let arrivals = traffic(Profile::sample1(), 5_000, PORTS, 3);
     for name in ["mac_switch.rav", "router.rav", "firewall.rav"] {
         let program = shipped(name);
         let judge = judge(&program, &arrivals);
         let troubles = [Trouble::NoMemory, Trouble::Refused, Trouble::Lost, Trouble::Stalled];
-        for (trouble, (schedule, room)) in troubles.into_iter().flat_map(|t| [(t, CONVOYS), (t, WARPS)]) {
+        for (trouble, (schedule, room)) in
+            troubles.into_iter().flat_map(|t| [(t, DEVICE_BATCHES), (t, WARPS)])
+        {
             for left in if trouble == Trouble::NoMemory { [0, 1] } else { [1, 4] } {
                 let offload =
-                    Offload::new(&program, PORTS, SEED, &Options::default()).expect("it has a kernel");
-                let mut processor = Offloaded::new(offload, room, |kernel, geometry| {
+                    Offload::new(&program, PORTS, SEED, &KernelOptions::default()).expect("it has a kernel");
+                let mut backend = Offloaded::new(offload, room, |kernel, geometry| {
                     let text = kernel.text(Dialect::OpenCl);
-                    let inner = OpenCl::new(&found, &text, geometry, Memory::Mapped)?;
-                    Ok(Box::new(Fault::after(inner, trouble, left)))
+                    let inner = OpenCl::new(&found, &text, geometry, SlotMemory::Mapped)?;
+                    Ok(Box::new(FaultyDevice::after(inner, trouble, left)))
                 })
                 .expect("it opens");
-                let seen = see_held(&program, &mut processor, &arrivals, schedule, Supply::Unknown);
+                let seen = see_held(&program, &mut backend, &arrivals, schedule, Supply::Unknown);
                 assert_eq!(seen.difference(&judge), None, "{name}: {schedule:?}, {trouble:?} after {left}");
-                let on = processor.on_device().expect("it was on a device");
-                assert!(on.tally.processor > 0, "{name}: {trouble:?} after {left}: {:?}", on.tally);
+                let on = backend.on_device().expect("it was on a device");
+                assert!(on.tally.host > 0, "{name}: {trouble:?} after {left}: {:?}", on.tally);
                 // A learning program may rest the device for so long that its trouble never shows.
                 let shows = name == "router.rav" || left == 0;
                 assert!(!shows || on.failure.is_some(), "{name}: {trouble:?} after {left}");
@@ -149,15 +147,20 @@ fn a_device_that_is_reset_at_any_call_loses_nothing() {
     for name in ["mac_switch.rav", "lpm.rav"] {
         let program = shipped(name);
         let judge = judge(&program, &arrivals);
-        for (left, (schedule, room)) in (0..18).flat_map(|left| [(left, CONVOYS), (left, WARPS)]) {
-            let offload = Offload::new(&program, PORTS, SEED, &Options::default()).expect("it has a kernel");
-            let mut processor = Offloaded::new(offload, room, |kernel, geometry| {
-                Ok(Box::new(Fault::after(host(kernel, &program, PORTS, geometry)?, Trouble::Reset, left)))
+        for (left, (schedule, room)) in (0..18).flat_map(|left| [(left, DEVICE_BATCHES), (left, WARPS)]) {
+            let offload =
+                Offload::new(&program, PORTS, SEED, &KernelOptions::default()).expect("it has a kernel");
+            let mut backend = Offloaded::new(offload, room, |kernel, geometry| {
+                Ok(Box::new(FaultyDevice::after(
+                    host(kernel, &program, PORTS, geometry)?,
+                    Trouble::Reset,
+                    left,
+                )))
             })
             .expect("it opens");
-            let seen = see_held(&program, &mut processor, &arrivals, schedule, Supply::Unknown);
+            let seen = see_held(&program, &mut backend, &arrivals, schedule, Supply::Unknown);
             assert_eq!(seen.difference(&judge), None, "{name}, {schedule:?}, after {left} calls");
-            let failure = processor.on_device().expect("it was on a device").failure;
+            let failure = backend.on_device().expect("it was on a device").failure;
             assert!(left > 0 || failure.is_some(), "{name}: it was not reset");
             doing.extend(failure);
         }
@@ -176,9 +179,9 @@ fn what_runs_step_by_step_in_between_keeps_the_order() {
     let program = shipped("router.rav");
     let arrivals = traffic(Profile::sample1(), 4 * BATCH as u64, PORTS, 29);
     let judge = judge(&program, &arrivals);
-    let offload = Offload::new(&program, PORTS, SEED, &Options::default()).expect("it has a kernel");
-    let room = Room { packets: 2 * BATCH, convoys: 2 };
-    let mut processor = Offloaded::on_host(offload, &program, PORTS, room).expect("there are threads");
+    let offload = Offload::new(&program, PORTS, SEED, &KernelOptions::default()).expect("it has a kernel");
+    let room = Room { packets: 2 * BATCH, device_batches: 2 };
+    let mut backend = Offloaded::on_host(offload, &program, PORTS, room).expect("there are threads");
     let mut frames = arrivals.frames.clone();
     let mut batches = vec![Batch::new(); 4];
     for (place, batch) in batches.iter_mut().enumerate() {
@@ -186,26 +189,26 @@ fn what_runs_step_by_step_in_between_keeps_the_order() {
         frames.fill(batch, all.clone());
         batch.port.copy_from_slice(&arrivals.ports[all]);
     }
-    for convoy in batches.chunks(2) {
-        let ahead = processor.ahead().expect("there is a device");
-        assert_eq!(ahead.begin(frames.memory(), convoy), Beginning::Begun);
+    for device_batch in batches.chunks(2) {
+        let ahead = backend.ahead().expect("there is a device");
+        assert_eq!(ahead.begin(frames.memory(), device_batch), Beginning::Begun);
     }
-    let more = processor.ahead().expect("there is a device").begin(frames.memory(), &batches[..1]);
+    let more = backend.ahead().expect("there is a device").begin(frames.memory(), &batches[..1]);
     assert_eq!(more, Beginning::Never, "there is room for two");
     let mut outputs = Outputs::default();
     for (place, batch) in batches.iter_mut().enumerate() {
         if place == 1 || place == 2 {
             let program = (&program, PORTS);
-            assert!(processor.run_observed(program, &mut Nobody, frames.memory_mut(), batch, &mut outputs));
+            assert!(backend.run_observed(program, &mut Nobody, frames.memory_mut(), batch, &mut outputs));
         } else {
-            processor.run(frames.memory_mut(), batch, &mut outputs);
+            backend.run(frames.memory_mut(), batch, &mut outputs);
         }
         let verdicts = &judge.verdicts[place * BATCH..][..BATCH];
         assert_eq!(batch.verdicts(), verdicts, "batch {place}");
     }
-    let tally = processor.on_device().expect("it is on a device").tally;
+    let tally = backend.on_device().expect("it is on a device").tally;
     assert_eq!(
-        (tally.device + tally.again, tally.processor, tally.handed),
+        (tally.device + tally.again, tally.host, tally.handed),
         (2 * BATCH as u64, 2 * BATCH as u64, 2)
     );
 }
@@ -216,44 +219,44 @@ fn a_device_that_falls_silent_is_given_up() {
     let program = shipped("router.rav");
     let arrivals = traffic(Profile::sample1(), BATCH as u64, PORTS, 31);
     let judge = judge(&program, &arrivals);
-    let offload = Offload::new(&program, PORTS, SEED, &Options::default()).expect("it has a kernel");
-    let mut processor = Offloaded::new(offload, Room::BATCH, |kernel, geometry| {
+    let offload = Offload::new(&program, PORTS, SEED, &KernelOptions::default()).expect("it has a kernel");
+    let mut backend = Offloaded::new(offload, Room::BATCH, |kernel, geometry| {
         let text = kernel.text(Dialect::OpenCl);
-        let inner = OpenCl::new(&found, &text, geometry, Memory::Mapped)?;
-        Ok(Box::new(Fault::after(inner, Trouble::Silent, 0)))
+        let inner = OpenCl::new(&found, &text, geometry, SlotMemory::Mapped)?;
+        Ok(Box::new(FaultyDevice::after(inner, Trouble::Silent, 0)))
     })
     .expect("it opens");
     let (mut frames, mut batch) = (arrivals.frames.clone(), Batch::new());
     frames.fill(&mut batch, 0..BATCH);
     batch.port.copy_from_slice(&arrivals.ports);
-    let ahead = processor.ahead().expect("there is a device");
+    let ahead = backend.ahead().expect("there is a device");
     assert_eq!(ahead.begin(frames.memory(), std::slice::from_ref(&batch)), Beginning::Begun);
     assert!(!ahead.is_done(0));
     while !ahead.is_done(0) {
         std::thread::sleep(Duration::from_millis(10));
     }
-    processor.run(frames.memory_mut(), &mut batch, &mut Outputs::default());
+    backend.run(frames.memory_mut(), &mut batch, &mut Outputs::default());
     assert_eq!(batch.verdicts(), judge.verdicts);
-    let on = processor.on_device().expect("there was a device");
-    assert_eq!(on.tally.processor, BATCH as u64);
+    let on = backend.on_device().expect("there was a device");
+    assert_eq!(on.tally.host, BATCH as u64);
     assert!(on.failure.is_some_and(|failure| failure.contains("has not answered")));
-    assert!(processor.ahead().is_none());
+    assert!(backend.ahead().is_none());
 }
 
 #[test]
 fn what_changes_meanwhile_goes_over_when_nothing_is_under_way() {
     let program = shipped("router.rav");
     let arrivals = traffic(Profile::sample1(), 3 * BATCH as u64, PORTS, 37);
-    let offload = Offload::new(&program, PORTS, SEED, &Options::default()).expect("it has a kernel");
-    let room = Room { packets: BATCH, convoys: 2 };
-    let mut processor = Offloaded::on_host(offload, &program, PORTS, room).expect("there are threads");
-    let mut judge = exec::load(&program, BackEnd::Interpreter, PORTS, SEED).expect("it loads");
+    let offload = Offload::new(&program, PORTS, SEED, &KernelOptions::default()).expect("it has a kernel");
+    let room = Room { packets: BATCH, device_batches: 2 };
+    let mut backend = Offloaded::on_host(offload, &program, PORTS, room).expect("there are threads");
+    let mut judge = exec::load(&program, BackendKind::Interpreter, PORTS, SEED).expect("it loads");
     let routes =
         program.tables.iter().position(|table| table.name == "routes").expect("it has routes") as u32;
     let mut memories = [arrivals.frames.clone(), arrivals.frames.clone()];
     let (mut batch, mut judged) = (Batch::new(), Batch::new());
     let mut outputs = Outputs::default();
-    // The first is under way when the routes change; the second waits until it is done, and then stays on the processor, as once after a change; the
+    // The first is under way when the routes change; the second waits until it is done, and then stays on the host, as once after a change; the
     // third finds the new routes on the device.
     let begins = [Beginning::Begun, Beginning::Never, Beginning::Begun];
     for (place, expected) in begins.into_iter().enumerate() {
@@ -263,21 +266,21 @@ fn what_changes_meanwhile_goes_over_when_nothing_is_under_way() {
             batch.port.copy_from_slice(&arrivals.ports[all.clone()]);
         }
         let frames = &mut memories[0];
-        let ahead = processor.ahead().expect("there is a device");
+        let ahead = backend.ahead().expect("there is a device");
         assert_eq!(ahead.begin(frames.memory(), std::slice::from_ref(&batch)), expected, "batch {place}");
         if place == 0 {
-            for changed in [&mut processor as &mut dyn Processor, judge.as_mut()] {
+            for changed in [&mut backend as &mut dyn Backend, judge.as_mut()] {
                 let last = changed.entries(routes).pop().expect("there are routes").0;
                 assert!(changed.remove(routes, &last.key, last.priority));
             }
-            let ahead = processor.ahead().expect("there is a device");
+            let ahead = backend.ahead().expect("there is a device");
             let more = ahead.begin(frames.memory(), std::slice::from_ref(&batch));
             assert_eq!(more, Beginning::Later);
         }
         outputs.clear();
-        processor.run(frames.memory_mut(), &mut batch, &mut outputs);
+        backend.run(frames.memory_mut(), &mut batch, &mut outputs);
         judge.run(memories[1].memory_mut(), &mut judged, &mut outputs);
         assert_eq!(batch.verdicts(), judged.verdicts(), "batch {place}");
     }
-    assert_eq!(processor.on_device().expect("it is on a device").tally.handed, 2);
+    assert_eq!(backend.on_device().expect("it is on a device").tally.handed, 2);
 }

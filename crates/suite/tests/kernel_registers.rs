@@ -3,7 +3,7 @@
 //! `BLESS=1 cargo test -p suite --test kernel_registers` writes `suite/golden` anew. Numbers are a compiler's: where another version is
 //! installed than the one that a file names, they are printed and not compared.
 
-use exec::kernel::{Dialect, Kernel, Options};
+use exec::kernel::{Dialect, Kernel, KernelOptions};
 use lang::pipeline::Decode;
 use std::collections::BTreeMap;
 use std::fs;
@@ -16,8 +16,8 @@ const PORTS: u16 = 5;
 
 /// The kernels of the programs in `programs/` by name, with each way of searching in rules and patterns and as they keep running, as CUDA text.
 fn kernels() -> Vec<(String, String)> {
-    let plain = Options::default();
-    let other = Options { linear_rules: true, bloom: true, ..plain };
+    let plain = KernelOptions::default();
+    let other = KernelOptions { linear_rules: true, bloom: true, ..plain };
     let mut kernels = Vec::new();
     for path in files(&root().join("programs"), "rav").expect("programs/ is there") {
         let name = path.file_stem().expect("it has a name").to_string_lossy().into_owned();

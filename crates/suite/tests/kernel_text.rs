@@ -1,10 +1,10 @@
 //! Kernel text in its other two dialects: CUDA compiles to PTX, plain C runs under sanitizers with the interpreter's results; and OpenCL under oclgrind.
 
 use engine::offload::Offloaded;
-use exec::kernel::{Back, Dialect, Kernel, Options, Over};
+use exec::kernel::{Back, CopiedPart, Dialect, Kernel, KernelOptions};
 use exec::offload::Offload;
-use exec::{BackEnd, Processor, Room};
-use gpu::{Device, DeviceError, Geometry, Input, Memory, Output};
+use exec::{Backend, BackendKind, Room};
+use gpu::{Device, DeviceError, Geometry, Input, SlotMemory, SlotOutput};
 use lang::ir::Program;
 use lang::pipeline::Decode;
 use packet::BATCH;
@@ -16,8 +16,8 @@ use std::process::{Child, ChildStdin, ChildStdout, Command, Stdio};
 use std::sync::Mutex;
 use suite::cores::each;
 use suite::corpus::{compile_file, files, root};
+use suite::outcome::{SEED, see, see_on};
 use suite::ptx;
-use suite::sighting::{SEED, see, see_on};
 use suite::traffic::traffic;
 
 const PORTS: u16 = 5;
@@ -113,7 +113,7 @@ fn programs(folder: &str) -> Vec<(String, Program)> {
         .filter_map(|path| {
             Some((name(path), compile_file(path, Decode::Lazy).expect("it can be read").program?))
         })
-        .filter(|(_, program)| Kernel::new(program, PORTS, &Options::default()).is_ok())
+        .filter(|(_, program)| Kernel::new(program, PORTS, &KernelOptions::default()).is_ok())
         .collect()
 }
 
@@ -125,18 +125,18 @@ fn complains(name: &str, command: &mut Command) -> Result<(), String> {
 }
 
 /// The kernels of a program that differ: with each way of searching in its tables, and in some of the forms in which packets travel.
-fn kernels(program: &Program) -> Vec<(Options, Kernel)> {
-    let plain = Options::default();
+fn kernels(program: &Program) -> Vec<(KernelOptions, Kernel)> {
+    let plain = KernelOptions::default();
     let all = [
         plain,
-        Options { linear_rules: true, bloom: true, ..plain },
-        Options { over: Over::Packed, back: Back::Half, ..plain },
-        Options { over: Over::InPlace, back: Back::Bit, ..plain },
-        Options { over: Over::InPlace, ..plain },
-        Options { over: Over::Packed, back: Back::Bit, ..plain },
+        KernelOptions { linear_rules: true, bloom: true, ..plain },
+        KernelOptions { over: CopiedPart::Packed, back: Back::Half, ..plain },
+        KernelOptions { over: CopiedPart::InPlace, back: Back::Bit, ..plain },
+        KernelOptions { over: CopiedPart::InPlace, ..plain },
+        KernelOptions { over: CopiedPart::Packed, back: Back::Bit, ..plain },
     ];
-    let made = |options: &Options| Some((*options, Kernel::new(program, PORTS, options).ok()?));
-    let mut kernels: Vec<(Options, Kernel)> = all.iter().filter_map(made).collect();
+    let made = |options: &KernelOptions| Some((*options, Kernel::new(program, PORTS, options).ok()?));
+    let mut kernels: Vec<(KernelOptions, Kernel)> = all.iter().filter_map(made).collect();
     kernels.dedup_by(|other, one| other.1 == one.1);
     kernels
 }
@@ -365,8 +365,8 @@ impl Device for PlainDevice {
         Ok(true)
     }
 
-    fn output(&mut self, _: usize) -> Result<Output<'_>, DeviceError> {
-        Ok(Output { bytes: &self.bytes, verdicts: &self.verdicts, records: &self.records })
+    fn output(&mut self, _: usize) -> Result<SlotOutput<'_>, DeviceError> {
+        Ok(SlotOutput { bytes: &self.bytes, verdicts: &self.verdicts, records: &self.records })
     }
 }
 
@@ -382,8 +382,8 @@ fn plain_text_does_nothing_undefined_and_means_the_same() {
     assert!(all.len() > 80, "{} programs have a kernel", all.len());
     let finished = Mutex::new(0);
     each(all, |(name, program)| {
-        let judge =
-            see(program, BackEnd::Interpreter, &arrivals, PORTS, BATCH).map_err(|error| error.to_string())?;
+        let judge = see(program, BackendKind::Interpreter, &arrivals, PORTS, BATCH)
+            .map_err(|error| error.to_string())?;
         for (number, (options, _)) in kernels(program).into_iter().enumerate() {
             let tell = |error: &dyn std::fmt::Display| format!("{name}, {options:?}: {error}");
             let offload = Offload::new(program, PORTS, SEED, &options).map_err(|error| tell(&error))?;
@@ -477,7 +477,7 @@ fn under_oclgrind(part: &str) {
             slots: 1,
             tables: 0,
         };
-        let mut wrong = gpu::OpenCl::new(&device, &text, geometry, Memory::Pageable).expect("it builds");
+        let mut wrong = gpu::OpenCl::new(&device, &text, geometry, SlotMemory::Pageable).expect("it builds");
         wrong.submit(0, 64).and_then(|()| wrong.poll(0, true)).expect("it runs");
         return;
     }
@@ -487,17 +487,17 @@ fn under_oclgrind(part: &str) {
     let arrivals = traffic(Profile::sample1(), 600, PORTS, 3);
     let (over, back) = (words.next(), words.next());
     let simple = over == Some("one-by-one");
-    let options = Options {
+    let options = KernelOptions {
         linear_rules: simple,
         bloom: simple,
-        over: Over::ALL.into_iter().find(|form| Some(form.name()) == over).unwrap_or_default(),
+        over: CopiedPart::ALL.into_iter().find(|form| Some(form.name()) == over).unwrap_or_default(),
         back: Back::ALL.into_iter().find(|form| Some(form.name()) == back).unwrap_or_default(),
     };
     let offload = Offload::new(&program, PORTS, SEED, &options).expect("it has a kernel");
     let mut offloaded =
-        Offloaded::on_opencl(offload, &device, Memory::Pageable, Room::BATCH).expect("it builds");
+        Offloaded::on_opencl(offload, &device, SlotMemory::Pageable, Room::BATCH).expect("it builds");
     let seen = see_on(&program, &mut offloaded, &arrivals, BATCH);
-    let judge = see(&program, BackEnd::Interpreter, &arrivals, PORTS, BATCH).expect("it loads");
+    let judge = see(&program, BackendKind::Interpreter, &arrivals, PORTS, BATCH).expect("it loads");
     assert_eq!(seen.difference(&judge), None, "{part}");
     let on = offloaded.on_device().expect("it is on a device");
     assert_eq!(on.failure, None, "{part}");

@@ -5,8 +5,8 @@ mod flights;
 mod patches;
 
 use engine::offload::geometry;
-use exec::kernel::{Back, Dialect, Options, Over};
-use gpu::{Device, DeviceError, Geometry, Memory, OpenCl, Setup, Submission, check};
+use exec::kernel::{Back, CopiedPart, Dialect, KernelOptions};
+use gpu::{Device, DeviceError, Geometry, OpenCl, Setup, SlotMemory, Submission, check};
 use suite::device::pocl;
 
 #[test]
@@ -14,10 +14,10 @@ fn slots_out_of_step_leave_the_twins_words_however_a_device_is_set_up() {
     let submissions =
         [Submission::Serial, Submission::Queued, Submission::Streams(2), Submission::Streams(9)];
     for name in ["firewall_rules", "router", "lpm"] {
-        let mut flights = flights::Flights::new(name, &Options::default()).expect("it has a kernel");
+        let mut flights = flights::Flights::new(name, &KernelOptions::default()).expect("it has a kernel");
         let text = flights.kernel().text(Dialect::OpenCl);
         let geometry = geometry(flights.kernel(), 300, 4);
-        for (memory, submission) in Memory::ALL.into_iter().flat_map(|m| submissions.map(|s| (m, s))) {
+        for (memory, submission) in SlotMemory::ALL.into_iter().flat_map(|m| submissions.map(|s| (m, s))) {
             for timed in [false, true] {
                 let what = format!("{name}, {memory}, {submission}");
                 let setup = Setup { memory, submission, timed };
@@ -35,12 +35,12 @@ fn every_form_goes_every_way() {
     let submissions = [Submission::Serial, Submission::Queued, Submission::Streams(2)];
     let mut went = 0;
     for name in ["lpm", "static_ipv4", "firewall_rules"] {
-        for (over, back) in Over::ALL.into_iter().flat_map(|over| Back::ALL.map(|back| (over, back))) {
-            let options = Options { over, back, linear_rules: true, ..Options::default() };
+        for (over, back) in CopiedPart::ALL.into_iter().flat_map(|over| Back::ALL.map(|back| (over, back))) {
+            let options = KernelOptions { over, back, linear_rules: true, ..KernelOptions::default() };
             let Some(mut flights) = flights::Flights::new(name, &options) else { continue };
             let text = flights.kernel().text(Dialect::OpenCl);
             let geometry = geometry(flights.kernel(), 200, 2);
-            for memory in Memory::ALL {
+            for memory in SlotMemory::ALL {
                 let submission = submissions[went % 3];
                 let setup = Setup { memory, submission, timed: false };
                 let what = format!("{name}, {over}, {back}, {memory}, {submission}");
@@ -57,7 +57,7 @@ fn every_form_goes_every_way() {
 
 #[test]
 fn a_table_changes_behind_what_is_under_way() {
-    for (memory, streams) in Memory::ALL.into_iter().zip([1, 2, 3, 2]) {
+    for (memory, streams) in SlotMemory::ALL.into_iter().zip([1, 2, 3, 2]) {
         let setup = Setup { memory, submission: Submission::Streams(streams), timed: false };
         let geometry = Geometry { packets: 20_000, slots: 3, ..check::geometry() };
         let mut made = OpenCl::new(&pocl(), &check::opencl_text(), geometry, setup).expect("it opens");
@@ -71,7 +71,7 @@ fn what_opencl_cannot_do_is_a_sentence() {
     let graph = Setup { submission: Submission::Graph, ..Setup::default() };
     let refused = OpenCl::new(&pocl(), &text, check::geometry(), graph).map(|_| ()).unwrap_err();
     assert_eq!(refused.to_string(), "OpenCL 1.2 has no graphs: submit to streams");
-    for memory in Memory::ALL {
+    for memory in SlotMemory::ALL {
         let large = Geometry { packets: 1 << 24, stride: 1 << 16, slots: 8, ..check::geometry() };
         let refused = OpenCl::new(&pocl(), &text, large, memory).map(|_| ()).unwrap_err();
         assert!(matches!(refused, DeviceError::Memory { bytes, .. } if bytes > 1 << 43), "{refused}");
@@ -84,7 +84,7 @@ fn eight_slots_of_65_536_packets_are_right_to_the_last_one() {
     let text = check::opencl_text();
     let geometry = Geometry { packets: PACKETS, slots: 8, ..check::geometry() };
     let table: Vec<u32> = (0..64).map(|entry| entry * 7 + 3).collect();
-    for memory in Memory::ALL {
+    for memory in SlotMemory::ALL {
         let mut made = OpenCl::new(&pocl(), &text, geometry, memory).expect("it opens");
         made.upload(0, &table).expect("there is memory");
         for slot in 0..8 {

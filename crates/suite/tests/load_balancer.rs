@@ -6,16 +6,16 @@
 mod ends;
 
 use ends::{End, Ends, TCP, ends, number, place, put, rewritten, valid, without_wrong};
-use engine::Bench;
+use engine::PacketBench;
 use etherparse::PacketBuilder;
-use exec::BackEnd;
+use exec::BackendKind;
 use lang::ir::Program;
-use lang::pipeline::{Options, compile};
+use lang::pipeline::{CompileOptions, compile};
 use packet::Capture;
 use std::collections::{BTreeMap, HashMap};
 use std::path::PathBuf;
 use suite::corpus::root;
-use suite::random::Random;
+use suite::random::SuiteRandom;
 
 const CLIENTS: u16 = 1;
 const SERVERS: u16 = 2;
@@ -32,12 +32,12 @@ fn program() -> Program {
     let leaving = "    if eth.type == 0x88b5 { remove servers[0, 10.0.0.2, 02:00:00:00:00:02] }\n";
     assert!(text.contains(place));
     let text = text.replace(place, &format!("{leaving}{place}"));
-    let compiled = compile("load_balancer.rav", &text, &|_| None, &Options::default());
+    let compiled = compile("load_balancer.rav", &text, &|_| None, &CompileOptions::default());
     compiled.program.unwrap_or_else(|| panic!("{:?}", compiled.diagnostics))
 }
 
 struct Judge<'a> {
-    bench: Bench<'a>,
+    bench: PacketBench<'a>,
     /// The server of each client's flow.
     servers: BTreeMap<End, [u8; 4]>,
     now: u64,
@@ -46,8 +46,8 @@ struct Judge<'a> {
 }
 
 impl<'a> Judge<'a> {
-    fn new(program: &'a Program, back_end: BackEnd) -> Judge<'a> {
-        let bench = Bench::new(program, back_end, 2, 0).expect("it loads");
+    fn new(program: &'a Program, back_end: BackendKind) -> Judge<'a> {
+        let bench = PacketBench::new(program, back_end, 2, 0).expect("it loads");
         Judge { bench, servers: BTreeMap::new(), now: 0, requests: 0, answers: 0 }
     }
 
@@ -104,7 +104,7 @@ impl<'a> Judge<'a> {
 }
 
 /// A packet of TCP from a client.
-fn made(random: &mut Random, client: End, to: End) -> Vec<u8> {
+fn made(random: &mut SuiteRandom, client: End, to: End) -> Vec<u8> {
     let builder = PacketBuilder::ethernet2([2, 0, 0, 0, 9, 9], [2, 0, 0, 0, 0, 9]).ipv4(client.0, to.0, 64);
     let payload: Vec<u8> = (0..random.below(40)).map(|_| random.number() as u8).collect();
     let mut frame = Vec::new();
@@ -120,11 +120,11 @@ fn made(random: &mut Random, client: End, to: End) -> Vec<u8> {
 #[test]
 fn a_server_that_leaves_moves_only_its_own_flows() {
     let program = program();
-    for back_end in [BackEnd::Interpreter, BackEnd::Native] {
-        let mut random = Random::new(61);
+    for back_end in [BackendKind::Interpreter, BackendKind::Native] {
+        let mut random = SuiteRandom::new(61);
         let mut judge = Judge::new(&program, back_end);
         let clients: Vec<End> = (0..1_200).map(|n: u16| ([192, 0, 2, (n / 40) as u8], 1_024 + n)).collect();
-        let round = |judge: &mut Judge<'_>, random: &mut Random| -> Vec<[u8; 4]> {
+        let round = |judge: &mut Judge<'_>, random: &mut SuiteRandom| -> Vec<[u8; 4]> {
             let send = |client: &End| {
                 let frame = made(random, *client, VIRTUAL);
                 judge.request(&frame, ends(&frame).expect("it is sound"))
@@ -163,7 +163,7 @@ fn real_flows_keep_their_servers() {
     let path = data.join("captures/s1like.pcap.zst").display().to_string();
     let stream = ports::capture_in::open(&path).expect("it can be opened");
     let mut capture = Capture::open(stream).expect("it is a capture");
-    let mut judge = Judge::new(&program, BackEnd::Native);
+    let mut judge = Judge::new(&program, BackendKind::Native);
     // Who sent the first packet between two ends is a client.
     let mut clients: HashMap<(End, End), bool> = HashMap::new();
     while let Some(record) = capture.next().expect("it is whole") {

@@ -2,14 +2,14 @@
 
 mod counted;
 
-use exec::{BackEnd, Processor, load};
+use exec::{Backend, BackendKind, load};
 use lang::ir::footprint::{footprint, total};
 use lang::ir::{Entry, GroupMember, Match, Program};
-use lang::pipeline::{Options, compile};
+use lang::pipeline::{CompileOptions, compile};
 
 fn program(declaration: &str) -> Program {
     let text = format!("{declaration}\nstart stage all() {{ flood }}\n");
-    let compiled = compile("case.rav", &text, &|_| None, &Options::default());
+    let compiled = compile("case.rav", &text, &|_| None, &CompileOptions::default());
     compiled.program.unwrap_or_else(|| panic!("{declaration}: {:?}", compiled.diagnostics))
 }
 
@@ -18,10 +18,10 @@ fn entry(key: Vec<Match>, number: u128) -> Entry {
 }
 
 /// Bytes that a program and what it remembers take beyond one that remembers nothing; a running gateway keeps both.
-fn taken(program: &Program, nothing: i64) -> (Box<dyn Processor>, i64) {
+fn taken(program: &Program, nothing: i64) -> (Box<dyn Backend>, i64) {
     let (made, bytes) = counted::held(|| {
         let kept = program.clone();
-        (load(&kept, BackEnd::Native, 64, 1).expect("it loads"), kept)
+        (load(&kept, BackendKind::Native, 64, 1).expect("it loads"), kept)
     });
     (made.0, bytes - nothing)
 }
@@ -29,8 +29,9 @@ fn taken(program: &Program, nothing: i64) -> (Box<dyn Processor>, i64) {
 #[test]
 fn the_memory_that_is_told_is_what_is_taken() {
     // What is made once in a process is made before anything is counted.
-    drop(load(&program(""), BackEnd::Native, 64, 1));
-    let (empty, nothing) = counted::held(|| load(&program(""), BackEnd::Native, 64, 1).expect("it loads"));
+    drop(load(&program(""), BackendKind::Native, 64, 1));
+    let (empty, nothing) =
+        counted::held(|| load(&program(""), BackendKind::Native, 64, 1).expect("it loads"));
     drop(empty);
     let mut wrong = Vec::new();
     let mut compare = |declaration: &str, program: &Program, bytes: i64| {

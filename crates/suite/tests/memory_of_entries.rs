@@ -4,13 +4,13 @@
 mod counted;
 
 use exec::state::table_set::filled;
-use exec::{BackEnd, Processor, load};
+use exec::{Backend, BackendKind, load};
 use lang::ir::footprint::{footprint, listed, total};
 use lang::ir::{BytePattern, Entry, Match, Program};
-use lang::pipeline::{Options, compile};
+use lang::pipeline::{CompileOptions, compile};
 use tables::generate::payload::{Literals, PatternsSpec};
-use tables::generate::routes::{Routes, RoutesSpec};
-use tables::generate::rules::{Flavour, RuleSet, RuleSetSpec};
+use tables::generate::routes::{GeneratedRoutes, RoutesSpec};
+use tables::generate::rules::{Flavour, GeneratedRules, RuleSetSpec};
 use tables::generate::{Random, Version};
 
 /// What names, code and the like take, which nobody adds up.
@@ -18,7 +18,7 @@ const BESIDE: f64 = 8192.0;
 
 fn program(declaration: &str, entries: Vec<Entry>) -> Program {
     let text = format!("{declaration}\nstart stage all() {{ flood }}\n");
-    let compiled = compile("case.rav", &text, &|_| None, &Options::default());
+    let compiled = compile("case.rav", &text, &|_| None, &CompileOptions::default());
     let mut program = compiled.program.unwrap_or_else(|| panic!("{declaration}: {:?}", compiled.diagnostics));
     program.tables.iter_mut().zip([entries]).for_each(|(table, entries)| table.entries = entries);
     program
@@ -40,11 +40,11 @@ fn mapped() -> i64 {
 }
 
 /// What a program takes that is kept and run, beyond one that remembers nothing.
-fn taken(program: &Program, nothing: i64) -> (Box<dyn Processor>, i64) {
+fn taken(program: &Program, nothing: i64) -> (Box<dyn Backend>, i64) {
     let before = mapped();
     let ((made, kept), bytes) = counted::held(|| {
         let kept = program.clone();
-        (load(&kept, BackEnd::Native, 64, 1).expect("it loads"), kept)
+        (load(&kept, BackendKind::Native, 64, 1).expect("it loads"), kept)
     });
     let bytes = bytes + mapped() - before - nothing;
     drop(kept);
@@ -58,11 +58,11 @@ fn routes(version: Version, count: usize) -> Vec<Entry> {
         value: vec![route.next_hop.into()],
         priority: 0,
     };
-    Routes::new(&spec).routes.iter().map(entry).collect()
+    GeneratedRoutes::new(&spec).routes.iter().map(entry).collect()
 }
 
 fn rules(flavour: Flavour, count: usize) -> Vec<Entry> {
-    let set = RuleSet::new(&RuleSetSpec { flavour, count, seed: 5 });
+    let set = GeneratedRules::new(&RuleSetSpec { flavour, count, seed: 5 });
     let network = |network: tables::generate::rules::Network| match network.length {
         0 => Match::Any,
         length => Match::Prefix { value: network.address.into(), length },
@@ -101,8 +101,8 @@ const RULES: &str = "rules(u32, u32, u16, u16, u8) -> u32";
 #[test]
 fn what_tables_take_with_their_entries_is_told_and_never_exceeds_what_they_take_at_most() {
     let empty = program("", Vec::new());
-    drop(load(&empty, BackEnd::Native, 64, 1));
-    let (made, nothing) = counted::held(|| load(&empty, BackEnd::Native, 64, 1).expect("it loads"));
+    drop(load(&empty, BackendKind::Native, 64, 1));
+    let (made, nothing) = counted::held(|| load(&empty, BackendKind::Native, 64, 1).expect("it loads"));
     drop(made);
     let mut wrong = Vec::new();
     let mut compare = |what: &str, kind: &str, capacity: usize, entries: Vec<Entry>| {
@@ -181,7 +181,7 @@ fn what_tables_take_with_their_entries_is_told_and_never_exceeds_what_they_take_
         let before = mapped();
         let (made, bytes) = counted::held(|| {
             let kept = program.clone();
-            let mut made = load(&kept, BackEnd::Native, 64, 1).expect("it loads");
+            let mut made = load(&kept, BackendKind::Native, 64, 1).expect("it loads");
             for round in 0..4 {
                 let gone = entries.iter().skip(if round % 2 == 0 { 0 } else { half });
                 gone.take(half).for_each(|entry| assert!(made.remove(0, &entry.key, 0)));

@@ -1,13 +1,13 @@
 //! Multicast groups against a plain set of ports, on both back ends and from outside.
 
-use exec::{BackEnd, Outputs, load};
+use exec::{BackendKind, Outputs, load};
 use lang::ir::Program;
-use lang::pipeline::{Options, compile};
+use lang::pipeline::{CompileOptions, compile};
 use packet::{Batch, Verdict, VerdictKind};
 use std::collections::BTreeSet;
 use suite::agree::compare;
 use suite::packet_generator::Arrivals;
-use suite::random::Random;
+use suite::random::SuiteRandom;
 
 const CAPACITY: usize = 3;
 const GROUPS: usize = 4;
@@ -34,7 +34,7 @@ start decoder frame(p: probe) {
 ";
 
 fn program() -> Program {
-    let compiled = compile("multicast.rav", TEXT, &|_| None, &Options::default());
+    let compiled = compile("multicast.rav", TEXT, &|_| None, &CompileOptions::default());
     compiled.program.unwrap_or_else(|| panic!("{:#?}", compiled.diagnostics))
 }
 
@@ -46,7 +46,7 @@ fn reason(program: &Program, name: &str) -> Verdict {
 fn every_member_gets_a_packet_and_nobody_else() {
     let (mut whole, mut refused, mut empty) = (0, 0, 0);
     for seed in 0..12 {
-        let mut random = Random::new(seed);
+        let mut random = SuiteRandom::new(seed);
         let mut arrivals = Arrivals::default();
         let mut asked = Vec::new();
         for time in 0..400 {
@@ -102,26 +102,26 @@ fn every_member_gets_a_packet_and_nobody_else() {
 #[test]
 fn a_member_that_is_no_port_is_refused_when_loading_and_later() {
     let program = program();
-    for back_end in [BackEnd::Interpreter, BackEnd::Native] {
+    for back_end in [BackendKind::Interpreter, BackendKind::Native] {
         let refused = load(&program, back_end, 2, 1).err().expect("port 3 is a member").to_string();
         assert!(refused.contains("members") && refused.contains("3 is no port"), "{refused}");
-        let mut processor = load(&program, back_end, 5, 1).expect("loads");
-        processor.join(0, 1, &[5]).expect("a port");
-        processor.join(0, 1, &[5]).expect("it is there already");
-        processor.join(0, 1, &[1]).expect("a port");
+        let mut backend = load(&program, back_end, 5, 1).expect("loads");
+        backend.join(0, 1, &[5]).expect("a port");
+        backend.join(0, 1, &[5]).expect("it is there already");
+        backend.join(0, 1, &[1]).expect("a port");
         for (index, member) in [(1, 6), (1, 0), (1, 1 << 16), (4, 1)] {
-            assert!(processor.join(0, index, &[member]).is_err(), "{index} {member}");
+            assert!(backend.join(0, index, &[member]).is_err(), "{index} {member}");
         }
-        assert!(processor.join(1, 0, &[1]).is_err() && processor.join(0, 1, &[1, 2]).is_err());
-        processor.join(0, 1, &[2]).expect("a port");
-        assert!(processor.join(0, 1, &[3]).expect_err("full").to_string().contains("3"));
-        assert!(processor.leave(0, 1, &[1]) && !processor.leave(0, 1, &[1]) && !processor.leave(7, 0, &[1]));
+        assert!(backend.join(1, 0, &[1]).is_err() && backend.join(0, 1, &[1, 2]).is_err());
+        backend.join(0, 1, &[2]).expect("a port");
+        assert!(backend.join(0, 1, &[3]).expect_err("full").to_string().contains("3"));
+        assert!(backend.leave(0, 1, &[1]) && !backend.leave(0, 1, &[1]) && !backend.leave(7, 0, &[1]));
 
         let mut arrivals = Arrivals::default();
         arrivals.push(&[2, 1, 0], 3, 0, 1);
         let (mut batch, mut outputs) = (Batch::new(), Outputs::default());
         arrivals.frames.fill(&mut batch, 0..1);
-        processor.run(arrivals.frames.memory_mut(), &mut batch, &mut outputs);
+        backend.run(arrivals.frames.memory_mut(), &mut batch, &mut outputs);
         assert_eq!(batch.verdicts(), [Verdict::send(5)]);
         assert_eq!(outputs.packets.iter().map(|copy| copy.port).collect::<Vec<_>>(), [2]);
     }

@@ -7,9 +7,9 @@
 mod ends;
 
 use ends::{End, Ends, ICMP, TCP, UDP, ends, number, place, put, rewritten, valid, without_wrong};
-use engine::{Bench, Outcome};
+use engine::{PacketBench, PacketOutcome};
 use etherparse::PacketBuilder;
-use exec::BackEnd;
+use exec::BackendKind;
 use lang::ir::{Match, Program};
 use lang::pipeline::Decode;
 use packet::{Capture, VerdictKind};
@@ -17,7 +17,7 @@ use std::collections::{BTreeMap, HashMap, HashSet};
 use std::ops::Range;
 use std::path::PathBuf;
 use suite::corpus::{compile_file, root};
-use suite::random::Random;
+use suite::random::SuiteRandom;
 
 const INSIDE: u16 = 1;
 const OUTSIDE: u16 = 2;
@@ -51,7 +51,7 @@ struct Mapping {
 
 /// The translation from outside of it.
 struct Judge<'a> {
-    bench: Bench<'a>,
+    bench: PacketBench<'a>,
     program: &'a Program,
     mappings: HashMap<(u8, End), Mapping>,
     /// Who held an address and port last.
@@ -88,8 +88,8 @@ fn lasts(proto: u8) -> (u64, u64) {
 }
 
 impl<'a> Judge<'a> {
-    fn new(program: &'a Program, back_end: BackEnd) -> Judge<'a> {
-        let bench = Bench::new(program, back_end, 2, 0).expect("it loads");
+    fn new(program: &'a Program, back_end: BackendKind) -> Judge<'a> {
+        let bench = PacketBench::new(program, back_end, 2, 0).expect("it loads");
         Judge {
             bench,
             program,
@@ -102,13 +102,13 @@ impl<'a> Judge<'a> {
         }
     }
 
-    fn reason(&self, outcome: &Outcome) -> Option<&str> {
+    fn reason(&self, outcome: &PacketOutcome) -> Option<&str> {
         let verdict = outcome.verdict.expect("a packet has a verdict");
         let reason = (verdict.kind() == VerdictKind::Drop).then(|| verdict.argument() as usize)?;
         self.program.reasons.get(reason).map(|reason| reason.name.as_str())
     }
 
-    fn run(&mut self, port: u16, frame: &[u8]) -> Outcome {
+    fn run(&mut self, port: u16, frame: &[u8]) -> PacketOutcome {
         self.bench.packet(port, frame, self.now)
     }
 
@@ -187,7 +187,7 @@ impl<'a> Judge<'a> {
 
     fn all(&self, name: &str) -> Vec<lang::ir::Entry> {
         let table = self.program.tables.iter().position(|table| table.name == name).expect("it is declared");
-        self.bench.processor().entries(table as u32).into_iter().map(|(entry, _)| entry).collect()
+        self.bench.backend().entries(table as u32).into_iter().map(|(entry, _)| entry).collect()
     }
 
     /// How many entries a table has.
@@ -224,7 +224,7 @@ impl<'a> Judge<'a> {
 }
 
 /// A packet between these ends.
-fn frame(random: &mut Random, proto: u8, from: End, to: End, flags: u8) -> Vec<u8> {
+fn frame(random: &mut SuiteRandom, proto: u8, from: End, to: End, flags: u8) -> Vec<u8> {
     let builder = PacketBuilder::ethernet2([2, 0, 0, 0, 0, 1], [2, 0, 0, 0, 0, 2]).ipv4(from.0, to.0, 64);
     let payload: Vec<u8> = (0..random.below(40)).map(|_| random.number() as u8).collect();
     let mut frame = Vec::new();
@@ -268,7 +268,12 @@ fn frame(random: &mut Random, proto: u8, from: End, to: End, flags: u8) -> Vec<u
 }
 
 /// Random packets out and back; `pause` lets time pass before each.
-fn traffic(judge: &mut Judge<'_>, random: &mut Random, packets: u32, pause: impl Fn(&mut Random) -> u64) {
+fn traffic(
+    judge: &mut Judge<'_>,
+    random: &mut SuiteRandom,
+    packets: u32,
+    pause: impl Fn(&mut SuiteRandom) -> u64,
+) {
     for _ in 0..packets {
         judge.now += pause(random);
         let proto = *random.pick(&[TCP, TCP, UDP, ICMP]);
@@ -296,7 +301,7 @@ fn traffic(judge: &mut Judge<'_>, random: &mut Random, packets: u32, pause: impl
 const PORTS: [u16; 6] = [0, 53, 1_024, 2_000, 2_001, 65_535];
 
 /// When nothing is sent any more, every table gets empty and every item is free again, so a host gets the ports that it has.
-fn all_is_given_back(judge: &mut Judge<'_>, random: &mut Random) {
+fn all_is_given_back(judge: &mut Judge<'_>, random: &mut SuiteRandom) {
     judge.now += 8_000 * SECOND;
     judge.bench.advance(judge.now);
     for table in ["udp_out", "udp_in", "icmp_out", "icmp_in", "tcp_out", "tcp_in", "young_out", "young_in"] {
@@ -324,8 +329,8 @@ fn all_is_given_back(judge: &mut Judge<'_>, random: &mut Random) {
 #[test]
 fn made_traffic_goes_out_and_comes_back() {
     let program = program();
-    for back_end in [BackEnd::Interpreter, BackEnd::Native] {
-        let mut random = Random::new(44);
+    for back_end in [BackendKind::Interpreter, BackendKind::Native] {
+        let mut random = SuiteRandom::new(44);
         let mut judge = Judge::new(&program, back_end);
         traffic(&mut judge, &mut random, 6_000, |random| match random.below(1_200) {
             0 => random.below(8_000) * SECOND,
@@ -342,8 +347,8 @@ fn made_traffic_goes_out_and_comes_back() {
 #[test]
 fn slow_connections_are_renewed_by_packets_from_inside() {
     let program = program();
-    for back_end in [BackEnd::Interpreter, BackEnd::Native] {
-        let mut random = Random::new(45);
+    for back_end in [BackendKind::Interpreter, BackendKind::Native] {
+        let mut random = SuiteRandom::new(45);
         let mut judge = Judge::new(&program, back_end);
         traffic(&mut judge, &mut random, 4_000, |random| match random.below(20) {
             0 => random.below(4_000) * SECOND,
@@ -366,7 +371,7 @@ fn real_flows_go_out_and_come_back() {
         let path = data.join("captures").join(name).display().to_string();
         let mut capture = Capture::open(ports::capture_in::open(&path).expect("it can be opened"))
             .expect("it is a capture");
-        let mut judge = Judge::new(&program, BackEnd::Native);
+        let mut judge = Judge::new(&program, BackendKind::Native);
         // Who sent the first packet of a flow is inside, and gets an address there.
         let mut inside: HashMap<(u8, End, End), bool> = HashMap::new();
         let mut hosts: HashMap<[u8; 4], u8> = HashMap::new();
@@ -433,7 +438,7 @@ struct Opened {
 
 /// A host sends a first packet from so many of its ports; whoever was asked answers, or not.
 fn open(judge: &mut Judge<'_>, proto: u8, host: [u8; 4], ports: Range<u16>, answered: bool) -> Opened {
-    let mut random = Random::new(9);
+    let mut random = SuiteRandom::new(9);
     let mut opened = Opened { left: 0, quota: 0, outside: HashSet::new() };
     for port in ports {
         judge.now += 1_000;
@@ -460,7 +465,7 @@ fn open(judge: &mut Judge<'_>, proto: u8, host: [u8; 4], ports: Range<u16>, answ
 }
 
 /// A packet whose numbers follow on those of its other end.
-fn sound(random: &mut Random, proto: u8, from: End, to: End, flags: u8) -> Vec<u8> {
+fn sound(random: &mut SuiteRandom, proto: u8, from: End, to: End, flags: u8) -> Vec<u8> {
     loop {
         let frame = frame(random, proto, from, to, flags);
         let at = ends::transport(&frame);
@@ -480,7 +485,7 @@ const TABLES: [(u8, u32, &[&str]); 3] = [
 #[test]
 fn a_host_that_opens_as_many_as_it_can_takes_no_more_than_its_part() {
     let program = program();
-    for back_end in [BackEnd::Interpreter, BackEnd::Native] {
+    for back_end in [BackendKind::Interpreter, BackendKind::Native] {
         for (proto, size, tables) in TABLES {
             let mut judge = Judge::new(&program, back_end);
             let held = |judge: &Judge<'_>| tables.iter().map(|table| judge.entries(table)).sum::<usize>();
@@ -519,21 +524,21 @@ fn outsiders(
 
 /// A packet of somebody whom nobody has asked.
 fn stranger(proto: u8, end: End) -> Vec<u8> {
-    sound(&mut Random::new(4), proto, ([203, 0, 113, 9], 9), end, if proto == TCP { ACK } else { 1 })
+    sound(&mut SuiteRandom::new(4), proto, ([203, 0, 113, 9], 9), end, if proto == TCP { ACK } else { 1 })
 }
 
 /// One more packet of whom [`open`] asked.
 fn asked(proto: u8, end: End) -> Vec<u8> {
-    sound(&mut Random::new(5), proto, ([192, 0, 2, 1], 53), end, if proto == TCP { ACK } else { 1 })
+    sound(&mut SuiteRandom::new(5), proto, ([192, 0, 2, 1], 53), end, if proto == TCP { ACK } else { 1 })
 }
 
 /// What a host sends to a stranger whose packet it does not want: a reset, or an error.
 fn refusal(proto: u8, inside: End) -> Vec<u8> {
     let stranger = ([203, 0, 113, 9], 9);
     if proto == TCP {
-        return sound(&mut Random::new(6), TCP, inside, stranger, RST | ACK);
+        return sound(&mut SuiteRandom::new(6), TCP, inside, stranger, RST | ACK);
     }
-    let quoted = sound(&mut Random::new(6), proto, stranger, inside, 0);
+    let quoted = sound(&mut SuiteRandom::new(6), proto, stranger, inside, 0);
     let mut error = Vec::new();
     let unreachable =
         etherparse::Icmpv4Type::DestinationUnreachable(etherparse::icmpv4::DestUnreachableHeader::Port);
@@ -547,8 +552,13 @@ fn refusal(proto: u8, inside: End) -> Vec<u8> {
 
 /// What a router says of a packet that was sent from an end outside: it did not arrive.
 fn not_arrived(proto: u8, from: End) -> Vec<u8> {
-    let quoted =
-        sound(&mut Random::new(3), proto, from, ([192, 0, 2, 1], 53), if proto == TCP { SYN } else { 0 });
+    let quoted = sound(
+        &mut SuiteRandom::new(3),
+        proto,
+        from,
+        ([192, 0, 2, 1], 53),
+        if proto == TCP { SYN } else { 0 },
+    );
     let mut error = Vec::new();
     let time_exceeded =
         etherparse::Icmpv4Type::TimeExceeded(etherparse::icmpv4::TimeExceededCode::TtlExceededInTransit);
@@ -565,7 +575,7 @@ fn not_arrived(proto: u8, from: End) -> Vec<u8> {
 fn what_nobody_has_answered_gives_way_however_long_it_is_kept() {
     let program = program();
     let host = [10, 0, 0, 9];
-    for back_end in [BackEnd::Interpreter, BackEnd::Native] {
+    for back_end in [BackendKind::Interpreter, BackendKind::Native] {
         for (proto, size, tables) in TABLES {
             let mut judge = Judge::new(&program, back_end);
             let held = |judge: &Judge<'_>| tables.iter().map(|table| judge.entries(table)).sum::<usize>();
@@ -599,7 +609,7 @@ fn what_nobody_has_answered_gives_way_however_long_it_is_kept() {
 fn nobody_outside_keeps_what_a_host_has_left() {
     let program = program();
     let host = [10, 0, 0, 9];
-    for back_end in [BackEnd::Interpreter, BackEnd::Native] {
+    for back_end in [BackendKind::Interpreter, BackendKind::Native] {
         for (proto, size, tables) in TABLES {
             let mut judge = Judge::new(&program, back_end);
             let held = |judge: &Judge<'_>| tables.iter().map(|table| judge.entries(table)).sum::<usize>();
@@ -645,8 +655,8 @@ fn every_table_has_room_for_the_whole_pool() {
 #[test]
 fn only_an_expected_reset_ends_a_connection() {
     let program = program();
-    for back_end in [BackEnd::Interpreter, BackEnd::Native] {
-        let mut random = Random::new(11);
+    for back_end in [BackendKind::Interpreter, BackendKind::Native] {
+        let mut random = SuiteRandom::new(11);
         let (inside, server) = (([10, 0, 0, 9], 40_000), ([192, 0, 2, 1], 443));
         // What the host has acknowledged last, and its window, are those of `frame`.
         let expected = NUMBERS[1];
@@ -656,7 +666,7 @@ fn only_an_expected_reset_ends_a_connection() {
             .chain((0..40).map(|_| i64::from(random.number() as u32) + 2_000))
         {
             let mut judge = Judge::new(&program, back_end);
-            let mut numbers = Random::new(12);
+            let mut numbers = SuiteRandom::new(12);
             let outside = {
                 let outcome = judge.run(INSIDE, &sound(&mut numbers, TCP, inside, server, SYN));
                 ends::ends(&outcome.left[0].1).expect("it is sound").src

@@ -2,13 +2,14 @@
 
 mod flights;
 
-use engine::hold::{Schedule, Supply};
+use engine::device_queue::{Schedule, Supply};
 use engine::offload::{Offloaded, geometry};
-use exec::kernel::{Back, Dialect, Kernel, Options, Over};
+use exec::kernel::{Back, CopiedPart, Dialect, Kernel, KernelOptions};
 use exec::offload::{Offload, OffloadError};
-use exec::{BackEnd, Processor, Room};
+use exec::{Backend, BackendKind, Room};
 use gpu::{
-    Device, DeviceError, Fault, Geometry, Memory, OpenClPersistent, Serving, Setup, Submission, Trouble,
+    Device, DeviceError, FaultyDevice, Geometry, OpenClPersistent, Serving, Setup, SlotMemory, Submission,
+    Trouble,
 };
 use lang::ir::Program;
 use lang::pipeline::Decode;
@@ -20,13 +21,13 @@ use suite::agree::compile_as;
 use suite::cores::each;
 use suite::corpus::{compile_file, files, root, shipped};
 use suite::device::pocl;
+use suite::outcome::{SEED, see, see_held, see_on};
 use suite::packet_generator::Arrivals;
-use suite::sighting::{SEED, see, see_held, see_on};
 use suite::split::Split;
 use suite::traffic::{settled, traffic};
 
 const PORTS: u16 = 5;
-const SETUP: Setup = Setup { memory: Memory::Mapped, submission: Submission::Persistent, timed: false };
+const SETUP: Setup = Setup { memory: SlotMemory::Mapped, submission: Submission::Persistent, timed: false };
 const QUANTUM: Duration = Duration::from_millis(50);
 /// The machine may have other work; whoever does not end at all is found by the deadline of whoever waits.
 const GRACE: Duration = Duration::from_secs(60);
@@ -42,7 +43,7 @@ fn open(kernel: &Kernel, geometry: Geometry, serving: Serving) -> Result<Box<dyn
 
 /// Runs packets on the device and in the interpreter; how many the device had, none where the program has no kernel.
 fn agree(program: &Program, arrivals: &Arrivals, serving: Serving) -> Result<Option<u64>, String> {
-    let offload = match Offload::new(program, PORTS, SEED, &Options::default()) {
+    let offload = match Offload::new(program, PORTS, SEED, &KernelOptions::default()) {
         Ok(offload) => offload,
         Err(OffloadError::NoKernel(_)) => return Ok(None),
         Err(error) => return Err(error.to_string()),
@@ -52,7 +53,7 @@ fn agree(program: &Program, arrivals: &Arrivals, serving: Serving) -> Result<Opt
     })
     .map_err(|error| error.to_string())?;
     let seen = see_on(program, &mut offloaded, arrivals, BATCH);
-    let judge = see(program, BackEnd::Interpreter, arrivals, PORTS, BATCH).expect("it loads");
+    let judge = see(program, BackendKind::Interpreter, arrivals, PORTS, BATCH).expect("it loads");
     let on = offloaded.on_device().ok_or("it is on no device")?;
     if let Some(wrong) = on.failure.or_else(|| seen.difference(&judge)) {
         return Err(wrong);
@@ -100,13 +101,18 @@ fn slots_out_of_step_leave_the_twins_words_wherever_a_launch_ends() {
     let mut went = 0;
     for name in ["firewall_rules", "router", "lpm", "static_ipv4"] {
         for (over, back) in [
-            (Over::Header, Back::Word),
-            (Over::Packed, Back::Half),
-            (Over::Packed, Back::Bit),
-            (Over::InPlace, Back::Bit),
-            (Over::InPlace, Back::Word),
+            (CopiedPart::Header, Back::Word),
+            (CopiedPart::Packed, Back::Half),
+            (CopiedPart::Packed, Back::Bit),
+            (CopiedPart::InPlace, Back::Bit),
+            (CopiedPart::InPlace, Back::Word),
         ] {
-            let options = Options { over, back, linear_rules: over == Over::Packed, ..Options::default() };
+            let options = KernelOptions {
+                over,
+                back,
+                linear_rules: over == CopiedPart::Packed,
+                ..KernelOptions::default()
+            };
             let Some(mut flights) = flights::Flights::new(name, &options) else { continue };
             for (packets, slots) in [(32, 40), (7, 3)] {
                 for serving in [Serving::on(&pocl()), SHORT, TOGETHER] {
@@ -130,14 +136,16 @@ fn warps_that_a_kernel_that_keeps_running_takes_mean_the_same() {
     each(files(&root().join("programs"), "rav").expect("the folder is there"), |path| {
         let compiled = compile_file(path, Decode::Lazy).map_err(|error| error.to_string())?;
         let program = compiled.program.ok_or_else(|| format!("{} does not compile", path.display()))?;
-        let judge = see(&program, BackEnd::Interpreter, &arrivals, PORTS, BATCH).expect("it loads");
+        let judge = see(&program, BackendKind::Interpreter, &arrivals, PORTS, BATCH).expect("it loads");
         for (quarters, supply) in [(8, Supply::Unknown), (0, Supply::Plenty)] {
-            let Ok(offload) = Offload::new(&program, PORTS, SEED, &Options::default()) else { return Ok(()) };
+            let Ok(offload) = Offload::new(&program, PORTS, SEED, &KernelOptions::default()) else {
+                return Ok(());
+            };
             let schedule = Schedule::Hermes { quarters };
-            let mut processor = Offloaded::on_opencl(offload, &pocl(), SETUP, schedule.room())
+            let mut backend = Offloaded::on_opencl(offload, &pocl(), SETUP, schedule.room())
                 .map_err(|error| format!("{}: {error}", path.display()))?;
-            let seen = see_held(&program, &mut processor, &arrivals, schedule, supply);
-            let on = processor.on_device().ok_or("it is on no device")?;
+            let seen = see_held(&program, &mut backend, &arrivals, schedule, supply);
+            let on = backend.on_device().ok_or("it is on no device")?;
             if let Some(wrong) = on.failure.or_else(|| seen.difference(&judge)) {
                 return Err(format!("{}, {quarters}: {wrong}", path.display()));
             }
@@ -156,21 +164,22 @@ fn warps_that_a_kernel_that_keeps_running_takes_mean_the_same() {
 fn what_a_kernel_that_keeps_running_had_when_its_device_failed_is_run_by_the_processor() {
     let program = shipped("router.rav");
     let arrivals = traffic(Profile::sample1(), 3_000, PORTS, 3);
-    let judge = see(&program, BackEnd::Interpreter, &arrivals, PORTS, BATCH).expect("it loads");
+    let judge = see(&program, BackendKind::Interpreter, &arrivals, PORTS, BATCH).expect("it loads");
     let schedule = Schedule::Hermes { quarters: 8 };
     let troubles = [Trouble::NoMemory, Trouble::Refused, Trouble::Lost, Trouble::Stalled, Trouble::Silent];
     for (trouble, left) in troubles.into_iter().map(|trouble| (trouble, 1)).chain([(Trouble::Reset, 40)]) {
-        let offload = Offload::new(&program, PORTS, SEED, &Options::default()).expect("it has a kernel");
-        let mut processor = Offloaded::new(offload, schedule.room(), |kernel, geometry| {
+        let offload =
+            Offload::new(&program, PORTS, SEED, &KernelOptions::default()).expect("it has a kernel");
+        let mut backend = Offloaded::new(offload, schedule.room(), |kernel, geometry| {
             let text = kernel.persistent_text(Dialect::OpenCl);
             let inner = OpenClPersistent::new(&pocl(), &text, geometry, SETUP, Serving::on(&pocl()))?;
-            Ok(Box::new(Fault::after(inner, trouble, left)))
+            Ok(Box::new(FaultyDevice::after(inner, trouble, left)))
         })
         .expect("it opens");
-        let seen = see_held(&program, &mut processor, &arrivals, schedule, Supply::Plenty);
+        let seen = see_held(&program, &mut backend, &arrivals, schedule, Supply::Plenty);
         assert_eq!(seen.difference(&judge), None, "{trouble:?}");
-        let on = processor.on_device().expect("it was on a device");
-        assert!(on.failure.is_some() && on.tally.processor > 0, "{trouble:?}: {on:?}");
+        let on = backend.on_device().expect("it was on a device");
+        assert!(on.failure.is_some() && on.tally.host > 0, "{trouble:?}: {on:?}");
     }
 }
 
@@ -178,10 +187,10 @@ fn what_a_kernel_that_keeps_running_had_when_its_device_failed_is_run_by_the_pro
 fn a_kernel_that_keeps_running_and_hangs_costs_no_packet() {
     let program = shipped("router.rav");
     let arrivals = traffic(Profile::sample1(), 3_000, PORTS, 3);
-    let judge = see(&program, BackEnd::Interpreter, &arrivals, PORTS, BATCH).expect("it loads");
+    let judge = see(&program, BackendKind::Interpreter, &arrivals, PORTS, BATCH).expect("it loads");
     let schedule = Schedule::Hermes { quarters: 8 };
-    let offload = Offload::new(&program, PORTS, SEED, &Options::default()).expect("it has a kernel");
-    let mut processor = Offloaded::new(offload, schedule.room(), |kernel, geometry| {
+    let offload = Offload::new(&program, PORTS, SEED, &KernelOptions::default()).expect("it has a kernel");
+    let mut backend = Offloaded::new(offload, schedule.room(), |kernel, geometry| {
         // With its 21st ticket it is busy for seconds, far beyond its quantum, and answers nothing.
         let (text, at) = (kernel.persistent_text(Dialect::OpenCl), "        OF_SLOT(slot)\n");
         assert_eq!(text.matches(at).count(), 1);
@@ -192,12 +201,12 @@ fn a_kernel_that_keeps_running_and_hangs_costs_no_packet() {
         Ok(Box::new(OpenClPersistent::new(&pocl(), &text, geometry, SETUP, serving)?))
     })
     .expect("it opens");
-    let seen = see_held(&program, &mut processor, &arrivals, schedule, Supply::Plenty);
+    let seen = see_held(&program, &mut backend, &arrivals, schedule, Supply::Plenty);
     assert_eq!(seen.difference(&judge), None);
-    let on = processor.on_device().expect("it was on a device");
+    let on = backend.on_device().expect("it was on a device");
     let said = on.failure.expect("it was given up");
     assert!(said.contains("has not answered for"), "{said}");
-    assert!(on.tally.device > 0 && on.tally.processor > 0, "{:?}", on.tally);
+    assert!(on.tally.device > 0 && on.tally.host > 0, "{:?}", on.tally);
 }
 
 /// What every packet of the programs of the next tests becomes.
@@ -208,7 +217,7 @@ fn sent(port: u32) -> u32 {
 #[test]
 fn a_device_may_go_with_work_under_way() {
     let program = compile_as("start stage all() { send 3 }", Decode::Lazy).program.expect("it compiles");
-    let kernel = Kernel::new(&program, PORTS, &Options::default()).expect("it has a kernel");
+    let kernel = Kernel::new(&program, PORTS, &KernelOptions::default()).expect("it has a kernel");
     for round in 0..40 {
         let serving = if round % 2 == 0 { Serving::on(&pocl()) } else { SHORT };
         let mut made = open(&kernel, geometry(&kernel, 32, 64), serving).expect("it opens");
@@ -229,7 +238,7 @@ fn a_device_may_go_with_work_under_way() {
 #[test]
 fn more_kernels_than_the_device_runs_at_once_take_turns() {
     let program = compile_as("start stage all() { send 3 }", Decode::Lazy).program.expect("it compiles");
-    let kernel = Kernel::new(&program, PORTS, &Options::default()).expect("it has a kernel");
+    let kernel = Kernel::new(&program, PORTS, &KernelOptions::default()).expect("it has a kernel");
     let serving = Serving {
         threads: 1,
         slots: u32::MAX,
@@ -260,7 +269,7 @@ fn more_kernels_than_the_device_runs_at_once_take_turns() {
 #[test]
 fn a_slot_without_packets_comes_back_and_one_is_reused_longer_than_tickets_last() {
     let program = compile_as("start stage all() { send 3 }", Decode::Lazy).program.expect("it compiles");
-    let kernel = Kernel::new(&program, PORTS, &Options::default()).expect("it has a kernel");
+    let kernel = Kernel::new(&program, PORTS, &KernelOptions::default()).expect("it has a kernel");
     let mut made = open(&kernel, geometry(&kernel, 32, 2), Serving::on(&pocl())).expect("it opens");
     // Tickets begin 300 before their end.
     for round in 0..1000_usize {
@@ -276,7 +285,7 @@ fn a_slot_without_packets_comes_back_and_one_is_reused_longer_than_tickets_last(
 #[test]
 fn what_a_kernel_that_keeps_running_cannot_do_is_a_sentence() {
     let program = compile_as("start stage all() { flood }", Decode::Lazy).program.expect("it compiles");
-    let kernel = Kernel::new(&program, PORTS, &Options::default()).expect("it has a kernel");
+    let kernel = Kernel::new(&program, PORTS, &KernelOptions::default()).expect("it has a kernel");
     let text = kernel.persistent_text(Dialect::OpenCl);
     let said = |geometry, setup| {
         let made = OpenClPersistent::new(&pocl(), &text, geometry, setup, Serving::on(&pocl()));
@@ -287,7 +296,7 @@ fn what_a_kernel_that_keeps_running_cannot_do_is_a_sentence() {
         (Geometry { packets: 33, ..fits }, SETUP, "takes 1 to 32 packets at once, not 33"),
         (Geometry { packets: 0, ..fits }, SETUP, "takes 1 to 32 packets at once, not 0"),
         (Geometry { slots: 65_537, ..fits }, SETUP, "has 1 to 65,536 slots, not 65537"),
-        (fits, Setup { memory: Memory::Pinned, ..SETUP }, "has mapped memory, not pinned"),
+        (fits, Setup { memory: SlotMemory::Pinned, ..SETUP }, "has mapped memory, not pinned"),
         (fits, Setup { submission: Submission::Queued, ..SETUP }, "is not queued"),
     ] {
         let said = said(geometry, setup);

@@ -1,21 +1,21 @@
 //! The programs and good cases of the repository: their own tests, and the same report on both back ends however packets are batched.
 
-use exec::{BackEnd, load};
+use exec::{BackendKind, load};
 use lang::diagnostic::Severity;
 use lang::ir::Program;
 use lang::pipeline::Decode;
 use packet::Frames;
 use packet::generate::Profile;
 use suite::corpus::{compile_file, files, root};
+use suite::outcome::see;
 use suite::packet_generator::Arrivals;
-use suite::sighting::see;
 use suite::traffic::traffic;
 
 const PORTS: u16 = 5;
 
 const DECODES: [Decode; 3] = [Decode::Lazy, Decode::Declared, Decode::Full];
 
-const BACK_ENDS: [BackEnd; 2] = [BackEnd::Interpreter, BackEnd::Native];
+const BACK_ENDS: [BackendKind; 2] = [BackendKind::Interpreter, BackendKind::Native];
 
 /// Every program of `programs/` in every decode mode.
 fn programs() -> Vec<(String, Program)> {
@@ -112,8 +112,8 @@ fn every_packet_is_accounted_for_and_runs_repeat() {
 }
 
 /// The report that people see, without the times that were measured.
-fn report(program: &Program, back_end: BackEnd, arrivals: &Arrivals) -> engine::Report {
-    let mut processor = load(program, back_end, PORTS, 3).expect("it loads");
+fn report(program: &Program, back_end: BackendKind, arrivals: &Arrivals) -> engine::Report {
+    let mut backend = load(program, back_end, PORTS, 3).expect("it loads");
     let mut ledger = engine::Ledger::new(program, PORTS);
     let mut batch = packet::Batch::new();
     let mut outputs = exec::Outputs::default();
@@ -123,7 +123,7 @@ fn report(program: &Program, back_end: BackEnd, arrivals: &Arrivals) -> engine::
         let count = frames.fill(&mut batch, first..first + 64);
         batch.port[..count].copy_from_slice(&arrivals.ports[first..first + count]);
         outputs.clear();
-        processor.run(frames.memory_mut(), &mut batch, &mut outputs);
+        backend.run(frames.memory_mut(), &mut batch, &mut outputs);
         for time in outputs.packets.iter().map(|sent| sent.time) {
             assert!(time >= latest, "time went back from {latest} to {time}");
             latest = time;
@@ -131,5 +131,5 @@ fn report(program: &Program, back_end: BackEnd, arrivals: &Arrivals) -> engine::
         ledger.commit(frames.memory(), &mut batch, &outputs);
     }
     let (setting, times) = (engine::Setting::default(), engine::Times::default());
-    engine::Report::new(setting, program, &ledger, processor.as_ref(), times).expect("the accounting adds up")
+    engine::Report::new(setting, program, &ledger, backend.as_ref(), times).expect("the accounting adds up")
 }

@@ -1,20 +1,20 @@
 //! Promises about time, lengths and memory that no single crate can show alone.
 
 use allocation_counter::measure;
-use engine::{Bench, Clock, Ledger, Worker};
-use exec::{BackEnd, Outputs, load};
+use engine::{Ledger, PacketBench, TimedPart, Worker};
+use exec::{BackendKind, Outputs, load};
 use lang::ir::Program;
-use lang::pipeline::{Decode, Options, compile};
+use lang::pipeline::{CompileOptions, Decode, compile};
 use packet::capture::write::PcapWriter;
 use packet::generate::{Generator, Profile};
 use packet::{Batch, Frames, LinkType};
-use ports::{CaptureSource, Ingress, Links, MemorySource, Order, Policy};
+use ports::{CaptureLinks, CaptureSource, Ingress, IngressPolicy, MemorySource, Order};
 use suite::corpus::{compile_file, root};
 
-const BACK_ENDS: [BackEnd; 2] = [BackEnd::Interpreter, BackEnd::Native];
+const BACK_ENDS: [BackendKind; 2] = [BackendKind::Interpreter, BackendKind::Native];
 
 fn program(text: &str) -> Program {
-    compile("case.rav", text, &|_| None, &Options::default()).program.expect("the case compiles")
+    compile("case.rav", text, &|_| None, &CompileOptions::default()).program.expect("the case compiles")
 }
 
 fn firewall() -> Program {
@@ -35,14 +35,14 @@ fn frames(packets: u64) -> Frames {
 }
 
 fn ingress() -> Ingress {
-    Ingress::new("round-robin".parse::<Policy>().expect("a policy"), 5)
+    Ingress::new("round-robin".parse::<IngressPolicy>().expect("a policy"), 5)
 }
 
 #[test]
 fn time_never_goes_back() {
     let program = program("event at(when: time) { }  start stage all() { raise at(now) flood }");
     for back_end in BACK_ENDS {
-        let mut bench = Bench::new(&program, back_end, 2, 0).expect("loads");
+        let mut bench = PacketBench::new(&program, back_end, 2, 0).expect("loads");
         let mut seen = Vec::new();
         for time in [10, 5, 10, 30, 29, 0, 31] {
             seen.extend(bench.packet(1, &[0], time).raised.into_iter().map(|(_, args)| args[0]));
@@ -58,14 +58,14 @@ fn bytes_are_those_on_the_wire_and_reads_those_that_were_captured() {
          start decoder frame(eth: ethernet) { if length == 900 { send 2 } flood }",
     );
     for back_end in BACK_ENDS {
-        let mut processor = load(&program, back_end, 2, 0).expect("loads");
+        let mut backend = load(&program, back_end, 2, 0).expect("loads");
         let mut ledger = Ledger::new(&program, 2);
         let mut memory = vec![0; 256];
         let mut batch = Batch::new();
         batch.push(0, 14, 900, 1, 0);
         batch.push(0, 13, 1000, 1, 0);
         let mut outputs = Outputs::default();
-        processor.run(&mut memory, &mut batch, &mut outputs);
+        backend.run(&mut memory, &mut batch, &mut outputs);
         ledger.commit(&memory, &mut batch, &outputs);
         let short =
             program.reasons.iter().position(|reason| reason.name == "short(ethernet)").expect("is a reason");
@@ -79,19 +79,19 @@ fn bytes_are_those_on_the_wire_and_reads_those_that_were_captured() {
 #[test]
 fn the_packet_loop_allocates_nothing_for_a_packet() {
     let program = firewall();
-    let mut processor = load(&program, BackEnd::Native, 5, 0).expect("loads");
+    let mut backend = load(&program, BackendKind::Native, 5, 0).expect("loads");
     let mut ledger = Ledger::new(&program, 5);
     let mut allocations = |repeat: u64| {
         let mut source = MemorySource::new(frames(2_000), Order::Replay, repeat, false, ingress());
         let mut worker = Worker {
-            processor: processor.as_mut(),
+            backend: backend.as_mut(),
             ledger: &mut ledger,
             transmitter: None,
             selection: None,
-            hold: None,
+            device_queue: None,
         };
         measure(|| {
-            let finished = worker.run(&mut source, Clock::Whole);
+            let finished = worker.run(&mut source, TimedPart::Whole);
             assert!(finished.error.is_none());
         })
         .count_total
@@ -110,20 +110,21 @@ fn a_streamed_capture_takes_the_same_memory_however_long_it_is() {
         }
         let bytes = writer.finish().expect("writes");
         let length = bytes.len();
-        let mut processor = load(&program, BackEnd::Native, 5, 0).expect("loads");
+        let mut backend = load(&program, BackendKind::Native, 5, 0).expect("loads");
         let mut ledger = Ledger::new(&program, 5);
         let peak = measure(|| {
             let stream = ports::capture_in::uncompressed(std::io::Cursor::new(bytes)).expect("opens");
             let mut source =
-                CaptureSource::of_stream("case".into(), stream, Links::Ethernet, ingress()).expect("opens");
+                CaptureSource::of_stream("case".into(), stream, CaptureLinks::Ethernet, ingress())
+                    .expect("opens");
             let mut worker = Worker {
-                processor: processor.as_mut(),
+                backend: backend.as_mut(),
                 ledger: &mut ledger,
                 transmitter: None,
                 selection: None,
-                hold: None,
+                device_queue: None,
             };
-            assert!(worker.run(&mut source, Clock::WithoutReceive).error.is_none());
+            assert!(worker.run(&mut source, TimedPart::WithoutReceive).error.is_none());
         })
         .bytes_max;
         assert_eq!(ledger.received().packets, packets);

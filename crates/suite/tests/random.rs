@@ -3,7 +3,7 @@
 use lang::diagnostic::Severity;
 use lang::pipeline::Decode;
 use std::time::Duration;
-use suite::agree::{Tally, compile_as, one, search};
+use suite::agree::{AgreeTally, compile_as, one, search};
 use suite::coverage::Coverage;
 use suite::program_generator::generate;
 
@@ -42,7 +42,7 @@ fn a_seed_gives_one_program() {
 /// A search that judges nothing would say the same.
 #[test]
 fn edits_leave_packets_right_that_came_in_right() {
-    let mut tally = Tally::default();
+    let mut tally = AgreeTally::default();
     for seed in 0..400 {
         if let Err(found) = suite::edit_search::one(seed, &mut tally) {
             let frames: Vec<&[u8]> = found.arrivals.frames.iter().map(|frame| frame.bytes).collect();
@@ -67,7 +67,7 @@ fn back_ends_agree_over_random_programs() {
         "too little happened: {tally:?}"
     );
     assert!(tally.changes.iter().all(|&number| number > 0), "tables hardly changed: {:?}", tally.changes);
-    let mut again = Tally::default();
+    let mut again = AgreeTally::default();
     let result = one(1000, &mut again);
     assert!(result.is_ok() && again.programs == 1);
 }

@@ -1,6 +1,6 @@
 //! The ring as kernels' text has it, in plain C: threads take slots from it, end and begin again, and a sanitizer sees every access that nothing orders.
 
-use exec::kernel::{Back, Dialect, Kernel, Options, Over};
+use exec::kernel::{Back, CopiedPart, Dialect, Kernel, KernelOptions};
 use lang::pipeline::Decode;
 use std::fs;
 use std::process::Command;
@@ -119,9 +119,9 @@ fn threads_take_every_slot_once_and_nothing_is_read_before_it_is_written() {
     }
     let folder = std::env::temp_dir().join(format!("ravelin-ring-{}", std::process::id()));
     fs::create_dir_all(&folder).expect("a folder can be made");
-    let plain = Options::default();
-    let half = Options { back: Back::Half, ..plain };
-    let bit = Options { over: Over::Packed, back: Back::Bit, ..plain };
+    let plain = KernelOptions::default();
+    let half = KernelOptions { back: Back::Half, ..plain };
+    let bit = KernelOptions { over: CopiedPart::Packed, back: Back::Bit, ..plain };
     for (name, text, options) in [("word", PROGRAM, plain), ("half", BIT, half), ("bit", BIT, bit)] {
         let program = compile_as(text, Decode::Lazy).program.expect("it compiles");
         let kernel = Kernel::new(&program, PORTS, &options).unwrap_or_else(|error| panic!("{name}: {error}"));

@@ -3,8 +3,8 @@
 
 use etherparse::checksum::Sum16BitWords;
 use etherparse::{Ipv4HeaderSlice, Ipv6HeaderSlice, TcpHeaderSlice};
-use exec::BackEnd;
-use lang::ir::{Entry, Kind, Match, Program};
+use exec::BackendKind;
+use lang::ir::{ColumnKind, Entry, Match, Program};
 use lang::pipeline::Decode;
 use packet::fragment::{Fragmenting, Pieces};
 use packet::generate::{Generator, Profile};
@@ -13,9 +13,9 @@ use std::collections::HashMap;
 use std::net::{Ipv4Addr, Ipv6Addr};
 use std::path::PathBuf;
 use suite::corpus::{compile_file, files, root};
+use suite::outcome::{SeenPacket, see};
 use suite::packet_generator::Arrivals;
-use suite::random::Random;
-use suite::sighting::{Sent, see};
+use suite::random::SuiteRandom;
 
 const PORTS: u16 = 4;
 
@@ -90,7 +90,7 @@ impl Second<'_> {
     /// What is asked of sources at a port.
     fn asked(&self, port: u16) -> &str {
         let sources = self.program.tables.iter().find(|known| known.name == "sources").expect("it is there");
-        let Kind::Names(names) = &sources.values[0].kind else { panic!("variants have names") };
+        let ColumnKind::Names(names) = &sources.values[0].kind else { panic!("variants have names") };
         let asked = self.row("sources", port.into()).map(|row| row[0]);
         let name = |asked| names.iter().find(|(number, _)| *number == asked).map(|(_, name)| name.as_str());
         asked.map_or("strict", |asked| name(asked).expect("one of them"))
@@ -412,12 +412,12 @@ fn plain() -> Program {
 /// The program with many more entries, drawn from a seed.
 fn router(seed: u64, addresses: &[(u128, u128, bool)]) -> Program {
     let mut program = plain();
-    let mut random = Random::new(seed);
+    let mut random = SuiteRandom::new(seed);
     let mut known: HashMap<(bool, u8, u128), ()> = HashMap::new();
     for _ in 0..400 {
         let (src, dst, four) = *random.pick(addresses);
         let width: u8 = if four { 32 } else { 128 };
-        let prefix = |random: &mut Random, address: u128| {
+        let prefix = |random: &mut SuiteRandom, address: u128| {
             let length = random.between(if four { 6 } else { 16 }, width.into()) as u8;
             (length, address >> (width - length) << (width - length))
         };
@@ -451,7 +451,7 @@ fn router(seed: u64, addresses: &[(u128, u128, bool)]) -> Program {
                 };
                 let proto = Match::Exact(*random.pick(&[6, 17]));
                 let key = vec![from, part(prefix(&mut random, dst)), Match::Any, service, proto];
-                let Kind::Names(names) = &table.values[0].kind else { panic!("variants have names") };
+                let ColumnKind::Names(names) = &table.values[0].kind else { panic!("variants have names") };
                 let value = vec![random.pick(names).0];
                 table.entries.push(Entry { key, value, priority: 0 });
             }
@@ -471,7 +471,7 @@ fn router(seed: u64, addresses: &[(u128, u128, bool)]) -> Program {
         }
     }
     for table in program.tables.iter_mut().filter(|table| table.name == "sources") {
-        let Kind::Names(names) = &table.values[0].kind else { panic!("variants have names") };
+        let ColumnKind::Names(names) = &table.values[0].kind else { panic!("variants have names") };
         let asked: Vec<u128> = names.iter().map(|(number, _)| *number).collect();
         for port in 2..=u128::from(PORTS) {
             table.entries.push(Entry::exact(&[port], &[*random.pick(&asked)]));
@@ -481,7 +481,7 @@ fn router(seed: u64, addresses: &[(u128, u128, bool)]) -> Program {
 }
 
 /// Most packets come in by the port that leads back to their source.
-fn aim(program: &Program, arrivals: &mut Arrivals, random: &mut Random) {
+fn aim(program: &Program, arrivals: &mut Arrivals, random: &mut SuiteRandom) {
     let second = Second { program };
     for (frame, port) in arrivals.frames.iter().zip(&mut arrivals.ports) {
         let rest = frame.bytes.get(14..).unwrap_or_default();
@@ -531,11 +531,11 @@ struct Tally {
 /// Runs the packets through both and holds every packet against its fate.
 fn compare(program: &Program, arrivals: &Arrivals, tally: &mut Tally) {
     let second = Second { program };
-    let seen = see(program, BackEnd::Native, arrivals, PORTS, 256).expect("it loads");
+    let seen = see(program, BackendKind::Native, arrivals, PORTS, 256).expect("it loads");
     assert_eq!(seen.verdicts.len(), arrivals.ports.len());
     let cuts: HashMap<u32, (u32, u32)> =
         seen.resized.iter().filter_map(|(packet, _, cut)| Some((*packet, (*cut)?))).collect();
-    let mut errors: HashMap<u32, &Sent> = HashMap::new();
+    let mut errors: HashMap<u32, &SeenPacket> = HashMap::new();
     for sent in &seen.sent {
         assert!(errors.insert(sent.1, sent).is_none(), "two errors about packet {}", sent.1);
     }
@@ -708,7 +708,7 @@ fn made(seed: u64) -> Arrivals {
     (profile.web_share, profile.fragment_share) = (0.3, 0.05);
     (profile.ipv6_share, profile.vlan_share) = (0.4, 0.02);
     let mut generator = Generator::new(&profile, seed).expect("the profile is sound");
-    let mut random = Random::new(seed);
+    let mut random = SuiteRandom::new(seed);
     let (mut arrivals, mut frame) = (Arrivals::default(), Vec::new());
     let mut time = 0;
     while let Some(stamp) = generator.next(&mut frame) {
@@ -767,7 +767,7 @@ fn made_packets_meet_the_fate_that_a_second_router_gives_them() {
     for seed in 1..=4 {
         let mut arrivals = made(seed);
         let program = router(seed, &addresses(&arrivals));
-        aim(&program, &mut arrivals, &mut Random::new(seed));
+        aim(&program, &mut arrivals, &mut SuiteRandom::new(seed));
         compare(&program, &arrivals, &mut tally);
     }
     assert!(tally.sent > 2_000 && tally.cut > 30 && tally.answers > 500, "{tally:?}");
@@ -831,7 +831,7 @@ fn real_packets_meet_the_fate_that_a_second_router_gives_them() {
             arrivals.push(record.data, record.wire, record.time_ns, port);
         }
         let program = router(7, &addresses(&arrivals));
-        aim(&program, &mut arrivals, &mut Random::new(7));
+        aim(&program, &mut arrivals, &mut SuiteRandom::new(7));
         compare(&program, &arrivals, &mut tally);
     }
     println!("{tally:?}");

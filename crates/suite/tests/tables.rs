@@ -2,12 +2,12 @@
 
 use suite::agree::compare;
 use suite::packet_generator::Arrivals;
-use suite::random::Random;
+use suite::random::SuiteRandom;
 
 /// A part of a key of rules.
-fn part(random: &mut Random, width: u8) -> String {
+fn part(random: &mut SuiteRandom, width: u8) -> String {
     let largest = (1_u64 << width) - 1;
-    let value = |random: &mut Random| random.below(largest + 1);
+    let value = |random: &mut SuiteRandom| random.below(largest + 1);
     match random.below(5) {
         0 => "_".to_string(),
         1 => value(random).to_string(),
@@ -28,9 +28,9 @@ fn part(random: &mut Random, width: u8) -> String {
 }
 
 fn entries(
-    random: &mut Random,
+    random: &mut SuiteRandom,
     most: u64,
-    mut one: impl FnMut(&mut Random, u64) -> Option<String>,
+    mut one: impl FnMut(&mut SuiteRandom, u64) -> Option<String>,
 ) -> String {
     let mut lines = Vec::new();
     for number in 0..random.between(1, most) {
@@ -39,7 +39,7 @@ fn entries(
     lines.join("\n        ")
 }
 
-fn prefixes(random: &mut Random, width: u8) -> String {
+fn prefixes(random: &mut SuiteRandom, width: u8) -> String {
     let mut seen = std::collections::BTreeSet::new();
     entries(random, 12, |random, number| {
         let length = random.between(0, width.into()) as u32;
@@ -49,7 +49,7 @@ fn prefixes(random: &mut Random, width: u8) -> String {
     })
 }
 
-fn patterns(random: &mut Random, value: impl Fn(u64) -> String) -> String {
+fn patterns(random: &mut SuiteRandom, value: impl Fn(u64) -> String) -> String {
     let mut seen = std::collections::BTreeSet::new();
     entries(random, 8, |random, number| {
         let letters: String = (0..random.between(1, 4)).map(|_| *random.pick(&['a', 'b', 'A'])).collect();
@@ -65,7 +65,7 @@ fn patterns(random: &mut Random, value: impl Fn(u64) -> String) -> String {
 }
 
 /// A program with a table of every kind, all asked by every packet; what is found decides the port and the reason.
-fn program(random: &mut Random) -> String {
+fn program(random: &mut SuiteRandom) -> String {
     let default = if random.one_in(2) { "default => 9" } else { "" };
     let counted = if random.one_in(2) { "counted" } else { "" };
     let ranked = random.one_in(2);
@@ -220,7 +220,7 @@ stage out(sum: u32) {{
     )
 }
 
-fn arrivals(random: &mut Random) -> Arrivals {
+fn arrivals(random: &mut SuiteRandom) -> Arrivals {
     let mut arrivals = Arrivals::default();
     let mut time = 1_000;
     for _ in 0..random.between(40, 120) {
@@ -244,13 +244,13 @@ fn arrivals(random: &mut Random) -> Arrivals {
 fn tables_of_every_kind_answer_alike_on_both_back_ends() {
     let (mut accepted, mut inserted, mut expired) = (0, 0, 0);
     for seed in 0..24 {
-        let mut random = Random::new(seed);
+        let mut random = SuiteRandom::new(seed);
         let (text, arrivals) = (program(&mut random), arrivals(&mut random));
         match compare(&text, &arrivals) {
-            Ok(Some((_, sighting))) => {
+            Ok(Some((_, outcome))) => {
                 accepted += 1;
-                inserted += sighting.tables.iter().map(|table| table.inserts).sum::<u64>();
-                expired += sighting.tables.iter().map(|table| table.expired).sum::<u64>();
+                inserted += outcome.tables.iter().map(|table| table.inserts).sum::<u64>();
+                expired += outcome.tables.iter().map(|table| table.expired).sum::<u64>();
             }
             Ok(None) => panic!(
                 "seed {seed} is refused: {:#?}\n{text}",

@@ -3,9 +3,9 @@
 //!
 //! `RAVELIN_DATA=DIRECTORY` names a folder with `captures/`; without it, frames are made.
 
-use engine::Bench;
+use engine::PacketBench;
 use etherparse::{NetSlice, SlicedPacket, TransportSlice};
-use exec::BackEnd;
+use exec::BackendKind;
 use lang::ir::Program;
 use lang::pipeline::Decode;
 use packet::capture::write::PcapWriter;
@@ -15,7 +15,7 @@ use std::io::Read;
 use std::path::PathBuf;
 use std::process::Command;
 use suite::corpus::{compile_file, root};
-use suite::random::Random;
+use suite::random::SuiteRandom;
 
 const LOCAL: u16 = 1;
 const REMOTE: u16 = 2;
@@ -43,7 +43,7 @@ fn address(bytes: &[u8]) -> Address {
 
 /// Two gateways, `sides[0]` and `sides[1]`, with what each should know: true for an address behind the other one.
 struct Judge<'a> {
-    sides: [(Bench<'a>, HashMap<Address, bool>); 2],
+    sides: [(PacketBench<'a>, HashMap<Address, bool>); 2],
     /// Source port by inner addresses and type.
     sources: BTreeMap<Vec<u8>, u16>,
     /// Packets between the gateways with the frames that they hold.
@@ -55,8 +55,8 @@ struct Judge<'a> {
 }
 
 impl<'a> Judge<'a> {
-    fn new(program: &'a Program, back_end: BackEnd) -> Judge<'a> {
-        let side = || (Bench::new(program, back_end, 2, 0).expect("it loads"), HashMap::new());
+    fn new(program: &'a Program, back_end: BackendKind) -> Judge<'a> {
+        let side = || (PacketBench::new(program, back_end, 2, 0).expect("it loads"), HashMap::new());
         let (sources, carried) = (BTreeMap::new(), Vec::new());
         Judge { sides: [side(), side()], sources, carried, sent: 0, replicated: 0, local: 0, too_big: 0 }
     }
@@ -145,8 +145,8 @@ impl<'a> Judge<'a> {
 #[test]
 fn frames_go_through_a_tunnel_unchanged() {
     let program = program();
-    for back_end in [BackEnd::Interpreter, BackEnd::Native] {
-        let mut random = Random::new(72);
+    for back_end in [BackendKind::Interpreter, BackendKind::Native] {
+        let mut random = SuiteRandom::new(72);
         let mut judge = Judge::new(&program, back_end);
         for _ in 0..3_000 {
             let mut frame: Vec<u8> = (0..14 + random.below(1_600)).map(|_| random.number() as u8).collect();
@@ -179,7 +179,7 @@ fn data() -> Option<PathBuf> {
 fn real_frames_go_through_a_tunnel_unchanged() {
     let Some(data) = data() else { return };
     let program = program();
-    let mut judge = Judge::new(&program, BackEnd::Native);
+    let mut judge = Judge::new(&program, BackendKind::Native);
     let path = data.join("captures/4sics-151020-first150k.pcap.zst").display().to_string();
     let stream = ports::capture_in::open(&path).expect("it can be opened");
     let mut capture = Capture::open(stream).expect("it is a capture");
@@ -259,7 +259,7 @@ fn what_others_encapsulated_comes_out() {
             packet[26..30].copy_from_slice(&OTHER);
             packet[30..34].copy_from_slice(&[192, 0, 2, 1]);
             packet[46..49].copy_from_slice(&VXLAN[4..7]);
-            let mut bench = Bench::new(&program, BackEnd::Native, 2, 0).expect("it loads");
+            let mut bench = PacketBench::new(&program, BackendKind::Native, 2, 0).expect("it loads");
             assert_eq!(bench.packet(REMOTE, &packet, 0).left, [(LOCAL, tagged(&inner))]);
             frames += 1;
         }

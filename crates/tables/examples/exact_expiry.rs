@@ -1,14 +1,14 @@
 //! How long a batch of packets waits where a million entries of an exact table end together, or were all renewed before the table is full.
 
 use std::time::{Duration, Instant};
-use tables::exact::{Evict, Exact, ExactSpec, Table};
+use tables::exact::{Evict, Exact, ExactSpec, ExactTable};
 
 const ENTRIES: u64 = 1_000_000;
 /// Packets of a batch, and steps before each of them, as the gateway takes them.
 const BATCH: usize = 256;
 const STEPS: u32 = 8;
 
-fn filled(evict: Evict) -> Table {
+fn filled(evict: Evict) -> ExactTable {
     let spec = ExactSpec {
         key_words: 1,
         value_words: 1,
@@ -18,7 +18,7 @@ fn filled(evict: Evict) -> Table {
         evict,
         seed: 7,
     };
-    let mut table = Table::new(spec).expect("room");
+    let mut table = ExactTable::new(spec).expect("room");
     (0..ENTRIES).for_each(|key| _ = table.learn(&[key], &[key], 0));
     table
 }

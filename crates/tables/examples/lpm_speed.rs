@@ -9,7 +9,7 @@ use std::net::IpAddr;
 use std::path::Path;
 use std::time::Instant;
 
-use tables::lpm::{LpmSpec, Method, Prefix, Table, Variant};
+use tables::lpm::{LpmSpec, LpmTable, Method, Prefix, Variant};
 
 const ROUNDS: usize = 7;
 const TRAFFIC: usize = 1 << 21;
@@ -39,7 +39,7 @@ fn measure(name: &str, width: u8, variant: Variant, entries: Vec<(Prefix, u32)>,
     let spec = LpmSpec { width, capacity: 1 << 20 };
     let prefixes: Vec<Prefix> = entries.iter().map(|(prefix, _)| *prefix).collect();
     let begun = Instant::now();
-    let table = Table::build(spec, variant, entries).expect("the entries make a table");
+    let table = LpmTable::build(spec, variant, entries).expect("the entries make a table");
     println!(
         "{name}: {} prefixes, loaded in {:.3} s, image of {:.2} MB",
         prefixes.len(),
@@ -72,7 +72,7 @@ fn measure(name: &str, width: u8, variant: Variant, entries: Vec<(Prefix, u32)>,
 }
 
 /// Million lookups a second over all addresses, one at a time without a method.
-fn speed(table: &Table, width: u8, method: Option<Method>, addresses: &Addresses) -> f64 {
+fn speed(table: &LpmTable, width: u8, method: Option<Method>, addresses: &Addresses) -> f64 {
     let begun = Instant::now();
     let mut out = [0; BATCH];
     match (method, width) {

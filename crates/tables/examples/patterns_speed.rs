@@ -11,7 +11,7 @@ use std::error::Error;
 use std::io::{BufRead, BufReader, Read, Write};
 use std::process::{Child, ChildStdout, Command, Stdio};
 use std::time::Instant;
-use tables::patterns::{BloomScanner, Pattern, Scanner};
+use tables::patterns::{BloomScanner, Scanner, SearchPattern};
 
 fn main() -> Result<(), Box<dyn Error>> {
     let mut arguments = std::env::args().skip(1);
@@ -176,7 +176,7 @@ fn contents(path: &str) -> Result<Vec<u8>, Box<dyn Error>> {
     Ok(bytes)
 }
 
-fn patterns(path: &str) -> Result<Vec<Pattern>, Box<dyn Error>> {
+fn patterns(path: &str) -> Result<Vec<SearchPattern>, Box<dyn Error>> {
     let mut patterns = Vec::new();
     for line in String::from_utf8(contents(path)?)?.lines().filter(|line| !line.starts_with('#')) {
         let fields: Vec<&str> = line.split('\t').collect();
@@ -185,7 +185,11 @@ fn patterns(path: &str) -> Result<Vec<Pattern>, Box<dyn Error>> {
         };
         let digits = (0..hex.len()).step_by(2).map(|at| u8::from_str_radix(&hex[at..at + 2], 16));
         let bytes = digits.collect::<Result<Vec<u8>, _>>()?;
-        patterns.push(Pattern { nocase: nocase == "1", value: number.parse()?, ..Pattern::anywhere(bytes) });
+        patterns.push(SearchPattern {
+            nocase: nocase == "1",
+            value: number.parse()?,
+            ..SearchPattern::anywhere(bytes)
+        });
     }
     Ok(patterns)
 }

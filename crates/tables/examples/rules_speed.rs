@@ -4,7 +4,7 @@
 //! rounds of each, interleaved), milliseconds for a change of one rule (the longest of 200), and how many answers were wrong.
 
 use std::time::{Duration, Instant};
-use tables::rules::{Field, Rule, Rules, RulesSpec, Table};
+use tables::rules::{Rule, RuleField, Rules, RulesSpec, RulesTable};
 
 const WORDS: usize = 5;
 const ROUNDS: usize = 9;
@@ -42,7 +42,7 @@ fn measure(directory: &str, set: &str) -> Option<String> {
     }
     let spec = RulesSpec { widths: vec![32, 32, 16, 16, 8], capacity: rules.len() };
     let start = Instant::now();
-    let mut table = Table::build(&spec, rules.clone()).ok()?;
+    let mut table = RulesTable::build(&spec, rules.clone()).ok()?;
     let build = start.elapsed();
 
     let mut values = vec![0; wanted.len()];
@@ -108,13 +108,13 @@ fn rule(line: &str) -> Option<Rule> {
     };
     let prefix = |text: &str| {
         let (value, length) = text.split_once('/')?;
-        Some(Field::Prefix { value: address(value)?, length: length.parse().ok()? })
+        Some(RuleField::Prefix { value: address(value)?, length: length.parse().ok()? })
     };
     let range =
-        |low: &str, high: &str| Some(Field::Range { low: low.parse().ok()?, high: high.parse().ok()? });
+        |low: &str, high: &str| Some(RuleField::Range { low: low.parse().ok()?, high: high.parse().ok()? });
     let hexadecimal = |text: &str| u128::from_str_radix(text.strip_prefix("0x")?, 16).ok();
     let (value, mask) = protocol.split_once('/')?;
-    let protocol = Field::Ternary { value: hexadecimal(value)?, mask: hexadecimal(mask)? };
+    let protocol = RuleField::Ternary { value: hexadecimal(value)?, mask: hexadecimal(mask)? };
     let fields =
         vec![prefix(source)?, prefix(destination)?, range(s_low, s_high)?, range(d_low, d_high)?, protocol];
     Some(Rule { fields })

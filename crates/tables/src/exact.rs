@@ -1,6 +1,6 @@
 //! Exact-match tables: what one is asked for, what it answers, and what it counts.
 //!
-//! Two implementations give the same answers. [`Table`] is the fast one; [`Model`] is built from ordered maps, is easy to
+//! Two implementations give the same answers. [`ExactTable`] is the fast one; [`ExactModel`] is built from ordered maps, is easy to
 //! believe, and judges the other. Time is an argument, in nanoseconds, and never goes back: an operation whose `now` lies
 //! before the latest time the table has seen happens at that latest time.
 
@@ -17,9 +17,9 @@ mod slots;
 mod table;
 mod tags;
 
-pub use any::Table;
+pub use any::ExactTable;
 pub use items::{MOST_NUMBERED, Numbering};
-pub use model::Model;
+pub use model::ExactModel;
 pub use resize::MOVED_AT_ONCE;
 pub use table::{HashTable, Table1, Table2, TableN};
 
@@ -99,15 +99,15 @@ impl ExactSpec {
         Some(after(learned, self.age).min(after(renewed, self.idle))).filter(|deadline| *deadline < u64::MAX)
     }
 
-    fn check(&self) -> Result<(), SpecError> {
+    fn check(&self) -> Result<(), ExactSpecError> {
         if !(1..=MAX_KEY_WORDS).contains(&self.key_words) {
-            return Err(SpecError::KeyWords { words: self.key_words });
+            return Err(ExactSpecError::KeyWords { words: self.key_words });
         }
         if self.value_words > MAX_VALUE_WORDS {
-            return Err(SpecError::ValueWords { words: self.value_words });
+            return Err(ExactSpecError::ValueWords { words: self.value_words });
         }
         if self.capacity > MAX_CAPACITY {
-            return Err(SpecError::Capacity { capacity: self.capacity });
+            return Err(ExactSpecError::Capacity { capacity: self.capacity });
         }
         Ok(())
     }
@@ -115,7 +115,7 @@ impl ExactSpec {
 
 /// Why a table cannot be made.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-pub enum SpecError {
+pub enum ExactSpecError {
     /// The key is empty or too wide.
     #[error("a key of {words} words; a key has 1 to {MAX_KEY_WORDS}: use fewer or narrower key parts")]
     KeyWords {
@@ -161,7 +161,7 @@ pub enum Learned {
 /// What has happened to a table since it was made. Permanent entries count in `entries` and, when removed or given another
 /// value by a learn, in `removed` and `moves`; inserting them counts nowhere, since they are part of the program.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Statistics {
+pub struct ExactStatistics {
     /// Entries held now.
     pub entries: u64,
     /// Learns of a key that was not there.
@@ -180,7 +180,7 @@ pub struct Statistics {
 
 /// One entry, for reports.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub struct Entry {
+pub struct ExactEntry {
     /// The key's words.
     pub key: Vec<u64>,
     /// The value's words.
@@ -238,7 +238,7 @@ pub trait Exact {
     /// Changes the capacity; the entries stay. A table that holds more than its new capacity keeps them until they go: it refuses new
     /// keys, or evicts two entries for each, until it fits. Fails, and changes nothing, where a table of that capacity could not be
     /// made.
-    fn resize(&mut self, capacity: usize) -> Result<(), SpecError>;
+    fn resize(&mut self, capacity: usize) -> Result<(), ExactSpecError>;
     /// Whether this table, which is empty, can [`inherit`](Exact::inherit) what another holds, and makes ready for it: where keys, values and what ends
     /// entries are kept alike, and all of them have room. For moments it may say no to what it would take at other times.
     fn prepare_for(&mut self, old: &Self) -> bool
@@ -258,20 +258,20 @@ pub trait Exact {
         false
     }
     /// What has happened so far. It may look at all entries, see [`left_to_expire`](Exact::left_to_expire).
-    fn statistics(&self) -> Statistics;
+    fn statistics(&self) -> ExactStatistics;
     /// As [`statistics`](Exact::statistics), but in the time of one operation: what has ended and is still to be taken out counts as held, and not as expired.
-    fn running_statistics(&self) -> Statistics;
+    fn running_statistics(&self) -> ExactStatistics;
     /// All entries, by ascending key (words compared first to last).
-    fn entries(&self) -> Vec<Entry>;
+    fn entries(&self) -> Vec<ExactEntry>;
     /// All entries that are not permanent, by ascending key.
-    fn learned(&self) -> Vec<Entry> {
+    fn learned(&self) -> Vec<ExactEntry> {
         let mut entries = self.entries();
         entries.retain(|entry| !entry.permanent);
         entries
     }
     /// Entries from a place on, `most` at most, in no order; and the place from which the next ones are asked for, until there is none. It begins with
     /// place 0. What is changed in between may be told twice or not at all. It takes no longer than `most` says, however large the table is.
-    fn entries_part(&self, from: usize, most: usize) -> (Vec<Entry>, Option<usize>) {
+    fn entries_part(&self, from: usize, most: usize) -> (Vec<ExactEntry>, Option<usize>) {
         let all = self.entries();
         let next = from.saturating_add(most);
         (all.get(from..next.min(all.len())).unwrap_or_default().to_vec(), (next < all.len()).then_some(next))

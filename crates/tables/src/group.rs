@@ -11,7 +11,7 @@
 
 mod model;
 
-pub use model::Model;
+pub use model::GroupModel;
 
 use std::collections::BinaryHeap;
 
@@ -62,9 +62,9 @@ struct Member {
 /// A group over a fixed number of buckets; 64 a member and more keep the parts within a few per cent of the weights.
 ///
 /// ```
-/// use tables::group::Group;
+/// use tables::group::GroupTable;
 ///
-/// let mut group = Group::new(256)?;
+/// let mut group = GroupTable::new(256)?;
 /// assert_eq!(group.find(7), None);
 /// assert_eq!(group.add(10, 1)?, 256);
 /// assert_eq!(group.add(11, 3)?, 192);
@@ -73,25 +73,25 @@ struct Member {
 /// assert_eq!(group.find(7), Some(10));
 /// # Ok::<(), tables::group::GroupError>(())
 /// ```
-pub struct Group {
+pub struct GroupTable {
     buckets: Vec<u32>,
     /// By ascending number.
     members: Vec<Member>,
 }
 
-impl Group {
+impl GroupTable {
     /// Bytes that a group of so many buckets and members takes, itself among them.
     pub fn allocated(buckets: u32, members: u32) -> u64 {
         let members = if members == 0 { 0 } else { u64::from(members).next_power_of_two().max(4) };
-        size_of::<Group>() as u64 + 4 * u64::from(buckets) + size_of::<Member>() as u64 * members
+        size_of::<GroupTable>() as u64 + 4 * u64::from(buckets) + size_of::<Member>() as u64 * members
     }
 
     /// An empty group.
-    pub fn new(buckets: u32) -> Result<Group, GroupError> {
+    pub fn new(buckets: u32) -> Result<GroupTable, GroupError> {
         if buckets == 0 || buckets > MAX_BUCKETS {
             return Err(GroupError::Buckets { buckets });
         }
-        Ok(Group { buckets: vec![NONE; buckets as usize], members: Vec::new() })
+        Ok(GroupTable { buckets: vec![NONE; buckets as usize], members: Vec::new() })
     }
 
     /// Who gets the flow with this hash; `None` while the group is empty. All 32 bits of the hash count.

@@ -1,13 +1,13 @@
 //! Longest-prefix tables: what one is asked for, what it answers, and why it may refuse.
 //!
-//! Two implementations give the same answers. [`Table`] is the fast one: a flat image that one thread changes while others
-//! look up in it through a [`Reader`]; [`Model`] is an ordered map, easy to believe, and judges the other. The idea and the
+//! Two implementations give the same answers. [`LpmTable`] is the fast one: a flat image that one thread changes while others
+//! look up in it through a [`LpmReader`]; [`LpmModel`] is an ordered map, easy to believe, and judges the other. The idea and the
 //! bytes of the image are taught in `docs/tables/lpm.md`.
 
 mod bulk;
 mod codes;
-mod direct;
-mod grace;
+mod dir24_8;
+mod epoch;
 mod image;
 mod lookup;
 mod model;
@@ -25,11 +25,11 @@ mod words;
 #[cfg(test)]
 mod tests;
 
-pub use image::{Image, ImageError};
+pub use image::{LpmImage, LpmImageError};
 pub use lookup::Method;
-pub use model::Model;
-pub use reader::{Pinned, Reader};
-pub use table::{Table, Variant};
+pub use model::LpmModel;
+pub use reader::{LpmReader, Pinned};
+pub use table::{LpmTable, Variant};
 
 /// The answer of the lookups that return a bare number when no prefix contains the address. A table refuses it as a value.
 pub const NONE: u32 = u32::MAX;
@@ -76,22 +76,22 @@ impl LpmSpec {
         most::bytes(*self)
     }
 
-    fn check(&self) -> Result<(), SpecError> {
+    fn check(&self) -> Result<(), LpmSpecError> {
         if !(1..=MAX_WIDTH).contains(&self.width) {
-            return Err(SpecError::Width { width: self.width });
+            return Err(LpmSpecError::Width { width: self.width });
         }
         if self.capacity > MAX_CAPACITY {
-            return Err(SpecError::Capacity { capacity: self.capacity });
+            return Err(LpmSpecError::Capacity { capacity: self.capacity });
         }
         Ok(())
     }
 
-    fn check_prefix(&self, prefix: Prefix) -> Result<(), InsertError> {
+    fn check_prefix(&self, prefix: Prefix) -> Result<(), LpmInsertError> {
         if prefix.length > self.width {
-            return Err(InsertError::Length { length: prefix.length, width: self.width });
+            return Err(LpmInsertError::Length { length: prefix.length, width: self.width });
         }
         if prefix.bits & !leading(prefix.length, self.width) != 0 {
-            return Err(InsertError::Bits { bits: prefix.bits, length: prefix.length });
+            return Err(LpmInsertError::Bits { bits: prefix.bits, length: prefix.length });
         }
         Ok(())
     }
@@ -99,7 +99,7 @@ impl LpmSpec {
 
 /// Why a table cannot be made.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-pub enum SpecError {
+pub enum LpmSpecError {
     /// No address, or one that is too wide.
     #[error("an address of {width} bits; an address has 1 to {MAX_WIDTH}: declare another width")]
     Width {
@@ -122,7 +122,7 @@ pub enum SpecError {
 
 /// Why a prefix is refused; the table is as it was.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-pub enum InsertError {
+pub enum LpmInsertError {
     /// The prefix is longer than an address.
     #[error("a prefix of {length} bits in a table of addresses of {width} bits: shorten it")]
     Length {
@@ -174,19 +174,19 @@ pub enum InsertError {
 
 /// Why a whole set of entries does not make a table.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-pub enum BuildError {
+pub enum LpmBuildError {
     /// The shape is impossible.
     #[error(transparent)]
-    Spec(#[from] SpecError),
+    Spec(#[from] LpmSpecError),
     /// An entry is refused.
     #[error(transparent)]
-    Insert(#[from] InsertError),
+    Insert(#[from] LpmInsertError),
 }
 
 /// A longest-prefix table. An address is a number of the table's width; bits above the width are ignored.
 pub trait Lpm {
     /// Puts `prefix` in with `value`, or gives it that value; the value it had before.
-    fn insert(&mut self, prefix: Prefix, value: u32) -> Result<Option<u32>, InsertError>;
+    fn insert(&mut self, prefix: Prefix, value: u32) -> Result<Option<u32>, LpmInsertError>;
     /// Takes `prefix` out; the value it had.
     fn remove(&mut self, prefix: Prefix) -> Option<u32>;
     /// The value of the longest prefix that contains `address`.

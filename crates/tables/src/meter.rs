@@ -15,7 +15,7 @@
 
 mod model;
 
-pub use model::Model;
+pub use model::MeterModel;
 
 /// The most cells a meter has.
 pub const MAX_CELLS: u32 = 1 << 28;
@@ -46,7 +46,7 @@ pub enum Unit {
 
 /// The rates (tokens a second) and bucket sizes (tokens) of a meter; all buckets are full at first.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Rates {
+pub enum MeterRates {
     /// Single rate, three colours: RFC 2697. What the full committed bucket cannot take flows into the excess bucket.
     Single {
         /// CIR.
@@ -75,7 +75,7 @@ pub struct MeterSpec {
     /// Cells, each with buckets of its own: 1 to [`MAX_CELLS`].
     pub cells: u32,
     /// Rates and bucket sizes of every cell.
-    pub rates: Rates,
+    pub rates: MeterRates,
     /// What a token stands for.
     pub unit: Unit,
     /// Whether a packet never leaves with a better colour than it came with; otherwise that colour is ignored.
@@ -131,14 +131,14 @@ impl MeterSpec {
             return Err(MeterError::Cells { cells: self.cells });
         }
         match self.rates {
-            Rates::Single { committed_burst: 0, excess_burst: 0, .. } => Err(MeterError::NoBurst),
-            Rates::Two { committed_burst: 0, .. } => {
+            MeterRates::Single { committed_burst: 0, excess_burst: 0, .. } => Err(MeterError::NoBurst),
+            MeterRates::Two { committed_burst: 0, .. } => {
                 Err(MeterError::EmptyBurst { burst: "committed", colour: "green" })
             }
-            Rates::Two { peak_burst: 0, .. } => {
+            MeterRates::Two { peak_burst: 0, .. } => {
                 Err(MeterError::EmptyBurst { burst: "peak", colour: "green or yellow" })
             }
-            Rates::Two { committed, peak, .. } if peak < committed => {
+            MeterRates::Two { committed, peak, .. } if peak < committed => {
                 Err(MeterError::PeakBelowCommitted { peak, committed })
             }
             _ => Ok(()),
@@ -172,28 +172,28 @@ struct Cell {
 /// A meter with cells of its own; nothing is allocated after it is made.
 ///
 /// ```
-/// use tables::meter::{Colour, Meter, MeterSpec, Rates, Unit};
+/// use tables::meter::{Colour, MeterRates, MeterSpec, MeterTable, Unit};
 ///
-/// let rates = Rates::Single { committed: 1000, committed_burst: 100, excess_burst: 50 };
-/// let mut meter = Meter::new(MeterSpec { cells: 1, rates, unit: Unit::Bytes, aware: false })?;
+/// let rates = MeterRates::Single { committed: 1000, committed_burst: 100, excess_burst: 50 };
+/// let mut meter = MeterTable::new(MeterSpec { cells: 1, rates, unit: Unit::Bytes, aware: false })?;
 /// assert_eq!(meter.mark(0, 100, Colour::Green, 0), Colour::Green);
 /// assert_eq!(meter.mark(0, 50, Colour::Green, 0), Colour::Yellow);
 /// assert_eq!(meter.mark(0, 50, Colour::Green, 0), Colour::Red);
 /// assert_eq!(meter.mark(0, 50, Colour::Green, 50_000_000), Colour::Green);
 /// # Ok::<(), tables::meter::MeterError>(())
 /// ```
-pub struct Meter {
+pub struct MeterTable {
     spec: MeterSpec,
     cells: Vec<Cell>,
 }
 
-impl Meter {
+impl MeterTable {
     /// A meter whose buckets are all full at time 0.
-    pub fn new(spec: MeterSpec) -> Result<Meter, MeterError> {
+    pub fn new(spec: MeterSpec) -> Result<MeterTable, MeterError> {
         spec.check()?;
         let (committed, second) = match spec.rates {
-            Rates::Single { committed_burst, excess_burst, .. } => (committed_burst, excess_burst),
-            Rates::Two { committed_burst, peak_burst, .. } => (committed_burst, peak_burst),
+            MeterRates::Single { committed_burst, excess_burst, .. } => (committed_burst, excess_burst),
+            MeterRates::Two { committed_burst, peak_burst, .. } => (committed_burst, peak_burst),
         };
         let cell =
             Cell { filled: 0, committed: u64::from(committed) * UNITS, second: u64::from(second) * UNITS };
@@ -203,7 +203,7 @@ impl Meter {
             .try_reserve_exact(spec.cells as usize)
             .map_err(|_| MeterError::Memory { cells: spec.cells, bytes })?;
         cells.resize(spec.cells as usize, cell);
-        Ok(Meter { spec, cells })
+        Ok(MeterTable { spec, cells })
     }
 
     /// The shape and the rules it was made with.
@@ -226,7 +226,7 @@ impl Meter {
         let cost = self.spec.cost(bytes) * UNITS;
         let before = self.spec.before(colour);
         match self.spec.rates {
-            Rates::Single { committed, committed_burst, excess_burst } => {
+            MeterRates::Single { committed, committed_burst, excess_burst } => {
                 let arrived = committed.saturating_mul(passed);
                 let taken = arrived.min(u64::from(committed_burst) * UNITS - state.committed);
                 state.committed += taken;
@@ -241,7 +241,7 @@ impl Meter {
                     Colour::Red
                 }
             }
-            Rates::Two { committed, committed_burst, peak, peak_burst } => {
+            MeterRates::Two { committed, committed_burst, peak, peak_burst } => {
                 fill(&mut state.committed, committed, passed, committed_burst);
                 fill(&mut state.second, peak, passed, peak_burst);
                 if before == Colour::Red || state.second < cost {

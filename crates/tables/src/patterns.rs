@@ -1,7 +1,7 @@
 //! Pattern tables: many byte strings are searched for in one packet at once, and every occurrence is told.
 //!
-//! Three scanners give the same answers. [`Scanner`] is the fast one, built into a flat [`Image`]; [`BloomScanner`] keeps
-//! one Bloom filter a length, as the Hermes paper does on a GPU; [`Model`] compares every pattern everywhere and judges
+//! Three scanners give the same answers. [`Scanner`] is the fast one, built into a flat [`PatternsImage`]; [`BloomScanner`] keeps
+//! one Bloom filter a length, as the Hermes paper does on a GPU; [`PatternsModel`] compares every pattern everywhere and judges
 //! both. An occurrence may overlap others, and occurrences are told in ascending order of (end, pattern).
 //!
 //! A byte string of more than 2³² − 1 bytes is searched in its first 2³² − 1 bytes only.
@@ -20,15 +20,15 @@ mod tests;
 
 pub use bloom::BloomScanner;
 pub use build::{LIMIT, Scanner};
-pub use image::{Image, ImageError};
-pub use model::Model;
+pub use image::{PatternsImage, PatternsImageError};
+pub use model::PatternsModel;
 
 /// One byte string to search for, and where in the packet it may lie.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
-pub struct Pattern {
+pub struct SearchPattern {
     /// The bytes; at least one.
     pub bytes: Vec<u8>,
-    /// Whether the letters A to Z and a to z of [`Pattern::bytes`] match in both cases. Other bytes are never folded.
+    /// Whether the letters A to Z and a to z of [`SearchPattern::bytes`] match in both cases. Other bytes are never folded.
     pub nocase: bool,
     /// An occurrence starts at this byte of the searched bytes or behind it.
     pub offset: u32,
@@ -38,10 +38,10 @@ pub struct Pattern {
     pub value: u32,
 }
 
-impl Pattern {
+impl SearchPattern {
     /// A case-sensitive pattern that may lie anywhere, with the value 0.
-    pub fn anywhere(bytes: impl Into<Vec<u8>>) -> Pattern {
-        Pattern { bytes: bytes.into(), nocase: false, offset: 0, depth: None, value: 0 }
+    pub fn anywhere(bytes: impl Into<Vec<u8>>) -> SearchPattern {
+        SearchPattern { bytes: bytes.into(), nocase: false, offset: 0, depth: None, value: 0 }
     }
 
     /// The last byte at which an occurrence may end; `u32::MAX` if there is no depth.
@@ -52,7 +52,7 @@ impl Pattern {
 
 /// One occurrence of a pattern.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub struct Match {
+pub struct PatternMatch {
     /// The pattern, by its place in the list that the scanner was built from.
     pub pattern: u32,
     /// The first byte of the occurrence.
@@ -63,7 +63,7 @@ pub struct Match {
 
 /// Why no scanner is built. Nothing is kept.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
-pub enum BuildError {
+pub enum PatternsBuildError {
     /// pattern {pattern} has no bytes; a pattern has at least one
     #[error("pattern {pattern} has no bytes; a pattern has at least one")]
     Empty {

@@ -43,9 +43,9 @@ pub enum PoolError {
 /// A pool whose items are all free at first; nothing is allocated after it is made.
 ///
 /// ```
-/// use tables::pool::{Pool, PoolSpec};
+/// use tables::pool::{PoolSpec, PoolTable};
 ///
-/// let mut ports = Pool::new(PoolSpec { items: 100 })?;
+/// let mut ports = PoolTable::new(PoolSpec { items: 100 })?;
 /// assert_eq!(ports.take(7), Some(7));
 /// assert_eq!(ports.take(7), Some(8));
 /// assert!(ports.give(7));
@@ -53,7 +53,7 @@ pub enum PoolError {
 /// assert_eq!(ports.free(), 99);
 /// # Ok::<(), tables::pool::PoolError>(())
 /// ```
-pub struct Pool {
+pub struct PoolTable {
     items: u32,
     free: u32,
     /// Where each level begins in `words`.
@@ -73,9 +73,9 @@ impl PoolSpec {
     }
 }
 
-impl Pool {
+impl PoolTable {
     /// A pool of free items.
-    pub fn new(spec: PoolSpec) -> Result<Pool, PoolError> {
+    pub fn new(spec: PoolSpec) -> Result<PoolTable, PoolError> {
         if spec.items == 0 || spec.items > MAX_ITEMS {
             return Err(PoolError::Items { items: spec.items });
         }
@@ -97,7 +97,7 @@ impl Pool {
             }
             bits = bits.div_ceil(64);
         }
-        Ok(Pool { items: spec.items, free: spec.items, levels, words })
+        Ok(PoolTable { items: spec.items, free: spec.items, levels, words })
     }
 
     /// How many items there are, taken or free.
@@ -237,7 +237,7 @@ mod tests {
     }
 
     fn agree(items: u32, operations: &[(u8, u32)]) -> Result<(), TestCaseError> {
-        let mut pool = Pool::new(PoolSpec { items }).expect("a valid spec");
+        let mut pool = PoolTable::new(PoolSpec { items }).expect("a valid spec");
         let mut model = Model { items, free: (0..items).collect() };
         for (what, number) in operations {
             match what {
@@ -279,7 +279,7 @@ mod tests {
 
     #[test]
     fn every_item_is_taken_once_and_then_none() {
-        let mut pool = Pool::new(PoolSpec { items: 4097 }).expect("a valid spec");
+        let mut pool = PoolTable::new(PoolSpec { items: 4097 }).expect("a valid spec");
         let taken: BTreeSet<u32> = (0..4097).filter_map(|i| pool.take(i * 31)).collect();
         assert_eq!(taken.len(), 4097);
         assert_eq!(pool.take(0), None);
@@ -289,7 +289,10 @@ mod tests {
 
     #[test]
     fn empty_and_huge_pools_are_refused() {
-        assert_eq!(Pool::new(PoolSpec { items: 0 }).err(), Some(PoolError::Items { items: 0 }));
-        assert_eq!(Pool::new(PoolSpec { items: u32::MAX }).err(), Some(PoolError::Items { items: u32::MAX }));
+        assert_eq!(PoolTable::new(PoolSpec { items: 0 }).err(), Some(PoolError::Items { items: 0 }));
+        assert_eq!(
+            PoolTable::new(PoolSpec { items: u32::MAX }).err(),
+            Some(PoolError::Items { items: u32::MAX })
+        );
     }
 }

@@ -44,24 +44,24 @@ pub enum RegisterError {
 /// An array of cells, all 0 at first; nothing is allocated after it is made.
 ///
 /// ```
-/// use tables::register::{Register, RegisterSpec};
+/// use tables::register::{RegisterSpec, RegisterTable};
 ///
-/// let mut seen = Register::new(RegisterSpec { cells: 16, width: 8 })?;
+/// let mut seen = RegisterTable::new(RegisterSpec { cells: 16, width: 8 })?;
 /// assert!(seen.write(3, 0x1ff));
 /// assert_eq!(seen.read(3), 0xff);
 /// assert_eq!(seen.add(3, 2), 1);
 /// assert_eq!(seen.read(16), 0);
 /// # Ok::<(), tables::register::RegisterError>(())
 /// ```
-pub struct Register {
+pub struct RegisterTable {
     spec: RegisterSpec,
     mask: u64,
     cells: Vec<u64>,
 }
 
-impl Register {
+impl RegisterTable {
     /// An array of zeros.
-    pub fn new(spec: RegisterSpec) -> Result<Register, RegisterError> {
+    pub fn new(spec: RegisterSpec) -> Result<RegisterTable, RegisterError> {
         if spec.cells == 0 || spec.cells > MAX_CELLS {
             return Err(RegisterError::Cells { cells: spec.cells });
         }
@@ -74,7 +74,7 @@ impl Register {
             .try_reserve_exact(spec.cells as usize)
             .map_err(|_| RegisterError::Memory { cells: spec.cells, bytes })?;
         cells.resize(spec.cells as usize, 0);
-        Ok(Register { spec, mask: u64::MAX >> (64 - spec.width), cells })
+        Ok(RegisterTable { spec, mask: u64::MAX >> (64 - spec.width), cells })
     }
 
     /// The shape it was made with.
@@ -159,7 +159,7 @@ mod tests {
             operations in prop::collection::vec((0..3u8, 0..24u32, any::<u64>()), 1..100),
         ) {
             let spec = RegisterSpec { cells, width };
-            let mut register = Register::new(spec).expect("a valid spec");
+            let mut register = RegisterTable::new(spec).expect("a valid spec");
             let mut model = Model { spec, cells: BTreeMap::new() };
             for (what, cell, value) in operations {
                 match what {
@@ -178,7 +178,7 @@ mod tests {
 
     #[test]
     fn impossible_shapes_are_refused() {
-        let made = |cells, width| Register::new(RegisterSpec { cells, width }).err();
+        let made = |cells, width| RegisterTable::new(RegisterSpec { cells, width }).err();
         assert_eq!(made(0, 8), Some(RegisterError::Cells { cells: 0 }));
         assert_eq!(made(1, 65), Some(RegisterError::Width { width: 65 }));
         assert_eq!(made(1, 0), Some(RegisterError::Width { width: 0 }));

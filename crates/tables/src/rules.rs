@@ -1,7 +1,7 @@
 //! Tables of rules: fields that name one value, a prefix, masked bits or a range, where the first rule in order that fits wins.
 //!
 //! [`Linear`] tries the rules one after the other, as the literature's reference algorithm does; it is easy to believe and
-//! judges the other. [`Table`] is the fast one: trees that pick bits of the key and lead to a handful of rules, which are then
+//! judges the other. [`RulesTable`] is the fast one: trees that pick bits of the key and lead to a handful of rules, which are then
 //! compared all at once. How it works, and the bytes of its image, are in `docs/tables/rules.md`.
 
 mod bytes;
@@ -18,13 +18,15 @@ mod update;
 #[cfg(target_arch = "x86_64")]
 mod wide;
 
-pub use bytes::ImageError;
-pub use fields::{BuildError, Field, InsertError, MAX_CAPACITY, MAX_COLUMNS, MAX_WIDTH, Rule, RulesSpec};
-pub use hygiene::{Finding, Kind, MOST_WORK, hygiene};
-pub use image::Image;
+pub use bytes::RulesImageError;
+pub use fields::{
+    MAX_CAPACITY, MAX_COLUMNS, MAX_WIDTH, Rule, RuleField, RulesBuildError, RulesInsertError, RulesSpec,
+};
+pub use hygiene::{HygieneFinding, HygieneKind, MOST_WORK, hygiene};
+pub use image::RulesImage;
 pub use linear::Linear;
-pub use shared::{Reader, Shared};
-pub use table::{Statistics, Table};
+pub use shared::{RulesReader, SharedRules};
+pub use table::{RulesStatistics, RulesTable};
 
 /// What a table of values answers where no rule fits.
 pub const NONE: u32 = u32::MAX;
@@ -45,7 +47,7 @@ pub struct Hit {
 pub trait Rules {
     /// Puts `rule` at `order`, before all rules of a larger order. Refuses a rule that does not suit the columns, an order
     /// that is taken and a rule more than the capacity; then nothing has changed.
-    fn insert(&mut self, order: u64, rule: &Rule, value: u32) -> Result<(), InsertError>;
+    fn insert(&mut self, order: u64, rule: &Rule, value: u32) -> Result<(), RulesInsertError>;
     /// Takes out the rule at `order` and answers its value; `None` if there is none.
     fn remove(&mut self, order: u64) -> Option<u32>;
     /// The first rule that fits `key`.

@@ -2,8 +2,8 @@
 //! does not once a thread has searched before.
 
 use allocation_counter::measure;
-use tables::exact::{Evict, Exact, ExactSpec, Learned, Table};
-use tables::patterns::{Pattern, Scanner};
+use tables::exact::{Evict, Exact, ExactSpec, ExactTable, Learned};
+use tables::patterns::{Scanner, SearchPattern};
 
 #[test]
 fn the_counter_counts() {
@@ -22,7 +22,7 @@ fn nothing_allocates_after_the_table_is_made() {
             evict: Evict::Lru,
             seed: 9,
         };
-        let mut table = Table::new(spec).expect("a valid spec");
+        let mut table = ExactTable::new(spec).expect("a valid spec");
         let mut key = [0; 3];
         let allocated = measure(|| {
             for now in 0..200_000u64 {
@@ -54,7 +54,7 @@ fn nothing_allocates_after_the_table_is_made() {
 fn nothing_allocates_in_a_warm_search() {
     let words =
         ["GET /", "\0\0\0\0", "\0\0\0\0\0\0", "a", "ab", "abc", "a long string that ends in abc", "Host: "];
-    let scanner = Scanner::build(&words.map(Pattern::anywhere)).expect("patterns with bytes");
+    let scanner = Scanner::build(&words.map(SearchPattern::anywhere)).expect("patterns with bytes");
     let mut packet = b"GET /abcabcabc\0\0\0\0\0\0\0\0\0a long string that ends in abc".repeat(24);
     let mut set = Vec::with_capacity(words.len() * 600);
     let mut occurrences = 0u64;

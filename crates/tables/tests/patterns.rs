@@ -6,17 +6,17 @@ use aho_corasick::{AhoCorasick, AhoCorasickKind};
 use proptest::prelude::*;
 use std::io::Read;
 use std::path::Path;
-use tables::patterns::{BloomScanner, Match, Pattern, Scanner};
+use tables::patterns::{BloomScanner, PatternMatch, Scanner, SearchPattern};
 
 /// All occurrences as an automaton finds them, in the scanners' order.
-fn automaton(patterns: &[Pattern]) -> impl Fn(&[u8]) -> Vec<Match> {
+fn automaton(patterns: &[SearchPattern]) -> impl Fn(&[u8]) -> Vec<PatternMatch> {
     let automaton = AhoCorasick::builder()
         .kind(Some(AhoCorasickKind::ContiguousNFA))
         .ascii_case_insensitive(true)
         .build(patterns.iter().map(|pattern| &pattern.bytes))
         .unwrap();
     move |haystack| {
-        let mut found: Vec<Match> = automaton
+        let mut found: Vec<PatternMatch> = automaton
             .find_overlapping_iter(haystack)
             .filter(|found| {
                 let pattern = &patterns[found.pattern().as_usize()];
@@ -24,7 +24,7 @@ fn automaton(patterns: &[Pattern]) -> impl Fn(&[u8]) -> Vec<Match> {
                 let same = pattern.nocase || haystack[found.range()] == pattern.bytes;
                 same && found.start() >= pattern.offset as usize && found.end() <= end
             })
-            .map(|found| Match {
+            .map(|found| PatternMatch {
                 pattern: found.pattern().as_u32(),
                 start: found.start() as u32,
                 end: found.end() as u32,
@@ -44,13 +44,13 @@ fn word() -> impl Strategy<Value = Vec<u8>> {
     ]
 }
 
-fn pattern() -> impl Strategy<Value = Pattern> {
+fn pattern() -> impl Strategy<Value = SearchPattern> {
     (word(), any::<bool>(), prop_oneof![4 => Just((0, None)), 1 => (0u32..900, prop::option::of(0u32..400))])
-        .prop_map(|(bytes, nocase, (offset, depth))| Pattern {
+        .prop_map(|(bytes, nocase, (offset, depth))| SearchPattern {
             nocase,
             offset,
             depth,
-            ..Pattern::anywhere(bytes)
+            ..SearchPattern::anywhere(bytes)
         })
 }
 
@@ -122,9 +122,9 @@ fn real_payloads_hold_what_they_are_known_to_hold() {
             let bytes = (0..fields[3].len())
                 .step_by(2)
                 .map(|at| u8::from_str_radix(&fields[3][at..at + 2], 16).unwrap());
-            Pattern { nocase: fields[1] == "1", ..Pattern::anywhere(bytes.collect::<Vec<u8>>()) }
+            SearchPattern { nocase: fields[1] == "1", ..SearchPattern::anywhere(bytes.collect::<Vec<u8>>()) }
         };
-        let patterns: Vec<Pattern> =
+        let patterns: Vec<SearchPattern> =
             text.lines().filter(|line| !line.starts_with('#')).map(literal).collect();
         let scanner = Scanner::build(&patterns).unwrap();
         let bloom = BloomScanner::build(&patterns).unwrap();

@@ -8,7 +8,7 @@ use std::io::Read;
 use std::path::PathBuf;
 use std::time::{Duration, Instant};
 use tables::generate::Random;
-use tables::rules::{Field, Kind, Linear, NONE, Rule, Rules, RulesSpec, Table, hygiene};
+use tables::rules::{HygieneKind, Linear, NONE, Rule, RuleField, Rules, RulesSpec, RulesTable, hygiene};
 
 /// Sets of more rules are not judged for rules that cannot be hit; that compares rules in pairs.
 const MOST_JUDGED: usize = 11_000;
@@ -49,7 +49,7 @@ fn check(name: &str, rules: &[u8], trace: &[u8]) {
 
     let spec = RulesSpec { widths, capacity: rules.len() };
     let start = Instant::now();
-    let mut table = Table::build(&spec, numbered).expect("the rules have room");
+    let mut table = RulesTable::build(&spec, numbered).expect("the rules have room");
     let built = start.elapsed();
     let statistics = table.statistics();
     assert!(statistics.bytes <= statistics.limit);
@@ -91,28 +91,29 @@ fn check(name: &str, rules: &[u8], trace: &[u8]) {
     if rules.len() <= MOST_JUDGED {
         let start = Instant::now();
         let findings = hygiene(&spec, &rules).expect("the rules suit the columns");
-        let count =
-            |wanted: fn(&Kind) -> bool| findings.iter().filter(|finding| wanted(&finding.kind)).count();
+        let count = |wanted: fn(&HygieneKind) -> bool| {
+            findings.iter().filter(|finding| wanted(&finding.kind)).count()
+        };
         for finding in &findings {
             let hit = table.find(&finding.witness).expect("a witness fits some rule");
             assert_eq!(
                 hit.order == finding.rule as u64,
-                finding.kind == Kind::Reachable,
+                finding.kind == HygieneKind::Reachable,
                 "{name}: {finding:?}"
             );
         }
         for &hit in wanted.iter().filter(|&&hit| hit != NONE) {
             let kind = &findings[hit as usize].kind;
             assert!(
-                matches!(kind, Kind::Reachable | Kind::Undecided),
+                matches!(kind, HygieneKind::Reachable | HygieneKind::Undecided),
                 "{name}: a header hits rule {hit}: {kind:?}"
             );
         }
         println!(
             "{name:11} duplicate {} shadowed {} undecided {} in {:.1} ms",
-            count(|kind| matches!(kind, Kind::Duplicate { .. })),
-            count(|kind| matches!(kind, Kind::Shadowed { .. })),
-            count(|kind| *kind == Kind::Undecided),
+            count(|kind| matches!(kind, HygieneKind::Duplicate { .. })),
+            count(|kind| matches!(kind, HygieneKind::Shadowed { .. })),
+            count(|kind| *kind == HygieneKind::Undecided),
             start.elapsed().as_secs_f64() * 1e3,
         );
     }
@@ -148,7 +149,7 @@ fn every_chain_of_the_firewalls_is_as_linear_search() {
         }
         for (table, chain) in import::iptables::chains(&text).expect("a dump is whole") {
             for first_packets in [false, true] {
-                let options = import::iptables::Options {
+                let options = import::iptables::ChainOptions {
                     table: table.clone(),
                     chain: Some(chain.clone()),
                     first_packets,
@@ -168,12 +169,12 @@ fn every_chain_of_the_firewalls_is_as_linear_search() {
 }
 
 /// Asks the table, linear search and the importer for keys in every rule and just beside it, and for keys of anywhere.
-fn as_linear_search(name: &str, set: &import::RuleSet) {
+fn as_linear_search(name: &str, set: &import::ImportedRules) {
     let spec = RulesSpec { widths: set.widths(), capacity: set.rules.len() };
     let rules: Vec<(u64, Rule, u32)> =
         (0u32..).zip(&set.rules).map(|(at, rule)| (at.into(), rule.rule.clone(), at)).collect();
     let linear = Linear::build(&spec, &rules).expect("the rules have room");
-    let mut table = Table::build(&spec, rules.clone()).expect("the rules have room");
+    let mut table = RulesTable::build(&spec, rules.clone()).expect("the rules have room");
     let mut random = Random::new(rules.len() as u64);
     let mut keys: Vec<Vec<u128>> =
         rules.iter().flat_map(|(_, rule, _)| keys_about(rule, &spec.widths, &mut random)).collect();
@@ -197,7 +198,7 @@ fn as_linear_search(name: &str, set: &import::RuleSet) {
         })
         .collect();
     let mut values = vec![0; keys.len()];
-    let agrees = |table: &Table, values: &mut [u32], when: &str| {
+    let agrees = |table: &RulesTable, values: &mut [u32], when: &str| {
         table.find_bulk(&words, values);
         for &(at, found) in &wanted {
             assert_eq!(values[at], found, "{name}: {when}, in bulk: {:?}", keys[at]);
@@ -228,13 +229,13 @@ fn keys_about(rule: &Rule, widths: &[u8], random: &mut Random) -> Vec<Vec<u128>>
                 (value & mask, value & mask | ones & !mask, value & mask | wide & !mask)
             };
             match *field {
-                Field::Any => within(0, 0),
-                Field::Exact(value) => (value, value, value),
-                Field::Prefix { value, length } => {
+                RuleField::Any => within(0, 0),
+                RuleField::Exact(value) => (value, value, value),
+                RuleField::Prefix { value, length } => {
                     within(ones & !ones.checked_shr(length.into()).unwrap_or(0), value)
                 }
-                Field::Ternary { value, mask } => within(mask, value),
-                Field::Range { low, high } => (low, high, low + wide % (high - low + 1)),
+                RuleField::Ternary { value, mask } => within(mask, value),
+                RuleField::Range { low, high } => (low, high, low + wide % (high - low + 1)),
             }
         })
         .collect();

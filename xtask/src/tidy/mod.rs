@@ -2,8 +2,10 @@
 
 mod crates;
 mod documents;
+mod glossary;
 mod language;
 mod layout;
+mod names;
 mod rust;
 mod specification;
 mod tree;
@@ -63,6 +65,8 @@ fn check_tree(tree: &Tree, steps: &[&str]) -> Vec<Finding> {
     layout::names(tree, &mut findings);
     layout::markers(tree, &mut findings);
     crates::arrows(tree, &mut findings);
+    names::unique(tree, &mut findings);
+    glossary::old_words(tree, &mut findings);
     unsafety::places(tree, &mut findings);
     unsafety::reasons(tree, &mut findings);
     documents::links(tree, &mut findings);

@@ -16,6 +16,7 @@ fn sound() -> Tree {
             "ARCHITECTURE.md",
             "## Crates\n\n| crate | role | depends on |\n|---|---|---|\n| `packet` | bytes | – |\n\
              | `engine` | the loop | packet |\n| `lab` | figures | engine |\n\n\
+             ## Vocabulary\n\n| word | meaning | not |\n|---|---|---|\n| mailbox | room for a message | `letterbox` |\n\n\
              ## Unsafe code\n\n- `crates/engine/src/call.rs`: calls compiled code.\n",
         )
         .with("crates/packet/Cargo.toml", "[package]\nname = \"packet\"\n[dependencies]\nlibc = \"1\"\n")
@@ -251,4 +252,54 @@ fn a_folder_on_disk_is_read_without_build_products() {
     assert_eq!(tree.text("picture.png"), Some(""));
     assert!(tree.exists("crates/packet") && !tree.exists("crates/pack"));
     assert!(found(&tree).contains(&("first-line", "crates/packet/src/lib.rs".to_owned())));
+}
+
+#[test]
+fn a_word_that_the_vocabulary_replaced_does_not_come_back_in_names() {
+    let path = "crates/engine/src/worker.rs";
+    let with = |name: &str| {
+        format!("//! The loop.\npub fn turn() {{}}\nmod tests {{\n    fn counts_all() {{}}\n}}\n{name}\n")
+    };
+    for name in
+        ["struct Letterbox;", "fn open_letterboxes() {}", "const LETTERBOX: u8 = 0;", "struct OpenLetterbox;"]
+    {
+        breaks(path, &with(name), "glossary");
+    }
+    for name in [
+        "struct Mailbox;",
+        "// A letterbox.",
+        "const TEXT: &str = \"letterbox\";",
+        "struct Letter { boxed: u8 }",
+    ] {
+        assert_eq!(found(&sound().with(path, &with(name))), [], "{name}");
+    }
+}
+
+#[test]
+fn public_types_have_names_of_their_own() {
+    let path = "crates/engine/src/names.rs";
+    let file = |code: &str| format!("//! Names.\n{code}\n");
+    let with =
+        |other: &str, code: &str| sound().with(path, &file("pub struct Stage;")).with(other, &file(code));
+    for code in
+        ["pub struct Stage {", "pub enum Stage<T> {", "pub trait Stage: Send {", "pub type Stage = u8;"]
+    {
+        for other in ["crates/lab/src/stage.rs", "crates/lang/src/ir/stage.rs"] {
+            assert_eq!(found(&with(other, code)), [("type names", other.to_owned())], "{code}");
+        }
+    }
+    for code in [
+        "struct Stage;",
+        "pub(crate) struct Stage;",
+        "pub fn Stage() {}",
+        "// pub struct Stage;",
+        "pub struct Stages;",
+    ] {
+        assert_eq!(found(&with("crates/lab/src/stage.rs", code)), [], "{code}");
+    }
+    let forms = ["crates/lang/src/ast.rs", "crates/lang/src/check/hir.rs", "crates/lang/src/ir/stage.rs"];
+    let forms = forms.into_iter().fold(sound(), |tree, path| tree.with(path, &file("pub struct Stage;")));
+    assert_eq!(found(&forms), []);
+    let twice = forms.with("crates/lang/src/ir/other.rs", &file("pub struct Stage;"));
+    assert_eq!(found(&twice).len(), 1);
 }

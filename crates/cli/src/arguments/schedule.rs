@@ -1,8 +1,8 @@
 //! `--schedule`: when packets are handed to a device, and whether they are.
 
 use clap::Args;
-use engine::hold::Schedule;
-use gpu::placement::Policy;
+use engine::device_queue::Schedule;
+use gpu::offload_policy::BatchingPolicy;
 use std::str::FromStr;
 use std::time::Duration;
 
@@ -44,8 +44,8 @@ impl ScheduleArguments {
     pub(crate) fn schedule(&self, auto: bool) -> Schedule {
         match (&self.schedule, auto) {
             (Some(said), _) => said.0,
-            (None, true) => Policy::CostModel { packets: PACKETS }.into(),
-            (None, false) => Policy::BatchOrTimeout { packets: PACKETS, timeout: TIMEOUT }.into(),
+            (None, true) => BatchingPolicy::CostModel { packets: PACKETS }.into(),
+            (None, false) => BatchingPolicy::BatchOrTimeout { packets: PACKETS, timeout: TIMEOUT }.into(),
         }
     }
 }
@@ -74,16 +74,16 @@ impl FromStr for Said {
             }
         };
         let policy = match name {
-            "batch" => Policy::FixedBatch { packets: packets(Some(part("PACKETS")?))? },
+            "batch" => BatchingPolicy::FixedBatch { packets: packets(Some(part("PACKETS")?))? },
             "timeout" => {
                 let timeout = time(part("TIME")?)?;
-                Policy::BatchOrTimeout { timeout, packets: packets(parts.next())? }
+                BatchingPolicy::BatchOrTimeout { timeout, packets: packets(parts.next())? }
             }
             "deadline" => {
                 let deadline = time(part("TIME")?)?;
-                Policy::Deadline { deadline, packets: packets(parts.next())? }
+                BatchingPolicy::Deadline { deadline, packets: packets(parts.next())? }
             }
-            "cost" => Policy::CostModel { packets: packets(parts.next())? },
+            "cost" => BatchingPolicy::CostModel { packets: packets(parts.next())? },
             "hermes" => {
                 let quarters = parts.next().map_or(Ok(4 * WARP_TIMES), quarters)?;
                 return ended(parts.next(), Schedule::Hermes { quarters });
@@ -121,25 +121,25 @@ fn quarters(text: &str) -> Result<u32, String> {
 mod tests {
     use super::*;
 
-    fn policy(text: &str) -> Result<Policy, String> {
+    fn policy(text: &str) -> Result<BatchingPolicy, String> {
         text.parse().map(|Said(schedule)| match schedule {
-            Schedule::Placed(policy) => policy,
+            Schedule::Policy(policy) => policy,
             other => panic!("{other:?}"),
         })
     }
 
     #[test]
     fn policies_as_they_are_written() {
-        assert_eq!(policy("batch:512"), Ok(Policy::FixedBatch { packets: 512 }));
+        assert_eq!(policy("batch:512"), Ok(BatchingPolicy::FixedBatch { packets: 512 }));
         let timeout = Duration::from_micros(50);
-        assert_eq!(policy("timeout:50us"), Ok(Policy::BatchOrTimeout { packets: 8192, timeout }));
-        assert_eq!(policy("timeout:50us:64"), Ok(Policy::BatchOrTimeout { packets: 64, timeout }));
+        assert_eq!(policy("timeout:50us"), Ok(BatchingPolicy::BatchOrTimeout { packets: 8192, timeout }));
+        assert_eq!(policy("timeout:50us:64"), Ok(BatchingPolicy::BatchOrTimeout { packets: 64, timeout }));
         let deadline = Duration::from_millis(2);
-        assert_eq!(policy("deadline:2ms"), Ok(Policy::Deadline { packets: 8192, deadline }));
-        assert_eq!(policy("cost"), Ok(Policy::CostModel { packets: 8192 }));
+        assert_eq!(policy("deadline:2ms"), Ok(BatchingPolicy::Deadline { packets: 8192, deadline }));
+        assert_eq!(policy("cost"), Ok(BatchingPolicy::CostModel { packets: 8192 }));
         let hermes = |quarters| Ok(Said(Schedule::Hermes { quarters }));
         assert_eq!(["hermes", "hermes:0.75", "hermes:0"].map(str::parse), [hermes(8), hermes(3), hermes(0)]);
-        assert_eq!(policy("cost:65536"), Ok(Policy::CostModel { packets: 65_536 }));
+        assert_eq!(policy("cost:65536"), Ok(BatchingPolicy::CostModel { packets: 65_536 }));
         for (wrong, why) in [
             ("batch", "`batch` wants PACKETS"),
             ("batch:0", "`0` is not a number of packets"),

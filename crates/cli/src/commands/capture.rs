@@ -5,7 +5,7 @@ use crate::failure::Failure;
 use crate::interruption;
 use crate::render;
 use gateway::control::{ask, listen_to};
-use gateway::{Asked, Wanted};
+use gateway::{Asked, WatchWish};
 use packet::LinkType;
 use packet::capture::write::{Interface, PcapngWriter};
 use serde_json::Value;
@@ -28,7 +28,7 @@ pub(crate) fn run(arguments: &CaptureArguments, json: bool) -> Result<(), Failur
             None if json => Ok(Sink::Json),
             None if io::stdout().is_terminal() => Ok(Sink::Lines),
             output => {
-                let picture = ask(control, Asked::Picture)?;
+                let view = ask(control, Asked::Picture)?;
                 // Written through without a buffer: who reads it along sees each packet at once, and an end by Ctrl-C leaves it whole.
                 let file = match output {
                     Some(path) => File::create(path).map_err(|error| {
@@ -36,11 +36,11 @@ pub(crate) fn run(arguments: &CaptureArguments, json: bool) -> Result<(), Failur
                     })?,
                     None => File::from(io::stdout().as_fd().try_clone_to_owned()?),
                 };
-                Ok(Sink::Capture(begun(file, &picture["picture"]["ports"])?))
+                Ok(Sink::Capture(begun(file, &view["picture"]["ports"])?))
             }
         }
     };
-    let wanted = Wanted {
+    let wanted = WatchWish {
         filter: arguments.filter.join(" "),
         count: arguments.count,
         seconds: arguments.seconds,

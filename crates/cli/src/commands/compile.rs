@@ -25,10 +25,10 @@ pub(crate) fn run(arguments: &CompileArguments, json: bool) -> Result<(), Failur
                 Show::Graph => graph::dot(&ready.program),
                 Show::Cost => cost::cost(&ready.program).to_string(),
                 Show::Opencl | Show::Cuda | Show::HeaderBytes => {
-                    let options = kernel::Options {
+                    let options = kernel::KernelOptions {
                         over: arguments.over.form(),
                         back: arguments.back.form(),
-                        ..kernel::Options::default()
+                        ..kernel::KernelOptions::default()
                     };
                     let kernel = Kernel::new(&ready.program, arguments.ports, &options)
                         .map_err(|error| Failure::Finding(format!("{}: {error}", ready.name)))?;

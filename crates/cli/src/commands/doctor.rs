@@ -3,8 +3,8 @@
 use crate::arguments::doctor::{DoctorArguments, DoctorSubject};
 use crate::failure::Failure;
 use crate::render;
-use gpu::check::{self, Check};
-use gpu::{Cuda, Device, DeviceError, Memory, OpenCl};
+use gpu::check::{self, DeviceCheck};
+use gpu::{Cuda, Device, DeviceError, OpenCl, SlotMemory};
 use serde::Serialize;
 use std::fmt::Write;
 
@@ -69,12 +69,12 @@ fn look() -> Report {
     ];
     let mut tried = Vec::new();
     for device in cuda.unwrap_or_default() {
-        let made = Cuda::new(&device, &check::cuda_text(), check::geometry(), Memory::Mapped);
+        let made = Cuda::new(&device, &check::cuda_text(), check::geometry(), SlotMemory::Mapped);
         let made = made.map(|made| Box::new(made) as Box<dyn Device>);
         tried.push(attempt("cuda", device.full_name(), (true, device.memory as u64), made));
     }
     for device in opencl.unwrap_or_default() {
-        let made = OpenCl::new(&device, &check::opencl_text(), check::geometry(), Memory::Mapped);
+        let made = OpenCl::new(&device, &check::opencl_text(), check::geometry(), SlotMemory::Mapped);
         let made = made.map(|made| Box::new(made) as Box<dyn Device>);
         tried.push(attempt("opencl", device.name.clone(), (device.accelerator, device.memory), made));
     }
@@ -101,7 +101,7 @@ fn attempt(
     let microseconds = |time: std::time::Duration| time.as_nanos() as f64 / 1000.0;
     let (packets, wrong) = checked.as_ref().map_or((0, 0), |check| (check.packets, check.wrong));
     let failure = match &checked {
-        Ok(Check { wrong: 0, .. }) => None,
+        Ok(DeviceCheck { wrong: 0, .. }) => None,
         Ok(_) => Some(format!(
             "{wrong} of {packets} packets came back wrong: do not use it; is its driver the newest?"
         )),

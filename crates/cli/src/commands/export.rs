@@ -6,12 +6,12 @@ use crate::arguments::export::{Decision, ExportArguments, ExportKind, NftArgumen
 use crate::failure::Failure;
 use crate::program::ready;
 use crate::render;
-use import::address::Family;
-use import::nft::{Layout, PORTS_OF_PROGRAMS, write_json, write_text};
-use import::{Column, ImportedRule, RuleSet};
-use lang::ir::{self, Kind, Match, TableKind};
+use import::address::AddressFamily;
+use import::nft::{ExportLayout, PORTS_OF_PROGRAMS, write_json, write_text};
+use import::{ImportedRule, ImportedRules, RuleColumn};
+use lang::ir::{self, ColumnKind, Match, TableKind};
 use std::path::Path;
-use tables::rules::{Field, Rule};
+use tables::rules::{Rule, RuleField};
 
 /// Runs the command.
 pub(crate) fn run(arguments: &ExportArguments, json: bool) -> Result<(), Failure> {
@@ -19,7 +19,7 @@ pub(crate) fn run(arguments: &ExportArguments, json: bool) -> Result<(), Failure
         return Err(Failure::Usage("what is written is for nft; use --as-json instead of --json".into()));
     }
     let ExportKind::Nft(arguments) = &arguments.kind;
-    let mut layout = Layout::default();
+    let mut layout = ExportLayout::default();
     let mut rules = if arguments.file.ends_with(".rav") {
         let program = ready(Path::new(&arguments.file), DecodeChoice::Lazy, json)?;
         layout.with_ports = PORTS_OF_PROGRAMS;
@@ -64,21 +64,21 @@ fn table<'a>(program: &'a ir::Program, arguments: &NftArguments) -> Result<&'a i
 }
 
 /// The entries of a table as rules; an entry's line is its place in the table, from 1.
-fn of_table(table: &ir::Table, arguments: &NftArguments) -> Result<RuleSet, Failure> {
+fn of_table(table: &ir::Table, arguments: &NftArguments) -> Result<ImportedRules, Failure> {
     let refuse =
         |what: String| Failure::Finding(format!("{}: table `{}`: {what}", arguments.file, table.name));
     let is_wide = |column: &ir::Column| matches!(column.name.as_str(), "src" | "dst") && column.width == 128;
-    let family = if table.keys.iter().any(is_wide) { Family::V6 } else { Family::V4 };
+    let family = if table.keys.iter().any(is_wide) { AddressFamily::V6 } else { AddressFamily::V4 };
     let mut columns = Vec::new();
-    for name in Column::names() {
+    for name in RuleColumn::names() {
         let key = table.keys.iter().position(|key| key.name == name);
         if key.is_some() || columns.len() < 5 {
-            columns.extend(Column::named(name, family).map(|column| (column, key)));
+            columns.extend(RuleColumn::named(name, family).map(|column| (column, key)));
         }
     }
     for (index, key) in table.keys.iter().enumerate() {
         if !columns.iter().any(|(column, own)| *own == Some(index) && column.width == key.width) {
-            let names: Vec<&str> = Column::names().filter(|name| *name != "flags").collect();
+            let names: Vec<&str> = RuleColumn::names().filter(|name| *name != "flags").collect();
             let (place, names) = (index + 1, names.join(", "));
             return Err(refuse(format!(
                 "column {place}, `{}` of {} bits, is none that nftables has; name columns {names}, each with its own width",
@@ -91,11 +91,11 @@ fn of_table(table: &ir::Table, arguments: &NftArguments) -> Result<RuleSet, Fail
     let mut rules = Vec::new();
     for (index, entry) in entries {
         let field = |key: &Option<usize>| match key.map(|key| &entry.key[key]) {
-            None | Some(Match::Any | Match::Bytes(_)) => Field::Any,
-            Some(Match::Exact(value)) => Field::Exact(*value),
-            Some(Match::Prefix { value, length }) => Field::Prefix { value: *value, length: *length },
-            Some(Match::Masked { value, mask }) => Field::Ternary { value: *value, mask: *mask },
-            Some(Match::Range { low, high }) => Field::Range { low: *low, high: *high },
+            None | Some(Match::Any | Match::Bytes(_)) => RuleField::Any,
+            Some(Match::Exact(value)) => RuleField::Exact(*value),
+            Some(Match::Prefix { value, length }) => RuleField::Prefix { value: *value, length: *length },
+            Some(Match::Masked { value, mask }) => RuleField::Ternary { value: *value, mask: *mask },
+            Some(Match::Range { low, high }) => RuleField::Range { low: *low, high: *high },
         };
         let fields = columns.iter().map(|(_, key)| field(key)).collect();
         let line = u32::try_from(index + 1).unwrap_or(u32::MAX);
@@ -113,7 +113,7 @@ fn of_table(table: &ir::Table, arguments: &NftArguments) -> Result<RuleSet, Fail
     let columns = columns.into_iter().map(|(column, _)| column).collect();
     // Ports of the gateway have no names; their numbers name them.
     let interfaces = (1..=MOST_PORTS).map(|port| (format!("port{port}"), port)).collect();
-    Ok(RuleSet { columns, rules, default, interfaces, bound: true, ..RuleSet::default() })
+    Ok(ImportedRules { columns, rules, default, interfaces, bound: true, ..ImportedRules::default() })
 }
 
 /// Ports that rules may name.
@@ -123,8 +123,8 @@ const MOST_PORTS: u16 = 256;
 fn decision(table: &ir::Table, value: &[u128]) -> Result<Option<bool>, String> {
     let (Some(column), Some(value)) = (table.values.first(), value.first()) else { return Ok(None) };
     let name = match &column.kind {
-        Kind::Bool => (if *value == 0 { "deny" } else { "permit" }).to_owned(),
-        Kind::Names(names) => {
+        ColumnKind::Bool => (if *value == 0 { "deny" } else { "permit" }).to_owned(),
+        ColumnKind::Names(names) => {
             let name = names.iter().find(|(own, _)| own == value).map(|(_, name)| name.clone());
             name.unwrap_or_else(|| value.to_string())
         }

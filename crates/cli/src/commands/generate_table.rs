@@ -5,14 +5,14 @@ use crate::arguments::generate::{
 };
 use crate::arguments::table::FamilyChoice;
 use crate::failure::Failure;
-use import::address::{self, Family};
+use import::address::{self, AddressFamily};
 use std::fmt::{self, Write as _};
 use std::fs::File;
 use std::io::{self, Write};
 use tables::generate::payload::{Literals, PatternsSpec, Payload, PayloadSpec};
-use tables::generate::routes::{Routes, RoutesSpec};
-use tables::generate::rules::{Flavour, RuleSet, RuleSetSpec};
-use tables::generate::trace::{Trace, TraceSpec};
+use tables::generate::routes::{GeneratedRoutes, RoutesSpec};
+use tables::generate::rules::{Flavour, GeneratedRules, RuleSetSpec};
+use tables::generate::trace::{GeneratedTrace, TraceSpec};
 use tables::generate::{Version, addresses};
 
 /// Runs the command.
@@ -46,7 +46,7 @@ pub(super) fn run(kind: &GenerateKind, json: bool) -> Result<(), Failure> {
             let shared = &arguments.shared;
             let rules = rules(&arguments.rules, shared.seed);
             let (count, repeats, random) = (arguments.headers as usize, arguments.repeats, arguments.random);
-            let trace = Trace::new(&rules, &TraceSpec { count, repeats, random, seed: shared.seed });
+            let trace = GeneratedTrace::new(&rules, &TraceSpec { count, repeats, random, seed: shared.seed });
             text(&shared.output, |out| trace.write(&rules, out))
         }
         GenerateKind::Patterns(arguments) => {
@@ -66,25 +66,30 @@ pub(super) fn run(kind: &GenerateKind, json: bool) -> Result<(), Failure> {
 /// Among so many destinations the traffic of Zipf's law is spread.
 const DESTINATIONS: u32 = 100_000;
 
-fn family(choice: FamilyChoice) -> (Family, Version) {
+fn family(choice: FamilyChoice) -> (AddressFamily, Version) {
     match choice {
-        FamilyChoice::V4 => (Family::V4, Version::V4),
-        FamilyChoice::V6 => (Family::V6, Version::V6),
+        FamilyChoice::V4 => (AddressFamily::V4, Version::V4),
+        FamilyChoice::V6 => (AddressFamily::V6, Version::V6),
     }
 }
 
-fn routes(table: &RouteTable, seed: u64) -> Routes {
+fn routes(table: &RouteTable, seed: u64) -> GeneratedRoutes {
     let (_, version) = family(table.family);
-    Routes::new(&RoutesSpec { version, count: table.count as usize, next_hops: table.next_hops, seed })
+    GeneratedRoutes::new(&RoutesSpec {
+        version,
+        count: table.count as usize,
+        next_hops: table.next_hops,
+        seed,
+    })
 }
 
-fn rules(shape: &RuleShape, seed: u64) -> RuleSet {
+fn rules(shape: &RuleShape, seed: u64) -> GeneratedRules {
     let flavour = match shape.flavour {
         FlavourChoice::Acl => Flavour::AccessList,
         FlavourChoice::Firewall => Flavour::Firewall,
         FlavourChoice::Chains => Flavour::Chains,
     };
-    RuleSet::new(&RuleSetSpec { flavour, count: shape.count as usize, seed })
+    GeneratedRules::new(&RuleSetSpec { flavour, count: shape.count as usize, seed })
 }
 
 fn literals(shape: &PatternShape, seed: u64) -> Literals {

@@ -9,7 +9,8 @@ use crate::render;
 use crate::render::quantity::of;
 use crate::render::table::{Side, table};
 use lab::{
-    Capture, DeviceChoice, Experiment, Kind, LabError, Length, Machine, Plan, Row, TableKind, TablesPlan,
+    ComparedTable, DeviceChoice, Experiment, ExperimentKind, LabError, LabPlan, Length, Machine, Row,
+    TablesPlan, TrafficCapture,
 };
 use std::fs;
 use std::io::{self, IsTerminal};
@@ -110,27 +111,27 @@ pub(super) fn cannot_write(path: &Path, error: &io::Error) -> Failure {
     Failure::Usage(format!("cannot write {}: {error}", path.display()))
 }
 
-fn plan(arguments: &LabArguments) -> Plan {
-    let mut kinds: Vec<Kind> = Vec::new();
+fn plan(arguments: &LabArguments) -> LabPlan {
+    let mut kinds: Vec<ExperimentKind> = Vec::new();
     for choice in &arguments.experiments {
         let more = match choice {
-            ExperimentChoice::SwitchApps => vec![Kind::SwitchApps],
-            ExperimentChoice::Decode => vec![Kind::Decode],
-            ExperimentChoice::Operations => vec![Kind::Operations],
-            ExperimentChoice::Learn => vec![Kind::Learn],
-            ExperimentChoice::Compile => vec![Kind::Compile],
-            ExperimentChoice::Tables => vec![Kind::Tables],
-            ExperimentChoice::Router => vec![Kind::Router],
-            ExperimentChoice::Forwarding => vec![Kind::Forwarding],
-            ExperimentChoice::Latency => vec![Kind::Latency],
-            ExperimentChoice::Soak => vec![Kind::Soak],
-            ExperimentChoice::Transfer => vec![Kind::Transfer],
-            ExperimentChoice::Crossover => vec![Kind::Crossover],
-            ExperimentChoice::Schedule => vec![Kind::Schedule],
+            ExperimentChoice::SwitchApps => vec![ExperimentKind::SwitchApps],
+            ExperimentChoice::Decode => vec![ExperimentKind::Decode],
+            ExperimentChoice::Operations => vec![ExperimentKind::Operations],
+            ExperimentChoice::Learn => vec![ExperimentKind::Learn],
+            ExperimentChoice::Compile => vec![ExperimentKind::Compile],
+            ExperimentChoice::Tables => vec![ExperimentKind::Tables],
+            ExperimentChoice::Router => vec![ExperimentKind::Router],
+            ExperimentChoice::Forwarding => vec![ExperimentKind::Forwarding],
+            ExperimentChoice::Latency => vec![ExperimentKind::Latency],
+            ExperimentChoice::Soak => vec![ExperimentKind::Soak],
+            ExperimentChoice::Transfer => vec![ExperimentKind::Transfer],
+            ExperimentChoice::Crossover => vec![ExperimentKind::Crossover],
+            ExperimentChoice::Schedule => vec![ExperimentKind::Schedule],
             // It is run by itself.
             ExperimentChoice::Gpu => Vec::new(),
-            ExperimentChoice::Hermes => vec![Kind::Hermes],
-            ExperimentChoice::All => Kind::ALL.to_vec(),
+            ExperimentChoice::Hermes => vec![ExperimentKind::Hermes],
+            ExperimentChoice::All => ExperimentKind::ALL.to_vec(),
         };
         kinds.extend(more);
     }
@@ -142,8 +143,8 @@ fn plan(arguments: &LabArguments) -> Plan {
         }
     });
     let captures = match &arguments.capture[..] {
-        [] => Capture::defaults(),
-        files => files.iter().map(|file| Capture::parse(file)).collect(),
+        [] => TrafficCapture::defaults(),
+        files => files.iter().map(|file| TrafficCapture::parse(file)).collect(),
     };
     let live = !kinds.iter().any(|kind| kind.in_memory());
     let usual = match (arguments.quick, live) {
@@ -154,7 +155,9 @@ fn plan(arguments: &LabArguments) -> Plan {
                 (QUICK_RUNS, DEVICE_SECONDS)
             }
         }
-        _ if kinds == [Kind::Soak] => (1, if arguments.quick { LIVE_SECONDS } else { SOAK_SECONDS }),
+        _ if kinds == [ExperimentKind::Soak] => {
+            (1, if arguments.quick { LIVE_SECONDS } else { SOAK_SECONDS })
+        }
         (true, _) => (QUICK_RUNS, QUICK_SECONDS),
         (false, true) => (RUNS, LIVE_SECONDS),
         (false, false) => (RUNS, SECONDS),
@@ -168,7 +171,7 @@ fn plan(arguments: &LabArguments) -> Plan {
     let device = device(arguments);
     let tables = tables(arguments);
     let (quick, simulated) = (arguments.quick, arguments.simulated.clone());
-    Plan { kinds, captures, runs, length, quick, tables, gateways, device, until: None, simulated }
+    LabPlan { kinds, captures, runs, length, quick, tables, gateways, device, until: None, simulated }
 }
 
 /// The device that is asked for.
@@ -183,10 +186,10 @@ pub(super) fn device(arguments: &LabArguments) -> DeviceChoice {
 
 fn tables(arguments: &LabArguments) -> TablesPlan {
     let kind = |choice: &TableChoice| match choice {
-        TableChoice::Lpm => TableKind::Lpm,
-        TableChoice::Rules => TableKind::Rules,
-        TableChoice::Exact => TableKind::Exact,
-        TableChoice::Patterns => TableKind::Patterns,
+        TableChoice::Lpm => ComparedTable::Lpm,
+        TableChoice::Rules => ComparedTable::Rules,
+        TableChoice::Exact => ComparedTable::Exact,
+        TableChoice::Patterns => ComparedTable::Patterns,
     };
     TablesPlan {
         kinds: arguments.table.iter().map(kind).collect(),
@@ -220,7 +223,7 @@ fn text(experiment: &Experiment) -> String {
     let bold = anstyle::Style::new().bold();
     let machine = &experiment.machine;
     let mut text = format!("\n{bold}{}{bold:#}\n", experiment.experiment);
-    let by_batch = experiment.experiment == Kind::Transfer.name();
+    let by_batch = experiment.experiment == ExperimentKind::Transfer.name();
     if by_batch {
         text.push_str(&transfer::text(experiment));
     }

@@ -7,16 +7,17 @@ use crate::interruption;
 use crate::program::{self, Ready};
 use crate::render;
 use crate::render::progress::Watched;
+use engine::device_queue::DeviceQueue;
 use engine::filter::Filter;
 use engine::filter::selection::Selection;
-use engine::hold::Hold;
-use engine::{Clock, Finished, Ledger, Report, RunError, Setting, Times, Transmitter, Worker};
-use exec::{BackEnd, Processor};
+use engine::{Finished, Ledger, Report, RunError, Setting, TimedPart, Times, Transmitter, Worker};
+use exec::{Backend, BackendKind};
 use lang::ir::Program;
 use packet::{Batch, Frames, LinkType};
 use ports::capture_in::first_link;
 use ports::{
-    CaptureOut, CaptureSource, Ingress, Links, MemorySource, OpenError, Order, Policy, Receive, ReceiveError,
+    CaptureLinks, CaptureOut, CaptureSource, Ingress, IngressPolicy, MemorySource, OpenError, Order, Receive,
+    ReceiveError,
 };
 use serde_json::json;
 use std::path::Path;
@@ -36,7 +37,7 @@ pub(crate) fn run(arguments: &RunArguments, json: bool) -> Result<(), Failure> {
     let here = |back_end| exec::load(&ready.program, back_end, ports, seed);
     let loaded = executing.load((&ready.program, &ready.sources), ports, seed, &here)?;
     anstream::eprint!("{}", loaded.notes);
-    let mut processor = loaded.processor;
+    let mut backend = loaded.backend;
     let prepare = begin.elapsed();
     let mut out = match &arguments.out {
         Some(directory) => {
@@ -54,13 +55,13 @@ pub(crate) fn run(arguments: &RunArguments, json: bool) -> Result<(), Failure> {
     let mut finished = {
         let mut transmitter =
             out.as_mut().map(|out| Transmitter::new(&ready.program, out as &mut dyn ports::Transmit));
-        let mut hold = Hold::new(processor.as_mut(), executing.schedule(), Instant::now());
+        let mut device_queue = DeviceQueue::new(backend.as_mut(), executing.schedule(), Instant::now());
         let worker = Worker {
-            processor: processor.as_mut(),
+            backend: backend.as_mut(),
             ledger: &mut ledger,
             transmitter: transmitter.as_mut(),
             selection: selection.as_mut(),
-            hold: hold.as_mut(),
+            device_queue: device_queue.as_mut(),
         };
         pass(arguments, &ready.program, policy, worker)?
     };
@@ -70,7 +71,7 @@ pub(crate) fn run(arguments: &RunArguments, json: bool) -> Result<(), Failure> {
     }
     let times = Times { compile: ready.compile, prepare, load, packets: finished.packets };
     let report = |ledger: &Ledger| {
-        Report::new(setting(arguments), &ready.program, ledger, processor.as_ref(), times)
+        Report::new(setting(arguments), &ready.program, ledger, backend.as_ref(), times)
             .map_err(|error| Failure::Finding(error.to_string()))
     };
     let whole = report(&ledger)?;
@@ -97,8 +98,9 @@ fn written_link(arguments: &RunArguments) -> LinkType {
 }
 
 /// The way to choose ports that an option spells.
-pub(crate) fn policy(text: &str, ports: u16) -> Result<Policy, Failure> {
-    let policy: Policy = text.parse().map_err(|error| Failure::Usage(format!("--ingress: {error}")))?;
+pub(crate) fn policy(text: &str, ports: u16) -> Result<IngressPolicy, Failure> {
+    let policy: IngressPolicy =
+        text.parse().map_err(|error| Failure::Usage(format!("--ingress: {error}")))?;
     match policy.largest() {
         port if port > ports => Err(Failure::Usage(format!(
             "--ingress: there is no port {port}; the ports are 1 to {ports}, and --ports makes more"
@@ -108,15 +110,15 @@ pub(crate) fn policy(text: &str, ports: u16) -> Result<Policy, Failure> {
 }
 
 /// Which link types an option lets through.
-pub(crate) fn links(choice: LinkChoice) -> Links {
+pub(crate) fn links(choice: LinkChoice) -> CaptureLinks {
     match choice {
-        LinkChoice::Ethernet => Links::Ethernet,
-        LinkChoice::Any => Links::Any,
+        LinkChoice::Ethernet => CaptureLinks::Ethernet,
+        LinkChoice::Any => CaptureLinks::Any,
     }
 }
 
 /// Opens a capture that the command line names.
-pub(crate) fn open(input: &str, links: Links, ingress: Ingress) -> Result<CaptureSource, Failure> {
+pub(crate) fn open(input: &str, links: CaptureLinks, ingress: Ingress) -> Result<CaptureSource, Failure> {
     CaptureSource::open(input, links, ingress).map_err(|error| match &error {
         OpenError::Open { source, .. } if source.kind() == std::io::ErrorKind::NotFound => {
             match program::similar(Path::new(input)) {
@@ -184,11 +186,11 @@ fn offset(error: &RunError) -> Option<u64> {
 fn pass(
     arguments: &RunArguments,
     program: &Program,
-    policy: Policy,
+    policy: IngressPolicy,
     mut worker: Worker<'_>,
 ) -> Result<Finished, Failure> {
     let links = links(arguments.link);
-    let by_interface = policy == Policy::Interface;
+    let by_interface = policy == IngressPolicy::Interface;
     let ingress = Ingress::new(policy, arguments.ports);
     if by_interface && arguments.repeat > 1 {
         // Memory keeps no interfaces, so the file is read again for each repeat.
@@ -200,7 +202,7 @@ fn pass(
     }
     if arguments.repeat == 1 {
         let mut source = open(&arguments.input, links, ingress)?;
-        return Ok(worker.run(&mut Watched::new(&mut source, None), Clock::WithoutReceive));
+        return Ok(worker.run(&mut Watched::new(&mut source, None), TimedPart::WithoutReceive));
     }
     match held(&arguments.input, links)? {
         Some((frames, damage)) => {
@@ -211,7 +213,7 @@ fn pass(
             let restore = program.manifest.writes_packet;
             let mut source = MemorySource::new(frames, order, arguments.repeat, restore, ingress);
             let total = source.packets();
-            let mut finished = worker.run(&mut Watched::new(&mut source, Some(total)), Clock::Whole);
+            let mut finished = worker.run(&mut Watched::new(&mut source, Some(total)), TimedPart::Whole);
             finished.error = finished.error.or(damage.map(RunError::from));
             Ok(finished)
         }
@@ -227,9 +229,9 @@ fn pass(
 }
 
 /// Reads a capture into memory, as far as it can be read, and says what damage ended it; none if it is too large.
-fn held(input: &str, links: Links) -> Result<Option<(Frames, Option<ReceiveError>)>, Failure> {
+fn held(input: &str, links: CaptureLinks) -> Result<Option<(Frames, Option<ReceiveError>)>, Failure> {
     // Which ports packets enter by is chosen when they are run.
-    let mut source = open(input, links, Ingress::new(Policy::RoundRobin, 1))?;
+    let mut source = open(input, links, Ingress::new(IngressPolicy::RoundRobin, 1))?;
     let mut frames = Frames::new();
     let mut batch = Batch::new();
     let mut bytes = 0;
@@ -253,7 +255,7 @@ fn held(input: &str, links: Links) -> Result<Option<(Frames, Option<ReceiveError
 /// Reads the file once for each repeat. Ports are chosen as if it were one long capture.
 fn again_and_again(
     arguments: &RunArguments,
-    links: Links,
+    links: CaptureLinks,
     mut ingress: Ingress,
     worker: &mut Worker<'_>,
 ) -> Result<Finished, Failure> {
@@ -261,7 +263,7 @@ fn again_and_again(
     for _ in 0..arguments.repeat {
         let capture = open(&arguments.input, links, ingress.clone())?;
         let mut source = Entering { capture, ingress: &mut ingress };
-        let finished = worker.run(&mut Watched::new(&mut source, None), Clock::WithoutReceive);
+        let finished = worker.run(&mut Watched::new(&mut source, None), TimedPart::WithoutReceive);
         packets += finished.packets;
         if finished.error.is_some() || interruption::is_asked() {
             return Ok(Finished { packets, ..finished });
@@ -312,23 +314,23 @@ pub(crate) fn from_memory(
     mut times: Times,
 ) -> Result<Report, Failure> {
     let begin = Instant::now();
-    let mut processor = exec::load(&ready.program, BackEnd::Native, ports, setting.seed)
+    let mut backend = exec::load(&ready.program, BackendKind::Native, ports, setting.seed)
         .map_err(|error| Failure::Finding(format!("{}: {error}", ready.program.name)))?;
     times.prepare = begin.elapsed();
     let mut ledger = Ledger::new(&ready.program, ports);
-    let ingress = Ingress::new(Policy::RoundRobin, ports);
+    let ingress = Ingress::new(IngressPolicy::RoundRobin, ports);
     let restore = ready.program.manifest.writes_packet;
     let mut source = MemorySource::new(frames, Order::Replay, setting.repeat, restore, ingress);
     let total = source.packets();
-    let processor: &mut dyn Processor = processor.as_mut();
+    let backend: &mut dyn Backend = backend.as_mut();
     let mut worker = Worker {
-        processor: &mut *processor,
+        backend: &mut *backend,
         ledger: &mut ledger,
         transmitter: None,
         selection: None,
-        hold: None,
+        device_queue: None,
     };
-    times.packets = worker.run(&mut Watched::new(&mut source, Some(total)), Clock::Whole).packets;
-    Report::new(setting, &ready.program, &ledger, processor, times)
+    times.packets = worker.run(&mut Watched::new(&mut source, Some(total)), TimedPart::Whole).packets;
+    Report::new(setting, &ready.program, &ledger, backend, times)
         .map_err(|error| Failure::Finding(error.to_string()))
 }

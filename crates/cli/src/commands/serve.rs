@@ -12,7 +12,7 @@ use crate::remembered::Remembered;
 use crate::render;
 use crate::render::quantity::{bytes, of};
 use engine::live::{Loaded, Remote};
-use gateway::{Config, ConfigError, PortPicture, Reader, ServeError, Telling};
+use gateway::{Config, ConfigError, ConfigReader, PortView, ServeError, Telling};
 use lang::diagnostic::Diagnostic;
 use lang::ir::Program;
 use lang::ir::cost::cost;
@@ -38,12 +38,12 @@ pub(crate) fn run(arguments: &ServeArguments, json: bool) -> Result<(), Failure>
     let config = read(file)?;
     let remote = Arc::new(OnceLock::new());
     let (named, names, running) = (file.clone(), file.clone(), remote.clone());
-    let reader = Reader {
+    let reader = ConfigReader {
         config: Arc::new(move || read(&named).map_err(|error| error.to_string())),
         load: Arc::new(move |config| loaded(&names, config, executing, running.get().is_some())),
     };
     heed_signals(remote.clone())?;
-    let started = |ports: &[PortPicture], running: Remote| {
+    let started = |ports: &[PortView], running: Remote| {
         tell(ports, &config);
         // Nobody else sets it.
         let _ = remote.set(running);
@@ -208,11 +208,11 @@ fn loaded_filled(
         if worker == 0 {
             let _ = write!(anstream::stderr(), "{}", loaded.notes);
         }
-        Ok::<_, String>(loaded.processor)
+        Ok::<_, String>(loaded.backend)
     };
-    let processors = (0..config.workers.count).map(load).collect::<Result<Vec<_>, _>>()?;
+    let backends = (0..config.workers.count).map(load).collect::<Result<Vec<_>, _>>()?;
     let schedule = Some(executing.schedule());
-    Ok((Loaded { program, sources: Arc::new(compiled.sources), processors, schedule }, filled))
+    Ok((Loaded { program, sources: Arc::new(compiled.sources), backends, schedule }, filled))
 }
 
 /// Whether all workers together take no more than a program may.
@@ -253,7 +253,7 @@ fn remark(words: &str) {
 }
 
 /// Says what was obtained, as far as somebody can read it.
-fn tell(ports: &[PortPicture], config: &Config) {
+fn tell(ports: &[PortView], config: &Config) {
     let mut err = anstream::stderr();
     for port in ports {
         let _ = writeln!(err, "port {}: {}, {}", port.port, port.interface, port.mode);

@@ -31,12 +31,12 @@ pub(crate) fn run(arguments: &ShowArguments, json: bool) -> Result<(), Failure> 
     if matches!(arguments.what, ShowChoice::Routes | ShowChoice::Neighbours) {
         return show_routing::run(arguments, json);
     }
-    let first = picture(arguments)?;
+    let first = view(arguments)?;
     let interval = if arguments.total {
         Interval { before: Value::Null, seconds: first["seconds"].as_f64().unwrap_or(0.0), now: first }
     } else {
         thread::sleep(Duration::from_secs_f64(arguments.seconds));
-        let now = picture(arguments)?;
+        let now = view(arguments)?;
         let seconds = now["seconds"].as_f64().unwrap_or(0.0) - first["seconds"].as_f64().unwrap_or(0.0);
         // Another program has taken over in between: its account began at nothing.
         let same = now["generation"] == first["generation"];
@@ -173,7 +173,7 @@ fn latency(measured: &Value) -> String {
     format!("{packets} packets left\n\n{}", table(&[("", Side::Left), ("stayed", Side::Right)], rows))
 }
 
-fn picture(arguments: &ShowArguments) -> Result<Value, Failure> {
+fn view(arguments: &ShowArguments) -> Result<Value, Failure> {
     let mut answer = control::ask(&arguments.socket.control, Asked::Picture).map_err(failure)?;
     Ok(answer["picture"].take())
 }
@@ -216,7 +216,7 @@ struct Interval {
 impl Interval {
     /// By how much the number at this place has grown.
     fn grown(&self, place: &str) -> u64 {
-        let at = |picture: &Value| picture.pointer(place).and_then(Value::as_u64).unwrap_or(0);
+        let at = |view: &Value| view.pointer(place).and_then(Value::as_u64).unwrap_or(0);
         at(&self.now).saturating_sub(at(&self.before))
     }
 

@@ -14,11 +14,11 @@ pub(super) fn run(arguments: &ShowArguments, json: bool) -> Result<(), Failure> 
     let routes = arguments.what == ShowChoice::Routes;
     let asked = if routes { Asked::Routes } else { Asked::Neighbours };
     let answer = control::ask(&arguments.socket.control, asked).map_err(failure)?;
-    let picture = &answer[if routes { "routes" } else { "neighbours" }];
+    let view = &answer[if routes { "routes" } else { "neighbours" }];
     if json {
-        return Ok(render::json(picture)?);
+        return Ok(render::json(view)?);
     }
-    let told = if routes { routes_of(picture) } else { neighbours_of(picture) };
+    let told = if routes { routes_of(view) } else { neighbours_of(view) };
     Ok(render::text(&told)?)
 }
 
@@ -26,12 +26,12 @@ fn text(value: &Value, what: &str) -> String {
     value[what].as_str().unwrap_or_default().to_owned()
 }
 
-fn all<'a>(picture: &'a Value, what: &str) -> impl Iterator<Item = &'a Value> {
-    picture[what].as_array().into_iter().flatten()
+fn all<'a>(view: &'a Value, what: &str) -> impl Iterator<Item = &'a Value> {
+    view[what].as_array().into_iter().flatten()
 }
 
-fn routes_of(picture: &Value) -> String {
-    let rows: Vec<Vec<String>> = all(picture, "routes")
+fn routes_of(view: &Value) -> String {
+    let rows: Vec<Vec<String>> = all(view, "routes")
         .map(|route| {
             let state = match (route["used"].as_bool(), route["installed"].as_bool()) {
                 (Some(true), Some(true)) => "",
@@ -46,16 +46,16 @@ fn routes_of(picture: &Value) -> String {
         })
         .collect();
     let shown = rows.len() as u64;
-    let number = picture["count"].as_u64().unwrap_or(0);
+    let number = view["count"].as_u64().unwrap_or(0);
     let columns = ["to", "from", "way", "interface", ""].map(|name| (name, Side::Left));
     let more = match number.saturating_sub(shown) {
         0 => String::new(),
         more => format!("and {} more\n", count(more)),
     };
-    let unmeant: Vec<Vec<String>> = all(picture, "unmeant")
+    let unmeant: Vec<Vec<String>> = all(view, "unmeant")
         .map(|route| vec![text(route, "to"), text(route, "instead"), text(route, "because")])
         .collect();
-    let more_unmeant = picture["unmeant_count"].as_u64().unwrap_or(0).saturating_sub(unmeant.len() as u64);
+    let more_unmeant = view["unmeant_count"].as_u64().unwrap_or(0).saturating_sub(unmeant.len() as u64);
     let mut told = format!("{}\n\n{}{more}", of(number, "route"), table(&columns, rows));
     if !unmeant.is_empty() {
         let columns = [("to", Side::Left), ("instead", Side::Left), ("because", Side::Wrapped)];
@@ -67,8 +67,8 @@ fn routes_of(picture: &Value) -> String {
     told
 }
 
-fn neighbours_of(picture: &Value) -> String {
-    let rows: Vec<Vec<String>> = all(picture, "neighbours")
+fn neighbours_of(view: &Value) -> String {
+    let rows: Vec<Vec<String>> = all(view, "neighbours")
         .map(|known| {
             vec![
                 known["port"].to_string(),
@@ -90,7 +90,7 @@ fn neighbours_of(picture: &Value) -> String {
         ("for", Side::Right),
         ("waiting", Side::Right),
     ];
-    let account = &picture["account"];
+    let account = &view["account"];
     let number = |what: &str| account[what].as_u64().unwrap_or(0);
     let mut fates: Vec<Vec<String>> = all(account, "fates")
         .map(|fate| {

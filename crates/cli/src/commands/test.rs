@@ -6,7 +6,7 @@ use crate::failure::Failure;
 use crate::render::mismatch;
 use crate::{program, render};
 use engine::{back_end_name, case, stf};
-use exec::BackEnd;
+use exec::BackendKind;
 use lang::pipeline::Compiled;
 use serde::Serialize;
 use serde_json::json;
@@ -30,10 +30,10 @@ pub(crate) fn run(arguments: &TestArguments, json: bool) -> Result<(), Failure> 
     for path in &arguments.files {
         gather(path, true, &mut files)?;
     }
-    let back_ends: &[BackEnd] = match arguments.back_end {
-        TestBackEnds::Interpreter => &[BackEnd::Interpreter],
-        TestBackEnds::Native => &[BackEnd::Native],
-        TestBackEnds::Both => &[BackEnd::Interpreter, BackEnd::Native],
+    let back_ends: &[BackendKind] = match arguments.back_end {
+        TestBackEnds::Interpreter => &[BackendKind::Interpreter],
+        TestBackEnds::Native => &[BackendKind::Native],
+        TestBackEnds::Both => &[BackendKind::Interpreter, BackendKind::Native],
     };
     let mut results = Vec::new();
     for file in &files {
@@ -107,7 +107,7 @@ fn faults(compiled: &Compiled) -> String {
 fn source_tests(
     path: &Path,
     arguments: &TestArguments,
-    back_ends: &[BackEnd],
+    back_ends: &[BackendKind],
 ) -> Result<Vec<Outcome>, Failure> {
     let file = path.display().to_string();
     let compiled = program::compile(path, DecodeChoice::Lazy)?;
@@ -151,7 +151,7 @@ fn source_tests(
 fn packet_test(
     path: &Path,
     arguments: &TestArguments,
-    back_ends: &[BackEnd],
+    back_ends: &[BackendKind],
 ) -> Result<Vec<Outcome>, Failure> {
     let file = path.display().to_string();
     let name = path.file_stem().map(|stem| stem.to_string_lossy().into_owned()).unwrap_or_default();

@@ -27,7 +27,7 @@ const LOOK: Duration = Duration::from_millis(100);
 pub(crate) fn run(arguments: &TopArguments, json: bool) -> Result<(), Failure> {
     let control = &arguments.socket.control;
     // A gateway that is not there at the beginning ends it.
-    let mut asking = Asking { control, before: picture(control)? };
+    let mut asking = Asking { control, before: view(control)? };
     if arguments.once {
         let sample = asking.next()?;
         return if json { Ok(render::line(&sample.document())?) } else { Ok(render::text(&once(&sample)?)?) };
@@ -55,7 +55,7 @@ pub(crate) fn run(arguments: &TopArguments, json: bool) -> Result<(), Failure> {
 /// Sends sample after sample, until nobody wants them. A gateway that does not answer may be there again a second later.
 fn follow(control: &Path, samples: &mpsc::Sender<Result<Sample, String>>) {
     loop {
-        let failed = match picture(control) {
+        let failed = match view(control) {
             Err(error) => error,
             Ok(before) => {
                 let mut asking = Asking { control, before };
@@ -78,7 +78,7 @@ fn follow(control: &Path, samples: &mpsc::Sender<Result<Sample, String>>) {
     }
 }
 
-fn picture(control: &Path) -> Result<Value, Failure> {
+fn view(control: &Path) -> Result<Value, Failure> {
     Ok(ask(control, Asked::Picture)?["picture"].take())
 }
 
@@ -92,7 +92,7 @@ impl Asking<'_> {
     /// What it does in the next second.
     fn next(&mut self) -> Result<Sample, Failure> {
         let measured = ask(self.control, Asked::Measure { seconds: MEASURED })?["measure"].take();
-        let now = picture(self.control)?;
+        let now = view(self.control)?;
         let sample = Sample::new(&self.before, now.clone(), measured);
         self.before = now;
         Ok(sample)

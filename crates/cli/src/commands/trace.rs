@@ -8,13 +8,13 @@ use crate::program::{self, Ready};
 use crate::render;
 use engine::Ledger;
 use engine::filter::Decided;
-use engine::steps::{Recorder, Step, told};
-use exec::{Interpreter, Outputs, Processor};
+use engine::steps::{Recorder, TraceStep, told};
+use exec::{Backend, Interpreter, Outputs};
 use gateway::control::listen_to;
-use gateway::{Asked, Wanted};
+use gateway::{Asked, WatchWish};
 use packet::region::{HEADROOM, SLACK};
 use packet::{Batch, Verdict};
-use ports::{CaptureSource, Ingress, Policy, Receive};
+use ports::{CaptureSource, Ingress, IngressPolicy, Receive};
 use serde_json::json;
 
 /// A packet to be followed.
@@ -71,7 +71,7 @@ pub(crate) fn run(arguments: &TraceArguments, json: bool) -> Result<(), Failure>
 
 /// Packets of a running gateway, each with its steps.
 fn live(filter: &str, arguments: &LiveTraceArguments, json: bool) -> Result<(), Failure> {
-    let wanted = Wanted {
+    let wanted = WatchWish {
         filter: filter.to_owned(),
         count: Some(arguments.count),
         seconds: Some(arguments.seconds),
@@ -129,7 +129,7 @@ fn given(arguments: &TraceArguments, text: &str) -> Result<Subject, Failure> {
 
 /// The capture that is named, its packets entering as is said.
 fn capture(arguments: &TraceArguments, input: &str) -> Result<CaptureSource, Failure> {
-    let policy = arguments.port.map_or(Policy::RoundRobin, Policy::Port);
+    let policy = arguments.port.map_or(IngressPolicy::RoundRobin, IngressPolicy::Port);
     open(input, links(arguments.link), Ingress::new(policy, arguments.ports))
 }
 
@@ -229,7 +229,7 @@ impl Followed {
     }
 
     /// Runs a packet and records its steps.
-    fn follow(&mut self, subject: &Subject) -> (Vec<Step>, End) {
+    fn follow(&mut self, subject: &Subject) -> (Vec<TraceStep>, End) {
         self.interpreter.observer().want(0, subject.bytes.clone());
         let (memory, mut batch, outputs) = self.pass(subject);
         let mut ledger = Ledger::new(&self.ready.program, self.ports);
@@ -259,7 +259,7 @@ impl Followed {
     }
 
     /// Tells one of several packets: a line of JSON each.
-    fn tell(&self, subject: &Subject, steps: &[Step], end: &End) -> Result<(), Failure> {
+    fn tell(&self, subject: &Subject, steps: &[TraceStep], end: &End) -> Result<(), Failure> {
         if self.json {
             return Ok(render::line(&document(&self.ready, subject, steps, end))?);
         }
@@ -276,7 +276,7 @@ impl Subject {
     }
 }
 
-fn text(ready: &Ready, subject: &Subject, steps: &[Step], end: &End) -> String {
+fn text(ready: &Ready, subject: &Subject, steps: &[TraceStep], end: &End) -> String {
     let bold = anstyle::Style::new().bold();
     let before = &subject.bytes;
     let name = match subject.number {
@@ -321,7 +321,7 @@ fn text(ready: &Ready, subject: &Subject, steps: &[Step], end: &End) -> String {
     text
 }
 
-fn document(ready: &Ready, subject: &Subject, steps: &[Step], end: &End) -> serde_json::Value {
+fn document(ready: &Ready, subject: &Subject, steps: &[TraceStep], end: &End) -> serde_json::Value {
     let outputs: Vec<_> = end
         .outputs
         .packets

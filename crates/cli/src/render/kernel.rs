@@ -1,7 +1,9 @@
-//! What a program is to a device: what goes over, what comes back, and which steps stay on the processor.
+//! What a program is to a device: what goes over, what comes back, and which steps stay on the host.
 
 use super::quantity::of;
-use exec::kernel::{Back, Bytes, Effect, Kernel, NoKernel, Options, Over, Plan, Search};
+use exec::kernel::{
+    Back, Bytes, CopiedPart, Effect, Kernel, KernelOptions, KernelPlan, KernelSearch, NoKernel,
+};
 use lang::ir::Program;
 use lang::source::Sources;
 use std::fmt::Write;
@@ -25,12 +27,12 @@ pub(crate) fn plan(kernel: &Kernel, program: &Program, sources: &Sources) -> Str
     let _ = writeln!(text, "{back}{}", results(plan));
     for (table, search) in plan.tables.iter().zip(&plan.searches) {
         let how = match search {
-            Search::Exact => "by hash",
-            Search::Prefixes => "by longest prefix",
-            Search::Rules => "in trees of rules",
-            Search::RulesLinear => "rule by rule",
-            Search::Automaton => "by an automaton",
-            Search::Bloom => "by Bloom filters",
+            KernelSearch::Exact => "by hash",
+            KernelSearch::Prefixes => "by longest prefix",
+            KernelSearch::Rules => "in trees of rules",
+            KernelSearch::RulesLinear => "rule by rule",
+            KernelSearch::Automaton => "by an automaton",
+            KernelSearch::Bloom => "by Bloom filters",
         };
         let _ = writeln!(text, "there table {}, searched {how}", program.tables[*table as usize].name);
     }
@@ -43,11 +45,12 @@ pub(crate) fn plan(kernel: &Kernel, program: &Program, sources: &Sources) -> Str
 /// What a packet costs in every form, one a line.
 pub(crate) fn forms(program: &Program, ports: u16) -> String {
     let mut text = String::new();
-    let kernel = |over, back| Kernel::new(program, ports, &Options { over, back, ..Options::default() });
-    for over in Over::ALL {
+    let kernel =
+        |over, back| Kernel::new(program, ports, &KernelOptions { over, back, ..KernelOptions::default() });
+    for over in CopiedPart::ALL {
         let _ = match kernel(over, Back::Word) {
             Ok(kernel) => {
-                let frame = if over == Over::InPlace { ", and the frame" } else { "" };
+                let frame = if over == CopiedPart::InPlace { ", and the frame" } else { "" };
                 let moved = of(kernel.plan.bytes_over(1), "byte");
                 writeln!(text, "form  over {:<8}  {moved}{frame}", over.name())
             }
@@ -56,7 +59,7 @@ pub(crate) fn forms(program: &Program, ports: u16) -> String {
         };
     }
     for back in Back::ALL {
-        let _ = match kernel(Over::Header, back) {
+        let _ = match kernel(CopiedPart::Header, back) {
             Ok(kernel) => writeln!(text, "form  back {:<8}  {}", back.name(), results(&kernel.plan)),
             Err(NoKernel::Form(why)) => writeln!(text, "form  {why}"),
             Err(error) => writeln!(text, "form  {error}"),
@@ -65,7 +68,7 @@ pub(crate) fn forms(program: &Program, ports: u16) -> String {
     text
 }
 
-fn results(plan: &Plan) -> String {
+fn results(plan: &KernelPlan) -> String {
     match plan.results.back {
         Back::Bit => of(1, "bit"),
         Back::Word | Back::Half => {
@@ -74,20 +77,20 @@ fn results(plan: &Plan) -> String {
     }
 }
 
-fn bytes(plan: &Plan) -> String {
+fn bytes(plan: &KernelPlan) -> String {
     match (plan.over, plan.bytes) {
-        (Over::Header, Bytes::All(bytes)) => {
+        (CopiedPart::Header, Bytes::All(bytes)) => {
             format!("the first {}; the program reads none behind them", of(bytes.into(), "byte"))
         }
-        (Over::Header, Bytes::Part(bytes)) => {
+        (CopiedPart::Header, Bytes::Part(bytes)) => {
             let bytes = of(bytes.into(), "byte");
             format!("the first {bytes}; a packet that is read further is run by the processor")
         }
-        (Over::Header | Over::Frame, _) => {
+        (CopiedPart::Header | CopiedPart::Frame, _) => {
             format!("the whole frame, of up to {}", of(plan.stride.into(), "byte"))
         }
-        (Over::Page, _) => format!("the whole frame, in {}", of(plan.stride.into(), "byte")),
-        (Over::Packed, _) => {
+        (CopiedPart::Page, _) => format!("the whole frame, in {}", of(plan.stride.into(), "byte")),
+        (CopiedPart::Packed, _) => {
             let range = |range: &Range<u32>| match range.len() {
                 1 => range.start.to_string(),
                 _ => format!("{} to {}", range.start, range.end - 1),
@@ -96,7 +99,7 @@ fn bytes(plan: &Plan) -> String {
             let bytes = of(plan.stride.into(), "byte");
             if ranges.is_empty() { bytes } else { format!("{bytes}: {}", ranges.join(", ")) }
         }
-        (Over::InPlace, _) => "the whole frame, as long as it is".to_owned(),
+        (CopiedPart::InPlace, _) => "the whole frame, as long as it is".to_owned(),
     }
 }
 
@@ -113,7 +116,7 @@ fn sentence(effect: &Effect, program: &Program) -> String {
 }
 
 /// The steps that no device takes, one a line.
-pub(crate) fn refusals(plan: &Plan, program: &Program, sources: &Sources) -> String {
+pub(crate) fn refusals(plan: &KernelPlan, program: &Program, sources: &Sources) -> String {
     let mut text = String::new();
     for refusal in &plan.refusals {
         let place = sources.place(refusal.span);

@@ -4,8 +4,8 @@ use super::diagnostic::hex;
 use super::packet;
 use ::packet::describe::describe;
 use ::packet::{Verdict, VerdictKind};
-use engine::case::{Found, Mismatch};
-use engine::stf::{Pattern, StfMismatch};
+use engine::case::{CaseFinding, Mismatch};
+use engine::stf::{StfMismatch, StfPattern};
 use lang::ir::Program;
 use lang::source::Sources;
 use lang::testcase::Expected;
@@ -18,7 +18,7 @@ pub(crate) fn of_case(program: &Program, sources: &Sources, mismatch: &Mismatch)
         expected(program, &mismatch.expected),
         found(program, &mismatch.found)
     );
-    if let (Expected::Out(port, wanted), Found::Left(left)) = (&mismatch.expected, &mismatch.found) {
+    if let (Expected::Out(port, wanted), CaseFinding::Left(left)) = (&mismatch.expected, &mismatch.found) {
         text.push_str(&compared(wanted, left.iter().filter(|(by, _)| by == port).map(|(_, bytes)| bytes)));
     }
     text.push_str(&the_packet(mismatch.packet.as_ref()));
@@ -104,22 +104,22 @@ fn expected(program: &Program, expected: &Expected) -> String {
     }
 }
 
-fn found(program: &Program, found: &Found) -> String {
+fn found(program: &Program, found: &CaseFinding) -> String {
     match found {
-        Found::Nothing => "there was no packet before it".into(),
-        Found::Verdict(reached, set) if reached.kind() == VerdictKind::Multicast => {
+        CaseFinding::Nothing => "there was no packet before it".into(),
+        CaseFinding::Verdict(reached, set) if reached.kind() == VerdictKind::Multicast => {
             format!("the verdict was multicast {}", ports(set))
         }
-        Found::Verdict(reached, _) => format!("the verdict was {}", verdict(program, *reached)),
-        Found::Left(left) if left.is_empty() => "nothing (more) left by any port".into(),
-        Found::Left(left) => {
+        CaseFinding::Verdict(reached, _) => format!("the verdict was {}", verdict(program, *reached)),
+        CaseFinding::Left(left) if left.is_empty() => "nothing (more) left by any port".into(),
+        CaseFinding::Left(left) => {
             let packets: Vec<String> =
                 left.iter().map(|(port, bytes)| format!("by port {port}: {}", hex(bytes))).collect();
             format!("this left: {}", packets.join("; "))
         }
-        Found::Number(number) => format!("there were {number}"),
-        Found::Raised(raised) if raised.is_empty() => "no (further) event was raised".into(),
-        Found::Raised(raised) => {
+        CaseFinding::Number(number) => format!("there were {number}"),
+        CaseFinding::Raised(raised) if raised.is_empty() => "no (further) event was raised".into(),
+        CaseFinding::Raised(raised) => {
             let events: Vec<String> =
                 raised.iter().map(|(index, arguments)| event(program, *index, arguments)).collect();
             format!("these events were raised: {}", events.join("; "))
@@ -146,7 +146,7 @@ fn compared<'a>(wanted: &[u8], sent: impl Iterator<Item = &'a Vec<u8>>) -> Strin
         .collect()
 }
 
-fn pattern(pattern: &Pattern) -> String {
+fn pattern(pattern: &StfPattern) -> String {
     if pattern.digits.is_empty() && !pattern.exact {
         return "any packet".into();
     }

@@ -253,7 +253,7 @@ fn events(report: &Report) -> String {
     format!("{}{lost}\n", table(&[("Event", Side::Left), ("raised", Side::Right)], rows))
 }
 
-/// How packets went between the device and the processor.
+/// How packets went between the device and the host.
 fn device(report: &Report) -> String {
     let Some(device) = &report.device else { return String::new() };
     let mut text = format!("  {} finished {}", device.name, of(device.finished, "packet"));

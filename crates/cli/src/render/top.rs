@@ -43,7 +43,7 @@ pub(crate) struct Sample {
 impl Sample {
     /// What happened between two pictures.
     pub(crate) fn new(before: &Value, now: Value, measured: Value) -> Sample {
-        let age = |picture: &Value| picture["seconds"].as_f64().unwrap_or(0.0);
+        let age = |view: &Value| view["seconds"].as_f64().unwrap_or(0.0);
         let same = before["generation"] == now["generation"];
         let before = if same { before.clone() } else { Value::Null };
         let seconds = (age(&now) - age(&before)).max(1e-3);
@@ -52,7 +52,7 @@ impl Sample {
 
     /// By how much the number at a place grew in a second.
     fn rate(&self, place: &str) -> f64 {
-        let at = |picture: &Value| picture.pointer(place).and_then(Value::as_u64).unwrap_or(0);
+        let at = |view: &Value| view.pointer(place).and_then(Value::as_u64).unwrap_or(0);
         at(&self.now).saturating_sub(at(&self.before)) as f64 / self.seconds
     }
 
@@ -476,7 +476,7 @@ mod tests {
     use ratatui::backend::TestBackend;
     use serde_json::json;
 
-    fn picture(second: u64) -> Value {
+    fn view(second: u64) -> Value {
         json!({
             "seconds": second as f64, "generation": 2,
             "report": {
@@ -520,7 +520,7 @@ mod tests {
             ] },
             "latency": { "packets": 900, "p50": 12_400, "p99": 88_100 },
         });
-        (1..30).map(|second| Sample::new(&picture(second - 1), picture(second), measured.clone())).collect()
+        (1..30).map(|second| Sample::new(&view(second - 1), view(second), measured.clone())).collect()
     }
 
     fn screen(view: &View<'_>, width: u16, height: u16) -> String {
@@ -583,12 +583,12 @@ mod tests {
 
     #[test]
     fn what_finds_no_room_is_counted() {
-        let mut crowded = picture(2);
+        let mut crowded = view(2);
         for name in 0..9 {
             crowded["report"]["tables"][format!("table{name}")] =
                 json!({ "entries": name, "capacity": 1000 });
         }
-        let samples = [Sample::new(&picture(1), crowded, Value::Null)];
+        let samples = [Sample::new(&view(1), crowded, Value::Null)];
         let view = View { samples: &samples, back: 0, paused: false, help: false, trouble: None };
         let drawn = screen(&view, 80, 24);
         assert!(drawn.contains("no_route") && drawn.contains("go on (1 more)"), "{drawn}");
@@ -609,7 +609,7 @@ mod tests {
         assert_eq!(document["drops"]["short(ipv4)"], 10.0);
         assert_eq!(document["lost"], 5.0);
         assert_eq!(document["ports"][1]["interface"], "eth1");
-        let taken_over = Sample::new(&json!({ "generation": 1 }), picture(2), Value::Null);
+        let taken_over = Sample::new(&json!({ "generation": 1 }), view(2), Value::Null);
         assert_eq!(taken_over.document()["dropped"], 90.0, "since it took over");
     }
 }

@@ -66,7 +66,7 @@ impl Selection {
             batch.port[kept] = batch.port[index];
             batch.time[kept] = batch.time[index];
             batch.verdict[kept] = batch.verdict[index];
-            batch.offload[kept] = batch.offload[index];
+            batch.virtio[kept] = batch.virtio[index];
         }
         batch.len = self.chosen.len();
         let place = |index: u32| {

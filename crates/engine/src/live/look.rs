@@ -33,7 +33,7 @@ pub struct Counted {
     pub age: Duration,
     /// What had happened to packets.
     pub ledger: Ledger,
-    /// What the processor has counted.
+    /// What the back end has counted.
     pub figures: Figures,
     /// What was lost at each port since the program took over, and what had been lost before.
     pub losses: Vec<(PortLosses, PortLosses)>,
@@ -105,7 +105,7 @@ impl Begun {
             age: generation.since.elapsed(),
             moment: empty.map(|empty| Moment::new(&mut generation.ledger, empty)),
             ledger: None,
-            figures: Figures::begin(generation.processor.as_ref()),
+            figures: Figures::begin(generation.backend.as_ref()),
             losses: losses.into_iter().zip(generation.lost_before().iter().copied()).collect(),
             punts_lost: Vec::with_capacity(generation.punts_lost.len()),
         }
@@ -125,7 +125,7 @@ impl Begun {
 
     fn step(&mut self, generation: &mut Generation, most: &mut usize) -> bool {
         if !self.tell(generation, most)
-            || !self.figures.count(&generation.program, generation.processor.as_ref(), most)
+            || !self.figures.count(&generation.program, generation.backend.as_ref(), most)
         {
             return false;
         }
@@ -156,7 +156,7 @@ mod tests {
     use crate::live::Loaded;
     use crate::{Report, Setting, Times};
     use exec::Outputs;
-    use lang::pipeline::{Options, compile};
+    use lang::pipeline::{CompileOptions, compile};
     use packet::Batch;
     use packet::region::SLACK;
     use std::sync::mpsc;
@@ -179,11 +179,11 @@ start decoder frame(eth: ethernet) {
     flood
 }
 ";
-        let compiled = compile("odd.rav", text, &|_| None, &Options::default());
+        let compiled = compile("odd.rav", text, &|_| None, &CompileOptions::default());
         let program = compiled.program.unwrap_or_else(|| panic!("{:?}", compiled.diagnostics));
-        let processors = vec![exec::load(&program, exec::BackEnd::Interpreter, PORTS, 0).expect("loads")];
+        let backends = vec![exec::load(&program, exec::BackendKind::Interpreter, PORTS, 0).expect("loads")];
         let (program, sources) = (Arc::new(program), Arc::new(compiled.sources));
-        Loaded { program, sources, processors, schedule: None }.generations(PORTS, 1).remove(0)
+        Loaded { program, sources, backends, schedule: None }.generations(PORTS, 1).remove(0)
     }
 
     /// Counts a batch of packets of these types.
@@ -195,7 +195,7 @@ start decoder frame(eth: ethernet) {
         }
         memory.resize(memory.len() + SLACK, 0);
         let mut outputs = Outputs::default();
-        generation.processor.run(&mut memory, &mut batch, &mut outputs);
+        generation.backend.run(&mut memory, &mut batch, &mut outputs);
         generation.ledger.commit(&memory, &mut batch, &outputs);
     }
 

@@ -76,7 +76,7 @@ impl Stopwatch {
         outputs: &mut Outputs,
     ) {
         if self.going.is_empty() || !self.run_measured(generation, memory, batch, outputs) {
-            generation.processor.run(memory, batch, outputs);
+            generation.backend.run(memory, batch, outputs);
         }
     }
 

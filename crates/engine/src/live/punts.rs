@@ -5,7 +5,7 @@
 //! port. Questions, which anybody may ask as often as they like, have one for each of a number of groups of stations at a port, and each group a rate: who asks a
 //! hundred thousand times a second takes nothing from the answers that neighbours are known by, and little from the questions of others.
 
-use packet::{Batch, Offload, PortNumber, VerdictKind};
+use packet::{Batch, PortNumber, VerdictKind, VirtioHeader};
 use std::hash::{BuildHasher, RandomState};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
@@ -53,7 +53,7 @@ pub struct Punted {
     /// The whole frame, with right checksums.
     pub bytes: Vec<u8>,
     /// How it is cut where it leaves, should it be a segment that is longer than an MTU.
-    pub offload: Offload,
+    pub virtio: VirtioHeader,
     _held: Held,
 }
 
@@ -232,8 +232,8 @@ pub struct Injected {
     pub port: PortNumber,
     /// The frame, with right checksums.
     pub bytes: Vec<u8>,
-    /// How it is cut; [`Offload::NONE`] unless it was punted with another.
-    pub offload: Offload,
+    /// How it is cut; [`VirtioHeader::NONE`] unless it was punted with another.
+    pub virtio: VirtioHeader,
 }
 
 /// The loop's end of the queue.
@@ -278,7 +278,7 @@ impl PuntQueue {
             port,
             time: batch.time[index],
             bytes: bytes.to_vec(),
-            offload: batch.offload(index),
+            virtio: batch.virtio(index),
             _held: held,
         };
         self.queue.send(punted).is_ok()

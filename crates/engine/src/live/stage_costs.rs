@@ -36,7 +36,7 @@ impl Sampling {
     /// Gives the program that runs what it lacks.
     pub(super) fn start(&mut self, generation: &mut Generation) {
         if let Some(measured) = self.measured.take() {
-            generation.processor.adopt(measured);
+            generation.backend.adopt(measured);
         }
     }
 
@@ -54,7 +54,7 @@ impl Sampling {
         if !wanted || generation.number != self.generation {
             return None;
         }
-        let run = generation.processor.run_measured(&mut self.clock, memory, batch, outputs);
+        let run = generation.backend.run_measured(&mut self.clock, memory, batch, outputs);
         run.then(|| self.clock.spent() - spent)
     }
 
@@ -95,7 +95,7 @@ impl StageCosts {
         });
         let stages = sites.zip(self.clock.costs()).map(|((place, site), cost)| {
             let cycles_per_packet = cost.cycles as f64 / packets;
-            StageCost {
+            MeasuredStage {
                 kind: match (&site.name, site.handler) {
                     (None, _) => "between",
                     (_, true) => "handler",
@@ -131,12 +131,12 @@ pub struct ProgramCosts {
     /// Cycles that measuring took and that are in no stage.
     pub measuring_cycles: u64,
     /// What is between packets, then stages and decoders, then handlers, each in the order of the program.
-    pub stages: Vec<StageCost>,
+    pub stages: Vec<MeasuredStage>,
 }
 
 /// What one stage cost.
 #[derive(Clone, Debug, PartialEq, Serialize)]
-pub struct StageCost {
+pub struct MeasuredStage {
     /// `between` packets, a `stage` or decoder, or a `handler` of events or of the clock.
     pub kind: &'static str,
     /// Its name; none for what is between packets.
@@ -163,22 +163,22 @@ pub struct StageCost {
 mod tests {
     use super::*;
     use crate::live::Loaded;
-    use exec::{BackEnd, load_measurable};
-    use lang::pipeline::{Options, compile};
+    use exec::{BackendKind, load_measurable};
+    use lang::pipeline::{CompileOptions, compile};
 
     /// Runs so many batches of 64 packets, and gives which of them were measured.
-    fn taken(back_end: BackEnd, batches: u64) -> Vec<u64> {
-        let compiled = compile("p.rav", "start stage all() { flood }", &|_| None, &Options::default());
+    fn taken(back_end: BackendKind, batches: u64) -> Vec<u64> {
+        let compiled = compile("p.rav", "start stage all() { flood }", &|_| None, &CompileOptions::default());
         let program = Arc::new(compiled.program.expect("right"));
-        let processor = load_measurable(&program, back_end, 2, 0).expect("loads");
+        let backend = load_measurable(&program, back_end, 2, 0).expect("loads");
         let loaded = Loaded {
             program: program.clone(),
             sources: Arc::new(compiled.sources),
-            processors: vec![processor],
+            backends: vec![backend],
             schedule: None,
         };
         let mut generation = loaded.generations(2, 4).remove(0);
-        let measured = generation.processor.draft().map(|draft| draft.compile().expect("compiles"));
+        let measured = generation.backend.draft().map(|draft| draft.compile().expect("compiles"));
         let mut sampling = Sampling::new(4, &program, measured);
         sampling.start(&mut generation);
         let (mut memory, mut batch) = (vec![0; 4096], Batch::new());
@@ -201,7 +201,7 @@ mod tests {
 
     #[test]
     fn the_first_packets_are_measured_and_then_one_in_eight() {
-        for back_end in [BackEnd::Native, BackEnd::Interpreter] {
+        for back_end in [BackendKind::Native, BackendKind::Interpreter] {
             let runs = taken(back_end, 1000);
             let first = FIRST / 64;
             assert_eq!(runs[..first as usize], (0..first).collect::<Vec<_>>());

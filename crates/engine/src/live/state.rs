@@ -36,10 +36,10 @@ pub fn remembered(program: &Program) -> Vec<String> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use lang::pipeline::{Options, compile};
+    use lang::pipeline::{CompileOptions, compile};
 
     fn of(text: &str) -> Vec<String> {
-        let compiled = compile("p.rav", text, &|_| None, &Options::default());
+        let compiled = compile("p.rav", text, &|_| None, &CompileOptions::default());
         remembered(&compiled.program.unwrap_or_else(|| panic!("{:?}", compiled.diagnostics)))
     }
 

@@ -3,12 +3,12 @@
 mod held;
 
 use super::*;
-use exec::{BackEnd, EntryPlace, load_measurable};
+use exec::{BackendKind, EntryPlace, load_measurable};
 use lang::ir::{Entry, Match};
-use lang::pipeline::{Options, compile};
+use lang::pipeline::{CompileOptions, compile};
 use packet::region::{HEADROOM, SLACK};
-use packet::{Batch, Offload, PortNumber};
-use ports::live::clock::{Machine, Now};
+use packet::{Batch, PortNumber, VirtioHeader};
+use ports::live::clock::{MachineClock, Now};
 use ports::live::{Receiver, Sender};
 use std::collections::{HashMap, VecDeque};
 use std::os::fd::{AsRawFd, RawFd};
@@ -77,7 +77,7 @@ impl Receiver for In {
     }
 
     fn due(&self) -> Option<u64> {
-        Some(Machine.program() + 1_000_000)
+        Some(MachineClock.program() + 1_000_000)
     }
 
     fn losses(&mut self) -> ReceiveLosses {
@@ -88,7 +88,7 @@ impl Receiver for In {
 struct Out(Cable);
 
 impl Sender for Out {
-    fn send(&mut self, frame: &[u8], _offload: Offload) {
+    fn send(&mut self, frame: &[u8], _offload: VirtioHeader) {
         self.0.lock().unwrap().push_back(frame.to_vec());
     }
 
@@ -100,7 +100,7 @@ impl Sender for Out {
 }
 
 fn machine() -> Arc<dyn Clock> {
-    Arc::new(Machine)
+    Arc::new(MachineClock)
 }
 
 /// Workers with two ports each: what comes in by port 1, and what leaves by port 2.
@@ -182,12 +182,12 @@ fn probe(flow: u16, number: u32) -> Vec<u8> {
 }
 
 fn loaded(text: &str, workers: usize) -> Loaded {
-    let compiled = compile("p.rav", text, &|_| None, &Options::default());
+    let compiled = compile("p.rav", text, &|_| None, &CompileOptions::default());
     let program = compiled.program.unwrap_or_else(|| panic!("{:?}", compiled.diagnostics));
     let program = Arc::new(program);
-    let processor = |_| load_measurable(&program, BackEnd::Native, PORTS, 0).unwrap();
-    let processors = (0..workers).map(processor).collect();
-    Loaded { program, sources: Arc::new(compiled.sources), processors, schedule: None }
+    let backend = |_| load_measurable(&program, BackendKind::Native, PORTS, 0).unwrap();
+    let backends = (0..workers).map(backend).collect();
+    Loaded { program, sources: Arc::new(compiled.sources), backends, schedule: None }
 }
 
 /// Received, forwarded, and otherwise accounted for, of these parts together; in each alone the books balance.
@@ -255,7 +255,7 @@ fn a_program_takes_over_at_all_workers_or_at_none() {
     let small = IN_ORDER.replace("capacity 4k", "capacity 20").replace("evict lru", "evict refuse");
     let small = small.replace("= p.number\n", "= p.number else {}\n");
     let discard = |names: &[&str]| names.iter().map(|name| (*name).to_owned()).collect();
-    let one = bench.remote.ask(|generation, _| generation.processor.learned(0).len()).expect("run");
+    let one = bench.remote.ask(|generation, _| generation.backend.learned(0).len()).expect("run");
     assert_eq!(one, [32, 32]);
     let replaced = bench.remote.replace(loaded(&small, 2).generations(PORTS, 2), Vec::new()).expect("run");
     assert!(
@@ -275,7 +275,7 @@ fn what_control_does_reaches_all_workers() {
     let bench = Bench::new(3);
     let punts = bench.remote.punts(|_, _| None);
     let entry = Entry { key: vec![Match::Exact(7)], value: Vec::new(), priority: 0 };
-    let put = bench.remote.ask(move |generation, _| generation.processor.insert(1, &entry));
+    let put = bench.remote.ask(move |generation, _| generation.backend.insert(1, &entry));
     assert_eq!(put, Some(vec![Ok(()); 3]));
     bench.play(9, 0..3);
     bench.settle();
@@ -285,7 +285,7 @@ fn what_control_does_reaches_all_workers() {
     }
     assert!(punts.try_recv().is_err());
     let frame = probe(99, 1);
-    let injected = Injected { port: 2, bytes: frame.clone(), offload: Offload::NONE };
+    let injected = Injected { port: 2, bytes: frame.clone(), virtio: VirtioHeader::NONE };
     assert!(bench.remote.send(vec![injected.clone(), Injected { port: 9, ..injected }]));
     bench.settle();
     assert_eq!(bench.left[0].lock().unwrap().back(), Some(&frame));
@@ -302,12 +302,12 @@ fn each_worker_tells_its_entries_in_parts_from_places_of_its_own() {
     let bench = Bench::new(2);
     bench.play(600, 0..1);
     bench.settle();
-    let whole = bench.remote.ask(|generation, _| generation.processor.entries(0)).expect("run");
+    let whole = bench.remote.ask(|generation, _| generation.backend.entries(0)).expect("run");
     let mut told: Vec<Vec<Entry>> = vec![Vec::new(); 2];
     let mut next = vec![Some(EntryPlace::default()); 2];
     while next.iter().any(Option::is_some) {
         let part = |generation: &mut Generation, from: Option<EntryPlace>| {
-            from.map(|from| generation.processor.entries_part(0, from, 16)).unwrap_or_default()
+            from.map(|from| generation.backend.entries_part(0, from, 16)).unwrap_or_default()
         };
         let parts = bench.remote.ask_each(next, part).expect("run");
         next = parts.iter().map(|part| part.1).collect();
@@ -427,7 +427,7 @@ fn all_workers_end_when_one_does() {
     /// Breaks like a defect of a port would.
     struct Broken;
     impl Sender for Broken {
-        fn send(&mut self, _frame: &[u8], _offload: Offload) {
+        fn send(&mut self, _frame: &[u8], _offload: VirtioHeader) {
             panic!("broken");
         }
         fn flush(&mut self) {}
@@ -498,8 +498,8 @@ fn a_step_of_the_clock_on_the_wall_ends_nothing_and_keeps_nothing_alive() {
     let bench = Bench::by(&clock, 1, loaded(FOR_TEN_SECONDS, 1));
     let ask = || {
         let look = |generation: &mut Generation, _: &[PortLosses]| {
-            let ticks = generation.processor.counter(0)[0].0;
-            (generation.ledger.received().packets, ticks, generation.processor.tables().remove(0).entries)
+            let ticks = generation.backend.counter(0)[0].0;
+            (generation.ledger.received().packets, ticks, generation.backend.tables().remove(0).entries)
         };
         bench.remote.ask(look).unwrap().remove(0)
     };
@@ -541,7 +541,7 @@ fn a_step_of_the_clock_on_the_wall_ends_nothing_and_keeps_nothing_alive() {
 }
 
 /// A program that says on which thread it is dropped.
-struct Last(Box<dyn Processor>, mpsc::Sender<String>);
+struct Last(Box<dyn Backend>, mpsc::Sender<String>);
 
 impl Drop for Last {
     fn drop(&mut self) {
@@ -549,12 +549,12 @@ impl Drop for Last {
     }
 }
 
-impl Processor for Last {
+impl Backend for Last {
     fn run(&mut self, memory: &mut [u8], batch: &mut Batch, outputs: &mut exec::Outputs) {
         self.0.run(memory, batch, outputs);
     }
 
-    fn back_end(&self) -> BackEnd {
+    fn back_end(&self) -> BackendKind {
         self.0.back_end()
     }
 }
@@ -564,8 +564,8 @@ fn a_program_that_was_replaced_is_dropped_away_from_the_packets() {
     let (sender, dropped) = mpsc::channel();
     let last = || {
         let mut loaded = loaded(IN_ORDER, 2);
-        let wrap = |processor| -> Box<dyn Processor> { Box::new(Last(processor, sender.clone())) };
-        loaded.processors = loaded.processors.into_iter().map(wrap).collect();
+        let wrap = |backend| -> Box<dyn Backend> { Box::new(Last(backend, sender.clone())) };
+        loaded.backends = loaded.backends.into_iter().map(wrap).collect();
         loaded
     };
     let bench = Bench::running(2, last());

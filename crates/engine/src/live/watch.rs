@@ -93,12 +93,12 @@ impl Watching {
     ///
     /// # Errors
     /// The time is over, or the loop has ended.
-    pub fn next(&self, patience: Duration) -> Result<Option<Seen>, Over> {
+    pub fn next(&self, patience: Duration) -> Result<Option<Seen>, WatchEnded> {
         let left = self.end.saturating_duration_since(Instant::now());
         match self.packets.recv_timeout(patience.min(left)) {
             Ok(seen) => Ok(Some(seen)),
             Err(RecvTimeoutError::Timeout) if left > Duration::ZERO => Ok(None),
-            Err(_) => Err(Over),
+            Err(_) => Err(WatchEnded),
         }
     }
 
@@ -117,7 +117,7 @@ impl Drop for Watching {
 /// Nothing more is to be seen.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("there is nothing more to be seen")]
-pub struct Over;
+pub struct WatchEnded;
 
 /// One who watches, at one worker.
 pub(super) struct Watcher {
@@ -307,7 +307,7 @@ impl Watches {
         }
         let program = (&*generation.program, generation.ledger.ports());
         let observed =
-            wanted && generation.processor.run_observed(program, &mut self.recorder, memory, batch, outputs);
+            wanted && generation.backend.run_observed(program, &mut self.recorder, memory, batch, outputs);
         if observed {
             self.rest = Some(Instant::now() + begun.elapsed() * REST);
         } else {
@@ -329,7 +329,7 @@ mod tests {
     use super::*;
     use crate::Ledger;
     use crate::live::Loaded;
-    use lang::pipeline::{Options, compile};
+    use lang::pipeline::{CompileOptions, compile};
     use packet::region::SLACK;
 
     const PROGRAM: &str = "import std.net.{ethernet}
@@ -344,11 +344,11 @@ start decoder frame(eth: ethernet) {
 ";
 
     fn generation() -> Generation {
-        let compiled = compile("odd.rav", PROGRAM, &|_| None, &Options::default());
+        let compiled = compile("odd.rav", PROGRAM, &|_| None, &CompileOptions::default());
         let program = compiled.program.expect("right");
-        let processors = vec![exec::load(&program, exec::BackEnd::Native, 3, 0).expect("loads")];
+        let backends = vec![exec::load(&program, exec::BackendKind::Native, 3, 0).expect("loads")];
         let (program, sources) = (Arc::new(program), Arc::new(compiled.sources));
-        let loaded = Loaded { program, sources, processors, schedule: None };
+        let loaded = Loaded { program, sources, backends, schedule: None };
         loaded.generations(3, 1).remove(0)
     }
 
@@ -425,7 +425,7 @@ start decoder frame(eth: ethernet) {
             text.iter().any(|line| line.starts_with("odd.rav:8") && line.contains("is not there")),
             "{text:#?}"
         );
-        assert_eq!(generation.processor.tables()[0].entries, 4, "every packet was run once");
+        assert_eq!(generation.backend.tables()[0].entries, 4, "every packet was run once");
         run(&mut watches, &mut generation, &[3, 4]);
         assert!(all(&watching).is_empty() && watches.watchers.is_empty(), "one was asked for");
     }

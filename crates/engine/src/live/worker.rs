@@ -8,10 +8,10 @@ use super::look::Looks;
 use super::measure::{Stop, Stopwatch};
 use super::watch::Watches;
 use super::{Generation, Injected, Line, PortLosses, PuntQueue, Request};
-use crate::hold::{Run, Supply};
+use crate::device_queue::{Run, Supply};
 use crate::{Ledger, Transmitter, pieces};
-use exec::{Outputs, Processor};
-use packet::{Batch, Offload};
+use exec::{Backend, Outputs};
+use packet::{Batch, VirtioHeader};
 use ports::live::clock::Clock;
 use ports::live::{Lane, LiveOut, Receiver, Waiter};
 use ports::{Departure, Transmit};
@@ -98,7 +98,7 @@ impl LiveWorker {
         } = self;
         let clock = &**clock;
         let transmitter = Transmitter::new(&generation.program.clone(), out);
-        let mut hold = generation.hold.take();
+        let mut device_queue = generation.device_queue.take();
         let mut way = Way { generation, outputs, punts, watches, stopwatch, transmitter, clock };
         // The port whose turn it was when there was no room to hold more.
         let mut first = 0;
@@ -106,7 +106,7 @@ impl LiveWorker {
             let mut idle = true;
             for turn in 0..receivers.len() {
                 let index = (first + turn) % receivers.len();
-                if hold.as_ref().is_some_and(|hold| !hold.has_room()) {
+                if device_queue.as_ref().is_some_and(|device_queue| !device_queue.has_room()) {
                     first = index;
                     break;
                 }
@@ -117,16 +117,16 @@ impl LiveWorker {
                 }
                 idle = false;
                 way.stopwatch.lap(Stop::Receive);
-                match &mut hold {
+                match &mut device_queue {
                     None => way.batch(memory, batch)?,
-                    Some(hold) => {
-                        hold.take(&mut way, memory, batch)?;
+                    Some(device_queue) => {
+                        device_queue.take(&mut way, memory, batch)?;
                         way.stopwatch.lap(Stop::Run);
                     }
                 }
             }
-            if let Some(hold) = &mut hold {
-                idle &= !hold.run(&mut way, Supply::Unknown)?;
+            if let Some(device_queue) = &mut device_queue {
+                idle &= !device_queue.run(&mut way, Supply::Unknown)?;
                 way.stopwatch.lap(Stop::Run);
             }
             if !looks.is_empty() {
@@ -138,23 +138,26 @@ impl LiveWorker {
             match requests.try_recv() {
                 Err(TryRecvError::Empty) if idle => {
                     way.stopwatch.lap(Stop::Receive);
-                    match &hold {
+                    match &device_queue {
                         // A device has packets: it is asked again soon.
-                        Some(hold) if hold.is_under_way() => std::thread::yield_now(),
+                        Some(device_queue) if device_queue.is_under_way() => std::thread::yield_now(),
                         _ => {
                             let sink = way.transmitter.sink();
                             let ports = receivers.iter().filter_map(|port| port.due()).chain(sink.due());
-                            let held = hold.as_ref().and_then(|hold| hold.due(Instant::now()));
+                            let held = device_queue
+                                .as_ref()
+                                .and_then(|device_queue| device_queue.due(Instant::now()));
                             let left = held.into_iter().chain(way.stopwatch.left()).min();
                             // For packets that are held it is still the time when they came.
-                            let empty = hold.as_ref().is_none_or(|hold| hold.is_empty());
-                            let program = way.generation.processor.due().filter(|_| empty);
+                            let empty =
+                                device_queue.as_ref().is_none_or(|device_queue| device_queue.is_empty());
+                            let program = way.generation.backend.due().filter(|_| empty);
                             waiter
                                 .wait(Dues { ports: ports.min(), program, left }.patience(clock.program()))?;
                         }
                     }
                     // For packets that are held it is still the time when they came.
-                    if hold.as_ref().is_none_or(|hold| hold.is_empty()) {
+                    if device_queue.as_ref().is_none_or(|device_queue| device_queue.is_empty()) {
                         way.pass_time()?;
                     }
                     way.stopwatch.lap(Stop::Idle);
@@ -175,11 +178,11 @@ impl LiveWorker {
                 Ok(Request::Measure(measuring)) => way.stopwatch.start(*measuring, way.generation),
             }
         };
-        if let Some(hold) = &mut hold {
-            hold.run(&mut way, Supply::Ended)?;
+        if let Some(device_queue) = &mut device_queue {
+            device_queue.run(&mut way, Supply::Ended)?;
         }
         looks.interrupt(way.generation);
-        way.generation.hold = hold;
+        way.generation.device_queue = device_queue;
         Ok(asked)
     }
 }
@@ -200,7 +203,7 @@ impl Way<'_, '_> {
     fn pass_time(&mut self) -> io::Result<()> {
         let Way { generation, outputs, transmitter, clock, .. } = self;
         outputs.clear();
-        generation.processor.advance(clock.program(), outputs);
+        generation.backend.advance(clock.program(), outputs);
         generation.ledger.commit_outputs(outputs);
         transmitter.transmit_made(&generation.ledger, outputs)
     }
@@ -209,8 +212,8 @@ impl Way<'_, '_> {
 impl Run for Way<'_, '_> {
     type Error = io::Error;
 
-    fn processor(&mut self) -> &mut dyn Processor {
-        self.generation.processor.as_mut()
+    fn backend(&mut self) -> &mut dyn Backend {
+        self.generation.backend.as_mut()
     }
 
     #[inline]
@@ -262,14 +265,14 @@ fn restart_checksums(memory: &mut [u8], batch: &mut Batch, outputs: &Outputs) {
     }
     let mut resized = outputs.resized.iter().peekable();
     for index in 0..batch.len {
-        let offload = batch.offload(index);
+        let virtio = batch.virtio(index);
         let change = resized.next_if(|change| change.packet as usize == index);
-        if offload.is_none() || change.is_some_and(|change| pieces::of(memory, batch, change).is_some()) {
+        if virtio.is_none() || change.is_some_and(|change| pieces::of(memory, batch, change).is_some()) {
             continue;
         }
         let start = batch.frame[index] as usize;
         let frame = memory.get_mut(start..start + batch.captured[index] as usize);
-        if !frame.is_some_and(|frame| offload.restart(frame)) {
+        if !frame.is_some_and(|frame| virtio.restart(frame)) {
             batch.leave_as_it_is(index);
         }
     }
@@ -282,18 +285,11 @@ fn inject(
     out: &mut LiveOut,
     clock: &dyn Clock,
 ) -> io::Result<()> {
-    for Injected { port, mut bytes, offload } in frames {
-        let offload = if offload.restart(&mut bytes) { offload } else { Offload::NONE };
+    for Injected { port, mut bytes, virtio } in frames {
+        let virtio = if virtio.restart(&mut bytes) { virtio } else { VirtioHeader::NONE };
         let wire = bytes.len() as u32;
         ledger.commit_injected(port, wire);
-        out.transmit(&Departure {
-            port,
-            bytes: &bytes,
-            wire,
-            time: clock.program(),
-            offload,
-            comment: None,
-        })?;
+        out.transmit(&Departure { port, bytes: &bytes, wire, time: clock.program(), virtio, comment: None })?;
     }
     out.flush();
     Ok(())
@@ -315,22 +311,23 @@ fn losses(receivers: &mut [Box<dyn Receiver>], out: &LiveOut) -> Vec<PortLosses>
 #[cfg(test)]
 mod tests {
     use super::*;
-    use exec::{BackEnd, load};
-    use lang::pipeline::{Options, compile};
+    use exec::{BackendKind, load};
+    use lang::pipeline::{CompileOptions, compile};
 
     const SECOND: u64 = 1_000_000_000;
 
     /// How often an idle loop wakes within so many seconds on a clock that is moved by hand, and what the program sent meanwhile.
     fn woken(program: &str, seconds: u64) -> (u64, usize) {
-        let program = compile("p.rav", program, &|_| None, &Options::default()).program.expect("compiles");
-        let mut processor = load(&program, BackEnd::Interpreter, 2, 0).expect("loads");
+        let program =
+            compile("p.rav", program, &|_| None, &CompileOptions::default()).program.expect("compiles");
+        let mut backend = load(&program, BackendKind::Interpreter, 2, 0).expect("loads");
         let (mut now, mut wakes, mut made) = (SECOND, 0, 0);
         let mut outputs = Outputs::default();
         while now < (1 + seconds) * SECOND {
-            now += Dues { ports: None, program: processor.due(), left: None }.patience(now);
+            now += Dues { ports: None, program: backend.due(), left: None }.patience(now);
             wakes += 1;
             outputs.clear();
-            processor.advance(now, &mut outputs);
+            backend.advance(now, &mut outputs);
             made += outputs.packets.len();
         }
         (wakes, made)

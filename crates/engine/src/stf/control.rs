@@ -20,7 +20,7 @@
 //!
 //! Fields and arguments are found by name where they are given one, else by their order.
 
-use lang::ir::{Column, Entry, Group, Kind, Match, Program, Table, TableKind, prefix_mask};
+use lang::ir::{Column, ColumnKind, Entry, Group, Match, Program, Table, TableKind, prefix_mask};
 use std::net::{Ipv4Addr, Ipv6Addr};
 
 /// What a control plane does, as it is written.
@@ -35,7 +35,7 @@ pub enum Control {
     /// `setdefault`
     SetDefault(Words),
     /// `check_counter`
-    Check(Check),
+    Check(StateCheck),
 }
 
 /// A table and what is said of its entry.
@@ -49,7 +49,7 @@ pub struct Words {
 
 /// What a counter must be.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Check {
+pub struct StateCheck {
     /// The counter, or the table that counts.
     pub name: String,
     /// The cell, or the place of the entry.
@@ -62,7 +62,7 @@ pub struct Check {
     pub number: u64,
 }
 
-impl Check {
+impl StateCheck {
     /// Whether this number is as it must be.
     pub fn holds(&self, found: u64) -> bool {
         match self.comparison.as_str() {
@@ -109,7 +109,7 @@ fn named_table(mut words: impl Iterator<Item = String>) -> Result<Words, String>
     Ok(Words { table, rest: words.collect() })
 }
 
-fn check(words: &mut dyn Iterator<Item = String>) -> Result<Check, String> {
+fn check(words: &mut dyn Iterator<Item = String>) -> Result<StateCheck, String> {
     let first = words.next().ok_or("the name of a counter is missing")?;
     let (name, index) = match first.split_once('(') {
         Some((name, index)) => {
@@ -132,7 +132,7 @@ fn check(words: &mut dyn Iterator<Item = String>) -> Result<Check, String> {
     let number = words.next().ok_or("a number is missing")?;
     let number = number.parse().map_err(|_| format!("`{number}` is no number"))?;
     super::nothing_behind(words)?;
-    Ok(Check { name, index, bytes, comparison: word, number })
+    Ok(StateCheck { name, index, bytes, comparison: word, number })
 }
 
 /// The index of a table and the declared table.
@@ -227,7 +227,7 @@ pub(super) fn value(table: &Table, action: &str) -> Result<Vec<u128>, String> {
     let args: Vec<&str> = args.split(',').map(str::trim).filter(|arg| !arg.is_empty()).collect();
     let mut numbers = vec![0; table.values.len()];
     let mut places: Vec<usize> = (0..table.values.len()).collect();
-    if let Some(Column { kind: Kind::Names(names), .. }) =
+    if let Some(Column { kind: ColumnKind::Names(names), .. }) =
         table.values.first().filter(|first| first.name == "variant")
     {
         let number = names.iter().find(|(_, variant)| variant == name).map(|(number, _)| *number);
@@ -310,12 +310,12 @@ fn match_of(text: &str, column: &Column) -> Result<Match, String> {
 
 fn number(text: &str, column: &Column) -> Result<u128, String> {
     let parsed = match &column.kind {
-        Kind::Ip4 => text.parse::<Ipv4Addr>().ok().map(|address| u128::from(address.to_bits())),
-        Kind::Ip6 => text.parse::<Ipv6Addr>().ok().map(|address| address.to_bits()),
-        Kind::Mac => mac(text),
-        Kind::Bool => text.parse::<bool>().ok().map(u128::from),
-        Kind::Names(names) => names.iter().find(|(_, name)| name == text).map(|(number, _)| *number),
-        Kind::Uint | Kind::Port | Kind::Time => None,
+        ColumnKind::Ip4 => text.parse::<Ipv4Addr>().ok().map(|address| u128::from(address.to_bits())),
+        ColumnKind::Ip6 => text.parse::<Ipv6Addr>().ok().map(|address| address.to_bits()),
+        ColumnKind::Mac => mac(text),
+        ColumnKind::Bool => text.parse::<bool>().ok().map(u128::from),
+        ColumnKind::Names(names) => names.iter().find(|(_, name)| name == text).map(|(number, _)| *number),
+        ColumnKind::Uint | ColumnKind::Port | ColumnKind::Time => None,
     };
     let plain = || match text.strip_prefix("0x") {
         Some(digits) => u128::from_str_radix(digits, 16).ok(),

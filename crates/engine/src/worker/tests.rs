@@ -1,10 +1,10 @@
-//! The packet loop over a processor that gives every packet the verdict of its first byte.
+//! The packet loop over a back end that gives every packet the verdict of its first byte.
 
 use super::*;
 use crate::filter::Filter;
 use crate::report::{Imbalance, Report, Setting, Times};
-use exec::{BackEnd, Output, Room};
-use gpu::placement::Policy;
+use exec::{BackendKind, Output, Room};
+use gpu::offload_policy::BatchingPolicy;
 use lang::ir::{Program, Reason};
 use packet::{PortNumber, Verdict};
 use ports::{Departure, Transmit};
@@ -16,7 +16,7 @@ use std::cell::RefCell;
 /// Gives every packet the verdict its first byte stands for, and sends a copy of each to port 2.
 struct ByFirstByte;
 
-impl Processor for ByFirstByte {
+impl Backend for ByFirstByte {
     fn run(&mut self, memory: &mut [u8], batch: &mut Batch, outputs: &mut Outputs) {
         for index in 0..batch.len {
             let bytes = batch.bytes(memory, index).unwrap_or_default();
@@ -42,8 +42,8 @@ impl Processor for ByFirstByte {
         }
     }
 
-    fn back_end(&self) -> BackEnd {
-        BackEnd::Interpreter
+    fn back_end(&self) -> BackendKind {
+        BackendKind::Interpreter
     }
 }
 
@@ -102,13 +102,13 @@ fn run(first_bytes: &[u8], damaged: bool) -> (Result<Report, Imbalance>, Remembe
     let mut sink = Remember::default();
     let mut transmitter = Transmitter::new(&program, &mut sink as &mut dyn Transmit);
     let mut worker = Worker {
-        processor: &mut ByFirstByte,
+        backend: &mut ByFirstByte,
         ledger: &mut ledger,
         transmitter: Some(&mut transmitter),
         selection: None,
-        hold: None,
+        device_queue: None,
     };
-    let finished = worker.run(&mut Packets::new(first_bytes, damaged), Clock::WithoutReceive);
+    let finished = worker.run(&mut Packets::new(first_bytes, damaged), TimedPart::WithoutReceive);
     let times = Times { packets: finished.packets, ..Times::default() };
     (Report::new(Setting::default(), &program, &ledger, &ByFirstByte, times), sink, finished)
 }
@@ -153,18 +153,19 @@ fn packets_that_are_held_when_sending_fails_are_in_the_account() {
     let mut ledger = Ledger::new(&program, 3);
     let mut sink = Narrow(2);
     let mut transmitter = Transmitter::new(&program, &mut sink as &mut dyn Transmit);
-    let policy = Policy::FixedBatch { packets: 4 };
-    let mut hold = Hold::over(Room { packets: 4, convoys: 2 }, 1, policy.into(), Instant::now());
+    let policy = BatchingPolicy::FixedBatch { packets: 4 };
+    let mut device_queue =
+        DeviceQueue::over(Room { packets: 4, device_batches: 2 }, 1, policy.into(), Instant::now());
     let mut worker = Worker {
-        processor: &mut ByFirstByte,
+        backend: &mut ByFirstByte,
         ledger: &mut ledger,
         transmitter: Some(&mut transmitter),
         selection: None,
-        hold: Some(&mut hold),
+        device_queue: Some(&mut device_queue),
     };
-    let finished = worker.run(&mut Packets::new(&[1; 30], false), Clock::Whole);
+    let finished = worker.run(&mut Packets::new(&[1; 30], false), TimedPart::Whole);
     assert!(matches!(finished.error, Some(RunError::Transmit(_))), "{:?}", finished.error);
-    assert!(hold.is_empty());
+    assert!(device_queue.is_empty());
     // Three come at a time, and four are run together: the sixth was there when the fourth could not be sent.
     assert_eq!(ledger.received().packets, 6);
 }
@@ -181,17 +182,17 @@ fn chosen(first_bytes: &[u8], selection: &mut Selection, held: bool) -> (Ledger,
     let mut ledger = Ledger::new(&program, 3);
     let mut sink = Remember::default();
     let mut transmitter = Transmitter::new(&program, &mut sink as &mut dyn Transmit);
-    let policy = Policy::FixedBatch { packets: 4 };
-    let mut hold =
-        held.then(|| Hold::over(Room { packets: 4, convoys: 2 }, 1, policy.into(), Instant::now()));
+    let policy = BatchingPolicy::FixedBatch { packets: 4 };
+    let mut device_queue = held
+        .then(|| DeviceQueue::over(Room { packets: 4, device_batches: 2 }, 1, policy.into(), Instant::now()));
     let mut worker = Worker {
-        processor: &mut ByFirstByte,
+        backend: &mut ByFirstByte,
         ledger: &mut ledger,
         transmitter: Some(&mut transmitter),
         selection: Some(selection),
-        hold: hold.as_mut(),
+        device_queue: device_queue.as_mut(),
     };
-    let finished = worker.run(&mut Packets::new(first_bytes, false), Clock::Whole);
+    let finished = worker.run(&mut Packets::new(first_bytes, false), TimedPart::Whole);
     assert!(finished.error.is_none());
     let chosen = std::mem::replace(&mut selection.ledger, Ledger::new(&program, 3));
     (ledger, chosen, sink)

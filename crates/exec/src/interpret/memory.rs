@@ -3,7 +3,7 @@
 use super::*;
 use lang::ir::{Answer, KeyPart, TableKind, prefix_mask};
 
-impl<O: Observer, F: Family> Run<'_, '_, O, F> {
+impl<O: Observer, F: TableFamily> Run<'_, '_, O, F> {
     /// The value columns of what is found in a table of keys, or its default.
     pub(super) fn find(&mut self, table: u32, key: &[Value]) -> Option<Vec<u128>> {
         let (words, length) = self.key(table, key);

@@ -2,15 +2,19 @@
 
 use super::instructions::Writer;
 use super::names::{Type, constant, name};
-use super::plan::Plan;
+use super::plan::KernelPlan;
 use super::shape::Shape;
-use super::{NoKernel, Options, Over};
+use super::{CopiedPart, KernelOptions, NoKernel};
 use lang::ir::{Function, NO_SUCH_PORT, Program, Target, Terminator};
 use packet::verdict::{Verdict, VerdictKind};
 use std::fmt::Write;
 
 /// The text of the packet function, and its plan.
-pub(super) fn body(program: &Program, ports: u16, options: &Options) -> Result<(String, Plan), NoKernel> {
+pub(super) fn body(
+    program: &Program,
+    ports: u16,
+    options: &KernelOptions,
+) -> Result<(String, KernelPlan), NoKernel> {
     let function = &program.functions[0];
     let (shape, plan) = Shape::planned(program, ports, options)?;
     let known = shape.known(function);
@@ -30,13 +34,13 @@ pub(super) fn body(program: &Program, ports: u16, options: &Options) -> Result<(
 }
 
 /// The function around the steps.
-fn whole(function: &Function, shape: &Shape, plan: &Plan, steps: &str) -> String {
+fn whole(function: &Function, shape: &Shape, plan: &KernelPlan, steps: &str) -> String {
     let mut text = String::from("INLINE u32 run_packet(PARAMETERS, const u32 packet)\n{\n");
     for (place, column) in plan.columns.iter().enumerate() {
         let _ = writeln!(text, "    const u32 {} = columns[{place}u * packets + packet];", column.name());
     }
     let _ = match plan.over {
-        Over::InPlace => writeln!(text, "    GLOBAL u8 *frame = bytes + (u64)place * 16;"),
+        CopiedPart::InPlace => writeln!(text, "    GLOBAL u8 *frame = bytes + (u64)place * 16;"),
         _ => writeln!(text, "    GLOBAL u8 *frame = bytes + (u64)packet * {};", plan.stride),
     };
     for word in 0..plan.mask_words() {

@@ -15,7 +15,7 @@ use std::fmt;
 
 /// What goes over of a packet.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum Over {
+pub enum CopiedPart {
     /// The bytes that the program can read, from the first on, rounded up to 16.
     #[default]
     Header,
@@ -41,18 +41,19 @@ pub enum Back {
     Bit,
 }
 
-impl Over {
+impl CopiedPart {
     /// All, the most bytes last but for those in place.
-    pub const ALL: [Over; 5] = [Over::Packed, Over::Header, Over::Frame, Over::Page, Over::InPlace];
+    pub const ALL: [CopiedPart; 5] =
+        [CopiedPart::Packed, CopiedPart::Header, CopiedPart::Frame, CopiedPart::Page, CopiedPart::InPlace];
 
     /// Its name.
     pub fn name(self) -> &'static str {
         match self {
-            Over::Header => "header",
-            Over::Frame => "frame",
-            Over::Page => "page",
-            Over::Packed => "packed",
-            Over::InPlace => "in-place",
+            CopiedPart::Header => "header",
+            CopiedPart::Frame => "frame",
+            CopiedPart::Page => "page",
+            CopiedPart::Packed => "packed",
+            CopiedPart::InPlace => "in-place",
         }
     }
 }
@@ -80,7 +81,7 @@ impl Back {
     }
 }
 
-impl fmt::Display for Over {
+impl fmt::Display for CopiedPart {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(self.name())
     }
@@ -116,7 +117,7 @@ pub enum NoForm {
         "bit: the program computes the port that it sends to, and a bit says only one of two known outcomes; use half or word"
     )]
     ComputedPort,
-    /// A bit leaves no room for saying that the processor is to run the packet.
+    /// A bit leaves no room for saying that the host is to run the packet.
     #[error(
         "bit: the kernel may give a packet up to the processor, which a bit cannot say; use half or word"
     )]

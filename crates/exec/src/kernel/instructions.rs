@@ -1,11 +1,11 @@
 //! From instructions to kernel text, and what each of them leaves in a packet's record.
 
 use super::names::{Type, constant, convert, cut, name};
-use super::plan::{Effect, Plan};
+use super::plan::{Effect, KernelPlan};
 use super::refusal::{learning_marks, marks};
-use super::results::{Place, Size, bits_of};
-use super::searches::{DEFAULT, Search, rules_name};
-use super::{Over, packed};
+use super::results::{ResultPlace, Size, bits_of};
+use super::searches::{DEFAULT, KernelSearch, rules_name};
+use super::{CopiedPart, packed};
 use crate::interpret::largest;
 use crate::pack::Packing;
 use lang::ir::{Answer, BinaryOp, BlockId, CompareOp, Function, Instruction, Op, Program, TableKind, Value};
@@ -26,7 +26,7 @@ pub(super) fn table(op: &Op) -> Option<u32> {
 
 /// What an instruction leaves to be done at commit, and how much it has to tell about it; the place is not yet known.
 pub(super) fn effect(program: &Program, op: &Op) -> Option<(Effect, Size)> {
-    let place = Place::record(0);
+    let place = ResultPlace::record(0);
     let table = |index: u32| &program.tables[index as usize];
     // A number below this one.
     let below = |end: u32| Size::Bits(bits_of(end.saturating_sub(1)).max(1));
@@ -79,7 +79,7 @@ pub(super) struct Writer<'a> {
     pub(super) function: &'a Function,
     program: &'a Program,
     sites: &'a BTreeMap<(BlockId, usize), usize>,
-    pub(super) plan: &'a Plan,
+    pub(super) plan: &'a KernelPlan,
     known: &'a [Option<u128>],
     text: String,
 }
@@ -88,7 +88,7 @@ impl<'a> Writer<'a> {
     pub(super) fn new(
         program: &'a Program,
         sites: &'a BTreeMap<(BlockId, usize), usize>,
-        plan: &'a Plan,
+        plan: &'a KernelPlan,
         known: &'a [Option<u128>],
     ) -> Writer<'a> {
         Writer { function: &program.functions[0], program, sites, plan, known, text: String::new() }
@@ -116,7 +116,7 @@ impl<'a> Writer<'a> {
         self.line(&format!("{} = {expression};", name(result)));
     }
 
-    /// Where packets go over in part, one that is read further is run by the processor.
+    /// Where packets go over in part, one that is read further is run by the host.
     fn check_reach(&mut self, end: &str) {
         if self.plan.checks_reach() {
             self.line(&format!("if ({end} > {}u) goto again;", self.plan.stride));
@@ -126,7 +126,7 @@ impl<'a> Writer<'a> {
     /// Where a byte of the packet lies.
     fn at(&self, base: Value, offset: u32) -> String {
         match packed::position(base, offset, self.known) {
-            Some(position) if self.plan.over == Over::Packed => {
+            Some(position) if self.plan.over == CopiedPart::Packed => {
                 format!("frame + {}u", packed::place(&self.plan.ranges, position).unwrap_or(0))
             }
             Some(position) => format!("frame + {position}u"),
@@ -220,7 +220,7 @@ impl<'a> Writer<'a> {
     }
 
     /// Leaves a number at a place. One that has no room there sends the packet again.
-    fn put(place: &Place, number: &str) -> String {
+    fn put(place: &ResultPlace, number: &str) -> String {
         match place.word {
             Some(word) => format!("records[{word}u * packets + packet] = {number};"),
             None => format!(
@@ -306,7 +306,7 @@ impl<'a> Writer<'a> {
             _ => {
                 self.packed("key", &Packing::apart(&declared.keys), key);
                 let place = self.place(table);
-                let linear = self.plan.searches[place] == Search::RulesLinear;
+                let linear = self.plan.searches[place] == KernelSearch::RulesLinear;
                 let find = rules_name(place) + if linear { "_linear" } else { "" };
                 self.line(&format!("    const u32 at = {find}({argument} + {argument}[1], key);"));
             }
@@ -359,7 +359,7 @@ impl<'a> Writer<'a> {
     fn scan(&mut self, table: u32, (start, end): (Value, Value), results: &[Value], site: (BlockId, usize)) {
         let declared = &self.program.tables[table as usize];
         let argument = self.argument(table);
-        let bloom = if self.plan.searches[self.place(table)] == Search::Bloom { "_bloom" } else { "" };
+        let bloom = if self.plan.searches[self.place(table)] == KernelSearch::Bloom { "_bloom" } else { "" };
         let (start, end) = (name(start), name(end));
         self.line("{");
         self.line(&format!("    const u32 last = {end} < captured ? {end} : captured;"));

@@ -1,7 +1,7 @@
 //! Kernel text: a program as source for devices, in one dialect that is OpenCL C 1.2, CUDA C++ and plain C at once.
 //!
 //! One thread runs one packet, over the tables as they lay on the device when the batch was handed over. A packet whose way leads to a step
-//! that no device takes ([`Refusal`]) ends with the word [`AGAIN`], and the processor runs it from its beginning; so does one whose bytes did
+//! that no device takes ([`Refusal`]) ends with the word [`AGAIN`], and the host runs it from its beginning; so does one whose bytes did
 //! not all go over, and one that would change a table. What a packet does to the state besides ([`Effect`]) is recorded and done at commit.
 //!
 //! ```text
@@ -11,28 +11,28 @@
 //!          +-------+----------+--------+----------+-------------+
 //! ```
 //!
-//! [`Over`] and [`Back`] choose what goes over and what comes back.
+//! [`CopiedPart`] and [`Back`] choose what goes over and what comes back.
 
 mod blocks;
 mod form;
 mod instructions;
+mod intervals;
 mod known;
 mod names;
 mod packed;
 mod plan;
-mod reach;
 mod refusal;
 mod results;
 mod searches;
 mod shape;
 mod twin;
 
-pub use form::{Back, NoForm, Over};
+pub use form::{Back, CopiedPart, NoForm};
 pub(crate) use instructions::key_bits;
-pub use plan::{Bytes, Column, Effect, FRAME_BYTES, PAGE_BYTES, Plan};
-pub use refusal::{Cause, Refusal};
-pub use results::{AGAIN, Place, Results};
-pub use searches::{DEFAULT, HEADER_WORDS, Search};
+pub use plan::{Bytes, Effect, FRAME_BYTES, KernelPlan, PAGE_BYTES, PacketColumn};
+pub use refusal::{Refusal, RefusalCause};
+pub use results::{AGAIN, ResultPlace, Results};
+pub use searches::{DEFAULT, HEADER_WORDS, KernelSearch};
 pub use twin::Twin;
 
 use lang::ir::Program;
@@ -51,13 +51,13 @@ pub enum Dialect {
 
 /// What may be chosen about a kernel.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Options {
+pub struct KernelOptions {
     /// Rules are tried one by one instead of in trees.
     pub linear_rules: bool,
     /// Patterns are found by Bloom filters instead of an automaton.
     pub bloom: bool,
     /// What goes over of a packet.
-    pub over: Over,
+    pub over: CopiedPart,
     /// What comes back of it.
     pub back: Back,
 }
@@ -66,7 +66,7 @@ pub struct Options {
 #[derive(Clone, Debug, PartialEq)]
 pub struct Kernel {
     /// What it needs and leaves.
-    pub plan: Plan,
+    pub plan: KernelPlan,
     searches: String,
     body: String,
 }
@@ -90,7 +90,7 @@ impl Kernel {
     ///
     /// # Errors
     /// Every packet comes to a step that no device takes, or a form has no meaning for the program.
-    pub fn new(program: &Program, ports: u16, options: &Options) -> Result<Kernel, NoKernel> {
+    pub fn new(program: &Program, ports: u16, options: &KernelOptions) -> Result<Kernel, NoKernel> {
         let (body, plan) = blocks::body(program, ports, options)?;
         let searches = searches::texts(program, &plan.tables, &plan.searches);
         Ok(Kernel { plan, searches, body })
@@ -121,7 +121,7 @@ impl Kernel {
             Dialect::Cuda => (include_str!("text/cuda_ring.h"), include_str!("text/cuda_persistent.h")),
             Dialect::Plain => (include_str!("text/plain_ring.h"), include_str!("text/plain_persistent.h")),
         };
-        let Plan { stride, columns, record_words, results, .. } = &self.plan;
+        let KernelPlan { stride, columns, record_words, results, .. } = &self.plan;
         let sizes = format!(
             "\n#define STRIDE {stride}u\n#define COLUMNS {}u\n#define RECORD_WORDS {record_words}u\n#define BITS {}\n\
              #define SERVED GLOBAL u8 *all_bytes, GLOBAL const u32 *all_columns, GLOBAL RESULT *all_verdicts, GLOBAL u32 *all_records, \

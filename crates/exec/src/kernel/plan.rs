@@ -1,19 +1,19 @@
 //! What a kernel needs and leaves: which bytes and columns go over, which tables lie there, and what a packet's record says.
 
-use super::form::Over;
+use super::form::CopiedPart;
 use super::refusal::Refusal;
-use super::results::{Place, Results};
-use super::searches::Search;
+use super::results::{ResultPlace, Results};
+use super::searches::KernelSearch;
 use std::ops::{Range, RangeInclusive};
 
-/// Frames up to so many bytes go over whole where a program reads payload; longer ones are run by the processor.
+/// Frames up to so many bytes go over whole where a program reads payload; longer ones are run by the host.
 pub const FRAME_BYTES: u32 = 2048;
 /// Bytes of a packet's buffer in the study of 2012.
 pub const PAGE_BYTES: u32 = 4096;
 
 /// What is known of every packet besides its bytes: one 32-bit word a packet.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Column {
+pub enum PacketColumn {
     /// How many bytes were captured.
     Captured,
     /// The length on the wire.
@@ -33,22 +33,22 @@ pub enum Column {
 pub enum Bytes {
     /// So many bytes; the program reads none behind them.
     All(u32),
-    /// Nobody knows; so many bytes are enough for most, and packets for which the program reads further are run by the processor.
+    /// Nobody knows; so many bytes are enough for most, and packets for which the program reads further are run by the host.
     Part(u32),
     /// Whole frames, of at most [`FRAME_BYTES`].
     Frame,
 }
 
-impl Column {
+impl PacketColumn {
     /// Its name in kernel text.
     pub fn name(self) -> &'static str {
         match self {
-            Column::Captured => "captured",
-            Column::Wire => "wire",
-            Column::Port => "port",
-            Column::TimeLow => "time_low",
-            Column::TimeHigh => "time_high",
-            Column::Place => "place",
+            PacketColumn::Captured => "captured",
+            PacketColumn::Wire => "wire",
+            PacketColumn::Port => "port",
+            PacketColumn::TimeLow => "time_low",
+            PacketColumn::TimeHigh => "time_high",
+            PacketColumn::Place => "place",
         }
     }
 }
@@ -63,7 +63,7 @@ impl Bytes {
     }
 }
 
-/// Something that a packet does to the state besides its verdict, done by the processor at commit. A packet's record says which it did.
+/// Something that a packet does to the state besides its verdict, done by the host at commit. A packet's record says which it did.
 ///
 /// A place tells where what it needs to know is. A key of more than 32 bits is in the record, each of its words the less significant half first,
 /// and the place says where the first is. An entry is told by the number of its slot in the table's image.
@@ -74,34 +74,34 @@ pub enum Effect {
         /// Index of the counter.
         counter: u32,
         /// Where the cell's index is; without it, the only cell.
-        cell: Option<Place>,
+        cell: Option<ResultPlace>,
     },
     /// Asks for an entry, which renews it where it is there. It tells of keys that were not there, too: by them commit sees whether one is there now.
     Ask {
         /// Index of the exact table.
         table: u32,
         /// Where the key is.
-        key: Place,
+        key: ResultPlace,
     },
     /// Renews an entry that it learned again as it was.
     Confirm {
         /// Index of the exact table.
         table: u32,
         /// Where the entry's number is.
-        entry: Place,
+        entry: ResultPlace,
     },
     /// Counts it for the row of an entry that it hit.
     Row {
         /// Index of the table of prefixes or rules.
         table: u32,
         /// Where the row's number is.
-        row: Place,
+        row: ResultPlace,
     },
 }
 
 impl Effect {
     /// The same effect, with what it leaves at this place.
-    pub(super) fn at(self, place: Place) -> Effect {
+    pub(super) fn at(self, place: ResultPlace) -> Effect {
         match self {
             Effect::Count { counter, cell } => Effect::Count { counter, cell: cell.map(|_| place) },
             Effect::Ask { table, .. } => Effect::Ask { table, key: place },
@@ -113,23 +113,23 @@ impl Effect {
 
 /// What a kernel needs and leaves.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Plan {
+pub struct KernelPlan {
     /// What goes over of every packet.
-    pub over: Over,
+    pub over: CopiedPart,
     /// How far into a packet the program reads.
     pub bytes: Bytes,
     /// The ranges that go over where bytes are packed, in the order in which they lie.
     pub ranges: Vec<Range<u32>>,
     /// Bytes from one packet to the next in the buffer, a multiple of 4; in place, the most that a packet takes there.
     pub stride: u32,
-    /// Captured lengths of packets for which the kernel's outcome holds; the processor runs the others, whatever comes back.
+    /// Captured lengths of packets for which the kernel's outcome holds; the host runs the others, whatever comes back.
     pub lengths: RangeInclusive<u32>,
     /// Columns that go over, one after the other.
-    pub columns: Vec<Column>,
+    pub columns: Vec<PacketColumn>,
     /// Tables of the program that lie on the device, in the order of the kernel's arguments.
     pub tables: Vec<u32>,
     /// How each of them is searched.
-    pub searches: Vec<Search>,
+    pub searches: Vec<KernelSearch>,
     /// Of which of them every packet tells, by its effects, for which keys it asked. A change of other entries does not concern it.
     pub keyed: Vec<bool>,
     /// What the bits of a packet's result mean.
@@ -137,7 +137,7 @@ pub struct Plan {
     /// What packets may do to the state, in the order in which one packet does it.
     pub effects: Vec<Effect>,
     /// Which bit of the result or record says whether each happened.
-    pub done: Vec<Place>,
+    pub done: Vec<ResultPlace>,
     /// 32-bit words of a packet's record; word `w` of packet `i` of `n` is at `w * n + i`.
     pub record_words: u32,
     /// Whether packets are changed, so that their bytes come back.
@@ -146,25 +146,25 @@ pub struct Plan {
     pub refusals: Vec<Refusal>,
 }
 
-impl Plan {
+impl KernelPlan {
     /// Words at the beginning of a record that say which effects happened; none where the result says so.
     pub fn mask_words(&self) -> u32 {
         self.done.last().and_then(|last| last.word).map_or(0, |word| word + 1)
     }
 
-    /// Whether shorter packets are the processor's, so that the kernel asks nobody how long a packet is.
+    /// Whether shorter packets are the host's, so that the kernel asks nobody how long a packet is.
     pub fn has_least(&self) -> bool {
         *self.lengths.start() > 0
     }
 
     /// Whether the kernel gives a packet up that it would read behind what went over.
     pub(super) fn checks_reach(&self) -> bool {
-        self.over == Over::Header && matches!(self.bytes, Bytes::Part(_))
+        self.over == CopiedPart::Header && matches!(self.bytes, Bytes::Part(_))
     }
 
     /// Bytes that go over for so many packets; in place those of the frames come on top.
     pub fn bytes_over(&self, packets: u64) -> u64 {
-        let own = if self.over == Over::InPlace { 0 } else { u64::from(self.stride) };
+        let own = if self.over == CopiedPart::InPlace { 0 } else { u64::from(self.stride) };
         packets * (own + 4 * self.columns.len() as u64)
     }
 

@@ -1,4 +1,4 @@
-//! Which steps of a program no device takes, and why: packets that come to one are run by the processor.
+//! Which steps of a program no device takes, and why: packets that come to one are run by the host.
 
 use lang::ir::{Answer, Instruction, Op, Program, TableKind};
 use lang::source::Span;
@@ -10,15 +10,15 @@ pub struct Refusal {
     /// The stage that it belongs to: index in the program's stages.
     pub stage: Option<u32>,
     /// Why.
-    pub cause: Cause,
+    pub cause: RefusalCause,
     /// Its place in the program.
     pub span: Span,
 }
 
 /// Why a device does not take a step.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-pub enum Cause {
-    /// It writes what later packets read, in an order that only the processor keeps.
+pub enum RefusalCause {
+    /// It writes what later packets read, in an order that only the host keeps.
     #[error("it writes {what} `{name}`, which later packets read")]
     Writes {
         /// What it is.
@@ -58,7 +58,7 @@ pub enum Cause {
 const FIRST: TableKind = TableKind::Patterns(Answer::First);
 
 /// Why no device takes an instruction; `None` if devices do.
-pub(super) fn cause(program: &Program, instruction: &Instruction, in_loop: bool) -> Option<Cause> {
+pub(super) fn cause(program: &Program, instruction: &Instruction, in_loop: bool) -> Option<RefusalCause> {
     let table = |index: u32| &program.tables[index as usize];
     let name = |index: u32| table(index).name.clone();
     let meter = |index: u32| program.meters[index as usize].name.clone();
@@ -82,39 +82,47 @@ pub(super) fn cause(program: &Program, instruction: &Instruction, in_loop: bool)
         | Op::Keep(_)
         | Op::EnterStage(_)
         | Op::Header { .. } => return None,
-        Op::Lookup { table: index, .. } if in_loop && renews(*index) => Cause::Loop("renews entries"),
-        Op::Learn { .. } if in_loop => Cause::Loop("learns"),
-        Op::Count { .. } if in_loop => Cause::Loop("counts"),
+        Op::Lookup { table: index, .. } if in_loop && renews(*index) => RefusalCause::Loop("renews entries"),
+        Op::Learn { .. } if in_loop => RefusalCause::Loop("learns"),
+        Op::Count { .. } if in_loop => RefusalCause::Loop("counts"),
         Op::Lookup { .. } | Op::Learn { .. } | Op::Count { .. } | Op::Remove { .. } => return None,
         Op::Scan { table: index, .. } if table(*index).counted && table(*index).kind != FIRST => {
-            Cause::Occurrences(name(*index))
+            RefusalCause::Occurrences(name(*index))
         }
-        Op::Scan { table: index, .. } if in_loop && table(*index).counted => Cause::Loop("counts"),
+        Op::Scan { table: index, .. } if in_loop && table(*index).counted => RefusalCause::Loop("counts"),
         Op::Scan { .. } => return None,
         Op::Insert { table, .. }
         | Op::Withdraw { table, .. }
         | Op::SetDefault { table, .. }
-        | Op::ClearDefault(table) => Cause::Writes { what: table_word(program, *table), name: name(*table) },
+        | Op::ClearDefault(table) => {
+            RefusalCause::Writes { what: table_word(program, *table), name: name(*table) }
+        }
         Op::HasRoom(listed) => {
             let first = listed.first().map_or(0, |(table, _)| *table);
-            Cause::Reads { what: "the number of free places of table", name: name(first) }
+            RefusalCause::Reads { what: "the number of free places of table", name: name(first) }
         }
-        Op::Mark { meter: index, .. } => Cause::Writes { what: "meter", name: meter(*index) },
-        Op::ReadRegister { register: index, .. } => Cause::Reads { what: "register", name: register(*index) },
+        Op::Mark { meter: index, .. } => RefusalCause::Writes { what: "meter", name: meter(*index) },
+        Op::ReadRegister { register: index, .. } => {
+            RefusalCause::Reads { what: "register", name: register(*index) }
+        }
         Op::WriteRegister { register: index, .. } => {
-            Cause::Writes { what: "register", name: register(*index) }
+            RefusalCause::Writes { what: "register", name: register(*index) }
         }
         Op::Take { pool: index, .. } | Op::Give { pool: index, .. } => {
-            Cause::Writes { what: "pool", name: pool(*index) }
+            RefusalCause::Writes { what: "pool", name: pool(*index) }
         }
-        Op::Choose { group: index, .. } | Op::Member { group: index, .. } => Cause::Group(group(*index)),
+        Op::Choose { group: index, .. } | Op::Member { group: index, .. } => {
+            RefusalCause::Group(group(*index))
+        }
         Op::Join { group: index, .. } | Op::Leave { group: index, .. } => {
-            Cause::Writes { what: "group", name: group(*index) }
+            RefusalCause::Writes { what: "group", name: group(*index) }
         }
-        Op::Raise { event, .. } => Cause::Event(program.events[*event as usize].name.clone()),
-        Op::Copy(_) => Cause::Sends("copy"),
-        Op::Emit { .. } => Cause::Sends("made packet"),
-        Op::PushBytes { .. } | Op::PopBytes { .. } | Op::Truncate(_) | Op::Fragment { .. } => Cause::Resizes,
+        Op::Raise { event, .. } => RefusalCause::Event(program.events[*event as usize].name.clone()),
+        Op::Copy(_) => RefusalCause::Sends("copy"),
+        Op::Emit { .. } => RefusalCause::Sends("made packet"),
+        Op::PushBytes { .. } | Op::PopBytes { .. } | Op::Truncate(_) | Op::Fragment { .. } => {
+            RefusalCause::Resizes
+        }
     })
 }
 
@@ -134,7 +142,7 @@ pub(super) fn learning_marks(table: &lang::ir::Table) -> bool {
 
 /// Whether a hit changes an entry of the table: its time or its place in the order of use.
 pub(super) fn marks(table: &lang::ir::Table) -> bool {
-    table.kind == TableKind::Exact && (table.idle.is_some() || table.evict == lang::ir::Evict::Lru)
+    table.kind == TableKind::Exact && (table.idle.is_some() || table.evict == lang::ir::Eviction::Lru)
 }
 
 impl Refusal {

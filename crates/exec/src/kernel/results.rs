@@ -8,12 +8,12 @@ use super::form::Back;
 use packet::verdict::{Verdict, VerdictKind};
 use std::ops::Range;
 
-/// Bit of a result of 32 bits: the processor runs this packet from its beginning, as if no device had seen it.
+/// Bit of a result of 32 bits: the host runs this packet from its beginning, as if no device had seen it.
 pub const AGAIN: u32 = 1 << 31;
 
 /// Some bits of a result, or of a word of the record.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Place {
+pub struct ResultPlace {
     /// The word of the record; none for the result itself.
     pub word: Option<u32>,
     /// The least significant bit.
@@ -22,10 +22,10 @@ pub struct Place {
     pub bits: u32,
 }
 
-impl Place {
+impl ResultPlace {
     /// A whole word of the record.
-    pub(super) fn record(word: u32) -> Place {
-        Place { word: Some(word), shift: 0, bits: 32 }
+    pub(super) fn record(word: u32) -> ResultPlace {
+        ResultPlace { word: Some(word), shift: 0, bits: 32 }
     }
 
     /// The largest number that has room.
@@ -143,9 +143,9 @@ pub(super) enum Size {
 #[derive(Clone, Debug, Default, PartialEq)]
 pub(super) struct Laid {
     /// The bit of each that says whether it happened.
-    pub(super) done: Vec<Place>,
+    pub(super) done: Vec<ResultPlace>,
     /// Where what it leaves begins; for nothing the same bit.
-    pub(super) left: Vec<Place>,
+    pub(super) left: Vec<ResultPlace>,
     /// Words of the record.
     pub(super) record_words: u32,
 }
@@ -157,14 +157,14 @@ pub(super) fn lay(free: &[Range<u32>], sizes: &[Size], together: impl Fn(usize, 
     let own: Vec<u32> = bits.by_ref().take(sizes.len()).collect();
     let mut left: Vec<Range<u32>> = Vec::new();
     if own.len() == sizes.len() {
-        laid.done = own.into_iter().map(|shift| Place { word: None, shift, bits: 1 }).collect();
+        laid.done = own.into_iter().map(|shift| ResultPlace { word: None, shift, bits: 1 }).collect();
         let taken = |bit: &u32| laid.done.iter().any(|done| done.shift == *bit);
         left = free
             .iter()
             .map(|area| area.clone().find(|bit| !taken(bit)).unwrap_or(area.end)..area.end)
             .collect();
     } else {
-        let bit = |index: u32| Place { word: Some(index / 32), shift: index % 32, bits: 1 };
+        let bit = |index: u32| ResultPlace { word: Some(index / 32), shift: index % 32, bits: 1 };
         laid.done = (0..sizes.len() as u32).map(bit).collect();
         laid.record_words = sizes.len().div_ceil(32) as u32;
     }
@@ -182,7 +182,7 @@ pub(super) fn lay(free: &[Range<u32>], sizes: &[Size], together: impl Fn(usize, 
                 })
             };
             let mut shifts = left.iter().flat_map(|area| area.start..(area.end + 1).saturating_sub(bits));
-            shifts.find(|shift| fits(*shift)).map(|shift| Place { word: None, shift, bits })
+            shifts.find(|shift| fits(*shift)).map(|shift| ResultPlace { word: None, shift, bits })
         };
         let in_record = |words: u32| {
             let free = |at: u32| {
@@ -192,7 +192,7 @@ pub(super) fn lay(free: &[Range<u32>], sizes: &[Size], together: impl Fn(usize, 
                 })
             };
             // Behind all others there is room.
-            Place::record((first..=laid.record_words).find(|at| free(*at)).unwrap_or(laid.record_words))
+            ResultPlace::record((first..=laid.record_words).find(|at| free(*at)).unwrap_or(laid.record_words))
         };
         let (place, words) = match *size {
             Size::Nothing => (laid.done[index], 0),

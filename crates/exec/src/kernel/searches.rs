@@ -10,13 +10,13 @@
 //! Words are 32 bits; places are counted in words from the first. A value word has 64 bits, the less significant half first. Entries of
 //! exact tables hold their value themselves and have no rows.
 
-use super::Options;
+use super::KernelOptions;
 use lang::ir::{Program, Table, TableKind};
 use tables::rules::RulesSpec;
 
 /// How a table is searched on a device.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub enum Search {
+pub enum KernelSearch {
     /// By hash.
     Exact,
     /// By the longest prefix.
@@ -37,7 +37,7 @@ pub const HEADER_WORDS: usize = 32;
 pub const DEFAULT: usize = 5;
 
 /// The texts that searching these tables needs; a search of rules is written for the columns of its table.
-pub(super) fn texts(program: &Program, tables: &[u32], searches: &[Search]) -> String {
+pub(super) fn texts(program: &Program, tables: &[u32], searches: &[KernelSearch]) -> String {
     let mut needed = searches.to_vec();
     needed.sort_unstable_by_key(|search| search.text());
     needed.dedup_by_key(|search| search.text());
@@ -59,26 +59,26 @@ pub(super) fn rules_name(place: usize) -> String {
     format!("rules_t{place}")
 }
 
-impl Search {
+impl KernelSearch {
     /// The text of the search.
     fn text(self) -> &'static str {
         match self {
-            Search::Exact => tables::device::exact::TEXT,
-            Search::Prefixes => tables::device::lpm::TEXT,
-            Search::Rules | Search::RulesLinear => tables::device::rules::TEXT,
-            Search::Automaton | Search::Bloom => tables::device::patterns::TEXT,
+            KernelSearch::Exact => tables::device::exact::TEXT,
+            KernelSearch::Prefixes => tables::device::lpm::TEXT,
+            KernelSearch::Rules | KernelSearch::RulesLinear => tables::device::rules::TEXT,
+            KernelSearch::Automaton | KernelSearch::Bloom => tables::device::patterns::TEXT,
         }
     }
 
     /// How a table is searched.
-    pub(super) fn of(table: &Table, options: &Options) -> Search {
+    pub(super) fn of(table: &Table, options: &KernelOptions) -> KernelSearch {
         match table.kind {
-            TableKind::Exact => Search::Exact,
-            TableKind::Lpm => Search::Prefixes,
-            TableKind::Rules { .. } if options.linear_rules => Search::RulesLinear,
-            TableKind::Rules { .. } => Search::Rules,
-            TableKind::Patterns(_) if options.bloom => Search::Bloom,
-            TableKind::Patterns(_) => Search::Automaton,
+            TableKind::Exact => KernelSearch::Exact,
+            TableKind::Lpm => KernelSearch::Prefixes,
+            TableKind::Rules { .. } if options.linear_rules => KernelSearch::RulesLinear,
+            TableKind::Rules { .. } => KernelSearch::Rules,
+            TableKind::Patterns(_) if options.bloom => KernelSearch::Bloom,
+            TableKind::Patterns(_) => KernelSearch::Automaton,
         }
     }
 }

@@ -1,12 +1,12 @@
 //! What is known of the packet function before its text is written: the blocks that packets come to on a device, what they leave, and in which
 //! form they travel.
 
-use super::form::{Back, NoForm, Over};
-use super::plan::{Bytes, Column, Effect, FRAME_BYTES, PAGE_BYTES, Plan};
+use super::form::{Back, CopiedPart, NoForm};
+use super::plan::{Bytes, Effect, FRAME_BYTES, KernelPlan, PAGE_BYTES, PacketColumn};
 use super::refusal::{self, Refusal};
 use super::results::{Laid, Results, Size, argument_bits, lay};
-use super::searches::Search;
-use super::{NoKernel, Options, instructions, known, packed, reach};
+use super::searches::KernelSearch;
+use super::{KernelOptions, NoKernel, instructions, intervals, known, packed};
 use crate::block_order::order_by;
 use lang::ir::{BlockId, Function, Instruction, NO_SUCH_PORT, Op, Program, Target, Terminator, Value};
 use packet::verdict::Verdict;
@@ -36,8 +36,8 @@ impl Shape {
     pub(super) fn planned(
         program: &Program,
         ports: u16,
-        options: &Options,
-    ) -> Result<(Shape, Plan), NoKernel> {
+        options: &KernelOptions,
+    ) -> Result<(Shape, KernelPlan), NoKernel> {
         let function = &program.functions[0];
         let mut shape = Shape::new(program, false);
         if !shape.finishes(function) {
@@ -45,7 +45,7 @@ impl Shape {
             return Err(NoKernel::Steps { sentences: shape.refusals.iter().map(sentence).collect() });
         }
         let (mut ranges, mut least) = (Vec::new(), 0);
-        if options.over == Over::Packed {
+        if options.over == CopiedPart::Packed {
             ranges = shape.ranges(function)?;
             if let Some(length) = shape.least(function, &ranges) {
                 (shape, least) = (Shape::new(program, true), length);
@@ -250,51 +250,51 @@ impl Shape {
         &self,
         program: &Program,
         ports: u16,
-        options: &Options,
+        options: &KernelOptions,
         (ranges, least): (Vec<Range<u32>>, u32),
-    ) -> Result<Plan, NoForm> {
+    ) -> Result<KernelPlan, NoForm> {
         let function = &program.functions[0];
         let uses = |wanted: fn(&Op) -> bool| self.used(function).any(|instruction| wanted(&instruction.op));
         let mut columns = Vec::new();
         if least == 0 {
-            columns.push(Column::Captured);
+            columns.push(PacketColumn::Captured);
         }
         if uses(|op| matches!(op, Op::WireLength)) {
-            columns.push(Column::Wire);
+            columns.push(PacketColumn::Wire);
         }
         if uses(|op| matches!(op, Op::InPort)) {
-            columns.push(Column::Port);
+            columns.push(PacketColumn::Port);
         }
         if uses(|op| matches!(op, Op::Now)) {
-            columns.extend([Column::TimeLow, Column::TimeHigh]);
+            columns.extend([PacketColumn::TimeLow, PacketColumn::TimeHigh]);
         }
         let over = options.over;
         let writes = uses(|op| matches!(op, Op::Store { .. }));
-        if over == Over::InPlace {
+        if over == CopiedPart::InPlace {
             if writes {
                 return Err(NoForm::Writes);
             }
-            columns.push(Column::Place);
+            columns.push(PacketColumn::Place);
         }
         let mut tables: Vec<u32> =
             self.used(function).filter_map(|instruction| instructions::table(&instruction.op)).collect();
         tables.sort_unstable();
         tables.dedup();
-        let bytes = reach::reach(function, self);
+        let bytes = intervals::header_bytes(function, self);
         let packed = ranges.iter().map(|range| range.end - range.start).sum::<u32>();
         let stride = match over {
-            Over::Header => bytes.stride(),
-            Over::Frame | Over::InPlace => FRAME_BYTES,
-            Over::Page => PAGE_BYTES,
-            Over::Packed => packed.next_multiple_of(4).max(4),
+            CopiedPart::Header => bytes.stride(),
+            CopiedPart::Frame | CopiedPart::InPlace => FRAME_BYTES,
+            CopiedPart::Page => PAGE_BYTES,
+            CopiedPart::Packed => packed.next_multiple_of(4).max(4),
         };
         let most = match (over, bytes) {
-            (Over::Packed, _) | (_, Bytes::All(_)) | (Over::Header, Bytes::Part(_)) => u32::MAX,
+            (CopiedPart::Packed, _) | (_, Bytes::All(_)) | (CopiedPart::Header, Bytes::Part(_)) => u32::MAX,
             _ => stride,
         };
         let (results, laid) = self.results(function, ports, options.back)?;
         let effects = self.effects.iter().zip(&laid.left);
-        let plan = Plan {
+        let plan = KernelPlan {
             over,
             bytes,
             ranges,
@@ -303,7 +303,7 @@ impl Shape {
             columns,
             searches: tables
                 .iter()
-                .map(|table| Search::of(&program.tables[*table as usize], options))
+                .map(|table| KernelSearch::of(&program.tables[*table as usize], options))
                 .collect(),
             keyed: tables
                 .iter()

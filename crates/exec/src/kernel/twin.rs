@@ -4,11 +4,11 @@
 //! and the rule where a device gives up, and nothing of how a step is done: that is the interpreter's arithmetic on numbers. So a
 //! difference between the two is a fault of the text, of a device's compiler, or of this file.
 
-use super::plan::{Column, Effect, Plan};
-use super::results::Place;
-use super::searches::{DEFAULT, Search};
+use super::plan::{Effect, KernelPlan, PacketColumn};
+use super::results::ResultPlace;
+use super::searches::{DEFAULT, KernelSearch};
 use super::shape::Shape;
-use super::{Kernel, Over, instructions::key_bits, packed};
+use super::{CopiedPart, Kernel, instructions::key_bits, packed};
 use crate::interpret::{binary, compare, largest};
 use crate::pack::Packing;
 use lang::ir::{
@@ -23,7 +23,7 @@ use tables::device::{self, NONE};
 pub struct Twin {
     program: Program,
     shape: Shape,
-    plan: Plan,
+    plan: KernelPlan,
     ports: u16,
 }
 
@@ -46,7 +46,7 @@ impl Twin {
         record: &mut [u32],
         tables: &[&[u32]],
     ) -> u32 {
-        let place = self.plan.columns.iter().position(|column| *column == Column::Place);
+        let place = self.plan.columns.iter().position(|column| *column == PacketColumn::Place);
         if let Some(place) = place {
             let frame = all.get(columns[place] as usize * 16..).unwrap_or_default();
             let mut own = frame[..frame.len().min(self.plan.stride as usize)].to_vec();
@@ -72,7 +72,7 @@ impl Twin {
     }
 }
 
-/// The packet is to be run again by the processor.
+/// The packet is to be run again by the host.
 struct Again;
 
 /// A packet on its way.
@@ -175,13 +175,13 @@ impl<'a> Lane<'a> {
         self.values[value.0 as usize] = number & largest(self.function.width(value));
     }
 
-    fn column(&self, column: Column) -> u64 {
+    fn column(&self, column: PacketColumn) -> u64 {
         let place = self.twin.plan.columns.iter().position(|one| *one == column);
         place.map_or(0, |place| self.columns[place].into())
     }
 
     fn captured(&self) -> u64 {
-        self.column(Column::Captured)
+        self.column(PacketColumn::Captured)
     }
 
     fn end(&self, base: Value, bytes: u32, more: Option<Value>) -> u64 {
@@ -198,7 +198,7 @@ impl<'a> Lane<'a> {
         if from > end {
             return Ok(&mut []);
         }
-        if plan.over == Over::Packed {
+        if plan.over == CopiedPart::Packed {
             let place = packed::place(&plan.ranges, from as u32).ok_or(Again)? as usize;
             (from, end) = (place, place + end - from);
         }
@@ -229,10 +229,12 @@ impl<'a> Lane<'a> {
                 let from = self.at(*base) as u64;
                 packet::checksum::sum(self.part(from, end)?).into()
             }
-            Op::InPort => self.column(Column::Port).into(),
-            Op::WireLength => self.column(Column::Wire).into(),
+            Op::InPort => self.column(PacketColumn::Port).into(),
+            Op::WireLength => self.column(PacketColumn::Wire).into(),
             Op::Captured => self.captured().into(),
-            Op::Now => (self.column(Column::TimeHigh) << 32 | self.column(Column::TimeLow)).into(),
+            Op::Now => {
+                (self.column(PacketColumn::TimeHigh) << 32 | self.column(PacketColumn::TimeLow)).into()
+            }
             Op::Lookup { table, key } => {
                 return self.lookup(*table, key, &instruction.results, site);
             }
@@ -289,7 +291,7 @@ impl<'a> Lane<'a> {
     }
 
     /// Leaves a number at a place.
-    fn put(&mut self, place: Place, number: u32) -> Result<(), Again> {
+    fn put(&mut self, place: ResultPlace, number: u32) -> Result<(), Again> {
         match place.word {
             Some(word) => self.record[word as usize] = number,
             None if number > place.most() => return Err(Again),
@@ -299,7 +301,7 @@ impl<'a> Lane<'a> {
     }
 
     /// The words of a table, and how it is searched.
-    fn table(&self, table: u32) -> (&'a [u32], Search) {
+    fn table(&self, table: u32) -> (&'a [u32], KernelSearch) {
         let place = self.twin.plan.tables.iter().position(|one| *one == table).unwrap_or_default();
         (self.tables[place], self.twin.plan.searches[place])
     }
@@ -333,8 +335,8 @@ impl<'a> Lane<'a> {
         let image = &words[words[1] as usize..];
         let value = Packing::new(&declared.values);
         let (mut noted, row) = match search {
-            Search::Exact => self.find_exact(table, key),
-            Search::Prefixes => {
+            KernelSearch::Exact => self.find_exact(table, key),
+            KernelSearch::Prefixes => {
                 let address = key.iter().fold(0, |address: u128, column| {
                     let width = self.function.width(*column);
                     address.checked_shl(width.into()).unwrap_or(0) | self.at(*column)
@@ -343,21 +345,21 @@ impl<'a> Lane<'a> {
             }
             _ => {
                 let key = self.packed(&Packing::apart(&declared.keys), key);
-                let linear = search == Search::RulesLinear;
+                let linear = search == KernelSearch::RulesLinear;
                 let find = if linear { device::rules::find_linear } else { device::rules::find };
                 (Vec::new(), find(image, &key))
             }
         };
         let place = match (row, search) {
             (NONE, _) => (words[0] != 0).then_some(DEFAULT),
-            (at, Search::Exact) => Some(at as usize),
+            (at, KernelSearch::Exact) => Some(at as usize),
             (row, _) => Some(words[2] as usize + row as usize * 2 * value.words),
         };
-        if search != Search::Exact {
+        if search != KernelSearch::Exact {
             noted = vec![row.into()];
         }
         // That there is no entry for a key can change, too.
-        if row != NONE || search == Search::Exact {
+        if row != NONE || search == KernelSearch::Exact {
             self.note(site, &noted)?;
         }
         self.unpack(words, place, &value, results);

@@ -5,14 +5,14 @@
 //! counter cells by the index that the program's IR names, which the IR verifier has shown to exist; packet bytes behind a
 //! length check, likewise verified; and zeros.
 
-use super::ahead::Asked;
-use super::questions::{KEPT_WORDS, MOST_QUESTIONS};
+use super::batched_lookup::Asked;
+use super::early_lookups::{KEPT_WORDS, MOST_EARLY_LOOKUPS};
 use super::tables::Placement;
 use crate::outputs::{self, Cause, Outputs, appended};
 use crate::pack::MAX_WORDS;
 use crate::state::table_set::Fast;
-use crate::state::{Cell, DefaultEntry, State};
-use ::tables::exact::{Exact, Learned, Table};
+use crate::state::{Cell, DefaultEntry, ProgramState};
+use ::tables::exact::{Exact, ExactTable, Learned};
 use cranelift_jit::JITModule;
 use lang::ir::Template;
 use lang::limits::{LARGEST_WORDS, MOST_COLUMNS};
@@ -36,29 +36,29 @@ pub(super) struct Context<'a> {
     memory: *mut u8,
     start: u64,
     fragmenting: Option<Fragmenting>,
-    pub(super) tables: *mut Table,
+    pub(super) tables: *mut ExactTable,
     pub(super) defaults: *mut DefaultEntry,
     pub(super) cells: *mut Cell,
     /// What is read where nothing is found, in a table, a group or a pool.
     pub(super) zeros: [u64; MOST_FOUND],
     /// Where a host function leaves columns, every one in words of its own.
     pub(super) columns: [u64; MOST_FOUND],
-    /// Where the next key of each question goes.
-    pub(super) asked: [*mut u64; MOST_QUESTIONS],
-    /// What is kept for the packet between the question and what follows.
+    /// Where the next key of each early lookup goes.
+    pub(super) asked: [*mut u64; MOST_EARLY_LOOKUPS],
+    /// What is kept for the packet between the early lookup and what follows.
     pub(super) kept: *mut u64,
-    pub(super) state: *mut State<Fast>,
+    pub(super) state: *mut ProgramState<Fast>,
     outputs: *mut Outputs,
     templates: &'a [Template],
     pub(super) placements: &'a [Placement],
-    borrows: PhantomData<(&'a mut State<Fast>, &'a mut Outputs)>,
+    borrows: PhantomData<(&'a mut ProgramState<Fast>, &'a mut Outputs)>,
 }
 
 /// Words of what is found at most: entries and members have [`MAX_WORDS`], items of pools up to two a column.
 pub(super) const MOST_FOUND: usize = 2 * MOST_COLUMNS;
 const _: () = assert!(MAX_WORDS <= MOST_FOUND && MOST_COLUMNS <= MAX_WORDS && LARGEST_WORDS == MAX_WORDS);
 
-/// What comes before the questions answers with this and the question's number where it asked one, else with a verdict or [`NOT_ASKED`].
+/// What comes before the early lookups answers with this and the early lookup's number where it asked one, else with a verdict or [`NOT_ASKED`].
 pub(super) const ASKED: u64 = 1 << 32;
 /// The packet is to be run from the beginning when it is its turn.
 pub(super) const NOT_ASKED: u64 = 1 << 33;
@@ -80,14 +80,14 @@ pub(super) struct Code {
     /// The packet function, also the first of the entries.
     packet: Callable,
     entries: Vec<Callable>,
-    /// What comes before the questions, and what behind each.
+    /// What comes before the early lookups, and what behind each.
     parts: Vec<Callable>,
 }
 
 impl Code {
     /// The code of a module whose functions are finished. Each address must be that of a function of this module that was
     /// compiled by [`super::translate`] with the signature of [`Callable`].
-    /// The first `whole` are whole functions; those behind them are what comes before the questions of the packet function, and what behind each.
+    /// The first `whole` are whole functions; those behind them are what comes before the early lookups of the packet function, and what behind each.
     pub(super) fn new(module: JITModule, addresses: &[*const u8], whole: usize) -> Code {
         let entry = |address: &*const u8| {
             // SAFETY: the address is that of a finished function with this signature, see above.
@@ -106,7 +106,7 @@ impl Code {
         unsafe { (self.packet)(context, frame.as_mut_ptr(), frame.len() as u64, in_port.into()) }
     }
 
-    /// Runs what comes before the questions; gives the bits of a verdict, [`ASKED`] with a number, or [`NOT_ASKED`]. The key of question `n` goes to
+    /// Runs what comes before the early lookups; gives the bits of a verdict, [`ASKED`] with a number, or [`NOT_ASKED`]. The key of early lookup `n` goes to
     /// the room of `asked[n]`.
     #[inline(always)]
     pub(super) fn run_before(
@@ -123,11 +123,11 @@ impl Code {
             *place = room.as_mut_ptr();
         }
         context.kept = kept.as_mut_ptr();
-        // SAFETY: as above; `asked` has one place a question, a key has at most `MAX_WORDS` words, and a question that needs more than `KEPT_WORDS` words behind it is not asked.
+        // SAFETY: as above; `asked` has one place an early lookup, a key has at most `MAX_WORDS` words, and an early lookup that needs more than `KEPT_WORDS` words behind it is not asked.
         unsafe { before(context, frame.as_mut_ptr(), frame.len() as u64, in_port.into()) }
     }
 
-    /// Runs what comes behind question `number` on the packet that asked it, as [`Code::run_packet`]. `kept` is what was left then, but that its first
+    /// Runs what comes behind early lookup `number` on the packet that asked it, as [`Code::run_packet`]. `kept` is what was left then, but that its first
     /// word is now the address of what was found.
     #[inline(always)]
     pub(super) fn run_after(
@@ -151,10 +151,10 @@ impl Code {
         memory: &mut [u8],
         room: usize,
         in_port: u16,
-        question: Option<(usize, &mut [u64; KEPT_WORDS])>,
+        lookup: Option<(usize, &mut [u64; KEPT_WORDS])>,
     ) -> u64 {
         let mut code = self.packet;
-        if let Some((number, kept)) = question {
+        if let Some((number, kept)) = lookup {
             (code, context.kept) = (self.parts[1 + number], kept.as_mut_ptr());
         }
         let room = room.min(memory.len());
@@ -194,7 +194,7 @@ impl Drop for Code {
 impl<'a> Context<'a> {
     /// A context for these. Nothing else touches them while it lives.
     pub(super) fn new(
-        state: &'a mut State<Fast>,
+        state: &'a mut ProgramState<Fast>,
         outputs: &'a mut Outputs,
         templates: &'a [Template],
         placements: &'a [Placement],
@@ -212,7 +212,7 @@ impl<'a> Context<'a> {
             cells: state.cells.as_mut_ptr(),
             zeros: [0; MOST_FOUND],
             columns: [0; MOST_FOUND],
-            asked: [std::ptr::null_mut(); MOST_QUESTIONS],
+            asked: [std::ptr::null_mut(); MOST_EARLY_LOOKUPS],
             kept: std::ptr::null_mut(),
             state,
             outputs,
@@ -224,14 +224,14 @@ impl<'a> Context<'a> {
 
     /// The state.
     #[inline(always)]
-    pub(super) fn state(&mut self) -> &mut State<Fast> {
+    pub(super) fn state(&mut self) -> &mut ProgramState<Fast> {
         // SAFETY: the context holds the exclusive borrow that this pointer was made from; compiled code does not run
         // while this borrow of the context lasts.
         unsafe { &mut *self.state }
     }
 
     /// The state and the outputs.
-    pub(super) fn parts(&mut self) -> (&mut State<Fast>, &mut Outputs) {
+    pub(super) fn parts(&mut self) -> (&mut ProgramState<Fast>, &mut Outputs) {
         // SAFETY: as above for both, and they are different objects.
         unsafe { (&mut *self.state, &mut *self.outputs) }
     }
@@ -361,23 +361,23 @@ pub(super) mod host {
         value.map_or(std::ptr::null(), <[u64]>::as_ptr)
     }
 
-    unsafe extern "C" fn find1<const MARKS: u8>(table: *mut Table, key: u64, now: u64) -> *const u64 {
+    unsafe extern "C" fn find1<const MARKS: u8>(table: *mut ExactTable, key: u64, now: u64) -> *const u64 {
         // SAFETY: the table comes from the context and nothing else refers to it during this call.
         match unsafe { &mut *table } {
-            Table::One(table) => found(table.find1_marking::<MARKS>(key, now)),
+            ExactTable::One(table) => found(table.find1_marking::<MARKS>(key, now)),
             table => found(table.find(&[key], now)),
         }
     }
 
-    unsafe extern "C" fn find2(table: *mut Table, first: u64, second: u64, now: u64) -> *const u64 {
+    unsafe extern "C" fn find2(table: *mut ExactTable, first: u64, second: u64, now: u64) -> *const u64 {
         // SAFETY: as for `find1`.
         match unsafe { &mut *table } {
-            Table::Two(table) => found(table.find2([first, second], now)),
+            ExactTable::Two(table) => found(table.find2([first, second], now)),
             table => found(table.find(&[first, second], now)),
         }
     }
 
-    unsafe extern "C" fn find(table: *mut Table, key: *const u64, now: u64) -> *const u64 {
+    unsafe extern "C" fn find(table: *mut ExactTable, key: *const u64, now: u64) -> *const u64 {
         // SAFETY: as for `find1`; the key has as many words as the table's.
         let (table, key) = unsafe {
             let table = &mut *table;
@@ -387,16 +387,21 @@ pub(super) mod host {
         found(table.find(key, now))
     }
 
-    unsafe extern "C" fn learn11<const MARKS: u8>(table: *mut Table, key: u64, value: u64, now: u64) -> u64 {
+    unsafe extern "C" fn learn11<const MARKS: u8>(
+        table: *mut ExactTable,
+        key: u64,
+        value: u64,
+        now: u64,
+    ) -> u64 {
         // SAFETY: as for `find1`.
         let learned = match unsafe { &mut *table } {
-            Table::One(table) => table.learn11_marking::<MARKS>(key, value, now),
+            ExactTable::One(table) => table.learn11_marking::<MARKS>(key, value, now),
             table => table.learn(&[key], &[value], now),
         };
         u64::from(learned != Learned::Refused)
     }
 
-    unsafe extern "C" fn learn(table: *mut Table, key: *const u64, value: *const u64, now: u64) -> u64 {
+    unsafe extern "C" fn learn(table: *mut ExactTable, key: *const u64, value: *const u64, now: u64) -> u64 {
         // SAFETY: as for `find1`; key and value have as many words as the table's.
         let (table, key, value) = unsafe {
             let table = &mut *table;
@@ -407,13 +412,13 @@ pub(super) mod host {
         u64::from(table.learn(key, value, now) != Learned::Refused)
     }
 
-    unsafe extern "C" fn holds(table: *mut Table, key: *const u64) -> u64 {
+    unsafe extern "C" fn holds(table: *mut ExactTable, key: *const u64) -> u64 {
         // SAFETY: as for `find`.
         let (table, key) = unsafe { (&*table, std::slice::from_raw_parts(key, (*table).spec().key_words)) };
         u64::from(table.peek(key).is_some())
     }
 
-    unsafe extern "C" fn remove(table: *mut Table, key: *const u64) {
+    unsafe extern "C" fn remove(table: *mut ExactTable, key: *const u64) {
         // SAFETY: as for `find`.
         let (table, key) = unsafe {
             let table = &mut *table;

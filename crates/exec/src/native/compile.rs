@@ -2,7 +2,7 @@
 
 use super::call::host::{FIND1, LEARN11};
 use super::call::{Code, host};
-use super::questions::{Part, Question};
+use super::early_lookups::{EarlyLookup, Part};
 use super::translate::{Host, Shared, translate};
 use crate::load::LoadError;
 use cranelift_codegen::ir::{AbiParam, Signature, types};
@@ -22,10 +22,10 @@ pub(super) struct Compilation {
 
 /// The code of a program and, if wanted, its listing: for every function Cranelift's IR and the machine's instructions.
 ///
-/// The packet function comes again in parts where it asks questions ahead.
+/// The packet function comes again in parts where it asks early lookups ahead.
 pub(super) fn compile(
     shared: &Shared<'_>,
-    questions: &[Question],
+    lookups: &[EarlyLookup],
     listing: Option<&mut String>,
 ) -> Result<Compilation, LoadError> {
     let mut module = module()?;
@@ -38,8 +38,8 @@ pub(super) fn compile(
     let mut builder = FunctionBuilderContext::new();
     context.set_disasm(listing.is_some());
     let whole = (0..program.functions.len()).map(|index| (index, Part::Whole));
-    let before = (!questions.is_empty()).then_some((0, Part::Before(questions)));
-    let behind = questions.iter().map(|question| (0, Part::After(question)));
+    let before = (!lookups.is_empty()).then_some((0, Part::Before(lookups)));
+    let behind = lookups.iter().map(|lookup| (0, Part::After(lookup)));
     for (number, (index, part)) in whole.chain(before).chain(behind).enumerate() {
         let function = &program.functions[index];
         let fail = |cause: &dyn Display| failed(&function.name, cause);

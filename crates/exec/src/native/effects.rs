@@ -5,10 +5,10 @@ use super::call::host::{FIND1, LEARN11};
 use super::call::{Context, MOST_FOUND};
 use super::translate::Body;
 use crate::interpret::largest;
-use crate::pack::{MAX_WORDS, Packing, Place};
+use crate::pack::{MAX_WORDS, PackedPlace, Packing};
 use crate::state::table_set::TablePlace;
 use crate::state::{Cell, DefaultEntry};
-use ::tables::exact::Table;
+use ::tables::exact::ExactTable;
 use cranelift_codegen::ir::{
     self as clif, InstBuilder, MemFlagsData, StackSlot, StackSlotData, StackSlotKind, types,
 };
@@ -237,7 +237,7 @@ impl Body<'_, '_> {
         let mut fits = constant(&mut self.bx, 1, 1);
         let mut done: Vec<u32> = Vec::new();
         for (table, _) in keys {
-            let refuses = self.shared.program.tables[*table as usize].evict == lang::ir::Evict::Refuse;
+            let refuses = self.shared.program.tables[*table as usize].evict == lang::ir::Eviction::Refuse;
             if !refuses || done.contains(table) {
                 continue;
             }
@@ -338,7 +338,7 @@ impl Body<'_, '_> {
             TablePlace::Exact(place) => place,
             _ => 0,
         };
-        let offset = self.iconst(place as u64 * size_of::<Table>() as u64);
+        let offset = self.iconst(place as u64 * size_of::<ExactTable>() as u64);
         self.bx.ins().iadd(tables, offset)
     }
 
@@ -371,7 +371,7 @@ impl Body<'_, '_> {
     }
 
     /// One column of the words at an address.
-    fn unpack(&mut self, packing: &Packing, place: &Place, words: clif::Value) -> clif::Value {
+    fn unpack(&mut self, packing: &Packing, place: &PackedPlace, words: clif::Value) -> clif::Value {
         let flags = MemFlagsData::trusted();
         let mut load = |word: usize| self.bx.ins().load(types::I64, flags, words, word as i32 * 8);
         if place.is_wide() {

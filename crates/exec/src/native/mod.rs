@@ -1,49 +1,49 @@
 //! The native back end: a program compiled to machine code, run from a batch loop in Rust.
 
-mod ahead;
 mod arithmetic;
+mod batched_lookup;
 mod bytes;
 mod call;
 mod checksum;
 mod compile;
+mod early_lookups;
 mod effects;
-mod foresight;
 mod memory;
 mod plan;
-mod questions;
+mod prefetch_hints;
 mod tables;
 mod translate;
 
+use crate::backend::BackendKind;
 use crate::execution::{Engine, Execution};
 use crate::load::LoadError;
 use crate::outputs::{self, Now, Output, Outputs};
-use crate::processor::BackEnd;
 use crate::stages::StageClock;
 use crate::state::table_set::{Fast, TablePlace};
-use crate::state::{RunHandler, State};
-use ahead::Ahead;
+use crate::state::{ProgramState, RunHandler};
+use batched_lookup::BatchedLookup;
 pub use call::prefetch;
 use call::{Code, Context};
-use foresight::Hint;
+use early_lookups::KEPT_WORDS;
 use lang::ir::{Op, Program, Template};
 use packet::batch::Batch;
 use packet::verdict::Verdict;
 use plan::Plan;
 pub use plan::{Draft, Measured};
-use questions::KEPT_WORDS;
+use prefetch_hints::Hint;
 use std::ops::Range;
 use std::sync::Arc;
 
 /// How many packets ahead frames are fetched into the cache.
-pub const AHEAD: usize = 12;
+pub const PREFETCH_DISTANCE: usize = 12;
 /// From so many entries on, a table's slots no longer stay in the nearer caches and are fetched ahead too.
 const MANY_ENTRIES: u64 = 4096;
 
 /// A program as machine code.
-pub type Native = Execution<Fast, Compiled>;
+pub type Native = Execution<Fast, CompiledNative>;
 
 /// The code with what it refers to.
-pub struct Compiled {
+pub struct CompiledNative {
     code: Code,
     templates: Vec<Template>,
     plan: Arc<Plan>,
@@ -61,18 +61,18 @@ pub struct Compiled {
     /// Packets may change their size.
     resizes: bool,
     /// What is asked before it is a packet's turn.
-    ahead: Ahead,
+    batched: BatchedLookup,
 }
 
 impl Native {
     /// Compiles a program; see [`crate::load()`] for the arguments.
     pub fn new(program: &Program, ports: u16, seed: u64) -> Result<Native, LoadError> {
         crate::load::verify(program)?;
-        let state = State::new(program, ports, seed)?;
+        let state = ProgramState::new(program, ports, seed)?;
         let plan = Plan::new(program, ports, &state);
         let code = plan.compile(program, false, None)?.code;
         let templates = program.templates.clone();
-        let mut hints = foresight::hints(program);
+        let mut hints = prefetch_hints::hints(program);
         let places = &state.tables.places;
         // Hints name tables of the program; memory is fetched ahead for exact ones and for prefixes of IPv4.
         hints.retain_mut(|hint| match places[hint.table] {
@@ -90,11 +90,22 @@ impl Native {
         let plain = is_plain(program);
         let resizes = program.manifest.resizes_packet;
         let args = Vec::new();
-        let ahead = Ahead::new(&plan.questions, &state);
+        let batched = BatchedLookup::new(&plan.lookups, &state);
         let plan = Arc::new(plan);
         let (program, measured) = (None, None);
-        let engine =
-            Compiled { code, templates, plan, program, measured, args, hints, useful, plain, resizes, ahead };
+        let engine = CompiledNative {
+            code,
+            templates,
+            plan,
+            program,
+            measured,
+            args,
+            hints,
+            useful,
+            plain,
+            resizes,
+            batched,
+        };
         Ok(Native { state, engine })
     }
 
@@ -110,7 +121,7 @@ impl Native {
 pub fn listing(program: &Program) -> Result<String, LoadError> {
     crate::load::verify(program)?;
     let mut text = String::new();
-    let state = State::<Fast>::new(program, u16::MAX, 0)?;
+    let state = ProgramState::<Fast>::new(program, u16::MAX, 0)?;
     Plan::new(program, u16::MAX, &state).compile(program, false, Some(&mut text))?;
     Ok(text)
 }
@@ -118,14 +129,20 @@ pub fn listing(program: &Program) -> Result<String, LoadError> {
 /// How many bytes of stack each function of a program needs as machine code, by its name; parts of the packet function follow under the same name.
 pub fn frames(program: &Program) -> Result<Vec<(String, u32)>, LoadError> {
     crate::load::verify(program)?;
-    let state = State::<Fast>::new(program, u16::MAX, 0)?;
+    let state = ProgramState::<Fast>::new(program, u16::MAX, 0)?;
     Ok(Plan::new(program, u16::MAX, &state).compile(program, false, None)?.frames)
 }
 
-impl Engine<Fast> for Compiled {
-    const BACK_END: BackEnd = BackEnd::Native;
+impl Engine<Fast> for CompiledNative {
+    const BACK_END: BackendKind = BackendKind::Native;
 
-    fn run(&mut self, state: &mut State<Fast>, memory: &mut [u8], batch: &mut Batch, outputs: &mut Outputs) {
+    fn run(
+        &mut self,
+        state: &mut ProgramState<Fast>,
+        memory: &mut [u8],
+        batch: &mut Batch,
+        outputs: &mut Outputs,
+    ) {
         self.run_batch::<false>(state, memory, batch, outputs);
     }
 
@@ -143,7 +160,7 @@ impl Engine<Fast> for Compiled {
 
     fn run_measured(
         &mut self,
-        state: &mut State<Fast>,
+        state: &mut ProgramState<Fast>,
         clock: &mut StageClock,
         memory: &mut [u8],
         batch: &mut Batch,
@@ -163,29 +180,29 @@ impl Engine<Fast> for Compiled {
     }
 }
 
-impl Compiled {
+impl CompiledNative {
     /// Runs a batch; `MEASURED` where the code is that which measures stages.
     fn run_batch<const MEASURED: bool>(
         &mut self,
-        state: &mut State<Fast>,
+        state: &mut ProgramState<Fast>,
         memory: &mut [u8],
         batch: &mut Batch,
         outputs: &mut Outputs,
     ) {
-        for i in 0..AHEAD.min(batch.len) {
+        for i in 0..PREFETCH_DISTANCE.min(batch.len) {
             prefetch(memory, batch, i);
         }
         self.choose_hints(state);
-        let mut ahead = std::mem::take(&mut self.ahead);
-        ahead.clear();
+        let mut batched = std::mem::take(&mut self.batched);
+        batched.clear();
         let (mut next, end) = (0, batch.len.min(packet::BATCH));
         while next < end {
             let time = batch.time[next];
             if time.max(state.now) >= state.next_wake {
                 state.settle(time, self, outputs);
             }
-            next = if !ahead.is_empty() {
-                self.stretch_asking::<MEASURED>(&mut ahead, state, memory, batch, next, outputs)
+            next = if !batched.is_empty() {
+                self.stretch_looking_up::<MEASURED>(&mut batched, state, memory, batch, next, outputs)
             } else if self.plain && self.useful.is_empty() {
                 self.stretch::<true>(state, memory, batch, next..end, outputs)
             } else {
@@ -195,12 +212,12 @@ impl Compiled {
                 state.handle_queued(self, outputs);
             }
         }
-        self.ahead = ahead;
+        self.batched = batched;
         state.cause = Output::BETWEEN;
     }
 
     /// Chooses the hints that are worth their while at the tables' present size.
-    fn choose_hints(&mut self, state: &State<Fast>) {
+    fn choose_hints(&mut self, state: &ProgramState<Fast>) {
         self.useful.clear();
         let entries = |hint: &Hint| match hint.prefix {
             true => state.tables.prefixes[hint.table].held() as u64,
@@ -215,7 +232,7 @@ impl Compiled {
     /// while no table is large: nobody asks for a packet's number and time on the way, and what is due can only come from the clock.
     fn stretch<const PLAIN: bool>(
         &self,
-        state: &mut State<Fast>,
+        state: &mut ProgramState<Fast>,
         memory: &mut [u8],
         batch: &mut Batch,
         packets: Range<usize>,
@@ -225,7 +242,7 @@ impl Compiled {
         let mut wake = state.next_wake;
         let mut context = Context::new(state, outputs, &self.templates, &self.plan.placements);
         // A key can be read ahead only where its frame has arrived.
-        let ahead = if PLAIN || self.useful.is_empty() { AHEAD } else { 2 * AHEAD };
+        let ahead = if PLAIN || self.useful.is_empty() { PREFETCH_DISTANCE } else { 2 * PREFETCH_DISTANCE };
         let mut i = first;
         while i < end {
             let time = batch.time[i].max(context.now);
@@ -240,7 +257,7 @@ impl Compiled {
             context.now = time;
             context.wire = batch.wire[i].into();
             if !PLAIN {
-                self.fetch_slots(&mut context, memory, batch, i + AHEAD);
+                self.fetch_slots(&mut context, memory, batch, i + PREFETCH_DISTANCE);
                 let state = context.state();
                 (state.now, state.cause) = (time, i as u32);
             }
@@ -265,7 +282,7 @@ impl Compiled {
     /// Runs one packet, and the events that it raises; what is due before it has been handled.
     pub(crate) fn run_one(
         &mut self,
-        state: &mut State<Fast>,
+        state: &mut ProgramState<Fast>,
         memory: &mut [u8],
         batch: &mut Batch,
         i: usize,
@@ -277,20 +294,19 @@ impl Compiled {
         }
     }
 
-    /// Runs a packet that may change its size, from the beginning or behind a question, and writes back what became of it.
+    /// Runs a packet that may change its size, from the beginning or behind an early lookup, and writes back what became of it.
     fn run_resizing(
         &self,
         context: &mut Context<'_>,
         memory: &mut [u8],
         batch: &mut Batch,
         i: usize,
-        question: Option<(usize, &mut [u64; KEPT_WORDS])>,
+        lookup: Option<(usize, &mut [u64; KEPT_WORDS])>,
     ) {
         let (first, room) = outputs::room_before(batch, i);
         let frame = memory.get_mut(first..);
         let frame = frame.and_then(|rest| rest.get_mut(..room + batch.captured[i] as usize));
-        let verdict =
-            self.code.run_resizing(context, frame.unwrap_or_default(), room, batch.port[i], question);
+        let verdict = self.code.run_resizing(context, frame.unwrap_or_default(), room, batch.port[i], lookup);
         batch.verdict[i] = Verdict::from_bits(verdict as u32);
         let (start, fragmenting) = context.resized();
         let now = Now {
@@ -333,8 +349,14 @@ fn frame_of<'m>(memory: &'m [u8], batch: &Batch, i: usize) -> Option<&'m [u8]> {
     memory.get(start..)?.get(..*batch.captured.get(i)? as usize)
 }
 
-impl RunHandler<Fast> for Compiled {
-    fn run_handler(&mut self, state: &mut State<Fast>, function: u32, args: &[u128], outputs: &mut Outputs) {
+impl RunHandler<Fast> for CompiledNative {
+    fn run_handler(
+        &mut self,
+        state: &mut ProgramState<Fast>,
+        function: u32,
+        args: &[u128],
+        outputs: &mut Outputs,
+    ) {
         self.args.clear();
         self.args.extend(args.iter().map(|&arg| [arg as u64, (arg >> 64) as u64]));
         let mut context = Context::new(state, outputs, &self.templates, &self.plan.placements);

@@ -5,12 +5,12 @@
 
 use super::call::Code;
 use super::compile::Compilation;
-use super::questions::{Question, questions};
+use super::early_lookups::{EarlyLookup, early_lookups};
 use super::tables::{Placement, placements};
 use super::translate::Shared;
 use crate::load::LoadError;
 use crate::pack::Packing;
-use crate::state::State;
+use crate::state::ProgramState;
 use crate::state::table_set::{Fast, TablePlace};
 use lang::ir::Program;
 use std::sync::Arc;
@@ -26,12 +26,12 @@ pub(super) struct Plan {
     /// What packets put into tables of prefixes and rules, by number.
     pub(super) placements: Vec<Placement>,
     /// What is asked ahead.
-    pub(super) questions: Vec<Question>,
+    pub(super) lookups: Vec<EarlyLookup>,
 }
 
 impl Plan {
     /// For a program with this state.
-    pub(super) fn new(program: &Program, ports: u16, state: &State<Fast>) -> Plan {
+    pub(super) fn new(program: &Program, ports: u16, state: &ProgramState<Fast>) -> Plan {
         let tables = &state.tables;
         Plan {
             ports,
@@ -41,7 +41,7 @@ impl Plan {
             defaults: state.may_default.clone(),
             places: tables.places.clone(),
             placements: placements(program),
-            questions: questions(program, &tables.places),
+            lookups: early_lookups(program, &tables.places),
         }
     }
 
@@ -63,7 +63,7 @@ impl Plan {
             placements: &self.placements,
             measured,
         };
-        super::compile::compile(&shared, &self.questions, listing)
+        super::compile::compile(&shared, &self.lookups, listing)
     }
 }
 

@@ -1,12 +1,12 @@
 //! Host functions for tables of prefixes, rules and patterns, meters, registers, pools and groups.
 //!
 //! As in [`super::call`], every pointer comes from compiled code: the context it was called with, and words on its stack, as many as the
-//! key, item or member in question has.
+//! key, item or member in early lookup has.
 
 use super::call::host::{found, split, whole};
 use super::call::{Context, MOST_FOUND, Pair};
 use crate::pack::MAX_WORDS;
-use crate::state::State;
+use crate::state::ProgramState;
 use crate::state::rows::Rows;
 use crate::state::table_set::Fast;
 use ::tables::exact::Learned;
@@ -174,7 +174,7 @@ unsafe fn scanned<'a>(
     context: *mut Context<'_>,
     start: u64,
     end: u64,
-) -> (&'a mut State<Fast>, u64, &'a [u8]) {
+) -> (&'a mut ProgramState<Fast>, u64, &'a [u8]) {
     // SAFETY: as for `raise`; compiled code leaves the frame and its length in the context before it calls; state and frame are
     // different objects, and the caller lets go of both before it returns.
     let (state, wire, packet) = unsafe {

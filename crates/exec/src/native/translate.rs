@@ -7,8 +7,8 @@
 use super::arithmetic::{binary, compare, constant, resize, select, type_of, word, words};
 use super::bytes::{self, Place};
 use super::call::{ASKED, Context, NOT_ASKED};
+use super::early_lookups::{EarlyLookup, Part, first_effect};
 use super::effects::Scratch;
-use super::questions::{Part, Question, first_effect};
 use super::tables::Placement;
 use crate::block_order::order;
 use crate::pack::Packing;
@@ -133,18 +133,18 @@ pub(super) fn translate(
             body.enter(index);
             order(function, BlockId(0), |_| false).into_iter().for_each(|block| body.block(block));
         }
-        Part::Before(questions) => {
+        Part::Before(lookups) => {
             body.enter(index);
             for block in order(function, BlockId(0), |block| first_effect(function, block).is_some()) {
                 match first_effect(function, block) {
-                    Some(end) => body.block_before(block, end, questions),
+                    Some(end) => body.block_before(block, end, lookups),
                     None => body.block(block),
                 }
             }
         }
-        Part::After(question) => {
-            body.go_on(question);
-            for block in order(function, question.block, |_| false).into_iter().skip(1) {
+        Part::After(lookup) => {
+            body.go_on(lookup);
+            for block in order(function, lookup.block, |_| false).into_iter().skip(1) {
                 body.block(block);
             }
         }
@@ -285,18 +285,18 @@ impl Body<'_, '_> {
         }
     }
 
-    /// A block up to its first effect: a question, or what is to be run from the beginning when it is this packet's turn.
-    fn block_before(&mut self, id: BlockId, end: usize, questions: &[Question]) {
+    /// A block up to its first effect: an early lookup, or what is to be run from the beginning when it is this packet's turn.
+    fn block_before(&mut self, id: BlockId, end: usize, lookups: &[EarlyLookup]) {
         self.begin(id);
         let instructions = &self.function.block(id).instructions;
         for instruction in &instructions[..end] {
             self.instruction(instruction);
         }
-        let asked = questions.iter().position(|question| question.block == id);
+        let asked = lookups.iter().position(|lookup| lookup.block == id);
         let answer = match (asked, &instructions[end].op) {
             (Some(number), Op::Lookup { table, key }) => {
                 self.ask(*table, key, number);
-                self.keep_values(&questions[number]);
+                self.keep_values(&lookups[number]);
                 ASKED | number as u64
             }
             _ => NOT_ASKED,
@@ -305,7 +305,7 @@ impl Body<'_, '_> {
         self.bx.ins().return_(&[answer]);
     }
 
-    /// Leaves the key of a question where the others of the batch are.
+    /// Leaves the key of an early lookup where the others of the batch are.
     fn ask(&mut self, table: u32, key: &[Value], number: usize) {
         let packed = self.pack(&self.shared.packings[table as usize].0, key);
         let offset = offset_of!(Context<'_>, asked) + number * size_of::<*mut u64>();
@@ -315,18 +315,18 @@ impl Body<'_, '_> {
         }
     }
 
-    /// Leaves the values that are needed behind a question.
-    fn keep_values(&mut self, question: &Question) {
+    /// Leaves the values that are needed behind an early lookup.
+    fn keep_values(&mut self, lookup: &EarlyLookup) {
         let place = self.fixed(offset_of!(Context<'_>, kept));
         let flags = MemFlagsData::trusted();
         let mut at = 8;
-        for slot in &question.slots {
+        for slot in &lookup.slots {
             let Some(variable) = self.slots.get(slot).copied() else { continue };
             let used = self.bx.use_var(variable);
             self.bx.ins().store(flags, used, place, at);
             at += 8;
         }
-        for value in &question.kept {
+        for value in &lookup.kept {
             let wide = self.function.width(*value) > 64;
             let value = self.value(*value);
             let (low, high) = words(&mut self.bx, value);
@@ -339,8 +339,8 @@ impl Body<'_, '_> {
         }
     }
 
-    /// Takes what was kept and the answer to a question, and does the rest of its block.
-    fn go_on(&mut self, question: &Question) {
+    /// Takes what was kept and the answer to an early lookup, and does the rest of its block.
+    fn go_on(&mut self, lookup: &EarlyLookup) {
         let place = self.fixed(offset_of!(Context<'_>, kept));
         let flags = MemFlagsData::trusted();
         let entry = self.bx.ins().load(types::I64, flags, place, 0);
@@ -349,13 +349,13 @@ impl Body<'_, '_> {
         for slot in slots_of(self.function) {
             let Some(variable) = self.slots.get(&slot).copied() else { continue };
             self.bx.def_var(variable, zero);
-            if question.slots.contains(&slot) {
+            if lookup.slots.contains(&slot) {
                 let used = self.bx.ins().load(types::I64, flags, place, at);
                 self.bx.def_var(variable, used);
                 at += 8;
             }
         }
-        for kept in &question.kept {
+        for kept in &lookup.kept {
             let width = self.function.width(*kept);
             let low = self.bx.ins().load(types::I64, flags, place, at);
             at += 8;
@@ -370,13 +370,13 @@ impl Body<'_, '_> {
             };
             self.set(*kept, value);
         }
-        for (made, number) in &question.constants {
+        for (made, number) in &lookup.constants {
             self.constants[made.0 as usize] = Some(*number);
             let value = constant(&mut self.bx, self.function.width(*made), *number);
             self.set(*made, value);
         }
-        let block = self.function.block(question.block);
-        if let Some((asked, rest)) = block.instructions[question.at..].split_first() {
+        let block = self.function.block(lookup.block);
+        if let Some((asked, rest)) = block.instructions[lookup.at..].split_first() {
             if let Op::Lookup { table, .. } = &asked.op {
                 let packing = &self.shared.packings[*table as usize].1;
                 self.found(*table, entry, packing, &asked.results);
@@ -535,7 +535,7 @@ impl Body<'_, '_> {
         self.host.call(&mut self.bx, "enter_site", &[self.context, site]);
     }
 
-    /// Tells that the function ends, if somebody wants to know and the packet does not go on behind a question.
+    /// Tells that the function ends, if somebody wants to know and the packet does not go on behind an early lookup.
     fn leave(&mut self) {
         if self.shared.measured && !self.goes_on {
             self.host.call(&mut self.bx, "leave_site", &[self.context]);

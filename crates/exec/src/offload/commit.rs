@@ -1,11 +1,11 @@
 //! Commit: what came back from a device becomes what the batch says and what the state holds, packet by packet in arrival order.
 
-use super::tables::Changes;
+use super::tables::ImageChanges;
 use super::{Offload, Whole};
-use crate::kernel::{Effect, Over, Place, Plan, key_bits};
+use crate::kernel::{CopiedPart, Effect, KernelPlan, ResultPlace, key_bits};
 use crate::outputs::{Output, Outputs};
 use crate::pack::{MAX_WORDS, Packing};
-use crate::state::State;
+use crate::state::ProgramState;
 use crate::state::table_set::{Fast, TablePlace};
 use packet::batch::Batch;
 use tables::device::exact::DeviceExact;
@@ -23,7 +23,7 @@ pub struct Returned<'a> {
 
 impl Offload {
     /// Commits a batch that a device ran: the part `whole` of what went over together. Afterwards everything is as if
-    /// [`run`](crate::Processor::run) had run it.
+    /// [`run`](crate::Backend::run) had run it.
     pub fn commit(
         &mut self,
         memory: &mut [u8],
@@ -46,9 +46,9 @@ impl Offload {
             let record = Record { returned, tables, mirrors, result, packets, packet: before + i, wire };
             let finished = plan.results.verdict(result).filter(|_| plan.lengths.contains(&batch.captured[i]));
             let holds = match changes {
-                Changes::None => true,
-                Changes::Entries => finished.is_some() && self.saw_what_is(&record),
-                Changes::Others => false,
+                ImageChanges::None => true,
+                ImageChanges::Entries => finished.is_some() && self.saw_what_is(&record),
+                ImageChanges::Others => false,
             };
             let Some(verdict) = finished.filter(|_| holds) else {
                 match finished {
@@ -96,16 +96,16 @@ impl Offload {
         })
     }
 
-    /// Runs a batch on the processor alone.
+    /// Runs a batch on the host alone.
     pub fn run_here(&mut self, memory: &mut [u8], batch: &mut Batch, outputs: &mut Outputs) {
         self.ran_here(batch.len);
-        crate::Processor::run(&mut self.native, memory, batch, outputs);
+        crate::Backend::run(&mut self.native, memory, batch, outputs);
     }
 }
 
 /// Brings bytes back to a frame.
-fn bring(plan: &Plan, back: &[u8], frame: &mut [u8]) {
-    if plan.over != Over::Packed {
+fn bring(plan: &KernelPlan, back: &[u8], frame: &mut [u8]) {
+    if plan.over != CopiedPart::Packed {
         let length = frame.len().min(back.len());
         frame[..length].copy_from_slice(&back[..length]);
         return;
@@ -137,7 +137,7 @@ struct Record<'a> {
 }
 
 impl Record<'_> {
-    fn read(&self, place: Place) -> u32 {
+    fn read(&self, place: ResultPlace) -> u32 {
         place.word.map_or(self.result, |word| self.word(word)) >> place.shift & place.most()
     }
 
@@ -146,7 +146,7 @@ impl Record<'_> {
     }
 
     /// The words of a key.
-    fn key(&self, place: Place, packing: &Packing) -> Words {
+    fn key(&self, place: ResultPlace, packing: &Packing) -> Words {
         let mut words = [0; 2 * MAX_WORDS];
         if key_bits(packing).is_some() {
             words[0] = self.read(place).into();
@@ -161,7 +161,7 @@ impl Record<'_> {
     }
 
     /// The words of an entry's key and value, which lie at the number that the packet tells.
-    fn entry(&self, table: u32, place: Place) -> Option<Words> {
+    fn entry(&self, table: u32, place: ResultPlace) -> Option<Words> {
         let mirror = self.tables.iter().position(|one| *one == table)?;
         let held = self.mirrors[mirror].as_ref()?.entry(self.read(place))?;
         let mut words = [0; 2 * MAX_WORDS];
@@ -169,7 +169,7 @@ impl Record<'_> {
         Some(words)
     }
 
-    fn apply(&self, state: &mut State<Fast>, effect: &Effect) {
+    fn apply(&self, state: &mut ProgramState<Fast>, effect: &Effect) {
         match *effect {
             Effect::Count { counter, cell } => {
                 let index = cell.map_or(0, |cell| self.read(cell));

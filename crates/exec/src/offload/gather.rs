@@ -1,7 +1,7 @@
 //! Gather: what goes over for a batch, packet by packet, from the memory of frames into a slot's bytes and columns.
 
 use super::Offload;
-use crate::kernel::{Column, Over, Plan};
+use crate::kernel::{CopiedPart, KernelPlan, PacketColumn};
 use packet::batch::Batch;
 use std::ops::Range;
 
@@ -27,13 +27,13 @@ impl Offload {
         let plan = &self.kernel.plan;
         let own = bytes.chunks_exact_mut(plan.stride as usize).skip(whole.before);
         match plan.over {
-            Over::InPlace => lay(plan, memory, batch, whole, bytes, columns),
-            Over::Packed => {
+            CopiedPart::InPlace => lay(plan, memory, batch, whole, bytes, columns),
+            CopiedPart::Packed => {
                 for (i, own) in (0..batch.len).zip(own) {
                     pack(&plan.ranges, frame(memory, batch, i), own);
                 }
             }
-            Over::Header | Over::Frame | Over::Page => {
+            CopiedPart::Header | CopiedPart::Frame | CopiedPart::Page => {
                 for (i, own) in (0..batch.len).zip(own) {
                     copy(frame(memory, batch, i), own);
                 }
@@ -46,14 +46,14 @@ impl Offload {
         for (column, words) in self.kernel.plan.columns.iter().zip(columns.chunks_exact_mut(packets)) {
             let words = &mut words[before..before + batch.len];
             match column {
-                Column::Captured => words.copy_from_slice(&batch.captured[..batch.len]),
-                Column::Wire => words.copy_from_slice(&batch.wire[..batch.len]),
-                Column::Port => {
+                PacketColumn::Captured => words.copy_from_slice(&batch.captured[..batch.len]),
+                PacketColumn::Wire => words.copy_from_slice(&batch.wire[..batch.len]),
+                PacketColumn::Port => {
                     words.iter_mut().zip(&batch.port).for_each(|(word, port)| *word = u32::from(*port));
                 }
-                Column::TimeLow | Column::TimeHigh => {
-                    let shift = if *column == Column::TimeHigh { 32 } else { 0 };
-                    // Of those that went over before and have not been committed the processor does not know.
+                PacketColumn::TimeLow | PacketColumn::TimeHigh => {
+                    let shift = if *column == PacketColumn::TimeHigh { 32 } else { 0 };
+                    // Of those that went over before and have not been committed the host does not know.
                     let mut now = self.native.state.now.max(self.latest);
                     for (word, time) in words.iter_mut().zip(&batch.time) {
                         now = now.max(*time);
@@ -61,7 +61,7 @@ impl Offload {
                     }
                 }
                 // Written with the frames.
-                Column::Place => {}
+                PacketColumn::Place => {}
             }
         }
         self.since += batch.len as u64;
@@ -107,10 +107,10 @@ fn pack(ranges: &[Range<u32>], frame: &[u8], own: &mut [u8]) {
 }
 
 /// Lays whole frames down one behind the other, each from a multiple of 16 bytes on, and writes where each begins.
-fn lay(plan: &Plan, memory: &[u8], batch: &Batch, whole: Whole, bytes: &mut [u8], columns: &mut [u32]) {
+fn lay(plan: &KernelPlan, memory: &[u8], batch: &Batch, whole: Whole, bytes: &mut [u8], columns: &mut [u32]) {
     let Whole { before, packets } = whole;
-    let column = |wanted: Column| plan.columns.iter().position(|column| *column == wanted).unwrap_or(0);
-    let (captured, place) = (column(Column::Captured) * packets, column(Column::Place) * packets);
+    let column = |wanted: PacketColumn| plan.columns.iter().position(|column| *column == wanted).unwrap_or(0);
+    let (captured, place) = (column(PacketColumn::Captured) * packets, column(PacketColumn::Place) * packets);
     let units = |captured: u32| captured.min(plan.stride).div_ceil(16);
     // Behind the last frame of the batches before.
     let mut next = match before.checked_sub(1) {

@@ -1,10 +1,10 @@
-//! Tables on the device: whether they still are what the processor holds, and which of their words are to go over.
+//! Tables on the device: whether they still are what the host holds, and which of their words are to go over.
 
 use super::Offload;
-use crate::kernel::{DEFAULT, HEADER_WORDS, Search};
+use crate::kernel::{DEFAULT, HEADER_WORDS, KernelSearch};
 use crate::state::rows::Rows;
 use crate::state::table_set::{Fast, TablePlace, TableSet};
-use crate::state::{DefaultEntry, State};
+use crate::state::{DefaultEntry, ProgramState};
 use ::tables::device::{self, exact::DeviceExact};
 use ::tables::exact::Exact;
 use ::tables::rules::Rules;
@@ -20,14 +20,14 @@ pub(super) struct Sent {
 }
 
 impl Sent {
-    fn of(state: &State<Fast>, table: u32) -> Sent {
+    fn of(state: &ProgramState<Fast>, table: u32) -> Sent {
         Sent { entries: state.tables.state_of(table), default: state.defaults[table as usize] }
     }
 }
 
 /// What has changed of tables since their words went over.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Changes {
+pub enum ImageChanges {
     /// Nothing.
     None,
     /// Entries of exact tables, and packets tell which they asked for.
@@ -41,13 +41,13 @@ const LEAST: u64 = 1024;
 
 /// Why a table has no image.
 #[derive(Debug, thiserror::Error)]
-pub enum ImageError {
+pub enum DeviceImageError {
     /// An exact table is too large.
     #[error(transparent)]
     Exact(#[from] device::exact::SizeError),
     /// A search for patterns is too large.
     #[error(transparent)]
-    Patterns(#[from] ::tables::patterns::BuildError),
+    Patterns(#[from] ::tables::patterns::PatternsBuildError),
 }
 
 impl Offload {
@@ -60,22 +60,22 @@ impl Offload {
     }
 
     /// What has changed of any.
-    pub fn changes(&self) -> Changes {
-        let mut changes = Changes::None;
+    pub fn changes(&self) -> ImageChanges {
+        let mut changes = ImageChanges::None;
         for place in self.stale() {
             let default = &self.native.state.defaults[self.kernel.plan.tables[place] as usize];
             let same = self.sent[place].is_some_and(|sent| sent.default == *default);
             if !(same && self.kernel.plan.keyed[place] && self.mirrors[place].is_some()) {
-                return Changes::Others;
+                return ImageChanges::Others;
             }
-            changes = Changes::Entries;
+            changes = ImageChanges::Entries;
         }
         changes
     }
 
     /// The same, where so much is known to have changed.
-    pub(super) fn changes_beside(&self, known: Changes) -> Changes {
-        if known == Changes::Others { known } else { self.changes() }
+    pub(super) fn changes_beside(&self, known: ImageChanges) -> ImageChanges {
+        if known == ImageChanges::Others { known } else { self.changes() }
     }
 
     /// Whether it is worth it to let entries that have changed go over: looking for them takes time with every entry that there is.
@@ -109,7 +109,7 @@ impl Offload {
     ///
     /// # Errors
     /// Its image would be too large; the table is as stale as before.
-    pub fn table_words(&mut self, place: usize) -> Result<Vec<u32>, ImageError> {
+    pub fn table_words(&mut self, place: usize) -> Result<Vec<u32>, DeviceImageError> {
         self.send(place, |_, header, Image { words, rows, .. }| whole(header, &words, &rows))
     }
 
@@ -117,14 +117,14 @@ impl Offload {
     ///
     /// # Errors
     /// Its image would be too large; the table is as stale as before.
-    pub fn table_update(&mut self, place: usize) -> Result<Update, ImageError> {
+    pub fn table_update(&mut self, place: usize) -> Result<ImageUpdate, DeviceImageError> {
         self.send(place, |same_default, header, Image { words, rows, changes }| {
             match parts(&words, changes) {
                 Some(parts) => {
                     let header = (!same_default).then(|| (0, header.to_vec()));
-                    Update::Parts(header.into_iter().chain(parts).collect())
+                    ImageUpdate::Parts(header.into_iter().chain(parts).collect())
                 }
-                None => Update::Whole(whole(header, &words, &rows)),
+                None => ImageUpdate::Whole(whole(header, &words, &rows)),
             }
         })
     }
@@ -134,7 +134,7 @@ impl Offload {
         &mut self,
         place: usize,
         of: impl FnOnce(bool, [u32; HEADER_WORDS], Image<'_>) -> T,
-    ) -> Result<T, ImageError> {
+    ) -> Result<T, DeviceImageError> {
         let plan = &self.kernel.plan;
         let (table, search) = (plan.tables[place], plan.searches[place]);
         let state = &mut self.native.state;
@@ -151,7 +151,7 @@ impl Offload {
 
 /// What is to go over of a table.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Update {
+pub enum ImageUpdate {
     /// All its words.
     Whole(Vec<u32>),
     /// Words from a place on, several times; their number is what it was.
@@ -179,7 +179,7 @@ fn parts(image: &[u32], changes: Vec<Range<usize>>) -> Option<Vec<(usize, Vec<u3
 }
 
 /// What stands before a table's image of so many words.
-fn header(state: &State<Fast>, table: u32, image: usize) -> [u32; HEADER_WORDS] {
+fn header(state: &ProgramState<Fast>, table: u32, image: usize) -> [u32; HEADER_WORDS] {
     let mut words = [0; HEADER_WORDS];
     let value_words = state.tables.shapes[table as usize].value.words;
     let default = &state.defaults[table as usize];
@@ -222,9 +222,9 @@ struct Image<'a> {
 /// The image of a table; `mirror` is where that of an exact one is kept.
 fn image<'a>(
     tables: &mut TableSet<Fast>,
-    (table, search): (u32, Search),
+    (table, search): (u32, KernelSearch),
     mirror: &'a mut Option<DeviceExact>,
-) -> Result<Image<'a>, ImageError> {
+) -> Result<Image<'a>, DeviceImageError> {
     let (words, rows): (_, &Rows) = match tables.places[table as usize] {
         TablePlace::Exact(place) => {
             let held = &tables.exact[place];
@@ -249,7 +249,9 @@ fn image<'a>(
             let held = &mut tables.rules[place];
             held.finish();
             let words = match search {
-                Search::RulesLinear => device::linear::image(held.search().spec(), &held.search().entries()),
+                KernelSearch::RulesLinear => {
+                    device::linear::image(held.search().spec(), &held.search().entries())
+                }
                 _ => device::rules::image(held.search().image()),
             };
             (words, held.rows())
@@ -262,7 +264,7 @@ fn image<'a>(
             };
             let patterns = held.for_device(answer);
             let words = match search {
-                Search::Bloom => device::bloom::image(&patterns)?,
+                KernelSearch::Bloom => device::bloom::image(&patterns)?,
                 _ => device::automaton::image(&patterns)?,
             };
             (words, held.rows())

@@ -2,14 +2,14 @@
 //!
 //! Where both declare something alike it changes its owner as it is, however large. Nothing here can fail, so it is done when all workers have agreed.
 
-use super::memory::Memory;
+use super::memory::ProgramMemory;
 use super::pending::Pending;
-use super::table_set::Family;
-use super::{Cell, DefaultEntry, State};
+use super::table_set::TableFamily;
+use super::{Cell, DefaultEntry, ProgramState};
 
 /// All of it, of one program.
 pub struct Handover<'a> {
-    pub(crate) memory: &'a mut Memory,
+    pub(crate) memory: &'a mut ProgramMemory,
     cells: &'a mut Vec<Cell>,
     first_cell: &'a [usize],
     defaults: &'a mut [DefaultEntry],
@@ -25,7 +25,7 @@ pub type Pairs = Vec<(u32, u32)>;
 
 /// What goes over; tables are named for their default entries.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Shared {
+pub struct SharedState {
     /// Tables.
     pub tables: Pairs,
     /// Groups that go over whole.
@@ -42,10 +42,10 @@ pub struct Shared {
     pub events: Pairs,
 }
 
-impl<F: Family> State<F> {
+impl<F: TableFamily> ProgramState<F> {
     /// Whether entries of a table hold no items of a pool, or both tables items of pools that are declared alike.
-    pub fn shares_pool(&self, table: u32, other: &State<F>, theirs: u32) -> bool {
-        let releases = |state: &State<F>, table: u32| state.tables.shapes[table as usize].releases;
+    pub fn shares_pool(&self, table: u32, other: &ProgramState<F>, theirs: u32) -> bool {
+        let releases = |state: &ProgramState<F>, table: u32| state.tables.shapes[table as usize].releases;
         match (releases(self, table), releases(other, theirs)) {
             (None, None) => true,
             (Some(pool), Some(of_other)) => self.memory.same_pool(pool, &other.memory, of_other),
@@ -71,7 +71,7 @@ impl<F: Family> State<F> {
 
 impl Handover<'_> {
     /// Takes over from another program, which is not to run any more. Says how many events that were queued or delayed are given up.
-    pub fn take_over(&mut self, old: &mut Handover<'_>, shared: &Shared) -> u64 {
+    pub fn take_over(&mut self, old: &mut Handover<'_>, shared: &SharedState) -> u64 {
         *self.now = (*self.now).max(*old.now);
         *self.next_wake = 0;
         for &(from, to) in &shared.meters {

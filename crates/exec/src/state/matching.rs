@@ -6,11 +6,11 @@
 mod expiry;
 mod patterns;
 
-pub use patterns::{PatternSet, Search};
+pub use patterns::{PatternSearch, ProgramPatterns};
 
 use super::rows::Rows;
+use crate::backend::{EntryCount, EntryError, EntryPlace};
 use crate::pack::{MAX_WORDS, Packing};
-use crate::processor::{EntryCount, EntryError, EntryPlace};
 use expiry::{Expiry, STEPS_OF_WITHDRAWAL};
 use lang::ir::{self, Entry, Match, TableKind};
 use std::collections::{BTreeMap, HashMap};
@@ -21,7 +21,7 @@ use tables::sizes;
 
 /// A table with longest prefixes.
 #[derive(Debug)]
-pub struct Prefixes<L> {
+pub struct ProgramPrefixes<L> {
     search: L,
     rows: Rows,
     widths: Vec<u8>,
@@ -30,10 +30,10 @@ pub struct Prefixes<L> {
     expiry: Expiry<Prefix>,
 }
 
-impl<L: Lpm> Prefixes<L> {
-    pub(super) fn new(table: &ir::Table, search: L) -> Prefixes<L> {
+impl<L: Lpm> ProgramPrefixes<L> {
+    pub(super) fn new(table: &ir::Table, search: L) -> ProgramPrefixes<L> {
         let value = Packing::new(&table.values);
-        Prefixes {
+        ProgramPrefixes {
             search,
             rows: Rows::new(value.words, table.counted),
             widths: table.keys.iter().map(|column| column.width).collect(),
@@ -47,7 +47,7 @@ impl<L: Lpm> Prefixes<L> {
     pub(super) fn fill(
         &mut self,
         entries: &[Entry],
-        build: impl FnOnce(Vec<(Prefix, u32)>) -> Result<L, lpm::BuildError>,
+        build: impl FnOnce(Vec<(Prefix, u32)>) -> Result<L, lpm::LpmBuildError>,
     ) -> Result<(), EntryError> {
         let mut listed = BTreeMap::new();
         for entry in entries {
@@ -163,7 +163,7 @@ impl<L: Lpm> Prefixes<L> {
             Err(cause) => {
                 self.rows.release(row);
                 Err(match cause {
-                    lpm::InsertError::Full { capacity } => EntryError::Full { capacity },
+                    lpm::LpmInsertError::Full { capacity } => EntryError::Full { capacity },
                     cause => EntryError::Refused(cause.to_string()),
                 })
             }
@@ -258,7 +258,7 @@ impl<L: Lpm> Prefixes<L> {
         Entry { key: self.key(prefix), value: self.value.unpack(self.rows.words(row)), priority: 0 }
     }
 
-    /// As [`Processor::entries_part`](crate::Processor::entries_part), in the order of their prefixes. So many are looked at, also those that have ended.
+    /// As [`Backend::entries_part`](crate::Backend::entries_part), in the order of their prefixes. So many are looked at, also those that have ended.
     pub(super) fn entries_part(&self, from: EntryPlace, most: usize) -> (Vec<Entry>, Option<EntryPlace>) {
         let mut held = self.search.entries_from(from.0);
         let part = held.by_ref().take(most).filter(|(prefix, _)| !self.expiry.has_ended(prefix));
@@ -267,7 +267,7 @@ impl<L: Lpm> Prefixes<L> {
     }
 }
 
-impl Prefixes<lpm::Table> {
+impl ProgramPrefixes<lpm::LpmTable> {
     /// Bytes that it takes as it has been filled.
     pub(super) fn allocated(&self) -> u64 {
         self.search.allocated() + self.rows.allocated()
@@ -289,7 +289,7 @@ type Place = (Vec<Match>, u32);
 
 /// A table of rules.
 #[derive(Debug)]
-pub struct RuleSet<R> {
+pub struct ProgramRules<R> {
     search: R,
     key_words: usize,
     rows: Rows,
@@ -305,10 +305,10 @@ pub struct RuleSet<R> {
     deadlines: Vec<u64>,
 }
 
-impl<R: Rules> RuleSet<R> {
-    pub(super) fn new(table: &ir::Table, search: R) -> RuleSet<R> {
+impl<R: Rules> ProgramRules<R> {
+    pub(super) fn new(table: &ir::Table, search: R) -> ProgramRules<R> {
         let value = Packing::new(&table.values);
-        RuleSet {
+        ProgramRules {
             key_words: Packing::apart(&table.keys).words,
             search,
             rows: match table.age {
@@ -362,13 +362,13 @@ impl<R: Rules> RuleSet<R> {
     pub(super) fn fill(
         &mut self,
         entries: &[Entry],
-        build: impl FnOnce(Vec<(u64, Rule, u32)>) -> Result<R, tables::rules::BuildError>,
-    ) -> Result<(), tables::rules::BuildError> {
+        build: impl FnOnce(Vec<(u64, Rule, u32)>) -> Result<R, tables::rules::RulesBuildError>,
+    ) -> Result<(), tables::rules::RulesBuildError> {
         let mut listed = Vec::with_capacity(entries.len());
         for entry in entries {
             let Some(order) = self.behind(entry.priority) else {
-                let error = rules::InsertError::Full { capacity: listed.len() };
-                return Err(tables::rules::BuildError::Rule { rule: listed.len(), error });
+                let error = rules::RulesInsertError::Full { capacity: listed.len() };
+                return Err(tables::rules::RulesBuildError::Rule { rule: listed.len(), error });
             };
             let (rule, row) = self.hold(entry);
             self.note(entry, order);
@@ -468,7 +468,7 @@ impl<R: Rules> RuleSet<R> {
                 self.forget(order);
             }
             return Err(match cause {
-                rules::InsertError::Full { capacity } => EntryError::Full { capacity },
+                rules::RulesInsertError::Full { capacity } => EntryError::Full { capacity },
                 cause => EntryError::Refused(cause.to_string()),
             });
         }
@@ -605,7 +605,7 @@ impl<R: Rules> RuleSet<R> {
         Some((Entry { key: place.0.clone(), value, priority: place.1 }, row))
     }
 
-    /// As [`Processor::entries_part`](crate::Processor::entries_part), in the order in which they are tried. So many are looked at, also those that have
+    /// As [`Backend::entries_part`](crate::Backend::entries_part), in the order in which they are tried. So many are looked at, also those that have
     /// ended.
     pub(super) fn entries_part(&self, from: EntryPlace, most: usize) -> (Vec<Entry>, Option<EntryPlace>) {
         let mut held = self.keys.range(from.0.bits as u64..);
@@ -614,7 +614,7 @@ impl<R: Rules> RuleSet<R> {
     }
 }
 
-impl RuleSet<rules::Table> {
+impl ProgramRules<rules::RulesTable> {
     /// Bytes that it takes as it has been filled.
     pub(super) fn allocated(&self) -> u64 {
         // Beside each place its two counts, and where it stands.

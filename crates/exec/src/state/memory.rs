@@ -1,21 +1,21 @@
 //! Meters, registers, pools and groups of a program, as the interpreter and compiled code use them.
 
+use crate::backend::EntryError;
 use crate::load::LoadError;
 use crate::pack::{MAX_WORDS, Packing};
-use crate::processor::EntryError;
-use crate::state::table_set::{Family, TablePlace, TableSet};
+use crate::state::table_set::{TableFamily, TablePlace, TableSet};
 use lang::ir::{self, Program};
 use tables::exact::Exact;
-use tables::group::Group;
-use tables::meter::{Colour, Meter, MeterSpec, Rates, Unit};
-use tables::pool::{Pool, PoolSpec};
-use tables::register::{Register, RegisterSpec};
+use tables::group::GroupTable;
+use tables::meter::{Colour, MeterRates, MeterSpec, MeterTable, Unit};
+use tables::pool::{PoolSpec, PoolTable};
+use tables::register::{RegisterSpec, RegisterTable};
 
 /// All of them, each kind in order of declaration.
-pub struct Memory {
-    meters: Vec<Meter>,
-    registers: Vec<Register>,
-    pools: Vec<(Pool, ir::Pool)>,
+pub struct ProgramMemory {
+    meters: Vec<MeterTable>,
+    registers: Vec<RegisterTable>,
+    pools: Vec<(PoolTable, ir::Pool)>,
     groups: Vec<Groups>,
 }
 
@@ -24,7 +24,7 @@ struct Groups {
     declared: ir::Group,
     /// Whether somebody outside took members in or out, or packets took out one that is not theirs.
     altered: bool,
-    groups: Vec<Group>,
+    groups: Vec<GroupTable>,
     packing: Packing,
     capacity: usize,
     /// The words of every member of every group; a member's number in its group is its place here.
@@ -42,31 +42,35 @@ struct Groups {
     widths: Vec<u8>,
 }
 
-impl Memory {
+impl ProgramMemory {
     /// As the program begins, on a gateway with so many ports.
-    pub fn new(program: &Program, ports: u16) -> Result<Memory, LoadError> {
+    pub fn new(program: &Program, ports: u16) -> Result<ProgramMemory, LoadError> {
         let refused = |name: &str, cause: &dyn std::fmt::Display| LoadError::Memory {
             name: name.to_string(),
             cause: cause.to_string(),
         };
-        let mut memory =
-            Memory { meters: Vec::new(), registers: Vec::new(), pools: Vec::new(), groups: Vec::new() };
+        let mut memory = ProgramMemory {
+            meters: Vec::new(),
+            registers: Vec::new(),
+            pools: Vec::new(),
+            groups: Vec::new(),
+        };
         for meter in &program.meters {
-            let made = Meter::new(meter_spec(meter)).map_err(|cause| refused(&meter.name, &cause))?;
+            let made = MeterTable::new(meter_spec(meter)).map_err(|cause| refused(&meter.name, &cause))?;
             memory.meters.push(made);
         }
         for register in &program.registers {
             let spec = RegisterSpec { cells: register.size, width: register.column.width };
-            let made = Register::new(spec).map_err(|cause| refused(&register.name, &cause))?;
+            let made = RegisterTable::new(spec).map_err(|cause| refused(&register.name, &cause))?;
             memory.registers.push(made);
         }
         for pool in &program.pools {
             let items = u32::try_from(pool.items()).unwrap_or(u32::MAX);
-            let made = Pool::new(PoolSpec { items }).map_err(|cause| refused(&pool.name, &cause))?;
+            let made = PoolTable::new(PoolSpec { items }).map_err(|cause| refused(&pool.name, &cause))?;
             memory.pools.push((made, pool.clone()));
         }
         for group in &program.groups {
-            let empty = Group::new(group.buckets).map_err(|cause| refused(&group.name, &cause))?;
+            let empty = GroupTable::new(group.buckets).map_err(|cause| refused(&group.name, &cause))?;
             let mut groups = Groups {
                 declared: group.clone(),
                 altered: false,
@@ -88,7 +92,9 @@ impl Memory {
             }
             groups.groups.push(empty);
             for _ in 1..group.size {
-                groups.groups.push(Group::new(group.buckets).map_err(|cause| refused(&group.name, &cause))?);
+                groups
+                    .groups
+                    .push(GroupTable::new(group.buckets).map_err(|cause| refused(&group.name, &cause))?);
             }
             for (index, member, weight) in &group.members {
                 if let [port] = member[..]
@@ -165,7 +171,7 @@ impl Memory {
     }
 
     /// A table without entries of packets, whose values are items of a pool, learns their numbers.
-    pub(super) fn number_items<F: Family>(&self, pool: u32, table: u32, tables: &mut TableSet<F>) {
+    pub(super) fn number_items<F: TableFamily>(&self, pool: u32, table: u32, tables: &mut TableSet<F>) {
         let (declared, packing) = (self.pools[pool as usize].1.clone(), &tables.shapes[table as usize].value);
         let (TablePlace::Exact(place), Ok(items)) =
             (tables.places[table as usize], u32::try_from(declared.items()))
@@ -226,7 +232,7 @@ impl Memory {
     /// A member from outside joins, as if a packet had made it where it is `learned`.
     ///
     /// # Errors
-    /// As for [`Processor::join`](crate::Processor::join).
+    /// As for [`Backend::join`](crate::Backend::join).
     pub fn take_in(
         &mut self,
         group: u32,
@@ -276,34 +282,34 @@ impl Memory {
     }
 
     /// Whether a pool of another is declared alike, name and all.
-    pub fn same_pool(&self, pool: u32, other: &Memory, of_other: u32) -> bool {
+    pub fn same_pool(&self, pool: u32, other: &ProgramMemory, of_other: u32) -> bool {
         self.pools[pool as usize].1 == other.pools[of_other as usize].1
     }
 
     /// Whether this group goes over with the buckets of its members, to another that is declared alike: where all members are those of the text, each
     /// with its weight, or were made by packets.
-    pub fn group_goes_whole(&self, group: u32, new: &Memory, of_new: u32) -> bool {
+    pub fn group_goes_whole(&self, group: u32, new: &ProgramMemory, of_new: u32) -> bool {
         let (old, new) = (&self.groups[group as usize], &new.groups[of_new as usize]);
         !old.altered && !new.altered && old.declared == new.declared && old.ports == new.ports
     }
 
     /// Exchanges a meter, with all levels, for another's of the same shape.
-    pub fn swap_meter(&mut self, meter: u32, other: &mut Memory, of_other: u32) {
+    pub fn swap_meter(&mut self, meter: u32, other: &mut ProgramMemory, of_other: u32) {
         std::mem::swap(&mut self.meters[meter as usize], &mut other.meters[of_other as usize]);
     }
 
     /// Exchanges a register, with all numbers, for another's of the same shape.
-    pub fn swap_register(&mut self, register: u32, other: &mut Memory, of_other: u32) {
+    pub fn swap_register(&mut self, register: u32, other: &mut ProgramMemory, of_other: u32) {
         std::mem::swap(&mut self.registers[register as usize], &mut other.registers[of_other as usize]);
     }
 
     /// Exchanges a group, with its members and their buckets, for another's that is declared alike.
-    pub fn swap_group(&mut self, group: u32, other: &mut Memory, of_other: u32) {
+    pub fn swap_group(&mut self, group: u32, other: &mut ProgramMemory, of_other: u32) {
         std::mem::swap(&mut self.groups[group as usize], &mut other.groups[of_other as usize]);
     }
 
     /// What is taken of another's pool is taken of this one, where it has the item. Those that are declared alike are exchanged.
-    pub fn take_over_pool(&mut self, pool: u32, other: &mut Memory, of_other: u32) {
+    pub fn take_over_pool(&mut self, pool: u32, other: &mut ProgramMemory, of_other: u32) {
         let ((items, declared), (old_items, old_declared)) =
             (&mut self.pools[pool as usize], &mut other.pools[of_other as usize]);
         if declared.ranges == old_declared.ranges {
@@ -432,10 +438,10 @@ fn meter_spec(meter: &ir::Meter) -> MeterSpec {
     let small = |tokens: u64| u32::try_from(tokens).unwrap_or(u32::MAX);
     let rates = match meter.rates {
         ir::Rates::Single { committed, burst, excess } => {
-            Rates::Single { committed, committed_burst: small(burst), excess_burst: small(excess) }
+            MeterRates::Single { committed, committed_burst: small(burst), excess_burst: small(excess) }
         }
         ir::Rates::Two { committed, burst, peak, peak_burst } => {
-            Rates::Two { committed, committed_burst: small(burst), peak, peak_burst: small(peak_burst) }
+            MeterRates::Two { committed, committed_burst: small(burst), peak, peak_burst: small(peak_burst) }
         }
     };
     let unit = if meter.packets { Unit::Packets } else { Unit::Bytes };

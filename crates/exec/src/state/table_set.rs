@@ -1,16 +1,16 @@
 //! The tables of a program by kind, and the two families of them: the ordered models that judge, and the fast ones.
 
-use super::matching::{PatternSet, Prefixes, RuleSet, Search};
+use super::matching::{PatternSearch, ProgramPatterns, ProgramPrefixes, ProgramRules};
+use crate::backend::{EntryCount, EntryError, EntryPlace, TableReport};
 use crate::load::LoadError;
 use crate::pack::{MAX_WORDS, Packing};
-use crate::processor::{EntryCount, EntryError, EntryPlace, TableReport};
 use lang::ir::{self, Entry, Match, TableKind};
-use tables::exact::{Evict, Exact, ExactSpec, Learned, SpecError, Statistics};
+use tables::exact::{Evict, Exact, ExactSpec, ExactSpecError, ExactStatistics, Learned};
 use tables::lpm::{Lpm, LpmSpec, Prefix, Variant};
-use tables::rules::{BuildError, Rule, Rules, RulesSpec};
+use tables::rules::{Rule, Rules, RulesBuildError, RulesSpec};
 
 /// A family of tables.
-pub trait Family: 'static {
+pub trait TableFamily: 'static {
     /// Exact tables.
     type Exact: Exact + Send;
     /// Tables with longest prefixes.
@@ -18,47 +18,47 @@ pub trait Family: 'static {
     /// Tables of rules.
     type Rules: Rules + Send;
     /// Searches for patterns.
-    type Patterns: Search + Send;
+    type Patterns: PatternSearch + Send;
     /// Whether entries that have ended are taken out at once, whatever that takes: the judge does not put off anything.
     const ENDS_AT_ONCE: bool;
 
     /// An empty exact table.
-    fn exact(spec: ExactSpec) -> Result<Self::Exact, SpecError>;
+    fn exact(spec: ExactSpec) -> Result<Self::Exact, ExactSpecError>;
     /// A table with longest prefixes, each of which is there once.
     fn prefixes(
         spec: LpmSpec,
         prefixes: Vec<(Prefix, u32)>,
-    ) -> Result<Self::Prefixes, tables::lpm::BuildError>;
+    ) -> Result<Self::Prefixes, tables::lpm::LpmBuildError>;
     /// A table of these rules: order, rule, value; the orders ascend.
-    fn rules(spec: &RulesSpec, rules: Vec<(u64, Rule, u32)>) -> Result<Self::Rules, BuildError>;
+    fn rules(spec: &RulesSpec, rules: Vec<(u64, Rule, u32)>) -> Result<Self::Rules, RulesBuildError>;
 }
 
 /// The models: slow and obviously right.
 pub struct Reference;
 
-impl Family for Reference {
-    type Exact = tables::exact::Model;
-    type Prefixes = tables::lpm::Model;
+impl TableFamily for Reference {
+    type Exact = tables::exact::ExactModel;
+    type Prefixes = tables::lpm::LpmModel;
     type Rules = tables::rules::Linear;
-    type Patterns = tables::patterns::Model;
+    type Patterns = tables::patterns::PatternsModel;
     const ENDS_AT_ONCE: bool = true;
 
-    fn exact(spec: ExactSpec) -> Result<Self::Exact, SpecError> {
-        tables::exact::Model::new(spec)
+    fn exact(spec: ExactSpec) -> Result<Self::Exact, ExactSpecError> {
+        tables::exact::ExactModel::new(spec)
     }
 
     fn prefixes(
         spec: LpmSpec,
         prefixes: Vec<(Prefix, u32)>,
-    ) -> Result<Self::Prefixes, tables::lpm::BuildError> {
-        let mut made = tables::lpm::Model::new(spec)?;
+    ) -> Result<Self::Prefixes, tables::lpm::LpmBuildError> {
+        let mut made = tables::lpm::LpmModel::new(spec)?;
         for (prefix, value) in prefixes {
             made.insert(prefix, value)?;
         }
         Ok(made)
     }
 
-    fn rules(spec: &RulesSpec, rules: Vec<(u64, Rule, u32)>) -> Result<Self::Rules, BuildError> {
+    fn rules(spec: &RulesSpec, rules: Vec<(u64, Rule, u32)>) -> Result<Self::Rules, RulesBuildError> {
         tables::rules::Linear::build(spec, &rules)
     }
 }
@@ -66,26 +66,26 @@ impl Family for Reference {
 /// The fast tables.
 pub struct Fast;
 
-impl Family for Fast {
-    type Exact = tables::exact::Table;
-    type Prefixes = tables::lpm::Table;
-    type Rules = tables::rules::Table;
+impl TableFamily for Fast {
+    type Exact = tables::exact::ExactTable;
+    type Prefixes = tables::lpm::LpmTable;
+    type Rules = tables::rules::RulesTable;
     type Patterns = tables::patterns::Scanner;
     const ENDS_AT_ONCE: bool = false;
 
-    fn exact(spec: ExactSpec) -> Result<Self::Exact, SpecError> {
-        tables::exact::Table::new(spec)
+    fn exact(spec: ExactSpec) -> Result<Self::Exact, ExactSpecError> {
+        tables::exact::ExactTable::new(spec)
     }
 
     fn prefixes(
         spec: LpmSpec,
         prefixes: Vec<(Prefix, u32)>,
-    ) -> Result<Self::Prefixes, tables::lpm::BuildError> {
-        tables::lpm::Table::build(spec, Variant::Fast, prefixes)
+    ) -> Result<Self::Prefixes, tables::lpm::LpmBuildError> {
+        tables::lpm::LpmTable::build(spec, Variant::Fast, prefixes)
     }
 
-    fn rules(spec: &RulesSpec, rules: Vec<(u64, Rule, u32)>) -> Result<Self::Rules, BuildError> {
-        tables::rules::Table::build(spec, rules)
+    fn rules(spec: &RulesSpec, rules: Vec<(u64, Rule, u32)>) -> Result<Self::Rules, RulesBuildError> {
+        tables::rules::RulesTable::build(spec, rules)
     }
 }
 
@@ -107,7 +107,7 @@ pub enum TablePlace {
 
 /// What does not change about a table.
 #[derive(Clone, Debug)]
-pub struct Shape {
+pub struct TableShape {
     /// Its name.
     pub name: String,
     /// How its key columns are packed: of an exact table as tightly as possible, of others each in words of its own.
@@ -124,7 +124,7 @@ pub struct Shape {
 
 /// What has happened to a table that is not exact.
 #[derive(Clone, Copy, Debug, Default)]
-pub struct Changes {
+pub struct EntryChanges {
     /// Entries that packets made.
     pub inserts: u64,
     /// Entries whose time was up, those that the search has counted set apart: a sum of both is what has happened.
@@ -133,53 +133,53 @@ pub struct Changes {
     pub refused: u64,
 }
 
-impl Shape {
-    fn new(table: &ir::Table) -> Shape {
+impl TableShape {
+    fn new(table: &ir::Table) -> TableShape {
         let exact = table.kind == TableKind::Exact;
-        Shape {
+        TableShape {
             name: table.name.clone(),
             key: if exact { Packing::new(&table.keys) } else { Packing::apart(&table.keys) },
             value: Packing::new(&table.values),
-            refuses: table.evict == ir::Evict::Refuse,
+            refuses: table.evict == ir::Eviction::Refuse,
             lifetime: table.idle.unwrap_or(u64::MAX).min(table.age.unwrap_or(u64::MAX)),
             releases: table.releases,
         }
     }
 
     /// An entry of an exact table in columns.
-    fn entry(&self, held: &tables::exact::Entry) -> Entry {
+    fn entry(&self, held: &tables::exact::ExactEntry) -> Entry {
         Entry::exact(&self.key.unpack(&held.key), &self.value.unpack(&held.value))
     }
 }
 
 /// All tables of a program.
-pub struct TableSet<F: Family> {
+pub struct TableSet<F: TableFamily> {
     /// Exact tables.
     pub exact: Vec<F::Exact>,
     /// Tables with longest prefixes.
-    pub prefixes: Vec<Prefixes<F::Prefixes>>,
+    pub prefixes: Vec<ProgramPrefixes<F::Prefixes>>,
     /// Tables of rules.
-    pub rules: Vec<RuleSet<F::Rules>>,
+    pub rules: Vec<ProgramRules<F::Rules>>,
     /// Tables of patterns.
-    pub patterns: Vec<PatternSet<F::Patterns>>,
+    pub patterns: Vec<ProgramPatterns<F::Patterns>>,
     /// Where each table of the program lies.
     pub places: Vec<TablePlace>,
     /// What does not change about each table of the program.
-    pub shapes: Vec<Shape>,
+    pub shapes: Vec<TableShape>,
     /// What has happened to each table of the program that is not exact.
-    changes: Vec<Changes>,
+    changes: Vec<EntryChanges>,
     /// Each table of the program as it is declared, without entries.
     pub declared: Vec<ir::Table>,
     /// Whether each table has ever held an entry that no packet made.
     fixed: Vec<bool>,
     /// What had happened to each table when counting began.
-    before: Vec<Statistics>,
+    before: Vec<ExactStatistics>,
     /// How often entries of each table were changed other than by learning, removing and ageing in an exact one.
     versions: Vec<u64>,
     seed: u64,
 }
 
-impl<F: Family> TableSet<F> {
+impl<F: TableFamily> TableSet<F> {
     /// The tables with the entries of the program.
     pub fn new(program: &ir::Program, seed: u64) -> Result<TableSet<F>, LoadError> {
         let mut set = TableSet {
@@ -189,15 +189,15 @@ impl<F: Family> TableSet<F> {
             patterns: Vec::new(),
             places: Vec::new(),
             shapes: Vec::new(),
-            changes: vec![Changes::default(); program.tables.len()],
+            changes: vec![EntryChanges::default(); program.tables.len()],
             declared: Vec::new(),
             fixed: program.tables.iter().map(|table| !table.entries.is_empty()).collect(),
-            before: vec![Statistics::default(); program.tables.len()],
+            before: vec![ExactStatistics::default(); program.tables.len()],
             versions: vec![0; program.tables.len()],
             seed,
         };
         for table in &program.tables {
-            let shape = Shape::new(table);
+            let shape = TableShape::new(table);
             for (what, words) in [("key", shape.key.words), ("value", shape.value.words)] {
                 if words > MAX_WORDS {
                     return Err(LoadError::TooWide { table: table.name.clone(), what, words });
@@ -215,7 +215,7 @@ impl<F: Family> TableSet<F> {
         Ok(set)
     }
 
-    fn make(&mut self, table: &ir::Table, shape: &Shape) -> Result<(), LoadError> {
+    fn make(&mut self, table: &ir::Table, shape: &TableShape) -> Result<(), LoadError> {
         let refused = |cause: String| LoadError::Refused { table: table.name.clone(), cause };
         let place = match table.kind {
             TableKind::Exact => {
@@ -227,7 +227,7 @@ impl<F: Family> TableSet<F> {
                 let width = table.keys.iter().map(|column| u32::from(column.width)).sum::<u32>();
                 let spec = LpmSpec { width: width as u8, capacity: table.capacity as usize };
                 let empty = F::prefixes(spec, Vec::new()).map_err(|cause| refused(cause.to_string()))?;
-                let mut prefixes = Prefixes::new(table, empty);
+                let mut prefixes = ProgramPrefixes::new(table, empty);
                 if !table.entries.is_empty() {
                     prefixes
                         .fill(&table.entries, |listed| F::prefixes(spec, listed))
@@ -240,7 +240,7 @@ impl<F: Family> TableSet<F> {
                 let widths = table.keys.iter().map(|column| column.width).collect();
                 let spec = RulesSpec { widths, capacity: table.capacity as usize };
                 let empty = F::rules(&spec, Vec::new()).map_err(|cause| refused(cause.to_string()))?;
-                let mut rules = RuleSet::new(table, empty);
+                let mut rules = ProgramRules::new(table, empty);
                 rules
                     .fill(&table.entries, |listed| F::rules(&spec, listed))
                     .map_err(|cause| refused(cause.to_string()))?;
@@ -248,7 +248,7 @@ impl<F: Family> TableSet<F> {
                 TablePlace::Rules(self.rules.len() - 1)
             }
             TableKind::Patterns(_) => {
-                self.patterns.push(PatternSet::new(table)?);
+                self.patterns.push(ProgramPatterns::new(table)?);
                 TablePlace::Patterns(self.patterns.len() - 1)
             }
         };
@@ -339,7 +339,7 @@ impl<F: Family> TableSet<F> {
         let seed = self.seed.wrapping_add(index as u64);
         let mut fresh =
             TableSet::<F>::new(&program, seed).map_err(|cause| EntryError::Refused(cause.to_string()))?;
-        (self.fixed[index], self.before[index]) = (true, Statistics::default());
+        (self.fixed[index], self.before[index]) = (true, ExactStatistics::default());
         let expired = self.expired_others(index) + self.left_to_expire(index);
         self.changes[index].expired = self.changes[index].expired.wrapping_add(expired);
         match self.places[index] {
@@ -387,7 +387,7 @@ impl<F: Family> TableSet<F> {
     }
 
     /// What an entry's life depends on.
-    fn lives(&self, index: usize) -> (u32, Option<u64>, Option<u64>, ir::Evict) {
+    fn lives(&self, index: usize) -> (u32, Option<u64>, Option<u64>, ir::Eviction) {
         let ir::Table { capacity, idle, age, evict, .. } = self.declared[index];
         (capacity, idle, age, evict)
     }
@@ -458,10 +458,10 @@ impl<F: Family> TableSet<F> {
         if let TablePlace::Exact(place) = self.places[index] {
             let now = self.exact[place].running_statistics();
             let inserts = now.inserts.saturating_sub(now.entries);
-            self.before[index] = Statistics { inserts, ..now };
+            self.before[index] = ExactStatistics { inserts, ..now };
         } else {
             let expired = 0_u64.wrapping_sub(self.expired_others(index));
-            self.changes[index] = Changes { inserts: self.held(table), expired, refused: 0 };
+            self.changes[index] = EntryChanges { inserts: self.held(table), expired, refused: 0 };
         }
     }
 
@@ -485,8 +485,8 @@ impl<F: Family> TableSet<F> {
     /// When the first entry of a table goes; `u64::MAX` for never.
     pub fn next_deadline(&self) -> u64 {
         let exact = self.exact.iter().map(Exact::next_deadline);
-        let prefixes = self.prefixes.iter().map(Prefixes::next_deadline);
-        let rules = self.rules.iter().map(RuleSet::next_deadline);
+        let prefixes = self.prefixes.iter().map(ProgramPrefixes::next_deadline);
+        let rules = self.rules.iter().map(ProgramRules::next_deadline);
         exact.chain(prefixes).chain(rules).min().unwrap_or(u64::MAX)
     }
 
@@ -529,7 +529,7 @@ impl<F: Family> TableSet<F> {
                 refused: statistics.refused - before.refused,
             };
         }
-        let Changes { inserts, expired, refused } = self.changes[index];
+        let EntryChanges { inserts, expired, refused } = self.changes[index];
         let expired = expired.wrapping_add(self.expired_others(index));
         let entries = self.held(index as u32);
         TableReport { name, entries, inserts, moves: 0, evictions: 0, expired, refused }
@@ -632,7 +632,7 @@ pub fn filled(program: &ir::Program) -> Result<Vec<Option<u64>>, LoadError> {
 }
 
 /// An exact table with the entries of the program text.
-fn exact<F: Family>(table: &ir::Table, shape: &Shape, seed: u64) -> Result<F::Exact, LoadError> {
+fn exact<F: TableFamily>(table: &ir::Table, shape: &TableShape, seed: u64) -> Result<F::Exact, LoadError> {
     let spec = ExactSpec {
         key_words: shape.key.words,
         value_words: shape.value.words,

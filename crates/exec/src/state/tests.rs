@@ -2,24 +2,24 @@
 
 use super::table_set::{Fast, Reference};
 use super::*;
-use lang::pipeline::{Options, compile};
+use lang::pipeline::{CompileOptions, compile};
 use proptest::prelude::*;
 
 /// Runs nothing.
 struct Idle;
 
-impl<F: Family> RunHandler<F> for Idle {
-    fn run_handler(&mut self, _: &mut State<F>, _: u32, _: &[u128], _: &mut Outputs) {}
+impl<F: TableFamily> RunHandler<F> for Idle {
+    fn run_handler(&mut self, _: &mut ProgramState<F>, _: u32, _: &[u128], _: &mut Outputs) {}
 }
 
-fn state(text: &str) -> State<Fast> {
+fn state(text: &str) -> ProgramState<Fast> {
     state_of(text)
 }
 
-fn state_of<F: Family>(text: &str) -> State<F> {
-    let compiled = compile("p.rav", text, &|_| None, &Options::default());
+fn state_of<F: TableFamily>(text: &str) -> ProgramState<F> {
+    let compiled = compile("p.rav", text, &|_| None, &CompileOptions::default());
     let program = compiled.program.unwrap_or_else(|| panic!("{:#?}", compiled.diagnostics));
-    State::new(&program, 4, 1).expect("loads")
+    ProgramState::new(&program, 4, 1).expect("loads")
 }
 
 const MANY: u32 = 50_000;
@@ -37,7 +37,8 @@ fn a_batch_takes_out_a_few_of_many_entries_that_end_together_and_finds_none_of_t
             state.insert_entry(table, &Entry::exact(&[number], &[number]), Some(0)).expect("room");
         }
     }
-    let left = |state: &State<Fast>| -> usize { state.tables.exact.iter().map(Exact::left_to_expire).sum() };
+    let left =
+        |state: &ProgramState<Fast>| -> usize { state.tables.exact.iter().map(Exact::left_to_expire).sum() };
     let mut outputs = Outputs::default();
     for packet in 1..=256u64 {
         state.settle(10_000_000_000 + packet, &mut Idle, &mut outputs);
@@ -103,7 +104,7 @@ fn an_item_is_taken_without_taking_out_what_has_ended_elsewhere() {
         state.insert_entry(0, &Entry::exact(&[number], &[number]), Some(0)).expect("room");
     }
     state.settle(10_000_000_000, &mut Idle, &mut Outputs::default());
-    let left = |state: &State<Fast>| state.tables.exact[0].left_to_expire();
+    let left = |state: &ProgramState<Fast>| state.tables.exact[0].left_to_expire();
     for round in 0..100u32 {
         let before = left(&state);
         let item: Option<Vec<u128>> = state.take(0, 30_000).map(Iterator::collect);
@@ -134,7 +135,7 @@ fn prefixes_and_rules_that_have_ended_are_passed_over_where_they_are_in_the_way(
     }
     state.insert_entry(1, &entry(vec![Match::Any, Match::Any], 7), None).expect("room");
     state.settle(10_000_000_000, &mut Idle, &mut Outputs::default());
-    let left = |state: &State<Fast>| {
+    let left = |state: &ProgramState<Fast>| {
         (state.tables.prefixes[0].left_to_expire(), state.tables.rules[0].left_to_expire())
     };
     let before = left(&state);
@@ -164,7 +165,7 @@ struct Counted {
 }
 
 impl RunHandler<Fast> for Counted {
-    fn run_handler(&mut self, state: &mut State<Fast>, _: u32, _: &[u128], _: &mut Outputs) {
+    fn run_handler(&mut self, state: &mut ProgramState<Fast>, _: u32, _: &[u128], _: &mut Outputs) {
         assert!(self.at <= state.now, "time goes on");
         (self.runs, self.at) = (self.runs + 1, state.now);
     }
@@ -224,8 +225,8 @@ fn deeds() -> impl Strategy<Value = Vec<Deed>> {
 }
 
 /// What somebody sees who does all that.
-fn seen<F: Family>(deeds: &[Deed]) -> Vec<(Option<Vec<u128>>, u64)> {
-    let mut state: State<F> = state_of(
+fn seen<F: TableFamily>(deeds: &[Deed]) -> Vec<(Option<Vec<u128>>, u64)> {
+    let mut state: ProgramState<F> = state_of(
         "pool numbers: (u8, u8) { 1..2, 3..7 }
         table out: exact(u32) -> (u8, u8) { capacity 5 idle 10ns evict refuse releases numbers }
         table other: exact(u32) -> (u8, u8) { capacity 9 idle 20ns age 25ns evict refuse releases numbers }
@@ -308,7 +309,7 @@ fn prefixes_and_rules_that_end_together_go_one_at_a_time_and_none_is_found() {
         state.insert_entry(0, &entry, Some(0)).expect("room");
         state.insert_entry(1, &entry, Some(0)).expect("room");
     }
-    let left = |state: &State<Fast>| {
+    let left = |state: &ProgramState<Fast>| {
         state.tables.prefixes[0].left_to_expire() + state.tables.rules[0].left_to_expire()
     };
     let mut outputs = Outputs::default();

@@ -1,7 +1,7 @@
 //! Builds IR programs, runs them on both back ends, and compares everything that can be seen.
 #![allow(dead_code, missing_docs, unreachable_pub, reason = "each test binary uses its part")]
 
-use exec::{BackEnd, Outputs, Processor, load};
+use exec::{Backend, BackendKind, Outputs, load};
 use lang::ir::*;
 use lang::source::Span;
 use packet::{BATCH, Batch, Frames, Verdict};
@@ -116,10 +116,10 @@ pub fn to(block: BlockId) -> Target {
 }
 
 pub fn columns(widths: &[u8]) -> Vec<Column> {
-    widths.iter().map(|&width| Column { name: String::new(), kind: Kind::Uint, width }).collect()
+    widths.iter().map(|&width| Column { name: String::new(), kind: ColumnKind::Uint, width }).collect()
 }
 
-pub fn table(keys: &[u8], values: &[u8], capacity: u32, evict: Evict) -> Table {
+pub fn table(keys: &[u8], values: &[u8], capacity: u32, evict: Eviction) -> Table {
     Table {
         name: format!("t{keys:?}{values:?}"),
         keys: columns(keys),
@@ -164,15 +164,15 @@ pub struct Seen {
     pub sent: Vec<(u16, u32, Vec<u8>, u32, u64, bool)>,
     pub raised: Vec<(u32, u64, u64, u32, Vec<u128>)>,
     pub tables: Vec<exec::TableReport>,
-    pub entries: Vec<Vec<(lang::ir::Entry, exec::processor::EntryCount)>>,
+    pub entries: Vec<Vec<(lang::ir::Entry, exec::backend::EntryCount)>>,
     pub counters: Vec<Vec<(u64, u64)>>,
     pub events: Vec<u64>,
     pub lost: u64,
 }
 
 /// Runs all frames in batches of `size`; packet i enters at port i mod 4 + 1.
-pub fn run(program: &Program, back_end: BackEnd, frames: &Frames, size: usize) -> Seen {
-    let mut processor = load(program, back_end, 4, 7).unwrap_or_else(|error| panic!("{error}\n{program}"));
+pub fn run(program: &Program, back_end: BackendKind, frames: &Frames, size: usize) -> Seen {
+    let mut backend = load(program, back_end, 4, 7).unwrap_or_else(|error| panic!("{error}\n{program}"));
     let mut frames = frames.clone();
     let mut seen = Seen {
         verdicts: Vec::new(),
@@ -193,7 +193,7 @@ pub fn run(program: &Program, back_end: BackEnd, frames: &Frames, size: usize) -
             batch.port[i] = ((first + i) % 4) as u16 + 1;
         }
         outputs.clear();
-        processor.run(frames.memory_mut(), &mut batch, &mut outputs);
+        backend.run(frames.memory_mut(), &mut batch, &mut outputs);
         seen.verdicts.extend_from_slice(batch.verdicts());
         let bytes = |i| batch.bytes(frames.memory(), i).unwrap_or_default().to_vec();
         seen.packets.extend((0..batch.len).map(|i| (bytes(i), batch.wire[i])));
@@ -205,7 +205,7 @@ pub fn run(program: &Program, back_end: BackEnd, frames: &Frames, size: usize) -
         );
         see(program, &outputs, first as u32, &mut seen);
     }
-    finish(program, &*processor, &mut seen);
+    finish(program, &*backend, &mut seen);
     seen
 }
 
@@ -222,19 +222,19 @@ fn see(program: &Program, outputs: &Outputs, first: u32, seen: &mut Seen) {
     }
 }
 
-fn finish(program: &Program, processor: &dyn Processor, seen: &mut Seen) {
-    seen.tables = processor.tables();
-    seen.entries = (0..program.tables.len() as u32).map(|table| processor.entries(table)).collect();
-    seen.counters = (0..program.counters.len() as u32).map(|counter| processor.counter(counter)).collect();
-    seen.events = processor.events();
-    seen.lost = processor.lost_events();
+fn finish(program: &Program, backend: &dyn Backend, seen: &mut Seen) {
+    seen.tables = backend.tables();
+    seen.entries = (0..program.tables.len() as u32).map(|table| backend.entries(table)).collect();
+    seen.counters = (0..program.counters.len() as u32).map(|counter| backend.counter(counter)).collect();
+    seen.events = backend.events();
+    seen.lost = backend.lost_events();
 }
 
 /// Both back ends see the same; gives what they saw.
 pub fn agree(program: &Program, frames: &Frames) -> Seen {
-    let judge = run(program, BackEnd::Interpreter, frames, BATCH);
+    let judge = run(program, BackendKind::Interpreter, frames, BATCH);
     for size in [1, 7, BATCH] {
-        let native = run(program, BackEnd::Native, frames, size);
+        let native = run(program, BackendKind::Native, frames, size);
         if native != judge {
             assert_eq!(native.verdicts, judge.verdicts, "verdicts, batches of {size}\n{program}");
             assert_eq!(native.raised, judge.raised, "events, batches of {size}\n{program}");

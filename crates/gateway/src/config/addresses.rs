@@ -1,8 +1,8 @@
 //! Addresses and routes of a gateway's file: read, and held against each other before anything is applied.
 
 use super::{ConfigError, File};
-use crate::routing::{InterfaceAddress, Neighbour, PortSettings, Prefix, Settings};
-use ports::live::Kind;
+use crate::routing::{InterfaceAddress, IpPrefix, Neighbour, PortSettings, RoutingSettings};
+use ports::live::PortKind;
 use serde::Deserialize;
 use std::net::IpAddr;
 use std::ops::Range;
@@ -34,7 +34,7 @@ type At<'a> = dyn Fn(Option<Range<usize>>, String) -> ConfigError + 'a;
 const SMALLEST: [u16; 2] = [68, 1280];
 
 /// Reads what the file says of addresses and routes; besides, where its first addresses of IPv4 and IPv6 stand.
-pub(super) fn read(file: &File, at: &At<'_>) -> Result<(Settings, Firsts), ConfigError> {
+pub(super) fn read(file: &File, at: &At<'_>) -> Result<(RoutingSettings, Firsts), ConfigError> {
     let (mut ports, mut first) = (Vec::new(), [None, None]);
     let mut known: Vec<(InterfaceAddress, usize)> = Vec::new();
     for (index, port) in file.port.iter().enumerate() {
@@ -73,7 +73,7 @@ pub(super) fn read(file: &File, at: &At<'_>) -> Result<(Settings, Firsts), Confi
             interface: port.interface.get_ref().clone(),
             addresses,
             mtu: port.mtu.as_ref().map(|mtu| *mtu.get_ref()),
-            shared: port.kind == Kind::Tap,
+            shared: port.kind == PortKind::Tap,
         });
     }
     let kernel = file.kernel.routes.as_ref().filter(|routes| *routes.get_ref());
@@ -81,7 +81,7 @@ pub(super) fn read(file: &File, at: &At<'_>) -> Result<(Settings, Firsts), Confi
         let message = "a gateway that routes has addresses: add `addresses = [\"…\"]` to its ports";
         return Err(at(Some(kernel.span()), message.to_owned()));
     }
-    let mut routes: Vec<(Prefix, Neighbour)> = Vec::new();
+    let mut routes: Vec<(IpPrefix, Neighbour)> = Vec::new();
     for route in &file.route {
         let read = one(route, &ports, at)?;
         if routes.iter().any(|(prefix, _)| *prefix == read.0) {
@@ -93,12 +93,12 @@ pub(super) fn read(file: &File, at: &At<'_>) -> Result<(Settings, Firsts), Confi
         }
         routes.push(read);
     }
-    Ok((Settings { ports, routes, kernel: kernel.is_some() }, first))
+    Ok((RoutingSettings { ports, routes, kernel: kernel.is_some() }, first))
 }
 
-fn one(route: &FileRoute, ports: &[PortSettings], at: &At<'_>) -> Result<(Prefix, Neighbour), ConfigError> {
+fn one(route: &FileRoute, ports: &[PortSettings], at: &At<'_>) -> Result<(IpPrefix, Neighbour), ConfigError> {
     let wrong = |place: &Spanned<String>, message: String| Err(at(Some(place.span()), message));
-    let to: Prefix = match route.to.get_ref().parse() {
+    let to: IpPrefix = match route.to.get_ref().parse() {
         Ok(to) => to,
         Err(error) => return wrong(&route.to, format!("{error}")),
     };

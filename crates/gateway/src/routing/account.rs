@@ -76,10 +76,9 @@ impl Account {
     }
 
     /// For people; `waiting` packets still wait, and so many neighbours gave way.
-    pub(crate) fn picture(&self, waiting: usize, neighbours_displaced: u64) -> AccountPicture {
-        let told =
-            |fate: &Fate| FatePicture { name: fate.name(), packets: self.of(*fate), help: fate.help() };
-        AccountPicture {
+    pub(crate) fn view(&self, waiting: usize, neighbours_displaced: u64) -> AccountView {
+        let told = |fate: &Fate| FateView { name: fate.name(), packets: self.of(*fate), help: fate.help() };
+        AccountView {
             handed: self.handed,
             waiting,
             fates: Fate::ALL.iter().map(told).filter(|fate| fate.packets > 0).collect(),
@@ -93,13 +92,13 @@ impl Account {
 
 /// The account of control: `handed` is `waiting` and all fates together.
 #[derive(Clone, Debug, Serialize)]
-pub struct AccountPicture {
+pub struct AccountView {
     /// Packets that the program handed over.
     pub handed: u64,
     /// Packets that wait for a neighbour's answer, and pieces that wait for the others.
     pub waiting: usize,
     /// What became of the others; fates that met none are left out.
-    pub fates: Vec<FatePicture>,
+    pub fates: Vec<FateView>,
     /// Errors of ICMP and ICMPv6 that were sent about them.
     pub errors_sent: u64,
     /// Errors that were not sent, since there were too many.
@@ -112,7 +111,7 @@ pub struct AccountPicture {
 
 /// How many packets met one fate.
 #[derive(Clone, Debug, Serialize)]
-pub struct FatePicture {
+pub struct FateView {
     /// Its name.
     pub name: &'static str,
     /// How many.

@@ -1,7 +1,7 @@
 //! What control does to the packet loop: frames that are to be sent, and changes of the program's tables.
 
 use super::neighbours::Mac;
-use super::prefix::{Prefix, number};
+use super::prefix::{IpPrefix, number};
 use engine::live::Injected;
 use lang::ir::{Entry, Match};
 use packet::PortNumber;
@@ -74,7 +74,7 @@ pub(crate) struct Change {
 }
 
 /// A route to the next hop of a number.
-pub(crate) fn route(prefix: Prefix, hop: u16) -> (Filled, Entry) {
+pub(crate) fn route(prefix: IpPrefix, hop: u16) -> (Filled, Entry) {
     let table = if prefix.is_ipv4() { Filled::Routes } else { Filled::Routes6 };
     (table, entry(prefix.key(), vec![hop.into()]))
 }

@@ -6,8 +6,8 @@
 
 use super::effects::Effects;
 use super::kernel::{KernelTable, Ports};
-use super::prefix::Prefix;
-use super::router::{Link, Router, Settings, is_link_local};
+use super::prefix::IpPrefix;
+use super::router::{Link, Router, RoutingSettings, is_link_local};
 use super::rtnetlink::{Condition, Ties, Told, Wanted};
 use packet::PortNumber;
 use std::collections::{BTreeSet, HashMap};
@@ -42,7 +42,7 @@ pub(crate) struct Follower {
 impl Follower {
     /// Follows the links of these ports, the machine's addresses and, if the file says so, routes. The first thing to ask is in
     /// [`question`](Follower::question).
-    pub(crate) fn new(settings: &Settings) -> Follower {
+    pub(crate) fn new(settings: &RoutingSettings) -> Follower {
         let interfaces = settings.ports.iter().map(|port| (port.interface.clone(), port.shared)).collect();
         let mut follower = Follower { interfaces, routes: settings.kernel, ..Follower::default() };
         follower.begin();
@@ -98,13 +98,13 @@ impl Follower {
     }
 
     /// Routes for some packets to their prefix alone, which are not used.
-    pub(crate) fn conditional(&self) -> impl Iterator<Item = (Prefix, Condition)> + '_ {
+    pub(crate) fn conditional(&self) -> impl Iterator<Item = (IpPrefix, Condition)> + '_ {
         self.table.conditional()
     }
 
     /// Takes in what the kernel told, in this order.
     pub(crate) fn take(&mut self, told: Vec<Told>, now: u64, router: &mut Router, effects: &mut Effects) {
-        let mut changed: Vec<Prefix> = Vec::new();
+        let mut changed: Vec<IpPrefix> = Vec::new();
         let mut machine = false;
         for told in told {
             match told {
@@ -254,20 +254,20 @@ mod tests {
     }
 
     /// Port 1 at interface `x`, where the machine is `behind` or not.
-    fn settings(behind: bool) -> Settings {
+    fn settings(behind: bool) -> RoutingSettings {
         let port = PortSettings { interface: "x".into(), shared: behind, ..PortSettings::default() };
-        Settings { ports: vec![port], routes: Vec::new(), kernel: true }
+        RoutingSettings { ports: vec![port], routes: Vec::new(), kernel: true }
     }
 
-    fn route(prefix: Prefix, index: u32) -> Told {
+    fn route(prefix: IpPrefix, index: u32) -> Told {
         let key = Key { prefix, condition: None, metric: 0 };
         Told::Route { key, hops: vec![Hop::By(index, None)], there: true, replaces: false }
     }
 
     #[test]
     fn links_first_then_routes_and_all_again_when_something_was_lost() {
-        let prefix: Prefix = "198.51.100.0/24".parse().expect("one");
-        let mut router = Router::new(&Settings::default(), 10);
+        let prefix: IpPrefix = "198.51.100.0/24".parse().expect("one");
+        let mut router = Router::new(&RoutingSettings::default(), 10);
         let mut follower = Follower::new(&settings(false));
         let mut effects = Effects::default();
         let mut take = |follower: &mut Follower, router: &mut Router, told: Vec<Told>| {
@@ -379,7 +379,7 @@ mod tests {
     fn a_numbered_next_hop_that_went_takes_its_routes_along_and_what_cannot_be_meant_stands_in_the_way() {
         let mut follower = Follower::new(&settings(false));
         let (mut router, mut effects) = (Router::new(&settings(false), 10), Effects::default());
-        let [by_number, wide]: [Prefix; 2] =
+        let [by_number, wide]: [IpPrefix; 2] =
             ["203.0.113.0/24", "203.0.0.0/16"].map(|text| text.parse().expect("one"));
         let key = |prefix| Key { prefix, condition: None, metric: 0 };
         let plain = |hop| Told::Route { key: key(by_number), hops: vec![hop], there: true, replaces: false };

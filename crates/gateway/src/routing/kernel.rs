@@ -6,7 +6,7 @@
 //! prefix alone (of a type of service, from a source) is known but not used: the others have ways of their own.
 
 use super::neighbours::Neighbour;
-use super::prefix::Prefix;
+use super::prefix::IpPrefix;
 use super::rib::{Unmeant, Way};
 use super::rtnetlink::{Condition, Hop, Key, Object};
 use packet::PortNumber;
@@ -16,7 +16,7 @@ use std::collections::{BTreeMap, HashMap, HashSet};
 #[derive(Clone, Debug, Default)]
 pub(crate) struct KernelTable {
     /// By metric; each next hop with the round of questions that saw it last.
-    routes: HashMap<Prefix, BTreeMap<u32, Vec<(Hop, u64)>>>,
+    routes: HashMap<IpPrefix, BTreeMap<u32, Vec<(Hop, u64)>>>,
     /// Routes for some packets alone.
     conditional: BTreeMap<Key, u64>,
     /// Next hops that have numbers.
@@ -74,7 +74,7 @@ impl KernelTable {
 
     /// A next hop with a number came, changed or went. The routes by it are found by [`settled`](KernelTable::settled), many such changes at once.
     /// Says which prefixes had to change before.
-    pub(crate) fn object(&mut self, number: u32, object: Option<Object>) -> Vec<Prefix> {
+    pub(crate) fn object(&mut self, number: u32, object: Option<Object>) -> Vec<IpPrefix> {
         let Some(object) = object else {
             self.objects.remove(&number);
             self.gone.insert(number);
@@ -90,7 +90,7 @@ impl KernelTable {
     }
 
     /// Takes out the routes by numbered next hops that went. Says which prefixes lead elsewhere now.
-    pub(crate) fn settled(&mut self) -> Vec<Prefix> {
+    pub(crate) fn settled(&mut self) -> Vec<IpPrefix> {
         let (gone, mut altered) = (std::mem::take(&mut self.gone), std::mem::take(&mut self.altered));
         if gone.is_empty() && altered.is_empty() {
             return Vec::new();
@@ -109,7 +109,7 @@ impl KernelTable {
     }
 
     /// Everything has been told: what was not among it is gone. Says which prefixes that changes.
-    pub(crate) fn end(&mut self) -> Vec<Prefix> {
+    pub(crate) fn end(&mut self) -> Vec<IpPrefix> {
         let round = self.round;
         self.conditional.retain(|_, seen| *seen == round);
         self.objects.retain(|_, (_, seen)| *seen == round);
@@ -129,7 +129,7 @@ impl KernelTable {
     }
 
     /// Takes next hops out; says which prefixes had one of these or of the others that are `looked` for.
-    fn without(&mut self, gone: impl Fn(&Hop) -> bool, looked: impl Fn(&Hop) -> bool) -> Vec<Prefix> {
+    fn without(&mut self, gone: impl Fn(&Hop) -> bool, looked: impl Fn(&Hop) -> bool) -> Vec<IpPrefix> {
         let mut changed = Vec::new();
         self.routes.retain(|prefix, metrics| {
             if metrics.values().flatten().any(|(hop, _)| looked(hop)) {
@@ -145,12 +145,12 @@ impl KernelTable {
     }
 
     /// Every prefix.
-    pub(crate) fn prefixes(&self) -> Vec<Prefix> {
+    pub(crate) fn prefixes(&self) -> Vec<IpPrefix> {
         self.routes.keys().copied().collect()
     }
 
     /// The way of a prefix that the kernel has a route to: the first next hop by a port whose link is up, then the first by a port, then what leads nowhere.
-    pub(crate) fn way(&self, prefix: Prefix, ports: &Ports<'_>) -> Option<Way> {
+    pub(crate) fn way(&self, prefix: IpPrefix, ports: &Ports<'_>) -> Option<Way> {
         let (_, hops) = self.routes.get(&prefix)?.first_key_value()?;
         let mut best: Option<(u8, Way)> = None;
         for hop in hops.iter().flat_map(|(hop, _)| self.resolved(*hop)) {
@@ -194,7 +194,7 @@ impl KernelTable {
     }
 
     /// Routes for some packets alone, which are not used.
-    pub(crate) fn conditional(&self) -> impl Iterator<Item = (Prefix, Condition)> + '_ {
+    pub(crate) fn conditional(&self) -> impl Iterator<Item = (IpPrefix, Condition)> + '_ {
         self.conditional.keys().filter_map(|key| Some((key.prefix, key.condition?)))
     }
 }
@@ -207,11 +207,11 @@ mod tests {
         Hop::By(index, Some(gateway.parse().expect("an address")))
     }
 
-    fn prefix(text: &str) -> Prefix {
+    fn prefix(text: &str) -> IpPrefix {
         text.parse().expect("a prefix")
     }
 
-    fn key(prefix: Prefix, metric: u32) -> Key {
+    fn key(prefix: IpPrefix, metric: u32) -> Key {
         Key { prefix, condition: None, metric }
     }
 

@@ -4,9 +4,9 @@
 //! not answer: packets of AF_XDP, and of ports that keep what comes in from it.
 
 use super::prefix::InterfaceAddress;
-use super::router::Settings;
+use super::router::RoutingSettings;
 use super::rtnetlink::{self, Told, Wanted as Asked};
-use ports::live::{Kind, Netlink, Wanted};
+use ports::live::{Netlink, PortKind, WantedPort};
 use std::collections::HashMap;
 use std::io;
 use std::net::IpAddr;
@@ -26,15 +26,15 @@ struct Held {
 ///
 /// # Errors
 /// The kernel does not tell of its addresses.
-pub fn shared(settings: &Settings, ports: &[Wanted]) -> io::Result<Vec<String>> {
+pub fn shared(settings: &RoutingSettings, ports: &[WantedPort]) -> io::Result<Vec<String>> {
     if settings.ports.iter().all(|port| port.addresses.is_empty()) {
         return Ok(Vec::new());
     }
     Ok(sentences(settings, ports, &held()?))
 }
 
-fn sentences(settings: &Settings, ports: &[Wanted], held: &[Held]) -> Vec<String> {
-    let seen = |wanted: &&Wanted| wanted.kind != Kind::AfXdp && !wanted.keep_from_kernel;
+fn sentences(settings: &RoutingSettings, ports: &[WantedPort], held: &[Held]) -> Vec<String> {
+    let seen = |wanted: &&WantedPort| wanted.kind != PortKind::AfXdp && !wanted.keep_from_kernel;
     // What the kernel sees of any port it answers, whichever port has the address. A TAP device is the kernel's own side: it may have addresses of that
     // network, but not the gateway's.
     let names: Vec<&str> = ports.iter().filter(seen).map(|wanted| wanted.interface.as_str()).collect();

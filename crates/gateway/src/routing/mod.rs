@@ -10,7 +10,7 @@
 
 mod account;
 mod effects;
-mod fit;
+mod filled_tables;
 mod follower;
 mod frame;
 mod icmp;
@@ -20,7 +20,6 @@ mod link_frames;
 mod neighbours;
 mod numbers;
 mod packets;
-mod picture;
 mod prefix;
 mod reassembly;
 mod rib;
@@ -28,23 +27,24 @@ mod router;
 mod rtnetlink;
 #[cfg(test)]
 mod tests;
+mod view;
 
-pub use account::{AccountPicture, FatePicture};
+pub use account::{AccountView, FateView};
 pub use kernel_addresses::shared;
-pub use neighbours::{Mac, Neighbour, State};
-pub use picture::{NeighbourPicture, NeighboursPicture, RoutePicture, RoutesPicture, UnmeantPicture};
-pub use prefix::{InterfaceAddress, Prefix, PrefixError};
+pub use neighbours::{Mac, Neighbour, NeighbourState};
+pub use prefix::{InterfaceAddress, IpPrefix, PrefixError};
 pub use rib::Source;
-pub use router::{PortSettings, Settings};
+pub use router::{PortSettings, RoutingSettings};
+pub use view::{NeighbourView, NeighboursView, RouteView, RoutesView, UnmeantView};
 
 use crate::remarks::Remarks;
 use effects::{Effects, Filled};
 use engine::live::{Punted, Remote};
-use exec::Processor;
-use fit::Fit;
+use exec::Backend;
+use filled_tables::FilledTables;
 use follower::Follower;
 use lang::ir::Program;
-use ports::live::{Changes, Netlink};
+use ports::live::{LinkChanges, Netlink};
 use router::{Packet, Router};
 use std::io;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
@@ -88,15 +88,15 @@ pub enum RoutingError {
 ///
 /// # Errors
 /// It lacks a table, or one has another shape.
-pub fn check(program: &Program, settings: &Settings) -> Result<(), RoutingError> {
+pub fn check(program: &Program, settings: &RoutingSettings) -> Result<(), RoutingError> {
     if settings.is_active() {
-        fit(program, settings)?;
+        filled_tables(program, settings)?;
     }
     Ok(())
 }
 
-fn fit(program: &Program, settings: &Settings) -> Result<Fit, RoutingError> {
-    Fit::of(program, settings).map_err(|missing| RoutingError::Program {
+fn filled_tables(program: &Program, settings: &RoutingSettings) -> Result<FilledTables, RoutingError> {
+    FilledTables::of(program, settings).map_err(|missing| RoutingError::Program {
         family: match missing.table {
             Filled::Routes => Some(true),
             Filled::Routes6 => Some(false),
@@ -120,7 +120,7 @@ struct Controlled {
     router: Router,
     follower: Follower,
     netlink: Option<Netlink>,
-    fit: Fit,
+    filled_tables: FilledTables,
     /// How many routes are known not to be followed by whoever was told last, and when more may be told of.
     remarked: (usize, Instant),
 }
@@ -129,7 +129,7 @@ struct Controlled {
 pub struct Staged<'a> {
     state: MutexGuard<'a, Controlled>,
     router: Router,
-    fit: Fit,
+    filled_tables: FilledTables,
     active: bool,
 }
 
@@ -138,25 +138,33 @@ impl Routing {
     ///
     /// # Errors
     /// The program lacks a table, or the kernel tells nothing.
-    pub fn new(program: &Program, settings: &Settings, remarks: Remarks) -> Result<Routing, RoutingError> {
+    pub fn new(
+        program: &Program,
+        settings: &RoutingSettings,
+        remarks: Remarks,
+    ) -> Result<Routing, RoutingError> {
         let begun = Instant::now();
         let active = settings.is_active();
-        let fit = if active { fit(program, settings)? } else { Fit { tables: Default::default(), hops: 0 } };
+        let filled_tables = if active {
+            filled_tables(program, settings)?
+        } else {
+            FilledTables { tables: Default::default(), hops: 0 }
+        };
         let mut state = Controlled {
             active,
-            router: Router::new(settings, fit.hops),
+            router: Router::new(settings, filled_tables.hops),
             follower: Follower::new(settings),
             netlink: None,
-            fit,
+            filled_tables,
             remarked: (0, begun),
         };
         let netlink = Netlink::open(&[
-            Changes::Links,
-            Changes::Ipv4Addresses,
-            Changes::Ipv4Routes,
-            Changes::Ipv6Addresses,
-            Changes::Ipv6Routes,
-            Changes::NextHops,
+            LinkChanges::Links,
+            LinkChanges::Ipv4Addresses,
+            LinkChanges::Ipv4Routes,
+            LinkChanges::Ipv6Addresses,
+            LinkChanges::Ipv6Routes,
+            LinkChanges::NextHops,
         ]);
         state.netlink = match netlink {
             Ok(mut netlink) => {
@@ -177,9 +185,9 @@ impl Routing {
     ///
     /// # Errors
     /// They have no room.
-    pub fn fill(&self, processor: &mut dyn Processor) -> Result<(), String> {
+    pub fn fill(&self, backend: &mut dyn Backend) -> Result<(), String> {
         let state = self.lock();
-        state.fit.fill(&state.router, processor)
+        state.filled_tables.fill(&state.router, backend)
     }
 
     /// Serves the packet loop behind `remote` from two threads, until the loop has ended and `ended` says so. Nobody waits for them.
@@ -206,21 +214,25 @@ impl Routing {
     ///
     /// # Errors
     /// The program lacks a table.
-    pub fn stage(&self, program: &Program, settings: &Settings) -> Result<Staged<'_>, RoutingError> {
+    pub fn stage(&self, program: &Program, settings: &RoutingSettings) -> Result<Staged<'_>, RoutingError> {
         let active = settings.is_active();
-        let fit = if active { fit(program, settings)? } else { Fit { tables: Default::default(), hops: 0 } };
+        let filled_tables = if active {
+            filled_tables(program, settings)?
+        } else {
+            FilledTables { tables: Default::default(), hops: 0 }
+        };
         let state = self.lock();
-        let mut router = Router::new(settings, fit.hops);
+        let mut router = Router::new(settings, filled_tables.hops);
         router.succeed(&state.router);
-        Ok(Staged { state, router, fit, active })
+        Ok(Staged { state, router, filled_tables, active })
     }
 
     /// The routes there are.
-    pub fn routes(&self) -> RoutesPicture {
+    pub fn routes(&self) -> RoutesView {
         let state = self.lock();
         let shown = state.router.routes_shown(&state.follower);
         drop(state);
-        shown.picture()
+        shown.view()
     }
 
     /// How many routes of the kernel are not followed; nobody is waited for.
@@ -229,7 +241,7 @@ impl Routing {
     }
 
     /// The neighbours there are, and what became of packets that were handed over.
-    pub fn neighbours(&self) -> NeighboursPicture {
+    pub fn neighbours(&self) -> NeighboursView {
         self.lock().router.neighbours_picture(self.now())
     }
 
@@ -246,8 +258,8 @@ impl Routing {
             let (now, mut effects) = (self.now(), Effects::default());
             let active = state.active;
             let packets = first.into_iter().chain(punts.try_iter()).take(PACKETS);
-            for Punted { reason, port, bytes, offload, .. } in packets.filter(|_| active) {
-                state.router.packet(&reason, Packet { port, bytes, offload }, now, &mut effects);
+            for Punted { reason, port, bytes, virtio, .. } in packets.filter(|_| active) {
+                state.router.packet(&reason, Packet { port, bytes, virtio }, now, &mut effects);
             }
             state.router.advance(now, &mut effects);
             state.bring_about(effects, remote);
@@ -356,7 +368,9 @@ impl Controlled {
         for part in changes.chunks(CHANGES) {
             let part: Vec<_> = part
                 .iter()
-                .filter_map(|change| self.fit.tables.get(&change.table).map(|index| (*index, change.clone())))
+                .filter_map(|change| {
+                    self.filled_tables.tables.get(&change.table).map(|index| (*index, change.clone()))
+                })
                 .collect();
             let part = Arc::new(part);
             let refused = remote.ask(move |generation, _| {
@@ -364,9 +378,9 @@ impl Controlled {
                 for (table, change) in part.iter() {
                     let entry = &change.entry;
                     if change.insert {
-                        refused += u64::from(generation.processor.insert(*table, entry).is_err());
+                        refused += u64::from(generation.backend.insert(*table, entry).is_err());
                     } else {
-                        generation.processor.remove(*table, &entry.key, entry.priority);
+                        generation.backend.remove(*table, &entry.key, entry.priority);
                     }
                 }
                 refused
@@ -385,14 +399,14 @@ impl Staged<'_> {
     ///
     /// # Errors
     /// They have no room.
-    pub fn fill(&self, processor: &mut dyn Processor) -> Result<(), String> {
-        self.fit.fill(&self.router, processor)
+    pub fn fill(&self, backend: &mut dyn Backend) -> Result<(), String> {
+        self.filled_tables.fill(&self.router, backend)
     }
 
     /// The program has taken over, and this does, too.
     pub fn commit(self) {
-        let Staged { mut state, router, fit, active } = self;
+        let Staged { mut state, router, filled_tables, active } = self;
         state.follower.follow_routes(router.follows_kernel());
-        (state.router, state.fit, state.active) = (router, fit, active);
+        (state.router, state.filled_tables, state.active) = (router, filled_tables, active);
     }
 }

@@ -93,7 +93,7 @@ pub struct Neighbour {
 /// How much is known of a neighbour.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, serde::Serialize)]
 #[serde(rename_all = "lowercase")]
-pub enum State {
+pub enum NeighbourState {
     /// It was asked and has not answered.
     Incomplete,
     /// It answered lately.
@@ -146,7 +146,7 @@ pub(crate) enum Action<P> {
 
 #[derive(Clone)]
 struct Entry<P> {
-    state: State,
+    state: NeighbourState,
     mac: Option<Mac>,
     /// It answered a question of ours with this address.
     confirmed: bool,
@@ -187,7 +187,7 @@ pub(crate) struct Seen {
     /// Which.
     pub(crate) neighbour: Neighbour,
     /// How much is known of it.
-    pub(crate) state: State,
+    pub(crate) state: NeighbourState,
     /// Its Ethernet address.
     pub(crate) mac: Option<Mac>,
     /// When it came into its state, or last confirmed it.
@@ -253,14 +253,14 @@ impl<P> Neighbours<P> {
             if waits(self) {
                 return actions.push(Action::QueueFull(packet));
             }
-            self.add(neighbour, State::Incomplete, None, now);
+            self.add(neighbour, NeighbourState::Incomplete, None, now);
             actions.push(Action::Ask(neighbour, None));
             return self.queue(neighbour, packet, actions);
         };
         match entry.mac {
             Some(mac) => {
-                if entry.state == State::Stale {
-                    self.enter(neighbour, State::Delay, now);
+                if entry.state == NeighbourState::Stale {
+                    self.enter(neighbour, NeighbourState::Delay, now);
                 }
                 actions.push(Action::Send(neighbour, mac, packet));
             }
@@ -281,33 +281,35 @@ impl<P> Neighbours<P> {
             let full = self.entries.len() >= self.limits.neighbours;
             let port = self.fullest(neighbour.port);
             if how == Heard::Question && (!full || self.displace(port, &[Order::Unconfirmed], now, actions)) {
-                self.add(neighbour, State::Stale, Some(mac), now);
+                self.add(neighbour, NeighbourState::Stale, Some(mac), now);
                 actions.push(Action::Known(neighbour, mac));
             }
             return;
         };
         let (state, same) = (entry.state, entry.mac == Some(mac));
         let next = match how {
-            _ if state == State::Incomplete => match how {
-                Heard::Answer { solicited: true, .. } => Some(State::Reachable),
-                _ => Some(State::Stale),
+            _ if state == NeighbourState::Incomplete => match how {
+                Heard::Answer { solicited: true, .. } => Some(NeighbourState::Reachable),
+                _ => Some(NeighbourState::Stale),
             },
-            Heard::Answer { solicited: true, replaces } if same || replaces => Some(State::Reachable),
+            Heard::Answer { solicited: true, replaces } if same || replaces => {
+                Some(NeighbourState::Reachable)
+            }
             Heard::Answer { replaces: false, .. } if !same => {
                 // Somebody else answers, too: what is known stays, but is to be asked for.
-                if state == State::Reachable {
-                    self.enter(neighbour, State::Stale, now);
+                if state == NeighbourState::Reachable {
+                    self.enter(neighbour, NeighbourState::Stale, now);
                 }
                 return;
             }
             _ if same => None,
-            _ => Some(State::Stale),
+            _ => Some(NeighbourState::Stale),
         };
         let Some(next) = next else { return };
         self.change(neighbour, |known| {
             if let Some(entry) = known.entries.get_mut(&neighbour) {
                 entry.mac = Some(mac);
-                entry.confirmed = next == State::Reachable || (entry.confirmed && same);
+                entry.confirmed = next == NeighbourState::Reachable || (entry.confirmed && same);
             }
         });
         if !same {
@@ -331,19 +333,19 @@ impl<P> Neighbours<P> {
                 continue;
             };
             match entry.state {
-                State::Reachable => self.enter(neighbour, State::Stale, now),
-                State::Stale => self.enter(neighbour, State::Delay, now),
-                State::Delay => {
+                NeighbourState::Reachable => self.enter(neighbour, NeighbourState::Stale, now),
+                NeighbourState::Stale => self.enter(neighbour, NeighbourState::Delay, now),
+                NeighbourState::Delay => {
                     let mac = entry.mac;
-                    self.enter(neighbour, State::Probe, now);
+                    self.enter(neighbour, NeighbourState::Probe, now);
                     actions.push(Action::Ask(neighbour, mac));
                 }
-                State::Incomplete | State::Probe if entry.asked < ASKED => {
+                NeighbourState::Incomplete | NeighbourState::Probe if entry.asked < ASKED => {
                     entry.asked += 1;
                     actions.push(Action::Ask(neighbour, entry.mac));
                     self.schedule(neighbour, now + ASK_AGAIN);
                 }
-                State::Incomplete | State::Probe => self.forget(neighbour, actions),
+                NeighbourState::Incomplete | NeighbourState::Probe => self.forget(neighbour, actions),
             }
         }
     }
@@ -389,7 +391,7 @@ impl<P> Neighbours<P> {
     /// Whether we are asking it.
     pub(crate) fn is_asked(&self, neighbour: Neighbour) -> bool {
         let state = self.entries.get(&neighbour).map(|entry| entry.state);
-        matches!(state, Some(State::Incomplete | State::Probe))
+        matches!(state, Some(NeighbourState::Incomplete | NeighbourState::Probe))
     }
 
     /// Every neighbour, in the order of ports and addresses.
@@ -406,7 +408,7 @@ impl<P> Neighbours<P> {
         all
     }
 
-    fn add(&mut self, neighbour: Neighbour, state: State, mac: Option<Mac>, now: u64) {
+    fn add(&mut self, neighbour: Neighbour, state: NeighbourState, mac: Option<Mac>, now: u64) {
         let queue = VecDeque::new();
         let entry = Entry { state, mac, confirmed: false, asked: 0, due: now, since: now, queue };
         self.change(neighbour, |known| {
@@ -469,7 +471,7 @@ impl<P> Neighbours<P> {
         let order = match (entry.mac, entry.confirmed, entry.state) {
             (None, ..) => Order::Incomplete,
             (_, false, _) => Order::Unconfirmed,
-            (_, _, State::Reachable) => Order::Answered,
+            (_, _, NeighbourState::Reachable) => Order::Answered,
             _ => Order::Silent,
         };
         Some((neighbour.port, order, entry.since, neighbour))
@@ -499,7 +501,7 @@ impl<P> Neighbours<P> {
         })
     }
 
-    fn enter(&mut self, neighbour: Neighbour, state: State, now: u64) {
+    fn enter(&mut self, neighbour: Neighbour, state: NeighbourState, now: u64) {
         // Times of neighbours that were learned together part (RFC 4861, 6.3.2: from half to one and a half).
         self.random =
             self.random.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
@@ -507,13 +509,13 @@ impl<P> Neighbours<P> {
         self.change(neighbour, |known| {
             let Some(entry) = known.entries.get_mut(&neighbour) else { return };
             (entry.since, entry.state) = (now, state);
-            entry.asked = u8::from(matches!(state, State::Incomplete | State::Probe));
+            entry.asked = u8::from(matches!(state, NeighbourState::Incomplete | NeighbourState::Probe));
         });
         let time = match state {
-            State::Incomplete | State::Probe => ASK_AGAIN,
-            State::Reachable => BELIEVED / 2 + BELIEVED * part / 1024,
-            State::Stale => SILENT,
-            State::Delay => DELAY,
+            NeighbourState::Incomplete | NeighbourState::Probe => ASK_AGAIN,
+            NeighbourState::Reachable => BELIEVED / 2 + BELIEVED * part / 1024,
+            NeighbourState::Stale => SILENT,
+            NeighbourState::Delay => DELAY,
         };
         self.schedule(neighbour, now + time);
     }

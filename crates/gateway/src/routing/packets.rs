@@ -15,7 +15,7 @@ use super::rib::Way;
 use super::router::{Packet, Router, is_link_local};
 use engine::live::Injected;
 use packet::fragment::{Fragmenting, Pieces, SMALLEST_MTU};
-use packet::{Offload, PortNumber};
+use packet::{PortNumber, VirtioHeader};
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
 /// The smallest MTU of IPv6 (RFC 8200, 5).
@@ -314,7 +314,7 @@ impl Router {
     fn too_big(&self, packet: &Packet, out: PortNumber) -> Option<u16> {
         let mtu = self.port(out).map_or(u16::MAX, |port| port.mtu());
         // A segment is cut where it leaves; its pieces are as long as those that came.
-        if packet.offload.segments() {
+        if packet.virtio.segments() {
             return None;
         }
         if let Some(ip) = Ipv4::read(&packet.bytes) {
@@ -340,7 +340,7 @@ impl Router {
         };
         let bytes = &mut packet.bytes;
         let four = bytes[12..14] == [8, 0];
-        if !packet.offload.segments() {
+        if !packet.virtio.segments() {
             let ip = Ipv4::read(bytes).map(|ip| ip.bytes.len());
             let ip = ip.or_else(|| Ipv6::read(bytes).map(|ip| ip.bytes.len()));
             bytes.truncate(ip.map_or(usize::MAX, |length| ETHERNET + length));
@@ -353,13 +353,13 @@ impl Router {
             bytes[ETHERNET + 7] -= 1;
         }
         let fragmenting = Fragmenting { at: ETHERNET as u32, mtu: mtu.into() };
-        let pieces = (four && !packet.offload.segments())
+        let pieces = (four && !packet.virtio.segments())
             .then(|| Pieces::of(bytes, bytes.len() as u32, fragmenting))
             .flatten();
         self.account.count(Fate::Sent);
         let Some(pieces) = pieces else {
-            let Packet { bytes, offload, .. } = packet;
-            return effects.frames.push(Injected { port: neighbour.port, bytes, offload });
+            let Packet { bytes, virtio, .. } = packet;
+            return effects.frames.push(Injected { port: neighbour.port, bytes, virtio });
         };
         for index in 0..pieces.count() {
             let mut piece = Vec::new();
@@ -407,5 +407,5 @@ fn hop(ip: &mut [u8]) {
 }
 
 fn made(port: PortNumber, bytes: Vec<u8>) -> Injected {
-    Injected { port, bytes, offload: Offload::NONE }
+    Injected { port, bytes, virtio: VirtioHeader::NONE }
 }

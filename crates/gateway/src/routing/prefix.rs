@@ -7,33 +7,33 @@ use std::str::FromStr;
 
 /// All addresses whose first bits are these.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
-pub struct Prefix {
+pub struct IpPrefix {
     /// The first of them.
     address: IpAddr,
     /// How many bits they share.
     length: u8,
 }
 
-impl Prefix {
+impl IpPrefix {
     /// The prefix of this length that holds an address; a length above the address's own counts as that.
-    pub fn of(address: IpAddr, length: u8) -> Prefix {
+    pub fn of(address: IpAddr, length: u8) -> IpPrefix {
         match address {
             IpAddr::V4(four) => {
                 let length = length.min(32);
                 let mask = u32::MAX.checked_shl(32 - u32::from(length)).unwrap_or(0);
-                Prefix { address: Ipv4Addr::from(u32::from(four) & mask).into(), length }
+                IpPrefix { address: Ipv4Addr::from(u32::from(four) & mask).into(), length }
             }
             IpAddr::V6(six) => {
                 let length = length.min(128);
                 let mask = u128::MAX.checked_shl(128 - u32::from(length)).unwrap_or(0);
-                Prefix { address: Ipv6Addr::from(u128::from(six) & mask).into(), length }
+                IpPrefix { address: Ipv6Addr::from(u128::from(six) & mask).into(), length }
             }
         }
     }
 
     /// One address alone.
-    pub fn host(address: IpAddr) -> Prefix {
-        Prefix::of(address, width(address))
+    pub fn host(address: IpAddr) -> IpPrefix {
+        IpPrefix::of(address, width(address))
     }
 
     /// The first address.
@@ -53,11 +53,11 @@ impl Prefix {
 
     /// Whether an address lies in it.
     pub fn contains(self, address: IpAddr) -> bool {
-        self.is_ipv4() == address.is_ipv4() && Prefix::of(address, self.length) == self
+        self.is_ipv4() == address.is_ipv4() && IpPrefix::of(address, self.length) == self
     }
 
     /// Whether an address lies in both.
-    pub fn overlaps(self, other: Prefix) -> bool {
+    pub fn overlaps(self, other: IpPrefix) -> bool {
         self.contains(other.address) || other.contains(self.address)
     }
 
@@ -67,7 +67,7 @@ impl Prefix {
     }
 }
 
-impl fmt::Display for Prefix {
+impl fmt::Display for IpPrefix {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{}/{}", self.address, self.length)
     }
@@ -87,15 +87,15 @@ pub enum PrefixError {
     Length(String, u8),
     /// too many bits
     #[error("`{0}` has bits behind its length; the network is {1}")]
-    HostBits(String, Prefix),
+    HostBits(String, IpPrefix),
 }
 
-impl FromStr for Prefix {
+impl FromStr for IpPrefix {
     type Err = PrefixError;
 
-    fn from_str(text: &str) -> Result<Prefix, PrefixError> {
+    fn from_str(text: &str) -> Result<IpPrefix, PrefixError> {
         let InterfaceAddress { address, length } = text.parse()?;
-        let prefix = Prefix::of(address, length);
+        let prefix = IpPrefix::of(address, length);
         if prefix.address != address {
             return Err(PrefixError::HostBits(text.to_owned(), prefix));
         }
@@ -114,14 +114,14 @@ pub struct InterfaceAddress {
 
 impl InterfaceAddress {
     /// The network that it lies in.
-    pub fn prefix(self) -> Prefix {
-        Prefix::of(self.address, self.length)
+    pub fn prefix(self) -> IpPrefix {
+        IpPrefix::of(self.address, self.length)
     }
 
     /// The address that means all hosts of an IPv4 network (RFC 919); networks of one or two addresses have none (RFC 3021).
     pub fn broadcast(self) -> Option<IpAddr> {
         match self.prefix() {
-            Prefix { address: IpAddr::V4(first), length: length @ 0..=30 } => {
+            IpPrefix { address: IpAddr::V4(first), length: length @ 0..=30 } => {
                 Some(Ipv4Addr::from(u32::from(first) | (u32::MAX >> length)).into())
             }
             _ => None,
@@ -171,16 +171,16 @@ fn width(address: IpAddr) -> u8 {
 mod tests {
     use super::*;
 
-    fn prefix(text: &str) -> Prefix {
+    fn prefix(text: &str) -> IpPrefix {
         text.parse().expect("a prefix")
     }
 
     #[test]
     fn bits_behind_the_length_do_not_count() {
-        assert_eq!(Prefix::of("10.1.2.3".parse().expect("one"), 8), prefix("10.0.0.0/8"));
-        assert_eq!(Prefix::of("10.1.2.3".parse().expect("one"), 0), prefix("0.0.0.0/0"));
-        assert_eq!(Prefix::of("fd00::1:2".parse().expect("one"), 0), prefix("::/0"));
-        assert_eq!(Prefix::of("fd00::1:2".parse().expect("one"), 64), prefix("fd00::/64"));
+        assert_eq!(IpPrefix::of("10.1.2.3".parse().expect("one"), 8), prefix("10.0.0.0/8"));
+        assert_eq!(IpPrefix::of("10.1.2.3".parse().expect("one"), 0), prefix("0.0.0.0/0"));
+        assert_eq!(IpPrefix::of("fd00::1:2".parse().expect("one"), 0), prefix("::/0"));
+        assert_eq!(IpPrefix::of("fd00::1:2".parse().expect("one"), 64), prefix("fd00::/64"));
         let all = prefix("0.0.0.0/0");
         assert!(
             all.contains("255.1.1.1".parse().expect("one")) && !all.contains("::1".parse().expect("one"))
@@ -192,7 +192,7 @@ mod tests {
 
     #[test]
     fn faults_say_what_to_write() {
-        let error = |text: &str| text.parse::<Prefix>().expect_err(text).to_string();
+        let error = |text: &str| text.parse::<IpPrefix>().expect_err(text).to_string();
         assert_eq!(error("10.0.0.1/8"), "`10.0.0.1/8` has bits behind its length; the network is 10.0.0.0/8");
         assert!(error("10.0.0.0").contains("write `10.0.0.0/24`"));
         assert!(error("fd00::").contains("write `fd00::/64`"));

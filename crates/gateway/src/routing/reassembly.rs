@@ -263,7 +263,7 @@ fn fields6(ip: &Ipv6<'_>) -> Option<Fields> {
 fn whole(partial: Partial) -> Option<Packet> {
     let mut pieces = partial.pieces.into_values();
     let Piece { packet: first, begin, length, .. } = pieces.next()?;
-    let Packet { port, mut bytes, offload } = first;
+    let Packet { port, mut bytes, virtio } = first;
     bytes.truncate(begin + length);
     let six = bytes[12..14] == [0x86, 0xdd];
     if six {
@@ -286,7 +286,7 @@ fn whole(partial: Partial) -> Option<Packet> {
         header[6..8].fill(0);
         finish_ipv4(header);
     }
-    Some(Packet { port, bytes, offload })
+    Some(Packet { port, bytes, virtio })
 }
 
 #[cfg(test)]

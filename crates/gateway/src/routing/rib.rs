@@ -6,7 +6,7 @@
 //! on: control asks for few addresses, packets ask the program's own tables.
 
 use super::neighbours::Neighbour;
-use super::prefix::Prefix;
+use super::prefix::IpPrefix;
 use packet::PortNumber;
 use std::collections::{BTreeMap, BTreeSet, HashSet};
 use std::fmt;
@@ -101,18 +101,18 @@ impl Way {
 /// All routes.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Rib {
-    routes: BTreeMap<Prefix, Vec<(Source, Way)>>,
+    routes: BTreeMap<IpPrefix, Vec<(Source, Way)>>,
     count: usize,
     down: HashSet<PortNumber>,
     /// How many prefixes of each length there are, of IPv4 and IPv6.
     lengths: [BTreeMap<u8, usize>; 2],
     /// Prefixes with a route that cannot be used.
-    unmeant: BTreeSet<Prefix>,
+    unmeant: BTreeSet<IpPrefix>,
 }
 
 impl Rib {
     /// Sets, or with `None` removes, the route of a source to a prefix.
-    pub(crate) fn set(&mut self, prefix: Prefix, source: Source, way: Option<Way>) {
+    pub(crate) fn set(&mut self, prefix: IpPrefix, source: Source, way: Option<Way>) {
         let routes = self.routes.entry(prefix).or_default();
         let (new, before) = (routes.is_empty(), routes.len());
         routes.retain(|(known, _)| *known != source);
@@ -135,8 +135,8 @@ impl Rib {
     }
 
     /// Every prefix that has a route by a port.
-    pub(crate) fn by(&self, port: PortNumber) -> impl Iterator<Item = Prefix> + '_ {
-        let by = move |(_, routes): &(&Prefix, &Vec<(Source, Way)>)| {
+    pub(crate) fn by(&self, port: PortNumber) -> impl Iterator<Item = IpPrefix> + '_ {
+        let by = move |(_, routes): &(&IpPrefix, &Vec<(Source, Way)>)| {
             routes.iter().any(|(_, way)| way.port() == Some(port))
         };
         self.routes.iter().filter(by).map(|(prefix, _)| *prefix)
@@ -157,7 +157,7 @@ impl Rib {
     }
 
     /// The route to a prefix that counts.
-    pub(crate) fn best(&self, prefix: Prefix) -> Option<(Source, Way)> {
+    pub(crate) fn best(&self, prefix: IpPrefix) -> Option<(Source, Way)> {
         self.routes.get(&prefix).and_then(|routes| self.first(routes))
     }
 
@@ -171,12 +171,12 @@ impl Rib {
     }
 
     /// Prefixes with a route that cannot be used.
-    pub(crate) fn unmeant(&self) -> &BTreeSet<Prefix> {
+    pub(crate) fn unmeant(&self) -> &BTreeSet<IpPrefix> {
         &self.unmeant
     }
 
     /// Why the route of a prefix cannot be used.
-    pub(crate) fn why_unmeant(&self, prefix: Prefix) -> Option<Unmeant> {
+    pub(crate) fn why_unmeant(&self, prefix: IpPrefix) -> Option<Unmeant> {
         self.routes.get(&prefix)?.iter().find_map(|(_, way)| match way {
             Way::Unmeant(why) => Some(*why),
             _ => None,
@@ -184,16 +184,16 @@ impl Rib {
     }
 
     /// The route that a packet to an address takes.
-    pub(crate) fn lookup(&self, address: IpAddr) -> Option<(Prefix, Source, Way)> {
+    pub(crate) fn lookup(&self, address: IpAddr) -> Option<(IpPrefix, Source, Way)> {
         let lengths = self.lengths[usize::from(!address.is_ipv4())].iter().rev();
         lengths.filter(|(_, count)| **count > 0).find_map(|(length, _)| {
-            let prefix = Prefix::of(address, *length);
+            let prefix = IpPrefix::of(address, *length);
             self.best(prefix).map(|(source, way)| (prefix, source, way))
         })
     }
 
     /// Every route, in the order of prefixes and sources, and whether it is the one that counts.
-    pub(crate) fn all(&self) -> impl Iterator<Item = (Prefix, Source, Way, bool)> + '_ {
+    pub(crate) fn all(&self) -> impl Iterator<Item = (IpPrefix, Source, Way, bool)> + '_ {
         self.routes.iter().flat_map(|(prefix, routes)| {
             let best = self.first(routes);
             routes.iter().map(move |&(source, way)| (*prefix, source, way, best == Some((source, way))))
@@ -201,7 +201,7 @@ impl Rib {
     }
 
     /// Every prefix and the way that counts.
-    pub(crate) fn ways(&self) -> impl Iterator<Item = (Prefix, Way)> + '_ {
+    pub(crate) fn ways(&self) -> impl Iterator<Item = (IpPrefix, Way)> + '_ {
         self.routes.iter().filter_map(|(prefix, routes)| self.first(routes).map(|(_, way)| (*prefix, way)))
     }
 }
@@ -214,7 +214,7 @@ mod tests {
     #[test]
     fn the_source_decides_and_the_next_one_takes_over() {
         let mut rib = Rib::default();
-        let prefix: Prefix = "10.0.0.0/8".parse().expect("one");
+        let prefix: IpPrefix = "10.0.0.0/8".parse().expect("one");
         rib.set(prefix, Source::Kernel, Some(Way::Link(1)));
         rib.set(prefix, Source::Static, Some(Way::Link(2)));
         assert_eq!(rib.best(prefix), Some((Source::Static, Way::Link(2))));
@@ -234,9 +234,9 @@ mod tests {
             const SOURCES: [Source; 4] = [Source::Own, Source::Connected, Source::Static, Source::Kernel];
             let address = |bits: u32| IpAddr::from((bits & 0xc000_0003).to_be_bytes());
             let mut rib = Rib::default();
-            let mut list: Vec<(Prefix, Source, Way)> = Vec::new();
+            let mut list: Vec<(IpPrefix, Source, Way)> = Vec::new();
             for (number, (bits, length, source, there)) in steps.into_iter().enumerate() {
-                let prefix = Prefix::of(address(bits), length);
+                let prefix = IpPrefix::of(address(bits), length);
                 let way = there.then_some(Way::Link(number as u16));
                 rib.set(prefix, SOURCES[source], way);
                 rib.set_link(number as u16, down >> number & 1 == 0);
@@ -244,7 +244,7 @@ mod tests {
                 list.extend(way.map(|way| (prefix, SOURCES[source], way)));
             }
             prop_assert_eq!(rib.count(), list.len());
-            let used = |(.., way): &(Prefix, Source, Way)| {
+            let used = |(.., way): &(IpPrefix, Source, Way)| {
                 !matches!(way, Way::Link(port) if down >> port & 1 == 1)
             };
             let mut all = list.clone();

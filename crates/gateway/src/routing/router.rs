@@ -13,12 +13,12 @@ use super::icmp::ErrorRate;
 use super::link_frames::{link_local, question};
 use super::neighbours::{Action, Limits, Mac, Neighbour, Neighbours};
 use super::numbers::Numbers;
-use super::prefix::{InterfaceAddress, Prefix};
+use super::prefix::{InterfaceAddress, IpPrefix};
 use super::reassembly::Reassembly;
 use super::rib::{Rib, Source, Way};
 use engine::live::Injected;
 use lang::ir::Entry;
-use packet::{Offload, PortNumber};
+use packet::{PortNumber, VirtioHeader};
 use std::collections::{BTreeSet, HashMap, HashSet};
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
@@ -37,16 +37,16 @@ pub struct PortSettings {
 
 /// What the file says of addresses and routes.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Settings {
+pub struct RoutingSettings {
     /// Port 1 and the following.
     pub ports: Vec<PortSettings>,
     /// Routes of the file.
-    pub routes: Vec<(Prefix, Neighbour)>,
+    pub routes: Vec<(IpPrefix, Neighbour)>,
     /// Routes of the kernel's table are followed.
     pub kernel: bool,
 }
 
-impl Settings {
+impl RoutingSettings {
     /// Whether there is anything for control to do.
     pub fn is_active(&self) -> bool {
         self.kernel || self.ports.iter().any(|port| !port.addresses.is_empty())
@@ -72,7 +72,7 @@ pub(crate) struct Packet {
     /// The port that it came in by.
     pub(crate) port: PortNumber,
     pub(crate) bytes: Vec<u8>,
-    pub(crate) offload: Offload,
+    pub(crate) virtio: VirtioHeader,
 }
 
 #[derive(Clone)]
@@ -94,7 +94,7 @@ struct Led {
 /// What has no number, since none was left.
 #[derive(Clone, Default)]
 struct Short {
-    prefixes: BTreeSet<(Neighbour, Prefix)>,
+    prefixes: BTreeSet<(Neighbour, IpPrefix)>,
     hosts: BTreeSet<Neighbour>,
     /// Neighbours that got a number since it was looked last.
     fresh: Vec<Neighbour>,
@@ -111,7 +111,7 @@ pub(crate) struct Router {
     /// How many echoes were answered, which tells the pieces of one answer from those of others.
     pub(super) answers: u16,
     numbers: Numbers,
-    fib: HashMap<Prefix, Led>,
+    fib: HashMap<IpPrefix, Led>,
     /// Neighbours whose next hop is in the table.
     known: HashSet<Neighbour>,
     short: Short,
@@ -124,7 +124,7 @@ pub(crate) struct Router {
 
 impl Router {
     /// A router whose links are not known yet. `hops` is how many next hops there is room for.
-    pub(crate) fn new(settings: &Settings, hops: usize) -> Router {
+    pub(crate) fn new(settings: &RoutingSettings, hops: usize) -> Router {
         let limits = Limits::new(hops, settings.ports.len());
         let port = |settings: &PortSettings| Port {
             settings: settings.clone(),
@@ -149,9 +149,9 @@ impl Router {
         for (number, port) in (1..).zip(&settings.ports) {
             for address in &port.addresses {
                 router.rib.set(address.prefix(), Source::Connected, Some(Way::Link(number)));
-                router.rib.set(Prefix::host(address.address), Source::Own, Some(Way::Itself));
+                router.rib.set(IpPrefix::host(address.address), Source::Own, Some(Way::Itself));
                 if let Some(broadcast) = address.broadcast() {
-                    let all = Prefix::host(broadcast);
+                    let all = IpPrefix::host(broadcast);
                     router.rib.set(all, Source::Connected, Some(Way::Broadcast(number)));
                 }
             }
@@ -179,7 +179,7 @@ impl Router {
         }
         self.machine = old.machine.clone();
         for address in &self.machine {
-            self.rib.set(Prefix::host(*address), Source::Machine, Some(Way::Machine));
+            self.rib.set(IpPrefix::host(*address), Source::Machine, Some(Way::Machine));
         }
         self.account = old.account.clone();
         self.answers = old.answers;
@@ -242,7 +242,7 @@ impl Router {
     }
 
     /// Routes of the kernel's table, put in or taken out.
-    pub(crate) fn kernel_routes(&mut self, routes: Vec<(Prefix, Option<Way>)>, effects: &mut Effects) {
+    pub(crate) fn kernel_routes(&mut self, routes: Vec<(IpPrefix, Option<Way>)>, effects: &mut Effects) {
         let mut changed = Vec::with_capacity(routes.len());
         for (prefix, way) in routes {
             self.rib.set(prefix, Source::Kernel, way);
@@ -262,7 +262,7 @@ impl Router {
         }
         let before = std::mem::replace(&mut self.machine, addresses);
         for address in before.symmetric_difference(&self.machine).copied().collect::<Vec<_>>() {
-            let prefix = Prefix::host(address);
+            let prefix = IpPrefix::host(address);
             let way = self.machine.contains(&address).then_some(Way::Machine);
             self.rib.set(prefix, Source::Machine, way);
             self.update(prefix, effects);
@@ -316,7 +316,7 @@ impl Router {
     }
 
     /// Whether the program routes by itself to a prefix.
-    pub(super) fn installed(&self, prefix: Prefix) -> bool {
+    pub(super) fn installed(&self, prefix: IpPrefix) -> bool {
         self.fib.get(&prefix).is_some_and(|led| led.numbered || led.neighbour.is_none())
     }
 
@@ -330,7 +330,7 @@ impl Router {
     }
 
     pub(super) fn is_own(&self, address: IpAddr) -> bool {
-        matches!(self.rib.best(Prefix::host(address)), Some((Source::Own, _)))
+        matches!(self.rib.best(IpPrefix::host(address)), Some((Source::Own, _)))
     }
 
     /// Whether nobody else may say that an address is theirs.
@@ -357,13 +357,13 @@ impl Router {
                     effects.frames.extend(frame.map(|bytes| Injected {
                         port: neighbour.port,
                         bytes,
-                        offload: Offload::NONE,
+                        virtio: VirtioHeader::NONE,
                     }));
                 }
                 Action::Known(neighbour, _) => self.learned(neighbour, effects),
                 Action::Gone(neighbour) => {
                     self.short.hosts.remove(&neighbour);
-                    self.update(Prefix::host(neighbour.address), effects);
+                    self.update(IpPrefix::host(neighbour.address), effects);
                     if self.known.remove(&neighbour) {
                         if let Some(number) = self.numbers.of(neighbour) {
                             let hop = NextHop { port: 0, neighbour: [0; 6], own: [0; 6], mtu: 0 };
@@ -394,7 +394,7 @@ impl Router {
         if let Some(entry) = self.next_hop(neighbour) {
             effects.insert(entry);
         }
-        self.update(Prefix::host(neighbour.address), effects);
+        self.update(IpPrefix::host(neighbour.address), effects);
     }
 
     fn next_hop(&self, neighbour: Neighbour) -> Option<(Filled, Entry)> {
@@ -443,7 +443,7 @@ impl Router {
     fn settle(&mut self, effects: &mut Effects) {
         // What leads nowhere any more comes first, as it makes room.
         let gone = self.fib.keys().copied().filter(|prefix| self.rib.best(*prefix).is_none());
-        let mut prefixes: Vec<Prefix> = gone.collect();
+        let mut prefixes: Vec<IpPrefix> = gone.collect();
         prefixes.extend(self.rib.ways().map(|(prefix, _)| prefix));
         for prefix in prefixes {
             self.update(prefix, effects);
@@ -455,13 +455,13 @@ impl Router {
     fn settle_hosts(&mut self, effects: &mut Effects) {
         let known: Vec<Neighbour> = self.known.iter().copied().collect();
         for neighbour in known {
-            self.update(Prefix::host(neighbour.address), effects);
+            self.update(IpPrefix::host(neighbour.address), effects);
         }
         self.resume(effects);
     }
 
     /// Brings a prefix of the program in line with the routes.
-    fn update(&mut self, prefix: Prefix, effects: &mut Effects) {
+    fn update(&mut self, prefix: IpPrefix, effects: &mut Effects) {
         let wanted = self.wanted(prefix);
         let neighbour = if let Some(Way::Via(neighbour)) = wanted { Some(neighbour) } else { None };
         let old = self.fib.get(&prefix).copied();
@@ -510,8 +510,8 @@ impl Router {
     }
 
     /// Counts the prefixes that lead to a router; a host's own route makes it none.
-    fn count_via(&mut self, prefix: Prefix, neighbour: Neighbour, more: bool) {
-        if prefix == Prefix::host(neighbour.address) {
+    fn count_via(&mut self, prefix: IpPrefix, neighbour: Neighbour, more: bool) {
+        if prefix == IpPrefix::host(neighbour.address) {
             return;
         }
         let count = self.vias.entry(neighbour).or_default();
@@ -558,7 +558,7 @@ impl Router {
             if short.hosts.remove(&neighbour) && self.neighbours.mac(neighbour).is_some() {
                 self.learned(neighbour, effects);
             }
-            let first = Prefix::of(IpAddr::V4(Ipv4Addr::UNSPECIFIED), 0);
+            let first = IpPrefix::of(IpAddr::V4(Ipv4Addr::UNSPECIFIED), 0);
             let of_it = self.short.prefixes.range((neighbour, first)..);
             let of_it = of_it.take_while(|(of, _)| *of == neighbour).map(|(_, prefix)| *prefix);
             for prefix in of_it.collect::<Vec<_>>() {
@@ -568,9 +568,9 @@ impl Router {
     }
 
     /// The way of a prefix: that of its route, or, where that or a shorter one leads to a link, to the neighbour whose address it is.
-    fn wanted(&self, prefix: Prefix) -> Option<Way> {
+    fn wanted(&self, prefix: IpPrefix) -> Option<Way> {
         let own = self.rib.best(prefix).map(|(_, way)| way);
-        if Prefix::host(prefix.address()) != prefix {
+        if IpPrefix::host(prefix.address()) != prefix {
             return own;
         }
         match self.rib.lookup(prefix.address()) {

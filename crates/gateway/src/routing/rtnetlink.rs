@@ -13,7 +13,7 @@
 //! what was to go through a tunnel. So an attribute that is not known makes a route one that is not meant.
 
 use super::neighbours::Mac;
-use super::prefix::Prefix;
+use super::prefix::IpPrefix;
 use super::rib::{Unmeant, Way};
 use super::router::Link;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
@@ -120,13 +120,13 @@ pub(crate) enum Condition {
     /// Those of this type of service.
     Tos(u8),
     /// Those from this prefix.
-    From(Prefix),
+    From(IpPrefix),
 }
 
 /// What tells a route from others.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub(crate) struct Key {
-    pub(crate) prefix: Prefix,
+    pub(crate) prefix: IpPrefix,
     pub(crate) condition: Option<Condition>,
     pub(crate) metric: u32,
 }
@@ -315,7 +315,7 @@ fn route(body: &[u8], there: bool, replaces: bool) -> Option<Told> {
         INET6 => IpAddr::V6(Ipv6Addr::UNSPECIFIED),
         _ => return None,
     };
-    let prefix = Prefix::of(destination.unwrap_or(all), length);
+    let prefix = IpPrefix::of(destination.unwrap_or(all), length);
     let local = prefix.address().is_multicast()
         || prefix.address().is_loopback()
         || super::router::is_link_local(prefix.address());
@@ -337,7 +337,7 @@ fn route(body: &[u8], there: bool, replaces: bool) -> Option<Told> {
     };
     let condition = match (tos, source_length) {
         (0, 0) => None,
-        (0, length) => Some(Condition::From(Prefix::of(source.unwrap_or(all), length))),
+        (0, length) => Some(Condition::From(IpPrefix::of(source.unwrap_or(all), length))),
         (tos, _) => Some(Condition::Tos(tos)),
     };
     Some(Told::Route { key: Key { prefix, condition, metric }, hops, there, replaces })

@@ -5,17 +5,17 @@ use super::effects::{BROADCAST, Effects, Filled, ITSELF, LAST, UNRESOLVED, link_
 use super::icmp;
 use super::link_frames::{Arp, EVERYBODY, link_local, urgency};
 use super::neighbours::{Mac, Neighbour};
-use super::prefix::Prefix;
+use super::prefix::IpPrefix;
 use super::reassembly::{Joined, Reassembly};
 use super::rib::Way;
-use super::router::{Link, Packet, PortSettings, Router, Settings};
+use super::router::{Link, Packet, PortSettings, Router, RoutingSettings};
 use engine::live::{Injected, Urgent};
 use etherparse::{
     ArpOperation, Icmpv6Type, NetHeaders, NetSlice, PacketBuilder, PacketHeaders, SlicedPacket,
     TransportHeader,
 };
 use lang::ir::{Entry, Match};
-use packet::{Offload, PortNumber};
+use packet::{PortNumber, VirtioHeader};
 use proptest::prelude::*;
 use std::collections::{BTreeMap, BTreeSet};
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
@@ -38,7 +38,7 @@ impl Scene {
         Scene::with(16)
     }
 
-    fn settings() -> Settings {
+    fn settings() -> RoutingSettings {
         let port = |number: u8| PortSettings {
             interface: format!("x{number}"),
             addresses: [format!("10.0.{number}.1/24"), format!("fd00:{number}::1/64")]
@@ -48,7 +48,7 @@ impl Scene {
         };
         let via = Neighbour { port: 2, address: address("10.0.2.7") };
         let routes = vec![("198.51.100.0/24".parse().expect("a prefix"), via)];
-        Settings { ports: vec![port(1), port(2)], routes, kernel: true }
+        RoutingSettings { ports: vec![port(1), port(2)], routes, kernel: true }
     }
 
     /// With room for so many next hops.
@@ -96,7 +96,7 @@ impl Scene {
 
     fn packet(&mut self, reason: &str, port: PortNumber, bytes: Vec<u8>) -> Vec<Injected> {
         let mut effects = Effects::default();
-        let packet = Packet { port, bytes, offload: Offload::NONE };
+        let packet = Packet { port, bytes, virtio: VirtioHeader::NONE };
         self.router.packet(reason, packet, self.now, &mut effects);
         self.replay(effects)
     }
@@ -119,7 +119,7 @@ impl Scene {
     }
 
     fn route(&self, prefix: &str) -> Option<u128> {
-        let prefix: Prefix = prefix.parse().expect("a prefix");
+        let prefix: IpPrefix = prefix.parse().expect("a prefix");
         let table = if prefix.is_ipv4() { Filled::Routes } else { Filled::Routes6 };
         self.tables.get(&(table, vec![prefix.key()])).map(|entry| entry.value[0])
     }
@@ -147,13 +147,13 @@ impl Scene {
         for (prefix, ..) in
             self.router.rib.all().filter(|(prefix, ..)| self.router.rib.best(*prefix).is_none())
         {
-            let host = prefix == Prefix::host(prefix.address());
+            let host = prefix == IpPrefix::host(prefix.address());
             assert!(host || !self.router.installed(prefix), "{prefix} leads by a link that is down");
         }
         // A program that checks sources finds the port of every route.
         for ((_, key), entry) in self.tables.iter().filter(|((table, _), _)| routes(table)) {
             let behind = self.tables.get(&(Filled::Behind, vec![Match::Exact(entry.value[0])]));
-            let led = |prefix: &Prefix| prefix.key() == key[0];
+            let led = |prefix: &IpPrefix| prefix.key() == key[0];
             let link =
                 self.router.rib.ways().find(|(prefix, _)| led(prefix)).and_then(|(_, way)| match way {
                     Way::Link(port) | Way::Via(Neighbour { port, .. }) => Some(u128::from(port)),
@@ -444,7 +444,7 @@ fn a_long_echo_is_put_together_and_answered_in_pieces() {
         assert!(answers.len() == 3 && answers.iter().all(|answer| answer.len() <= 14 + 1500), "{kind}");
         let (mut reassembly, mut joined) = (Reassembly::default(), Vec::new());
         for bytes in answers {
-            reassembly.take(Packet { port: 1, bytes, offload: Offload::NONE }, 0, &mut joined);
+            reassembly.take(Packet { port: 1, bytes, virtio: VirtioHeader::NONE }, 0, &mut joined);
         }
         let Some(Joined::Whole(mut answer)) = joined.pop() else { panic!("{joined:?}") };
         let message = answer.bytes.split_off(at);

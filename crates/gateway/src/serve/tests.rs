@@ -3,9 +3,9 @@
 use super::*;
 use crate::control::{Asked, ControlError, ask};
 use crate::limits::{CLIENTS, RELOAD, SILENT};
-use crate::routing::Settings;
+use crate::routing::RoutingSettings;
 use engine::live::Loaded;
-use exec::{BackEnd, load};
+use exec::{BackendKind, load};
 use std::fs;
 use std::io::{BufRead, BufReader, Write};
 use std::os::unix::net::UnixStream;
@@ -15,11 +15,11 @@ use std::sync::mpsc;
 use std::time::Duration;
 
 fn clock() -> Arc<dyn Clock> {
-    Arc::new(Machine)
+    Arc::new(MachineClock)
 }
 
-fn reader() -> Reader {
-    Reader { config: Arc::new(|| Ok(config(2))), load: Arc::new(loaded) }
+fn reader() -> ConfigReader {
+    ConfigReader { config: Arc::new(|| Ok(config(2))), load: Arc::new(loaded) }
 }
 
 fn config(workers: u16) -> Config {
@@ -29,17 +29,17 @@ fn config(workers: u16) -> Config {
 
 fn routing() -> Routing {
     let program = loaded(&config(1)).expect("loads").program;
-    Routing::new(&program, &Settings::default(), Remarks::to(|_| ()).expect("a thread"))
+    Routing::new(&program, &RoutingSettings::default(), Remarks::to(|_| ()).expect("a thread"))
         .expect("the kernel answers")
 }
 
 fn loaded(config: &Config) -> Result<Loaded, String> {
-    let options = lang::pipeline::Options::default();
+    let options = lang::pipeline::CompileOptions::default();
     let compiled = lang::pipeline::compile("p.rav", "start stage all() { flood }", &|_| None, &options);
     let program = compiled.program.ok_or("does not compile")?;
-    let processor = |_| load(&program, BackEnd::Native, 0, 0).map_err(|error| error.to_string());
-    let processors = (0..config.workers.count).map(processor).collect::<Result<_, _>>()?;
-    Ok(Loaded { program: Arc::new(program), sources: Arc::new(compiled.sources), processors, schedule: None })
+    let backend = |_| load(&program, BackendKind::Native, 0, 0).map_err(|error| error.to_string());
+    let backends = (0..config.workers.count).map(backend).collect::<Result<_, _>>()?;
+    Ok(Loaded { program: Arc::new(program), sources: Arc::new(compiled.sources), backends, schedule: None })
 }
 
 /// Runs a gateway, and what a visitor does meanwhile; both end.
@@ -48,20 +48,20 @@ fn visited(visit: impl FnOnce(&Path, &Remote) + Send) {
 }
 
 /// The same with what is read and loaded by this, in so long at most.
-fn visited_with(reader: Reader, reload: Duration, visit: impl FnOnce(&Path, &Remote) + Send) {
+fn visited_with(reader: ConfigReader, reload: Duration, visit: impl FnOnce(&Path, &Remote) + Send) {
     let directory = tempfile::tempdir().expect("a directory");
     let path: PathBuf = directory.path().join("control.sock");
     let listening = control::listen(&path).expect("nothing is there");
     let (crew, remote) = live::workers(vec![Vec::new(), Vec::new()], &clock()).expect("descriptors");
-    let mut desk = Desk::new(remote.clone(), reader, config(2), Vec::new(), routing());
-    desk.reloading.limit = reload;
+    let mut server = ControlServer::new(remote.clone(), reader, config(2), Vec::new(), routing());
+    server.reloading.limit = reload;
     // Nobody asks for metrics, and yet all ends.
-    desk.metrics = Some(metrics::listen(([127, 0, 0, 1], 0).into()).expect("a port"));
-    let desk = Arc::new(desk);
+    server.metrics = Some(metrics::listen(([127, 0, 0, 1], 0).into()).expect("a port"));
+    let server = Arc::new(server);
     let generations = loaded(&config(2)).expect("loads").generations(0, 1);
     thread::scope(|scope| {
         let visitor = scope.spawn(|| visit(&path, &remote));
-        let last = attend(&desk, &listening.listener, || live::run(crew, generations, &remote, &[]));
+        let last = attend(&server, &listening.listener, || live::run(crew, generations, &remote, &[]));
         assert_eq!(last.expect("the loop ends well").len(), 2);
         visitor.join().expect("the visitor found everything as it should be");
     });
@@ -78,15 +78,12 @@ fn line(stream: &UnixStream) -> String {
 #[test]
 fn questions_are_answered_and_stop_ends() {
     visited(|path, _| {
-        let picture = ask(path, Asked::Picture).expect("answers");
-        assert_eq!(picture["picture"]["generation"], 1);
+        let view = ask(path, Asked::Picture).expect("answers");
+        assert_eq!(view["picture"]["generation"], 1);
         let reloaded = ask(path, Asked::Reload).expect("answers");
         assert!(reloaded["done"].as_str().is_some_and(|text| text.contains("took over")), "{reloaded}");
-        let picture = ask(path, Asked::Picture).expect("answers");
-        assert_eq!(
-            (&picture["picture"]["generation"], &picture["picture"]["workers"]),
-            (&2.into(), &2.into())
-        );
+        let view = ask(path, Asked::Picture).expect("answers");
+        assert_eq!((&view["picture"]["generation"], &view["picture"]["workers"]), (&2.into(), &2.into()));
         let measured = ask(path, Asked::Measure { seconds: 0.05 }).expect("answers");
         assert_eq!(measured["measure"]["workers"], 2);
         assert!(matches!(ask(path, Asked::Measure { seconds: 1e9 }), Err(ControlError::Refused(_))));
@@ -145,10 +142,10 @@ fn a_loop_that_breaks_leaves_nobody_waiting() {
     let listening = control::listen(&path).expect("nothing is there");
     let (crew, remote) = live::workers(vec![Vec::new()], &clock()).expect("descriptors");
     drop(crew);
-    let desk = Arc::new(Desk::new(remote, reader(), config(2), Vec::new(), routing()));
+    let server = Arc::new(ControlServer::new(remote, reader(), config(2), Vec::new(), routing()));
     let client = UnixStream::connect(&path).expect("is taken");
     let broken = catch_unwind(AssertUnwindSafe(|| {
-        attend(&desk, &listening.listener, || {
+        attend(&server, &listening.listener, || {
             // As nobody runs the loop, nobody can be asked.
             assert!(matches!(ask(&path, Asked::Picture), Err(ControlError::Refused(_))));
             panic!("a defect")
@@ -171,13 +168,13 @@ fn a_reload_that_does_not_end_is_given_up_and_keeps_nobody_from_anything() {
         }
         loaded(config)
     };
-    let reader = Reader { config: Arc::new(|| Ok(config(2))), load: Arc::new(load) };
+    let reader = ConfigReader { config: Arc::new(|| Ok(config(2))), load: Arc::new(load) };
     visited_with(reader, Duration::from_millis(200), |path, _| {
         thread::scope(|scope| {
             let first = scope.spawn(|| ask(path, Asked::Reload));
             for _ in 0..3 {
-                let picture = ask(path, Asked::Picture).expect("answers meanwhile");
-                assert_eq!(picture["picture"]["generation"], 1);
+                let view = ask(path, Asked::Picture).expect("answers meanwhile");
+                assert_eq!(view["picture"]["generation"], 1);
             }
             let error = first.join().expect("is answered").expect_err("took too long").to_string();
             assert!(error.contains("was given up") && error.contains("nothing has changed"), "{error}");
@@ -205,8 +202,8 @@ fn who_is_silent_makes_room_for_who_asks() {
         thread::sleep(SILENT + Duration::from_millis(50));
         halfway.write_all(b"{").expect("is read");
         for _ in 0..2 {
-            let picture = ask(path, Asked::Picture).expect("is answered");
-            assert_eq!(picture["picture"]["generation"], 1);
+            let view = ask(path, Asked::Picture).expect("is answered");
+            assert_eq!(view["picture"]["generation"], 1);
         }
         assert_eq!(line(&silent[0]), "", "it was hung up on");
         remote.stop();

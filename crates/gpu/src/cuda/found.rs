@@ -3,7 +3,7 @@
 #![allow(unsafe_code)]
 
 use super::errors::cause;
-use crate::device::{DeviceError, Memory, Setup, Submission};
+use crate::device::{DeviceError, Setup, SlotMemory, Submission};
 use cudarc::driver::result::{self, DriverError};
 use cudarc::driver::sys;
 
@@ -24,7 +24,7 @@ pub struct CudaFound {
     /// Its compute capability: 10 × major + minor.
     pub capability: u32,
     pub(super) ordinal: i32,
-    /// Whether it reaches the processor's memory.
+    /// Whether it reaches the host's memory.
     pub(super) maps: bool,
     /// Whether that can be memory of ours.
     pub(super) registers: bool,
@@ -121,9 +121,9 @@ fn found(ordinal: i32, driver: u32) -> Result<CudaFound, DriverError> {
 pub(super) fn can(device: &CudaFound, setup: &Setup) -> Result<(), DeviceError> {
     let name = device.full_name();
     let reaches = match setup.memory {
-        Memory::Pageable | Memory::Pinned => true,
-        Memory::Mapped => device.maps,
-        Memory::Registered => device.maps && device.registers,
+        SlotMemory::Pageable | SlotMemory::Pinned => true,
+        SlotMemory::Mapped => device.maps,
+        SlotMemory::Registered => device.maps && device.registers,
     };
     if !reaches {
         let what = format!("{name} does not reach {} memory of the processor", setup.memory);
@@ -134,7 +134,7 @@ pub(super) fn can(device: &CudaFound, setup: &Setup) -> Result<(), DeviceError> 
         Submission::Graph if device.driver < GRAPHS => {
             Err(missing(&format!("the driver of {name} is too old for graphs"), newer))
         }
-        Submission::Graph if setup.memory == Memory::Pageable => {
+        Submission::Graph if setup.memory == SlotMemory::Pageable => {
             Err(missing("a graph does not copy from pageable memory", "use pinned memory"))
         }
         Submission::Persistent => {
@@ -171,20 +171,20 @@ mod tests {
             can(device, &Setup { memory, submission, timed }).err().map(|error| error.to_string())
         };
         let queued = Submission::Queued;
-        for memory in Memory::ALL {
+        for memory in SlotMemory::ALL {
             assert_eq!(said(&able, memory, queued, true), None, "{memory}");
         }
-        assert_eq!(said(&able, Memory::Pinned, Submission::Graph, false), None);
-        let graph = said(&able, Memory::Pageable, Submission::Graph, false).expect("it is refused");
+        assert_eq!(said(&able, SlotMemory::Pinned, Submission::Graph, false), None);
+        let graph = said(&able, SlotMemory::Pageable, Submission::Graph, false).expect("it is refused");
         assert_eq!(graph, "a graph does not copy from pageable memory: use pinned memory");
 
         let old = CudaFound::imagined(11_030, false);
-        assert_eq!(said(&old, Memory::Mapped, queued, false), None);
-        let registered = said(&old, Memory::Registered, queued, false).expect("it is refused");
+        assert_eq!(said(&old, SlotMemory::Mapped, queued, false), None);
+        let registered = said(&old, SlotMemory::Registered, queued, false).expect("it is refused");
         assert!(registered.contains("does not reach registered memory"), "{registered}");
-        let graph = said(&old, Memory::Pinned, Submission::Graph, false).expect("it is refused");
+        let graph = said(&old, SlotMemory::Pinned, Submission::Graph, false).expect("it is refused");
         assert!(graph.contains("too old for graphs"), "{graph}");
-        let times = said(&old, Memory::Pinned, queued, true).expect("it is refused");
+        let times = said(&old, SlotMemory::Pinned, queued, true).expect("it is refused");
         assert!(times.contains("too old to tell times"), "{times}");
         let code =
             not_loaded(&old, DriverError(sys::CUresult::CUDA_ERROR_UNSUPPORTED_PTX_VERSION)).to_string();

@@ -1,7 +1,7 @@
-//! Memory of a CUDA device: regions that the processor reaches, too, and tables that only the device reads.
+//! Memory of a CUDA device: regions that the host reaches, too, and tables that only the device reads.
 
 use super::handles::{Context, Stream};
-use crate::device::Memory;
+use crate::device::SlotMemory;
 use crate::pages::{Number, Pages};
 use cudarc::driver::result::{self, DriverError};
 use cudarc::driver::sys;
@@ -33,7 +33,7 @@ impl Drop for Owned {
     }
 }
 
-/// Memory of the processor that the driver keeps in its place, and that the device reaches over the bus.
+/// Memory of the host that the driver keeps in its place, and that the device reaches over the bus.
 struct Pinned {
     host: *mut c_void,
     place: sys::CUdeviceptr,
@@ -89,7 +89,7 @@ impl<T: Number> Drop for Told<T> {
     }
 }
 
-/// Where the processor finds a region.
+/// Where the host finds a region.
 enum Home<T: Number> {
     /// In memory that the driver knows nothing of.
     Ours(Pages<T>),
@@ -99,7 +99,7 @@ enum Home<T: Number> {
     Told(Told<T>),
 }
 
-/// Values that the processor and the device both reach, one after the other.
+/// Values that the host and the device both reach, one after the other.
 pub(super) struct Region<T: Number> {
     home: Home<T>,
     /// Memory on the device, where the values are copied there and back.
@@ -115,20 +115,20 @@ impl<T: Number> Region<T> {
         context: &Arc<Context>,
         stream: &Stream,
         length: usize,
-        memory: Memory,
+        memory: SlotMemory,
     ) -> Result<Region<T>, DriverError> {
         let bytes = length * size_of::<T>();
         let pages = || Pages::new(length).ok_or(DriverError(sys::CUresult::CUDA_ERROR_OUT_OF_MEMORY));
         let (home, reached) = match memory {
-            Memory::Pageable => (Home::Ours(pages()?), None),
-            Memory::Pinned | Memory::Mapped => {
+            SlotMemory::Pageable => (Home::Ours(pages()?), None),
+            SlotMemory::Pinned | SlotMemory::Mapped => {
                 let pinned = Pinned::new(context, bytes)?;
                 // SAFETY: the memory has room for so many bytes.
                 unsafe { std::ptr::write_bytes(pinned.host.cast::<u8>(), 0, bytes) };
-                let reached = (memory == Memory::Mapped).then_some(pinned.place);
+                let reached = (memory == SlotMemory::Mapped).then_some(pinned.place);
                 (Home::Drivers(pinned), reached)
             }
-            Memory::Registered => {
+            SlotMemory::Registered => {
                 let told = Told::new(context, pages()?)?;
                 let reached = told.place;
                 (Home::Told(told), Some(reached))
@@ -163,7 +163,7 @@ impl<T: Number> Region<T> {
         }
     }
 
-    /// Where the processor finds the values.
+    /// Where the host finds the values.
     fn host(&self) -> *mut c_void {
         match &self.home {
             Home::Ours(pages) => pages.place(),
@@ -185,7 +185,7 @@ impl<T: Number> Region<T> {
         unsafe { std::slice::from_raw_parts_mut(self.host().cast::<T>().add(first), length) }
     }
 
-    /// Where the processor finds the first `length` values, and where they are on the device, if they are copied.
+    /// Where the host finds the first `length` values, and where they are on the device, if they are copied.
     fn ends(&self, length: usize) -> Option<(*mut c_void, sys::CUdeviceptr, usize)> {
         let owned = self.copy.as_ref().filter(|_| length > 0)?;
         Some((self.host(), owned.place, length.min(self.length) * size_of::<T>()))
@@ -207,7 +207,7 @@ impl<T: Number> Region<T> {
 }
 
 impl Region<u32> {
-    /// The values where the processor and the device read and write them at any time. They are not copied, and nobody asks for a part.
+    /// The values where the host and the device read and write them at any time. They are not copied, and nobody asks for a part.
     pub(super) fn shared(&self) -> &[AtomicU32] {
         // SAFETY: so many words were allocated and written there, at a page's beginning, and nobody reaches them otherwise.
         unsafe { std::slice::from_raw_parts(self.host().cast(), self.length) }

@@ -1,4 +1,4 @@
-//! A kernel on a CUDA device that keeps running and takes slots from a ring in the processor's memory as they are handed over: nothing is
+//! A kernel on a CUDA device that keeps running and takes slots from a ring in the host's memory as they are handed over: nothing is
 //! launched for them, and a warp runs each.
 //!
 //! ```text
@@ -20,8 +20,8 @@ use super::memory::Table;
 use super::served::Served;
 use super::spans::{Spans, WARP, can};
 use super::waiting::{is_lost, is_under_way, write};
-use crate::device::{Device, DeviceError, Geometry, Input, Output, Setup, wait};
-use crate::hermes::ring::{FIRST, OWN_WORDS, Publisher, Ring, Shape, Workers};
+use crate::device::{Device, DeviceError, Geometry, Input, Setup, SlotOutput, wait};
+use crate::hermes::ring::{FIRST, OWN_WORDS, Publisher, Ring, RingShape, RingWorkers};
 use crate::hermes::watch::{GRACE, Notice, Watch};
 use std::mem::ManuallyDrop;
 use std::sync::Arc;
@@ -35,7 +35,7 @@ const LOOK: Duration = Duration::from_micros(20);
 pub struct CudaPersistent {
     name: String,
     geometry: Geometry,
-    shape: Shape,
+    shape: RingShape,
     publisher: Publisher,
     spans: Spans,
     /// Blocks of a warp each; the first dispatches.
@@ -93,7 +93,7 @@ impl CudaPersistent {
         let ring = Ring::new(shape, held.ring.shared());
         ring.clear(FIRST);
         let own: Vec<AtomicU32> = (0..OWN_WORDS).map(|_| AtomicU32::new(0)).collect();
-        Workers::new(ring, &own).clear(FIRST);
+        RingWorkers::new(ring, &own).clear(FIRST);
         let own: Vec<u32> = own.into_iter().map(AtomicU32::into_inner).collect();
         let written = write(&name, &held.own, (0, &own), (&held.stream, &held.ended));
         let mut made = CudaPersistent {
@@ -341,10 +341,10 @@ impl Device for CudaPersistent {
         self.unless_lost(waited).map(|()| true)
     }
 
-    fn output(&mut self, slot: usize) -> Result<Output<'_>, DeviceError> {
+    fn output(&mut self, slot: usize) -> Result<SlotOutput<'_>, DeviceError> {
         self.at_rest(slot)?;
         let (input, verdicts, records) = self.slot(slot);
-        Ok(Output { bytes: input.bytes, verdicts, records })
+        Ok(SlotOutput { bytes: input.bytes, verdicts, records })
     }
 
     fn give_up(self: Box<Self>, cause: &DeviceError) {

@@ -1,4 +1,4 @@
-//! How long a word is on its way to a CUDA device and back: one warp looks at memory that the processor writes, and answers there.
+//! How long a word is on its way to a CUDA device and back: one warp looks at memory that the host writes, and answers there.
 //!
 //! Nothing is launched in between and nothing else runs, so no kernel that keeps running can be quicker.
 
@@ -8,13 +8,13 @@ use super::found::CudaFound;
 use super::handles::{Context, Event, Function, Stream};
 use super::memory::Region;
 use super::waiting::drain;
-use crate::device::{DeviceError, Memory};
+use crate::device::{DeviceError, SlotMemory};
 use std::ffi::c_void;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::time::{Duration, Instant};
 
-/// How long either waits for the other at most, so that the warp ends whatever the processor does.
+/// How long either waits for the other at most, so that the warp ends whatever the host does.
 const LONGEST: Duration = Duration::from_secs(1);
 /// Answers come sooner, unless something is in the way.
 const QUICK: Duration = Duration::from_micros(100);
@@ -54,7 +54,7 @@ pub fn pings(device: &CudaFound, rounds: u32) -> Result<Vec<Duration>, DeviceErr
     let kernel = kernel.map_err(|error| not_loaded(device, error))?;
     let stream = Stream::new(&context).map_err(failed("make a stream"))?;
     let last = Event::new(&context, false).map_err(failed("make an event"))?;
-    let words = Region::<u32>::new(&context, &stream, 2 * ANSWERED, Memory::Mapped);
+    let words = Region::<u32>::new(&context, &stream, 2 * ANSWERED, SlotMemory::Mapped);
     let words = words.map_err(|error| no_memory(&name, error, "two words", 8 * ANSWERED))?;
     let (mut place, mut number, mut longest) = (words.place(), rounds, LONGEST.as_nanos() as u64);
     let mut arguments: [*mut c_void; 3] =

@@ -5,8 +5,8 @@
 use super::errors::no_memory;
 use super::handles::{Context, Event, Function, Stream};
 use super::memory::{Region, Table};
-use crate::device::{DeviceError, Geometry, Memory};
-use crate::hermes::ring::{OWN_WORDS, Shape};
+use crate::device::{DeviceError, Geometry, SlotMemory};
+use crate::hermes::ring::{OWN_WORDS, RingShape};
 use crate::pages::Number;
 use cudarc::driver::result::DriverError;
 use std::ffi::c_void;
@@ -34,8 +34,8 @@ impl Served {
     /// # Errors
     /// There is none.
     pub(super) fn new(
-        (name, memory): (&str, Memory),
-        (shape, geometry): (Shape, &Geometry),
+        (name, memory): (&str, SlotMemory),
+        (shape, geometry): (RingShape, &Geometry),
         (stream, ended): (Stream, Event),
         (context, kernel): (Arc<Context>, Function),
     ) -> Result<Served, DeviceError> {
@@ -90,7 +90,7 @@ struct Place<'a> {
     name: &'a str,
     context: &'a Arc<Context>,
     stream: &'a Stream,
-    memory: Memory,
+    memory: SlotMemory,
 }
 
 impl Place<'_> {

@@ -1,8 +1,8 @@
 //! For how long a kernel keeps running on a CUDA device at a time, and whether a device can keep one running at all.
 
 use super::found::{CudaFound, missing};
-use crate::device::{DeviceError, Geometry, Memory};
-use crate::hermes::ring::Shape;
+use crate::device::{DeviceError, Geometry, SlotMemory};
+use crate::hermes::ring::RingShape;
 use std::time::Duration;
 
 /// Threads of a warp, which run a packet each.
@@ -33,18 +33,18 @@ impl Default for Spans {
 /// Whether a device can keep a kernel running over such slots.
 pub(super) fn can(
     device: &CudaFound,
-    memory: Memory,
+    memory: SlotMemory,
     geometry: &Geometry,
     spans: Spans,
-) -> Result<Shape, DeviceError> {
+) -> Result<RingShape, DeviceError> {
     let name = device.full_name();
     let reaches = match memory {
-        Memory::Pageable | Memory::Pinned => {
+        SlotMemory::Pageable | SlotMemory::Pinned => {
             let what = format!("a kernel that keeps running does not copy from {memory} memory");
             return Err(missing(&what, "use mapped memory"));
         }
-        Memory::Mapped => device.maps,
-        Memory::Registered => device.maps && device.registers,
+        SlotMemory::Mapped => device.maps,
+        SlotMemory::Registered => device.maps && device.registers,
     };
     if !reaches {
         let what =
@@ -71,7 +71,7 @@ pub(super) fn can(
             return Err(missing(&what, "let it run as long, or submit to streams"));
         }
     }
-    let Some(shape) = Shape::new(geometry.slots) else {
+    let Some(shape) = RingShape::new(geometry.slots) else {
         let what = format!("a kernel that keeps running takes 1 to 65,536 slots, and not {}", geometry.slots);
         return Err(missing(&what, "ask for as many"));
     };
@@ -97,14 +97,14 @@ mod tests {
         tables: 0,
     };
 
-    fn refused(device: &CudaFound, memory: Memory, geometry: &Geometry, spans: Spans) -> Option<String> {
+    fn refused(device: &CudaFound, memory: SlotMemory, geometry: &Geometry, spans: Spans) -> Option<String> {
         can(device, memory, geometry, spans).err().map(|error| error.to_string())
     }
 
     #[test]
     fn a_kernel_ends_by_itself_neither_at_once_nor_after_too_long() {
         let device = CudaFound::imagined(13_000, true);
-        let said = |quantum, idle| refused(&device, Memory::Mapped, &GEOMETRY, Spans { quantum, idle });
+        let said = |quantum, idle| refused(&device, SlotMemory::Mapped, &GEOMETRY, Spans { quantum, idle });
         assert_eq!(said(SHORTEST, LONGEST), None);
         assert_eq!(said(LONGEST, SHORTEST), None);
         for wrong in [Duration::ZERO, SHORTEST - Duration::from_nanos(1), LONGEST + Duration::from_nanos(1)] {
@@ -120,7 +120,7 @@ mod tests {
         let device = CudaFound::imagined(13_000, true);
         let said = |packets, slots| {
             let geometry = Geometry { packets, slots, ..GEOMETRY };
-            refused(&device, Memory::Mapped, &geometry, Spans::default())
+            refused(&device, SlotMemory::Mapped, &geometry, Spans::default())
         };
         assert_eq!(said(1, 1), None);
         assert_eq!(said(32, 65_536), None);
@@ -136,7 +136,7 @@ mod tests {
             assert!(sentence.contains(&format!("takes 1 to 65,536 slots, and not {slots}")), "{sentence}");
         }
         let old = CudaFound { capability: 61, ..device.clone() };
-        let sentence = refused(&old, Memory::Mapped, &GEOMETRY, Spans::default()).expect("it is refused");
+        let sentence = refused(&old, SlotMemory::Mapped, &GEOMETRY, Spans::default()).expect("it is refused");
         assert!(sentence.contains("no order of loads and stores"), "{sentence}");
     }
 }

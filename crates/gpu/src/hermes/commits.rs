@@ -22,7 +22,7 @@
 pub(super) enum Finish {
     /// With results.
     Done,
-    /// Without, and the processor runs its packets.
+    /// Without, and the host runs its packets.
     Refused,
     /// Without, and it is to be issued again.
     Returned,

@@ -32,7 +32,7 @@ mod tests;
 pub mod watch;
 
 pub use arrivals::{Flush, Rate};
-pub use settings::{Settings, SettingsError};
+pub use settings::{HermesSettings, SettingsError};
 pub use storage::{Storage, storage};
 
 use arrivals::Arrivals;
@@ -64,15 +64,15 @@ pub struct Committed {
     /// How many.
     pub packets: u64,
     /// What became of them.
-    pub outcome: Outcome,
+    pub outcome: WarpOutcome,
 }
 
 /// What became of packets.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Outcome {
+pub enum WarpOutcome {
     /// A core ran them.
     Done,
-    /// No core did: the processor runs them from their beginning, now.
+    /// No core did: the host runs them from their beginning, now.
     Again,
 }
 
@@ -88,10 +88,10 @@ pub struct NotRunning {
 
 /// What was counted since the beginning.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Statistics {
+pub struct HermesStatistics {
     /// Packets that were taken.
     pub arrived: u64,
-    /// Packets that were committed; [`again`](Statistics::again) among them.
+    /// Packets that were committed; [`again`](HermesStatistics::again) among them.
     pub committed: u64,
     /// Those of them that no core ran.
     pub again: u64,
@@ -121,7 +121,7 @@ pub struct Scheduler {
     /// Number of the first packet of the next task that leaves the FIFO.
     next: u64,
     given_up: bool,
-    statistics: Statistics,
+    statistics: HermesStatistics,
 }
 
 impl Scheduler {
@@ -129,7 +129,7 @@ impl Scheduler {
     ///
     /// # Errors
     /// Settings that cannot be; the limit is named.
-    pub fn new(settings: &Settings) -> Result<Scheduler, SettingsError> {
+    pub fn new(settings: &HermesSettings) -> Result<Scheduler, SettingsError> {
         settings.check()?;
         Ok(Scheduler {
             arrivals: Arrivals::new(settings.warp, settings.flush),
@@ -138,7 +138,7 @@ impl Scheduler {
             commits: CommitQueue::new(settings.commits, settings.cores, settings.warps),
             next: 0,
             given_up: false,
-            statistics: Statistics::default(),
+            statistics: HermesStatistics::default(),
         })
     }
 
@@ -214,7 +214,7 @@ impl Scheduler {
         self.end(core, slot, Finish::Done)
     }
 
-    /// A warp came back without results; its slot is free, and the processor runs its packets in their turn.
+    /// A warp came back without results; its slot is free, and the host runs its packets in their turn.
     ///
     /// # Errors
     /// As [`finish`](Scheduler::finish).
@@ -232,7 +232,7 @@ impl Scheduler {
 
     /// A core has failed and gets no more warps. What ran on it is issued again, on other cores and before anything new; late news of it is
     /// refused. How many warps ran on it. Once no core is left, so that nothing could be issued any more, what is in flight and all that comes
-    /// is committed in order for the processor to run.
+    /// is committed in order for the host to run.
     pub fn fail(&mut self, core: u16) -> u32 {
         let running = self.cores.fail(core);
         for slot in (0..64_u8).filter(|slot| running >> slot & 1 == 1) {
@@ -248,22 +248,23 @@ impl Scheduler {
     /// The packets whose turn it is, if they are done.
     pub fn commit(&mut self) -> Option<Committed> {
         let (packets, outcome) = match self.commits.pop() {
-            Some((packets, finish)) => {
-                (packets.into(), if finish == Finish::Refused { Outcome::Again } else { Outcome::Done })
-            }
+            Some((packets, finish)) => (
+                packets.into(),
+                if finish == Finish::Refused { WarpOutcome::Again } else { WarpOutcome::Done },
+            ),
             // Nothing runs any more, so the queue is empty where nothing can be popped.
             None if self.given_up => {
                 let packets = self.fifo.pop().map_or_else(|| self.arrivals.take_rest(), u64::from);
                 if packets == 0 {
                     return None;
                 }
-                (packets, Outcome::Again)
+                (packets, WarpOutcome::Again)
             }
             None => return None,
         };
         let first = self.statistics.committed;
         self.statistics.committed += packets;
-        if outcome == Outcome::Again {
+        if outcome == WarpOutcome::Again {
             self.statistics.again += packets;
         }
         Some(Committed { first, packets, outcome })
@@ -275,7 +276,7 @@ impl Scheduler {
     }
 
     /// What was counted.
-    pub fn statistics(&self) -> &Statistics {
+    pub fn statistics(&self) -> &HermesStatistics {
         &self.statistics
     }
 }

@@ -85,16 +85,16 @@ word!(AtomicU32);
 
 /// How large a ring is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Shape {
+pub struct RingShape {
     slots: usize,
     entries: usize,
 }
 
-impl Shape {
+impl RingShape {
     /// For so many slots; none where there is none, or more than an entry can name.
-    pub fn new(slots: usize) -> Option<Shape> {
+    pub fn new(slots: usize) -> Option<RingShape> {
         let entries = slots.next_power_of_two().max(LINE);
-        (1..=SLOTS).contains(&slots).then_some(Shape { slots, entries })
+        (1..=SLOTS).contains(&slots).then_some(RingShape { slots, entries })
     }
 
     /// Its entries, a power of two.
@@ -131,7 +131,7 @@ impl<'a, W: Word> Ring<'a, W> {
     ///
     /// # Panics
     /// There are fewer than `shape` says.
-    pub fn new(shape: Shape, words: &'a [W]) -> Ring<'a, W> {
+    pub fn new(shape: RingShape, words: &'a [W]) -> Ring<'a, W> {
         let (entries, done) = words[LINE..shape.words()].split_at(shape.entries);
         Ring { published: &words[0], stop: &words[1], begun: &words[2], entries, done }
     }
@@ -170,7 +170,7 @@ pub struct Publisher {
 
 impl Publisher {
     /// For a ring of this shape, which was cleared with the same first ticket.
-    pub fn new(shape: Shape, first: u32) -> Publisher {
+    pub fn new(shape: RingShape, first: u32) -> Publisher {
         Publisher { next: first, given: vec![None; shape.slots].into(), under_way: 0 }
     }
 
@@ -238,20 +238,20 @@ pub struct Task {
 
 /// The words of a ring as its workers have them.
 #[derive(Debug)]
-pub struct Workers<'a, W = AtomicU32> {
+pub struct RingWorkers<'a, W = AtomicU32> {
     ring: Ring<'a, W>,
     taken: &'a W,
     known: &'a W,
     closing: &'a W,
 }
 
-impl<'a, W: Word> Workers<'a, W> {
+impl<'a, W: Word> RingWorkers<'a, W> {
     /// Workers with [`OWN_WORDS`] words of their own.
     ///
     /// # Panics
     /// There are fewer.
-    pub fn new(ring: Ring<'a, W>, own: &'a [W]) -> Workers<'a, W> {
-        Workers { ring, taken: &own[0], known: &own[LINE], closing: &own[2 * LINE] }
+    pub fn new(ring: Ring<'a, W>, own: &'a [W]) -> RingWorkers<'a, W> {
+        RingWorkers { ring, taken: &own[0], known: &own[LINE], closing: &own[2 * LINE] }
     }
 
     /// Writes what stands in their own words before anything has happened. No launch has the number 0, nor that of the one before.
@@ -284,7 +284,7 @@ impl<'a, W: Word> Workers<'a, W> {
         self.closing.release(launch);
     }
 
-    /// A worker: whether this launch ends once nothing known is left. It is asked before [`claim`](Workers::claim).
+    /// A worker: whether this launch ends once nothing known is left. It is asked before [`claim`](RingWorkers::claim).
     pub fn is_closing(&self, launch: u32) -> bool {
         self.closing.acquire() == launch
     }

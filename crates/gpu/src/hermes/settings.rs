@@ -14,7 +14,7 @@ const MOST_CORES: u16 = 1024;
 
 /// What a scheduler is made for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Settings {
+pub struct HermesSettings {
     /// Cores; from 1 to 1,024.
     pub cores: u16,
     /// Warps that run on a core at once; from 1 to 64.
@@ -68,15 +68,15 @@ pub enum SettingsError {
     },
 }
 
-impl Default for Settings {
+impl Default for HermesSettings {
     /// Those of the publication: 8 cores of 32 warps, 1,024 entries each, and two warp arrival times of a rate that is learned.
-    fn default() -> Settings {
+    fn default() -> HermesSettings {
         let flush = Flush { quarters: 8, rate: Rate::Average { shift: 6 }, least: 100, most: 100_000 };
-        Settings { cores: 8, warps: 32, warp: WARP, tasks: 1024, commits: 1024, flush }
+        HermesSettings { cores: 8, warps: 32, warp: WARP, tasks: 1024, commits: 1024, flush }
     }
 }
 
-impl Settings {
+impl HermesSettings {
     /// Whether they can be.
     ///
     /// # Errors
@@ -124,25 +124,34 @@ mod tests {
 
     #[test]
     fn what_cannot_be_is_refused_with_the_limit() {
-        let usual = Settings::default();
+        let usual = HermesSettings::default();
         assert_eq!(usual.check(), Ok(()));
         let flush = |rate| Flush { rate, ..usual.flush };
         for (settings, sentence) in [
-            (Settings { tasks: 0, ..usual }, "entries of the task FIFO: 0 is not possible; from 1 to 32768"),
             (
-                Settings { commits: 1000, ..usual },
+                HermesSettings { tasks: 0, ..usual },
+                "entries of the task FIFO: 0 is not possible; from 1 to 32768",
+            ),
+            (
+                HermesSettings { commits: 1000, ..usual },
                 "entries of the commit queue: 1000 is not a power of two; 512",
             ),
-            (Settings { warps: 65, ..usual }, "concurrent warps of a core: 65 is not possible; from 1 to 64"),
-            (Settings { cores: 0, ..usual }, "cores: 0 is not possible; from 1 to 1024"),
-            (Settings { warp: 33, ..usual }, "packets of a warp: 33 is not possible; from 1 to 32"),
-            (Settings { flush: flush(Rate::Fixed { gap: 0 }), ..usual }, "picoseconds between packets: 0"),
             (
-                Settings { flush: flush(Rate::Average { shift: 9 }), ..usual },
+                HermesSettings { warps: 65, ..usual },
+                "concurrent warps of a core: 65 is not possible; from 1 to 64",
+            ),
+            (HermesSettings { cores: 0, ..usual }, "cores: 0 is not possible; from 1 to 1024"),
+            (HermesSettings { warp: 33, ..usual }, "packets of a warp: 33 is not possible; from 1 to 32"),
+            (
+                HermesSettings { flush: flush(Rate::Fixed { gap: 0 }), ..usual },
+                "picoseconds between packets: 0",
+            ),
+            (
+                HermesSettings { flush: flush(Rate::Average { shift: 9 }), ..usual },
                 "the shift of a mean: 9 is not possible; from 0 to 8",
             ),
             (
-                Settings { flush: Flush { least: 9, most: 8, ..usual.flush }, ..usual },
+                HermesSettings { flush: Flush { least: 9, most: 8, ..usual.flush }, ..usual },
                 "nanoseconds: 8 is not",
             ),
         ] {

@@ -1,6 +1,6 @@
 //! How many bits of memory the mechanism needs in hardware, counted as the publication does and completely.
 
-use super::Settings;
+use super::HermesSettings;
 
 /// Bytes by part.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -28,7 +28,7 @@ impl Storage {
 }
 
 /// What settings need. A task takes 32 bits, a warp's name as many as there are names need and at least 8, a place in the queue 16.
-pub fn storage(settings: &Settings) -> Storage {
+pub fn storage(settings: &HermesSettings) -> Storage {
     let names = u64::from(settings.cores) * u64::from(settings.warps);
     let name_bits = u64::from(names.max(2).next_power_of_two().ilog2().max(8));
     let (tasks, commits) = (u64::from(settings.tasks), u64::from(settings.commits));
@@ -49,7 +49,7 @@ mod tests {
 
     #[test]
     fn the_publication_counts_five_and_a_half_kibibytes_for_eight_cores() {
-        let usual = storage(&Settings::default());
+        let usual = storage(&HermesSettings::default());
         assert_eq!((usual.fifo, usual.commits, usual.table), (4096, 1024, 512));
         assert_eq!(usual.published(), 5632);
         // 1,024 done bits, 1,024 counts of 5 bits, four positions of 10 bits.
@@ -58,7 +58,7 @@ mod tests {
 
     #[test]
     fn more_cores_need_longer_names() {
-        let of = |cores| storage(&Settings { cores, ..Settings::default() }).published();
+        let of = |cores| storage(&HermesSettings { cores, ..HermesSettings::default() }).published();
         assert_eq!(of(17), 4096 + 1280 + 1088);
         assert_eq!(of(28), 4096 + 1280 + 1792);
     }

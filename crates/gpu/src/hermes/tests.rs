@@ -42,7 +42,7 @@ fn events() -> impl Strategy<Value = Vec<Event>> {
     proptest::collection::vec(failing, 1..400)
 }
 
-fn settings() -> impl Strategy<Value = Settings> {
+fn settings() -> impl Strategy<Value = HermesSettings> {
     (1..5_u16, 1..5_u8, 1..=WARP, 0..4_u32, 0..5_u32, 0..20_u32).prop_map(
         |(cores, warps, warp, tasks, commits, quarters)| {
             let rate = match quarters % 3 {
@@ -51,7 +51,7 @@ fn settings() -> impl Strategy<Value = Settings> {
                 _ => Rate::Average { shift: 3 },
             };
             let flush = Flush { quarters, rate, least: 10, most: 3000 };
-            Settings { cores, warps, warp, tasks: 1 << tasks, commits: 1 << commits, flush }
+            HermesSettings { cores, warps, warp, tasks: 1 << tasks, commits: 1 << commits, flush }
         },
     )
 }
@@ -59,7 +59,7 @@ fn settings() -> impl Strategy<Value = Settings> {
 /// A scheduler with what it must not get wrong.
 struct Judge {
     scheduler: Scheduler,
-    settings: Settings,
+    settings: HermesSettings,
     now: u64,
     /// The port of every packet that is not committed.
     ports: VecDeque<u8>,
@@ -77,7 +77,7 @@ struct Judge {
 }
 
 impl Judge {
-    fn new(settings: Settings) -> Judge {
+    fn new(settings: HermesSettings) -> Judge {
         let scheduler = Scheduler::new(&settings).expect("settings that can be");
         Judge {
             scheduler,
@@ -172,7 +172,7 @@ impl Judge {
         let runs = self.running.iter().any(|warp| (first..first + packets).contains(&warp.first));
         assert!(!runs, "it was committed before it was done");
         self.committed += packets;
-        self.again += if outcome == Outcome::Again { packets } else { 0 };
+        self.again += if outcome == WarpOutcome::Again { packets } else { 0 };
         for _ in 0..packets {
             let port = usize::from(self.ports.pop_front().expect("a packet that came"));
             assert_eq!(self.numbers.pop_front(), Some(self.left[port]), "in order of arrival of the port");
@@ -239,7 +239,8 @@ proptest! {
 fn every_index_wraps() {
     for entries in [1, 8, 1024, 1 << 15] {
         let flush = Flush { quarters: 0, rate: Rate::Fixed { gap: 1 }, least: 0, most: 0 };
-        let settings = Settings { cores: 3, warps: 7, warp: 2, tasks: entries, commits: entries, flush };
+        let settings =
+            HermesSettings { cores: 3, warps: 7, warp: 2, tasks: entries, commits: entries, flush };
         let mut judge = Judge::new(settings);
         let mut word = 1_u32;
         while judge.committed < 250_000 {
@@ -258,7 +259,7 @@ fn every_index_wraps() {
 #[test]
 fn a_full_fifo_and_a_full_queue_hold_packets_up_and_lose_none() {
     let flush = Flush { quarters: 8, rate: Rate::Fixed { gap: 1000 }, least: 0, most: 1000 };
-    let settings = Settings { cores: 1, warps: 4, warp: 32, tasks: 2, commits: 4, flush };
+    let settings = HermesSettings { cores: 1, warps: 4, warp: 32, tasks: 2, commits: 4, flush };
     let mut scheduler = Scheduler::new(&settings).expect("settings that can be");
     scheduler.arrive(0, 32 * 10);
     assert_eq!((scheduler.advance(0), scheduler.due()), (2, None), "the FIFO has two entries");
@@ -273,7 +274,7 @@ fn a_full_fifo_and_a_full_queue_hold_packets_up_and_lose_none() {
     assert_eq!(scheduler.issue(), None, "a free slot, but the first of four is not committed");
     assert_eq!(scheduler.commit(), None);
     scheduler.finish(first.core, first.slot).expect("it runs");
-    assert_eq!(scheduler.commit(), Some(Committed { first: 0, packets: 32, outcome: Outcome::Done }));
+    assert_eq!(scheduler.commit(), Some(Committed { first: 0, packets: 32, outcome: WarpOutcome::Done }));
     let next = scheduler.issue().expect("a slot and a place");
     assert_eq!((next.first, scheduler.inside()), (128, 288));
     let counted = scheduler.statistics();
@@ -283,7 +284,7 @@ fn a_full_fifo_and_a_full_queue_hold_packets_up_and_lose_none() {
 #[test]
 fn warps_are_issued_to_cores_in_turn() {
     let mut scheduler =
-        Scheduler::new(&Settings { cores: 3, warps: 2, ..Settings::default() }).expect("can be");
+        Scheduler::new(&HermesSettings { cores: 3, warps: 2, ..HermesSettings::default() }).expect("can be");
     scheduler.arrive(0, 32 * 9);
     scheduler.advance(0);
     let mut issue = || scheduler.issue().map(|warp| (warp.core, warp.slot));
@@ -297,7 +298,7 @@ fn warps_are_issued_to_cores_in_turn() {
 #[test]
 fn a_name_is_used_again_before_its_first_task_is_committed() {
     let mut scheduler =
-        Scheduler::new(&Settings { cores: 2, warps: 1, ..Settings::default() }).expect("can be");
+        Scheduler::new(&HermesSettings { cores: 2, warps: 1, ..HermesSettings::default() }).expect("can be");
     scheduler.arrive(0, 32 * 20);
     scheduler.advance(0);
     let slow = scheduler.issue().expect("a slot");
@@ -315,7 +316,7 @@ fn a_name_is_used_again_before_its_first_task_is_committed() {
 #[test]
 fn what_ran_on_a_core_that_fails_is_issued_again_first_and_the_last_core_leaves_all_to_the_processor() {
     let mut scheduler =
-        Scheduler::new(&Settings { cores: 2, warps: 2, ..Settings::default() }).expect("can be");
+        Scheduler::new(&HermesSettings { cores: 2, warps: 2, ..HermesSettings::default() }).expect("can be");
     scheduler.arrive(0, 32 * 6 + 5);
     scheduler.advance(0);
     while scheduler.issue().is_some() {}
@@ -328,7 +329,7 @@ fn what_ran_on_a_core_that_fails_is_issued_again_first_and_the_last_core_leaves_
     assert_eq!(scheduler.commit().map(|task| task.first), Some(32));
     assert_eq!(scheduler.fail(1), 1);
     let rest: Vec<Committed> = std::iter::from_fn(|| scheduler.commit()).collect();
-    assert!(rest.iter().all(|task| task.outcome == Outcome::Again), "{rest:?}");
+    assert!(rest.iter().all(|task| task.outcome == WarpOutcome::Again), "{rest:?}");
     assert_eq!(rest.iter().map(|task| task.packets).collect::<Vec<_>>(), [32, 32, 32, 32, 5]);
     scheduler.arrive(1000, 3);
     assert_eq!((scheduler.advance(1_000_000), scheduler.issue()), (0, None));

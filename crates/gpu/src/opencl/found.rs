@@ -6,10 +6,10 @@ use std::sync::{Mutex, PoisonError};
 
 /// A device that was found.
 #[derive(Clone, Debug)]
-pub struct Found {
+pub struct OpenClDevice {
     /// Its name, with that of its driver.
     pub name: String,
-    /// Whether it is a graphics card or other accelerator, not the processor itself.
+    /// Whether it is a graphics card or other accelerator, not the host itself.
     pub accelerator: bool,
     /// Its memory, in bytes.
     pub memory: u64,
@@ -20,7 +20,7 @@ pub struct Found {
 ///
 /// # Errors
 /// The library is not there, or knows no platform.
-pub fn devices() -> Result<Vec<Found>, DeviceError> {
+pub fn devices() -> Result<Vec<OpenClDevice>, DeviceError> {
     // Some drivers (PoCL 3.1) begin when they are first asked, and answer wrongly, or crash, if two threads ask at that time.
     static ONE_ASKS: Mutex<()> = Mutex::new(());
     let _one = ONE_ASKS.lock().unwrap_or_else(PoisonError::into_inner);
@@ -45,7 +45,7 @@ pub fn devices() -> Result<Vec<Found>, DeviceError> {
             let version = device.driver_version().unwrap_or_default();
             let kind = device.dev_type().unwrap_or_default();
             let platform = platform.name().unwrap_or_default();
-            found.push(Found {
+            found.push(OpenClDevice {
                 name: format!("{} ({platform} {version})", name.trim()),
                 accelerator: kind & opencl3::device::CL_DEVICE_TYPE_CPU == 0,
                 memory: device.global_mem_size().unwrap_or_default(),

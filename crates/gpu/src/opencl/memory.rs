@@ -1,8 +1,8 @@
-//! Memory of a slot on an OpenCL device: a buffer of the kernel, and where the processor fills and reads it.
+//! Memory of a slot on an OpenCL device: a buffer of the kernel, and where the host fills and reads it.
 
 #![allow(unsafe_code)]
 
-use crate::device::Memory;
+use crate::device::SlotMemory;
 use crate::pages::{Number, Pages};
 use opencl3::command_queue::CommandQueue;
 use opencl3::context::Context;
@@ -24,13 +24,13 @@ const WHOLE: usize = 64;
 pub(super) enum Way {
     /// To the device.
     Over,
-    /// To the processor.
+    /// To the host.
     Back,
-    /// To the device, and what it made of them to the processor.
+    /// To the device, and what it made of them to the host.
     Both,
 }
 
-/// Values that the processor and the device both reach, one after the other.
+/// Values that the host and the device both reach, one after the other.
 pub(super) struct Region<T: Number> {
     // Goes before the memory that it may lie in.
     buffer: Buffer<T>,
@@ -39,7 +39,7 @@ pub(super) struct Region<T: Number> {
     way: Way,
 }
 
-/// Where the processor finds them.
+/// Where the host finds them.
 enum Home<T: Number> {
     /// In memory of ours, and they are copied.
     Ours(Pages<T>),
@@ -59,7 +59,7 @@ impl<T: Number> Region<T> {
         queue: &CommandQueue,
         length: usize,
         way: Way,
-        memory: Memory,
+        memory: SlotMemory,
     ) -> opencl3::Result<Region<T>> {
         let room = length.max(1).next_multiple_of(WHOLE);
         let make = |flags, place| {
@@ -69,18 +69,18 @@ impl<T: Number> Region<T> {
         let pages = || Pages::<T>::new(room).ok_or(ClError(CL_OUT_OF_HOST_MEMORY));
         let all = CL_MAP_READ | CL_MAP_WRITE;
         let (buffer, home) = match memory {
-            Memory::Pageable => (make(0, null_mut())?, Home::Ours(pages()?)),
-            Memory::Pinned => {
+            SlotMemory::Pageable => (make(0, null_mut())?, Home::Ours(pages()?)),
+            SlotMemory::Pinned => {
                 let staging = make(CL_MEM_ALLOC_HOST_PTR, null_mut())?;
                 let (mapped, _) = map(queue, &staging, room, all, CL_BLOCKING)?;
                 (make(0, null_mut())?, Home::Drivers { mapped, _staging: staging })
             }
-            Memory::Mapped => {
+            SlotMemory::Mapped => {
                 let buffer = make(CL_MEM_ALLOC_HOST_PTR, null_mut())?;
                 let (mapped, _) = map(queue, &buffer, room, all, CL_BLOCKING)?;
                 (buffer, Home::Buffer { mapped, _pages: None })
             }
-            Memory::Registered => {
+            SlotMemory::Registered => {
                 let pages = pages()?;
                 let buffer = make(CL_MEM_USE_HOST_PTR, pages.place())?;
                 let (mapped, _) = map(queue, &buffer, room, all, CL_BLOCKING)?;
@@ -100,7 +100,7 @@ impl<T: Number> Region<T> {
         self.buffer.get()
     }
 
-    /// The values, while they are the processor's; none otherwise.
+    /// The values, while they are the host's; none otherwise.
     pub(super) fn as_mut(&mut self) -> &mut [T] {
         match &mut self.home {
             Home::Ours(pages) => &mut pages[..self.length],
@@ -158,7 +158,7 @@ impl<T: Number> Region<T> {
     }
 }
 
-/// Makes a buffer's first values the processor's; unless it blocks, once the queue has come so far.
+/// Makes a buffer's first values the host's; unless it blocks, once the queue has come so far.
 fn map<T>(
     queue: &CommandQueue,
     buffer: &Buffer<T>,

@@ -6,7 +6,7 @@ use super::no_memory;
 use super::serving::Serving;
 use super::svm::Svm;
 use crate::device::DeviceError;
-use crate::hermes::ring::Shape;
+use crate::hermes::ring::RingShape;
 use crate::pages::Number;
 use opencl3::command_queue::CommandQueue;
 use opencl3::context::Context;
@@ -55,7 +55,12 @@ impl Room<'_> {
 
 impl Parts {
     /// Sets all arguments but the number of the launch.
-    pub(super) fn arguments(&self, shape: Shape, packets: usize, serving: Serving) -> opencl3::Result<()> {
+    pub(super) fn arguments(
+        &self,
+        shape: RingShape,
+        packets: usize,
+        serving: Serving,
+    ) -> opencl3::Result<()> {
         let Parts { bytes, columns, verdicts, records, ring, own, .. } = self;
         let places =
             [bytes.place(), columns.place(), verdicts.place(), records.place(), ring.place(), own.place()];

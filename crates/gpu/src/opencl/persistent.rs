@@ -17,9 +17,9 @@
 use super::flight::is_over;
 use super::parts::{LAUNCH, Parts, Room, TABLES};
 use super::serving::{Serving, can, instead};
-use super::{Found, failure};
-use crate::device::{Device, DeviceError, FIRST_RUN, Geometry, Input, Output, PATIENCE, Setup, wait_for};
-use crate::hermes::ring::{FIRST, OWN_WORDS, Publisher, Ring, Shape, Workers};
+use super::{OpenClDevice, failure};
+use crate::device::{Device, DeviceError, FIRST_RUN, Geometry, Input, PATIENCE, Setup, SlotOutput, wait_for};
+use crate::hermes::ring::{FIRST, OWN_WORDS, Publisher, Ring, RingShape, RingWorkers};
 use crate::hermes::watch::{Notice, Watch};
 use opencl3::command_queue::CommandQueue;
 use opencl3::context::Context;
@@ -37,7 +37,7 @@ pub struct Persistent {
     name: Arc<str>,
     geometry: Geometry,
     publisher: Publisher,
-    shape: Shape,
+    shape: RingShape,
     serving: Serving,
     pub(super) launches: u32,
     /// The launch that was started last, unless it has been seen to end.
@@ -59,7 +59,7 @@ impl Persistent {
     /// # Errors
     /// The text does not build, there is no memory, or the device or OpenCL cannot what is asked for.
     pub fn new(
-        device: &Found,
+        device: &OpenClDevice,
         text: &str,
         geometry: Geometry,
         setup: impl Into<Setup>,
@@ -124,7 +124,7 @@ impl Persistent {
         };
         let ring = made.ring();
         ring.clear(FIRST);
-        Workers::new(ring, made.parts.own.words()).clear(FIRST);
+        RingWorkers::new(ring, made.parts.own.words()).clear(FIRST);
         // Some drivers finish a kernel when it is first run; better now, with nothing to do, than with the first packets.
         made.start()?;
         made.end()?;
@@ -185,7 +185,7 @@ impl Persistent {
 
     /// The first ticket that the kernel has not taken.
     fn taken(&self) -> u32 {
-        Workers::new(self.ring(), self.parts.own.words()).taken()
+        RingWorkers::new(self.ring(), self.parts.own.words()).taken()
     }
 
     /// Starts the kernel, which has ended.
@@ -369,14 +369,14 @@ impl Device for Persistent {
         self.look(slot)
     }
 
-    fn output(&mut self, slot: usize) -> Result<Output<'_>, DeviceError> {
+    fn output(&mut self, slot: usize) -> Result<SlotOutput<'_>, DeviceError> {
         self.at_rest(slot)?;
         let Geometry { packets, stride, record_words, .. } = self.geometry;
         let words = self.geometry.verdict_words(packets);
         let Parts { bytes, verdicts, records, .. } = &mut *self.parts;
         // SAFETY: as for the input.
         unsafe {
-            Ok(Output {
+            Ok(SlotOutput {
                 bytes: bytes.part(slot * packets * stride, packets * stride),
                 verdicts: verdicts.part(slot * words, words),
                 records: records.part(slot * packets * record_words, packets * record_words),

@@ -1,8 +1,8 @@
 //! How a kernel keeps running on an OpenCL device, and what of it can be asked for.
 
-use super::Found;
-use crate::device::{DeviceError, Geometry, Memory, PATIENCE, Setup, Submission};
-use crate::hermes::ring::Shape;
+use super::OpenClDevice;
+use crate::device::{DeviceError, Geometry, PATIENCE, Setup, SlotMemory, Submission};
+use crate::hermes::ring::RingShape;
 use crate::hermes::watch::GRACE;
 use std::time::Duration;
 
@@ -26,7 +26,7 @@ pub struct Serving {
 
 impl Serving {
     /// What suits a device.
-    pub fn on(device: &Found) -> Serving {
+    pub fn on(device: &OpenClDevice) -> Serving {
         // Some tens of milliseconds, and about one. A driver for processors runs threads of a group one after the other.
         let threads = if device.accelerator { MOST } else { 1 };
         // Threads of a processor may wait for others' work before they run: that is no stall.
@@ -41,11 +41,11 @@ pub(super) fn can(
     geometry: &Geometry,
     setup: &Setup,
     serving: &Serving,
-) -> Result<Shape, DeviceError> {
+) -> Result<RingShape, DeviceError> {
     if setup.submission != Submission::Persistent {
         return Err(instead(format!("a kernel that keeps running on {name} is not {}", setup.submission)));
     }
-    if setup.memory != Memory::Mapped {
+    if setup.memory != SlotMemory::Mapped {
         return Err(instead(format!("a kernel that keeps running has mapped memory, not {}", setup.memory)));
     }
     if !(1..=MOST).contains(&geometry.packets) {
@@ -67,7 +67,7 @@ pub(super) fn can(
         return Err(otherwise("ends after some time, not at once".to_owned()));
     }
     let slots = geometry.slots;
-    Shape::new(slots)
+    RingShape::new(slots)
         .ok_or_else(|| instead(format!("a kernel that keeps running has 1 to 65,536 slots, not {slots}")))
 }
 

@@ -1,4 +1,4 @@
-//! Memory that the processor and a running kernel both reach at any time: fine-grained shared virtual memory with atomics.
+//! Memory that the host and a running kernel both reach at any time: fine-grained shared virtual memory with atomics.
 
 #![allow(unsafe_code)]
 

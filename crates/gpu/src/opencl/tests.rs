@@ -3,11 +3,11 @@
 #![allow(unsafe_code)]
 
 use super::*;
-use crate::device::Memory;
+use crate::device::SlotMemory;
 use std::sync::atomic::{AtomicU32, Ordering};
 
-/// One that runs kernels on the processor, where they see what a test writes.
-fn processor() -> Found {
+/// One that runs kernels on the host, where they see what a test writes.
+fn processor() -> OpenClDevice {
     let found = devices().unwrap_or_else(|error| panic!("{error}"));
     found.into_iter().find(|found| !found.accelerator).expect("there is a driver for processors")
 }
@@ -45,12 +45,12 @@ fn a_batch_that_hangs_is_given_up_and_what_it_uses_stays() {
     let text = "__kernel void run_packets(__global uchar *bytes, __global const uint *columns, __global uint *verdicts, \
                 __global uint *records, const uint packets, __global const uint *table) \
                 { while (packets && !*(volatile __global const uint *)columns); }";
-    let mut made = OpenCl::new(&processor(), text, GEOMETRY, Memory::Registered).expect("it opens");
+    let mut made = OpenCl::new(&processor(), text, GEOMETRY, SlotMemory::Registered).expect("it opens");
     made.patience = Duration::from_millis(100);
     hang(made);
 }
 
-/// A kernel that keeps running and does this, on the processor, which may have other work.
+/// A kernel that keeps running and does this, on the host, which may have other work.
 fn persistent(serves: &str) -> Persistent {
     persistent_with(Duration::from_secs(60), serves)
 }

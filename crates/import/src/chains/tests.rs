@@ -2,7 +2,7 @@
 
 use super::*;
 use crate::region::Set;
-use crate::ruleset::{Part, RuleSet};
+use crate::ruleset::{ImportedRules, Part};
 use proptest::prelude::*;
 
 const COLUMNS: [Part; 2] = [Part::Protocol, Part::TcpFlags];
@@ -37,7 +37,8 @@ fn chains() -> impl Strategy<Value = Vec<Chain>> {
 fn step_of(line: u32, (boxes, kind, next): (Vec<Draft>, u8, u8), index: usize, count: usize) -> Step {
     let region = |&(one, other, all, value, mask): &Draft| {
         let (low, high) = (one.min(other).into(), one.max(other).into());
-        let region = Region::any(Family::V4).with(Part::TcpFlags, Set::masked(8, value.into(), mask.into()));
+        let region =
+            Region::any(AddressFamily::V4).with(Part::TcpFlags, Set::masked(8, value.into(), mask.into()));
         if all { region } else { region.with(Part::Protocol, Set::Range { low, high }) }
     };
     let later = index + 1 + usize::from(next) % (count - index).max(1);
@@ -83,8 +84,8 @@ fn walk(chains: &[Chain], index: usize, packet: [u128; 2]) -> Option<bool> {
     None
 }
 
-fn how(lenient: bool, limit: usize) -> Options {
-    Options { lenient, limit, ..Options::default() }
+fn how(lenient: bool, limit: usize) -> ChainOptions {
+    ChainOptions { lenient, limit, ..ChainOptions::default() }
 }
 
 proptest! {
@@ -93,11 +94,11 @@ proptest! {
     fn the_list_decides_as_the_chains_do(chains in chains()) {
         let policy = chains[0].policy;
         let (decisions, _) = unroll(&chains, 0, &how(false, 100_000)).unwrap();
-        let mut region = Region::any(Family::V4);
+        let mut region = Region::any(AddressFamily::V4);
         // Both columns are there even if no rule uses them.
         region = region.with(Part::TcpFlags, Set::exact(300)).with(Part::Protocol, Set::exact(300));
         let never = Decision { region, allow: None, log: false, line: 0, text: "".into() };
-        let rules = RuleSet::of(Family::V4, decisions.into_iter().chain([never]).collect(), policy);
+        let rules = ImportedRules::of(AddressFamily::V4, decisions.into_iter().chain([never]).collect(), policy);
         for protocol in (0..256).step_by(7) {
             for flags in [0u128, 0x12, 0x02, 0x10, 0x05, 0x80, 0x97, 0xff] {
                 let walked = walk(&chains, 0, [protocol, flags]).or(policy);
@@ -113,7 +114,7 @@ fn chain(name: &str, steps: Vec<(u32, Result<Target, ImportError>)>) -> Chain {
         column: 3,
         text: "".into(),
         log: false,
-        rule: target.map(|target| (vec![Region::any(Family::V4)], target)),
+        rule: target.map(|target| (vec![Region::any(AddressFamily::V4)], target)),
     };
     Chain { name: name.to_owned(), policy: None, steps: steps.into_iter().map(step).collect() }
 }

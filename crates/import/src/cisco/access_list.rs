@@ -12,16 +12,16 @@
 //! with `permit` or `deny` that stands in no list is refused.
 
 use crate::ImportError;
-use crate::address::{self, Family, host_mask};
+use crate::address::{self, AddressFamily, host_mask};
 use crate::region::{Region, Set};
-use crate::ruleset::{Decision, Part, Policy, RuleSet};
+use crate::ruleset::{ChainPolicy, Decision, ImportedRules, Part};
 use crate::services;
 use crate::text::{Line, Word, lines, place, shown};
 use std::collections::{BTreeMap, HashMap};
 
 /// How strictly to read.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Options {
+pub struct AccessListOptions {
     /// Lines that cannot be kept are left out and reported, instead of an error for all.
     pub lenient: bool,
 }
@@ -36,7 +36,7 @@ pub struct AccessList {
     /// Its first line.
     pub line: u32,
     /// Its rules; what no line permits is denied.
-    pub rules: RuleSet,
+    pub rules: ImportedRules,
 }
 
 /// Reads all access lists of a configuration, in the order in which they start.
@@ -44,7 +44,7 @@ pub struct AccessList {
 /// # Errors
 /// The first line of an access list that is none, or that means more than a rule can say; a last line without an
 /// end that is not `end`, as the configuration may be cut there.
-pub fn access_lists(text: &[u8], options: &Options) -> Result<Vec<AccessList>, ImportError> {
+pub fn access_lists(text: &[u8], options: &AccessListOptions) -> Result<Vec<AccessList>, ImportError> {
     let mut lists = Lists { options: *options, open: Vec::new(), numbers: HashMap::new() };
     let mut mode = Mode::Elsewhere;
     let mut last = "";
@@ -106,7 +106,7 @@ const LARGEST: u64 = i32::MAX as u64;
 const STEP: u64 = 10;
 
 struct Lists {
-    options: Options,
+    options: AccessListOptions,
     open: Vec<Open>,
     numbers: HashMap<String, usize>,
 }
@@ -152,7 +152,7 @@ impl Lists {
         if let Some(index) = self.numbers.get(name) {
             return *index;
         }
-        let rules = RuleSet::default();
+        let rules = ImportedRules::default();
         let list = AccessList { name: name.to_owned(), extended, line, rules };
         self.open.push(Open { list, entries: BTreeMap::new(), refused: Vec::new() });
         self.numbers.insert(name.to_owned(), self.open.len() - 1);
@@ -273,8 +273,8 @@ impl Lists {
             // A list without lines lets everything pass in IOS; nobody writes one for that.
             let default = if open.entries.is_empty() && open.refused.is_empty() { None } else { Some(false) };
             let decisions = open.entries.into_values().flatten().collect();
-            let mut rules = RuleSet::of(Family::V4, decisions, default);
-            rules.policy = default.map(|_| Policy {
+            let mut rules = ImportedRules::of(AddressFamily::V4, decisions, default);
+            rules.policy = default.map(|_| ChainPolicy {
                 line: open.list.line,
                 words: format!("what no line of the list {} permits is denied", shown(&open.list.name)),
             });
@@ -321,7 +321,7 @@ fn entry(line: Line<'_>, words: &[Word<'_>], extended: bool) -> Result<Vec<Decis
             return Err(action.error(what, "what a list evaluates or remembers besides is not known here"));
         }
     };
-    let mut regions = vec![Region::any(Family::V4)];
+    let mut regions = vec![Region::any(AddressFamily::V4)];
     let mut log = false;
     if extended {
         log = extended_matches(&mut words, &mut regions, allow)?;
@@ -359,7 +359,7 @@ fn extended_matches(
     regions: &mut Vec<Region>,
     allow: bool,
 ) -> Result<bool, ImportError> {
-    let mut pieces = vec![Region::any(Family::V4)];
+    let mut pieces = vec![Region::any(AddressFamily::V4)];
     let name = words.next("the protocol")?;
     let protocol = match name.text {
         "ip" => None,

@@ -12,8 +12,8 @@
 //! The next hop of a route is all that stands behind the prefix; several ways are joined by a comma.
 
 use crate::ImportError;
-use crate::address::{self, Family};
-use crate::routes::{Routes, refuse_duplicates};
+use crate::address::{self, AddressFamily};
+use crate::routes::{ImportedRoutes, refuse_duplicates};
 use crate::text::{Line, Word, lines, refuse_cut, shown};
 use std::collections::HashMap;
 use tables::lpm::Prefix;
@@ -25,7 +25,7 @@ const SHAPE: &str = "a line is written `PREFIX NEXT-HOP [INTERFACE]`";
 /// # Errors
 /// A first line that is not the heading; the first line that is no route, and a prefix that is there twice; a last line without an
 /// end, as the file may be cut there.
-pub fn forwarding_table(text: &[u8]) -> Result<Routes, ImportError> {
+pub fn forwarding_table(text: &[u8]) -> Result<ImportedRoutes, ImportError> {
     let mut lines = lines(text)?;
     let heading = lines.next().unwrap_or(Line { number: 1, text: "" });
     if !heading.words().map(|word| word.text).eq(["Prefix", "Next", "Hop", "Interface"]) {
@@ -33,7 +33,7 @@ pub fn forwarding_table(text: &[u8]) -> Result<Routes, ImportError> {
         return Err(ImportError::new(heading.number, 1, "the heading is missing", advice));
     }
     refuse_cut(text)?;
-    let mut routes = Routes { family: Family::V4, ..Routes::default() };
+    let mut routes = ImportedRoutes { family: AddressFamily::V4, ..ImportedRoutes::default() };
     let mut ways: Vec<String> = Vec::new();
     for line in lines {
         let mut words: Vec<Word<'_>> = line.words().collect();
@@ -80,8 +80,10 @@ pub fn forwarding_table(text: &[u8]) -> Result<Routes, ImportError> {
 
 fn prefix(word: Word<'_>) -> Result<Prefix, ImportError> {
     match address::parse_prefix(word.text.as_bytes()) {
-        Ok((Family::V4, bits, length)) => Ok(Prefix { bits, length }),
-        Ok((Family::V6, ..)) => Err(word.error("the prefix is IPv6", "such a table has IPv4 prefixes")),
+        Ok((AddressFamily::V4, bits, length)) => Ok(Prefix { bits, length }),
+        Ok((AddressFamily::V6, ..)) => {
+            Err(word.error("the prefix is IPv6", "such a table has IPv4 prefixes"))
+        }
         Err(fault) => Err(word.error(format!("`{}` {fault}", shown(word.text)), SHAPE)),
     }
 }

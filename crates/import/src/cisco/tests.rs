@@ -2,23 +2,25 @@
 
 use super::*;
 use crate::ImportError;
-use crate::ruleset::RuleSet;
+use crate::ruleset::ImportedRules;
 use proptest::prelude::*;
-use tables::rules::Field;
-use tables::rules::Field::{Any, Exact, Prefix, Range, Ternary};
+use tables::rules::RuleField;
+use tables::rules::RuleField::{Any, Exact, Prefix, Range, Ternary};
 
-fn kept(line: &str) -> RuleSet {
-    let lists =
-        access_lists(format!("hostname x\naccess-list 101 {line}\nend").as_bytes(), &Options::default());
+fn kept(line: &str) -> ImportedRules {
+    let lists = access_lists(
+        format!("hostname x\naccess-list 101 {line}\nend").as_bytes(),
+        &AccessListOptions::default(),
+    );
     lists.expect(line).remove(0).rules
 }
 
 fn refused(text: &str) -> ImportError {
-    access_lists(text.as_bytes(), &Options::default()).expect_err(text)
+    access_lists(text.as_bytes(), &AccessListOptions::default()).expect_err(text)
 }
 
 /// A line, names of columns, and what each rule made of it has there.
-type Case = (&'static str, &'static [&'static str], Vec<Vec<Field>>);
+type Case = (&'static str, &'static [&'static str], Vec<Vec<RuleField>>);
 
 #[test]
 fn each_word_of_an_extended_line_has_its_column() {
@@ -61,7 +63,7 @@ fn each_word_of_an_extended_line_has_its_column() {
     for (line, names, expected) in cases {
         let set = kept(line);
         let columns: Vec<usize> = names.iter().map(|name| set.column(name).expect(name)).collect();
-        let seen: Vec<Vec<Field>> = set
+        let seen: Vec<Vec<RuleField>> = set
             .rules
             .iter()
             .map(|rule| columns.iter().map(|column| rule.rule.fields[*column]).collect())
@@ -80,7 +82,7 @@ fn lists_are_told_apart_by_number_and_name() {
     let text = "access-list 3 permit 10.0.0.0 0.0.0.255\naccess-list 101 remark x\naccess-list 3 deny any\n\
                 ip access-list extended in\n 10 permit ip any any\n!\nexit\nipv6 access-list six\n permit ipv6 any any\n\
                 ip access-list standard out\n permit host 10.0.0.1 log\n permit 10.0.0.2\n";
-    let lists = access_lists(text.as_bytes(), &Options::default()).unwrap();
+    let lists = access_lists(text.as_bytes(), &AccessListOptions::default()).unwrap();
     let seen: Vec<(&str, bool, u32, usize)> =
         lists.iter().map(|list| (&*list.name, list.extended, list.line, list.rules.rules.len())).collect();
     assert_eq!(seen, [("3", false, 1, 2), ("101", true, 2, 0), ("in", true, 4, 1), ("out", false, 10, 2)]);
@@ -116,8 +118,8 @@ fn the_exact_place_is_named() {
 #[test]
 fn lines_of_a_list_are_read_however_they_stand() {
     let plain = "ip access-list extended in\n permit tcp any any\n deny udp any any\n permit ip any any\nhostname x\n";
-    let wanted = access_lists(plain.as_bytes(), &Options::default()).unwrap().remove(0).rules;
-    let shape = |rules: &RuleSet| -> Vec<(Vec<Field>, Option<bool>)> {
+    let wanted = access_lists(plain.as_bytes(), &AccessListOptions::default()).unwrap().remove(0).rules;
+    let shape = |rules: &ImportedRules| -> Vec<(Vec<RuleField>, Option<bool>)> {
         rules.rules.iter().map(|rule| (rule.rule.fields.clone(), rule.allow)).collect()
     };
     for other in [
@@ -133,11 +135,12 @@ fn lines_of_a_list_are_read_however_they_stand() {
             plain.replace("ip access-list", "IP Access-List")
         ),
     ] {
-        let lists = access_lists(other.as_bytes(), &Options::default()).expect(&other);
+        let lists = access_lists(other.as_bytes(), &AccessListOptions::default()).expect(&other);
         assert_eq!(lists.len(), 1, "{other}");
         assert_eq!(shape(&lists[0].rules), shape(&wanted), "{other}");
     }
-    let empty = access_lists(b"ip access-list extended in\n remark x\n", &Options::default()).unwrap();
+    let empty =
+        access_lists(b"ip access-list extended in\n remark x\n", &AccessListOptions::default()).unwrap();
     assert_eq!(empty[0].rules.default, None, "what a list without lines means is not said by denying");
 }
 
@@ -205,7 +208,7 @@ fn later_fragments_are_permitted_by_addresses_and_denied_by_no_port() {
 #[test]
 fn lines_are_left_out_only_if_that_is_wanted() {
     let text = "access-list 101 permit tcp any any reflect x\naccess-list 101 permit ip any any\nend";
-    let lists = access_lists(text.as_bytes(), &Options { lenient: true }).unwrap();
+    let lists = access_lists(text.as_bytes(), &AccessListOptions { lenient: true }).unwrap();
     assert_eq!((lists[0].rules.rules.len(), lists[0].rules.refused.len()), (1, 1));
 }
 
@@ -240,8 +243,8 @@ proptest! {
         let mut text = CONFIGURATION.as_bytes().to_vec();
         text[at] = byte;
         text.swap(at, other);
-        let _ = access_lists(&text, &Options { lenient });
-        let _ = access_lists(&text[..at], &Options { lenient });
+        let _ = access_lists(&text, &AccessListOptions { lenient });
+        let _ = access_lists(&text[..at], &AccessListOptions { lenient });
         let mut table = TABLE.as_bytes().to_vec();
         let at = at % table.len();
         table[at] = byte;

@@ -1,8 +1,8 @@
 //! One `-A` line: its matches as boxes, its target as what happens.
 
-use super::Options;
+use super::ChainOptions;
 use crate::ImportError;
-use crate::address::{self, Family, host_mask};
+use crate::address::{self, AddressFamily, host_mask};
 use crate::chains::Target;
 use crate::conditions::{Conditions, Fault, Interfaces, WITH_PORTS};
 use crate::region::{Region, Set};
@@ -63,7 +63,7 @@ pub(super) fn words(line: Line<'_>) -> Result<Vec<Argument<'_>>, ImportError> {
 
 /// What all rules of a dump share.
 pub(super) struct Context<'a> {
-    options: &'a Options,
+    options: &'a ChainOptions,
     interfaces: Interfaces,
 }
 
@@ -90,7 +90,7 @@ impl<'a> Arguments<'a> {
 }
 
 impl<'a> Context<'a> {
-    pub(super) fn new(options: &'a Options) -> Self {
+    pub(super) fn new(options: &'a ChainOptions) -> Self {
         Self { options, interfaces: Interfaces::new(&options.interfaces) }
     }
 
@@ -337,7 +337,7 @@ fn protocol(name: &Argument<'_>, not: bool, matches: &mut Matches) -> Result<(),
     Ok(())
 }
 
-fn address_set(value: &Argument<'_>, family: Family) -> Result<Set, ImportError> {
+fn address_set(value: &Argument<'_>, family: AddressFamily) -> Result<Set, ImportError> {
     let width = family.width();
     let wrong = || {
         let what = format!("`{}` is no {} address or prefix", shown(&value.text), family.name());
@@ -361,7 +361,7 @@ fn address_set(value: &Argument<'_>, family: Family) -> Result<Set, ImportError>
     Ok(Set::masked(width, bits & mask, mask))
 }
 
-fn address_range(value: &Argument<'_>, family: Family) -> Result<Set, ImportError> {
+fn address_range(value: &Argument<'_>, family: AddressFamily) -> Result<Set, ImportError> {
     let ends = value.text.split_once('-').and_then(|(low, high)| {
         let (low, high) = (address::parse(low.as_bytes())?, address::parse(high.as_bytes())?);
         (low.0 == family && high.0 == family && low.1 <= high.1).then_some((low.1, high.1))

@@ -2,24 +2,24 @@
 
 use super::*;
 use crate::Naming;
-use crate::address::Family;
+use crate::address::AddressFamily;
 use proptest::prelude::*;
-use tables::rules::Field;
+use tables::rules::RuleField;
 
 fn dump(rules: &str) -> String {
     format!("*filter\n:FORWARD DROP [1:2]\n:x - [0:0]\n{rules}\nCOMMIT\n")
 }
 
-fn kept(rules: &str) -> RuleSet {
-    read(dump(rules).as_bytes(), &Options::default()).expect(rules)
+fn kept(rules: &str) -> ImportedRules {
+    read(dump(rules).as_bytes(), &ChainOptions::default()).expect(rules)
 }
 
 fn refused(rules: &str) -> ImportError {
-    read(dump(rules).as_bytes(), &Options::default()).expect_err(rules)
+    read(dump(rules).as_bytes(), &ChainOptions::default()).expect_err(rules)
 }
 
 /// The only rule's fields in the columns with these names.
-fn fields(rules: &str, names: &[&str]) -> Vec<Vec<Field>> {
+fn fields(rules: &str, names: &[&str]) -> Vec<Vec<RuleField>> {
     let set = kept(rules);
     let columns: Vec<usize> = names.iter().map(|name| set.column(name).expect(name)).collect();
     set.rules.iter().map(|rule| columns.iter().map(|column| rule.rule.fields[*column]).collect()).collect()
@@ -27,7 +27,7 @@ fn fields(rules: &str, names: &[&str]) -> Vec<Vec<Field>> {
 
 #[test]
 fn each_match_has_its_column() {
-    use Field::{Any, Exact, Prefix, Range, Ternary};
+    use RuleField::{Any, Exact, Prefix, Range, Ternary};
     let range = |low, high| Range { low, high };
     for (rule, names, expected) in [
         ("-s 10.0.0.0/8", &["src"][..], vec![vec![Prefix { value: 0x0a00_0000, length: 8 }]]),
@@ -73,7 +73,7 @@ fn what_can_never_fit_makes_no_rule() {
         ["-p tcp --tcp-flags SYN ACK", "-p tcp -m multiport --dports 1 ! --dport 1", "! -p all", "! -i eth+"]
     {
         let interfaces = Naming::Themselves(vec!["eth0".to_owned()]);
-        let options = Options { interfaces, ..Options::default() };
+        let options = ChainOptions { interfaces, ..ChainOptions::default() };
         let rules = read(dump(&format!("-A FORWARD {never} -j ACCEPT")).as_bytes(), &options).unwrap();
         let expected = usize::from(never == "! -i eth+");
         assert_eq!(
@@ -87,11 +87,11 @@ fn what_can_never_fit_makes_no_rule() {
 #[test]
 fn interfaces_with_a_plus_are_those_that_are_named() {
     let interfaces = Naming::Themselves(["eth0", "lo", "eth1"].map(str::to_owned).to_vec());
-    let options = Options { interfaces, ..Options::default() };
+    let options = ChainOptions { interfaces, ..ChainOptions::default() };
     let rules = read(dump("-A FORWARD -i eth+ -j ACCEPT").as_bytes(), &options).unwrap();
     let column = rules.column("in_port").unwrap();
-    let seen: Vec<Field> = rules.rules.iter().map(|rule| rule.rule.fields[column]).collect();
-    assert_eq!(seen, [Field::Exact(1), Field::Exact(3)]);
+    let seen: Vec<RuleField> = rules.rules.iter().map(|rule| rule.rule.fields[column]).collect();
+    assert_eq!(seen, [RuleField::Exact(1), RuleField::Exact(3)]);
     assert!(refused("-A FORWARD -i eth+ -j ACCEPT").what.contains("all interfaces whose names start so"));
 }
 
@@ -157,18 +157,19 @@ fn the_exact_place_is_named() {
 #[test]
 fn no_rule_about_a_header_fits_a_later_fragment() {
     for (rule, of_fragments) in [
-        ("-p tcp", Field::Any),
-        ("-p tcp -m tcp", Field::Exact(0)),
-        ("-p tcp -m tcp ! --dport 22", Field::Exact(0)),
-        ("-p udp -m multiport ! --dports 1,2", Field::Exact(0)),
-        ("-p icmp -m icmp ! --icmp-type 3/4", Field::Exact(0)),
-        ("-p icmp -m icmp --icmp-type any", Field::Exact(0)),
-        ("-f", Field::Exact(1)),
-        ("! -f -p tcp", Field::Exact(0)),
+        ("-p tcp", RuleField::Any),
+        ("-p tcp -m tcp", RuleField::Exact(0)),
+        ("-p tcp -m tcp ! --dport 22", RuleField::Exact(0)),
+        ("-p udp -m multiport ! --dports 1,2", RuleField::Exact(0)),
+        ("-p icmp -m icmp ! --icmp-type 3/4", RuleField::Exact(0)),
+        ("-p icmp -m icmp --icmp-type any", RuleField::Exact(0)),
+        ("-f", RuleField::Exact(1)),
+        ("! -f -p tcp", RuleField::Exact(0)),
     ] {
         let set = kept(&format!("-A FORWARD {rule} -j ACCEPT"));
-        let seen =
-            |rule: &crate::ImportedRule| set.column("fragment").map_or(Field::Any, |at| rule.rule.fields[at]);
+        let seen = |rule: &crate::ImportedRule| {
+            set.column("fragment").map_or(RuleField::Any, |at| rule.rule.fields[at])
+        };
         assert!(!set.rules.is_empty() && set.rules.iter().all(|rule| seen(rule) == of_fragments), "{rule}");
     }
     assert!(kept("-A FORWARD -f -p tcp -m tcp --dport 22 -j ACCEPT").rules.is_empty());
@@ -180,13 +181,13 @@ fn type_255_of_icmp_is_any_type_whatever_code_stands_behind_it() {
         let rule = format!("-A FORWARD -p icmp -m icmp --icmp-type {any} -j ACCEPT");
         let set = kept(&rule);
         assert_eq!(set.column("icmp_type"), None, "{any}");
-        assert_eq!(set.rules[0].rule.fields[set.column("fragment").unwrap()], Field::Exact(0), "{any}");
+        assert_eq!(set.rules[0].rule.fields[set.column("fragment").unwrap()], RuleField::Exact(0), "{any}");
         assert!(kept(&rule.replace("--icmp", "! --icmp")).rules.is_empty(), "{any}");
     }
-    let v6 = Options { family: Family::V6, ..Options::default() };
+    let v6 = ChainOptions { family: AddressFamily::V6, ..ChainOptions::default() };
     let text = dump("-A FORWARD -p ipv6-icmp --icmpv6-type 255/1 -j ACCEPT");
     let set = read(text.as_bytes(), &v6).unwrap();
-    assert_eq!(set.rules[0].rule.fields[set.column("icmp_type").unwrap()], Field::Exact(255));
+    assert_eq!(set.rules[0].rule.fields[set.column("icmp_type").unwrap()], RuleField::Exact(255));
 }
 
 #[test]
@@ -200,7 +201,7 @@ fn another_table_at_the_same_hook_must_let_everything_pass() {
         ":x - [0:0]\n:FORWARD ACCEPT\n-A FORWARD -j x\n-A x -j MARK --set-mark 1",
     ] {
         let text = with(kept);
-        assert_eq!(read(text.as_bytes(), &Options::default()).expect(kept).rules.len(), 1);
+        assert_eq!(read(text.as_bytes(), &ChainOptions::default()).expect(kept).rules.len(), 1);
     }
     for (refused, line) in [
         (":FORWARD DROP [0:0]", 2),
@@ -209,7 +210,7 @@ fn another_table_at_the_same_hook_must_let_everything_pass() {
         (":FORWARD ACCEPT\n-A FORWARD -j NFQUEUE", 3),
         (":FORWARD ACCEPT\n-A y -j ACCEPT", 3),
     ] {
-        let error = read(with(refused).as_bytes(), &Options::default()).expect_err(refused);
+        let error = read(with(refused).as_bytes(), &ChainOptions::default()).expect_err(refused);
         assert_eq!(error.line, line, "{refused}: {error}");
         assert!(error.what.contains("`mangle` decides about the same packets"), "{error}");
     }
@@ -218,7 +219,7 @@ fn another_table_at_the_same_hook_must_let_everything_pass() {
 #[test]
 fn what_drops_at_another_hook_that_the_packets_pass_is_refused() {
     let read = |chain: &str, other: &str| {
-        let options = Options { chain: Some(chain.to_owned()), ..Options::default() };
+        let options = ChainOptions { chain: Some(chain.to_owned()), ..ChainOptions::default() };
         read(format!("{other}\nCOMMIT\n*filter\n:{chain} DROP\nCOMMIT\n").as_bytes(), &options)
     };
     for (chain, kept) in [
@@ -253,7 +254,7 @@ fn what_drops_at_another_hook_that_the_packets_pass_is_refused() {
         assert_eq!(error.line, line, "{refused}: {error}");
         assert!(error.what.contains("decides about the same packets"), "{error}");
     }
-    let mangle = Options { table: "mangle".to_owned(), ..Options::default() };
+    let mangle = ChainOptions { table: "mangle".to_owned(), ..ChainOptions::default() };
     let own = "*mangle\n:PREROUTING DROP\n:FORWARD ACCEPT\nCOMMIT\n";
     assert_eq!(super::read(own.as_bytes(), &mangle).expect_err("its own table drops").line, 2);
 }
@@ -281,7 +282,7 @@ fn a_dump_must_be_whole() {
         ("*filter\n:INPUT DROP\nCOMMIT\n", 1, "no chain `FORWARD`"),
         ("*nat\nCOMMIT\n", 1, "no table `filter`"),
     ] {
-        let error = read(text.as_bytes(), &Options::default()).expect_err(text);
+        let error = read(text.as_bytes(), &ChainOptions::default()).expect_err(text);
         assert_eq!(error.line, line, "{text}: {error}");
         assert!(error.what.contains(part), "{text}: {error}");
     }
@@ -290,10 +291,10 @@ fn a_dump_must_be_whole() {
 #[test]
 fn lines_are_left_out_only_if_that_is_wanted() {
     let text = dump("-A FORWARD -m state --state NEW -j ACCEPT\n-A FORWARD -p tcp -j ACCEPT");
-    let lenient = Options { lenient: true, ..Options::default() };
+    let lenient = ChainOptions { lenient: true, ..ChainOptions::default() };
     let rules = read(text.as_bytes(), &lenient).unwrap();
     assert_eq!((rules.rules.len(), rules.refused.len(), rules.refused[0].line), (1, 1, 4));
-    let first = Options { first_packets: true, ..Options::default() };
+    let first = ChainOptions { first_packets: true, ..ChainOptions::default() };
     assert_eq!(read(text.as_bytes(), &first).unwrap().rules.len(), 2);
     let old = text.replace("NEW", "RELATED,ESTABLISHED");
     assert_eq!(read(old.as_bytes(), &first).unwrap().rules.len(), 1);
@@ -304,19 +305,19 @@ fn lines_are_left_out_only_if_that_is_wanted() {
 #[test]
 fn the_other_family_has_its_own_addresses() {
     let text = dump("-A FORWARD -s 2001:db8::/32 -p ipv6-icmp --icmpv6-type 128 -j ACCEPT");
-    let options = Options { family: Family::V6, ..Options::default() };
+    let options = ChainOptions { family: AddressFamily::V6, ..ChainOptions::default() };
     let rules = read(text.as_bytes(), &options).unwrap();
     assert_eq!(rules.widths(), [128, 128, 16, 16, 8, 8, 1]);
-    assert_eq!(rules.rules[0].rule.fields[0], Field::Prefix { value: 0x2001_0db8 << 96, length: 32 });
+    assert_eq!(rules.rules[0].rule.fields[0], RuleField::Prefix { value: 0x2001_0db8 << 96, length: 32 });
 }
 
 const SAMPLE: &str = "*filter\n:FORWARD DROP [1:2]\n:x - [0:0]\n-A FORWARD -i lo -p tcp -m multiport --dports 1,2:3 -g x\n-A x -m comment --comment \"a b\" -j RETURN\nCOMMIT\n";
 
 #[test]
 fn every_cut_of_a_dump_is_refused_by_line() {
-    assert!(read(SAMPLE.as_bytes(), &Options::default()).is_ok());
+    assert!(read(SAMPLE.as_bytes(), &ChainOptions::default()).is_ok());
     for end in 0..SAMPLE.len() - 1 {
-        let error = read(&SAMPLE.as_bytes()[..end], &Options::default()).unwrap_err();
+        let error = read(&SAMPLE.as_bytes()[..end], &ChainOptions::default()).unwrap_err();
         assert!(error.line as usize <= SAMPLE[..end].lines().count().max(1), "{end}: {error}");
     }
 }
@@ -327,9 +328,9 @@ proptest! {
         let mut text = SAMPLE.as_bytes().to_vec();
         text[at] = byte;
         text.swap(at, other);
-        let options = Options { lenient, limit: 1000, ..Options::default() };
+        let options = ChainOptions { lenient, limit: 1000, ..ChainOptions::default() };
         let _ = read(&text, &options);
-        let _ = read(&text, &Options { interfaces: Naming::Ports(vec![("lo".to_owned(), 1)]), ..options });
+        let _ = read(&text, &ChainOptions { interfaces: Naming::Ports(vec![("lo".to_owned(), 1)]), ..options });
         let _ = chains(&text);
     }
 }

@@ -1,10 +1,10 @@
 //! The `match` statements of a rule as conditions on columns.
 
-use super::Options;
+use super::ChainOptions;
 use super::read::Source;
 use super::value;
 use crate::ImportError;
-use crate::address::Family;
+use crate::address::AddressFamily;
 use crate::conditions::{Conditions, Fault, Interfaces};
 use crate::region::{Region, Set};
 use crate::ruleset::Part;
@@ -46,13 +46,13 @@ impl Refusal {
 /// Reads matches.
 pub(super) struct Matcher<'a> {
     source: Source<'a>,
-    options: &'a Options,
+    options: &'a ChainOptions,
     sets: &'a Sets,
     interfaces: Interfaces,
 }
 
 impl<'a> Matcher<'a> {
-    pub(super) fn new(source: Source<'a>, options: &'a Options, sets: &'a Sets) -> Self {
+    pub(super) fn new(source: Source<'a>, options: &'a ChainOptions, sets: &'a Sets) -> Self {
         Self { source, options, sets, interfaces: Interfaces::new(&options.interfaces) }
     }
 
@@ -114,7 +114,7 @@ impl<'a> Matcher<'a> {
         body: &Value,
         conditions: &mut Conditions,
     ) -> Result<(), ImportError> {
-        let is_v4 = self.options.family == Family::V4;
+        let is_v4 = self.options.family == AddressFamily::V4;
         match body.get("type").map(|kind| kind.as_str().unwrap_or("?")) {
             None | Some("icmpx") => {}
             Some("icmp") if is_v4 => {}
@@ -146,7 +146,7 @@ impl<'a> Matcher<'a> {
             Left::Family { of_ethernet } => {
                 let names: &[&str] =
                     if of_ethernet { &["ip", "ip6", "arp", "vlan"] } else { &["ipv4", "ipv6"] };
-                let own = usize::from(self.options.family == Family::V6);
+                let own = usize::from(self.options.family == AddressFamily::V6);
                 let mut fits = false;
                 for value in self.elements(right)? {
                     let Some(name) =
@@ -308,7 +308,7 @@ impl<'a> Matcher<'a> {
     fn left(&self, left: &Value) -> Result<Left, Refusal> {
         if let Some(sides) = left.get("&").and_then(Value::as_array) {
             let [inner, mask] = &sides[..] else { return Refusal::new("`&` has not two sides") };
-            if is_fragment_offset(inner) && self.options.family == Family::V4 {
+            if is_fragment_offset(inner) && self.options.family == AddressFamily::V4 {
                 // The three bits before it are flags.
                 return match mask.as_u64() {
                     Some(0x1fff) => Ok(Left::FragmentOffset { may_be_whole: true }),
@@ -345,7 +345,7 @@ impl<'a> Matcher<'a> {
         if let Some(header) = left.get("exthdr") {
             let text = |key: &str| header.get(key).and_then(Value::as_str).unwrap_or_default();
             return match (text("name"), text("field")) {
-                _ if self.options.family == Family::V4 => Ok(Left::Absent),
+                _ if self.options.family == AddressFamily::V4 => Ok(Left::Absent),
                 ("frag", "frag-off") => Ok(Left::FragmentOffset { may_be_whole: false }),
                 (name, _) => Refusal::new(format!(
                     "`exthdr {}` is something for which there is no column",
@@ -372,10 +372,10 @@ impl<'a> Matcher<'a> {
 
     fn payload(&self, protocol: &str, field: &str) -> Result<Left, Refusal> {
         let (needs, family) = match protocol {
-            "ip" => (None, Some(Family::V4)),
-            "ip6" => (None, Some(Family::V6)),
-            "icmp" => (Some(1), Some(Family::V4)),
-            "icmpv6" => (Some(58), Some(Family::V6)),
+            "ip" => (None, Some(AddressFamily::V4)),
+            "ip6" => (None, Some(AddressFamily::V6)),
+            "icmp" => (Some(1), Some(AddressFamily::V4)),
+            "icmpv6" => (Some(58), Some(AddressFamily::V6)),
             "tcp" => (Some(6), None),
             "udp" => (Some(17), None),
             "dccp" => (Some(33), None),

@@ -1,13 +1,13 @@
 //! The objects of a ruleset: tables, chains, sets, and the statements of rules.
 
-use super::Options;
+use super::ChainOptions;
 use super::hooks;
 use super::matches::{Matcher, Sets, flatten};
 use crate::ImportError;
-use crate::address::Family;
+use crate::address::AddressFamily;
 use crate::chains::{Chain, Step, Target, unroll};
 use crate::region::Region;
-use crate::ruleset::{Policy, RuleSet};
+use crate::ruleset::{ChainPolicy, ImportedRules};
 use crate::text::{Lines, one_of, shown, utf8};
 use serde::Deserialize;
 use serde::de::IgnoredAny;
@@ -157,7 +157,7 @@ fn reason(error: &serde_json::Error) -> String {
 /// # Errors
 /// The first place that is no JSON or no ruleset; the first rule of the wanted chain, or of one that it leads to,
 /// that means more than a rule can say; jumps in a circle or to nowhere; more rules than the limit.
-pub fn read(text: &[u8], options: &Options) -> Result<RuleSet, ImportError> {
+pub fn read(text: &[u8], options: &ChainOptions) -> Result<ImportedRules, ImportError> {
     let text = utf8(text)?;
     let lines = Lines::of(text.as_bytes());
     let source = Source { text, lines: &lines };
@@ -194,11 +194,11 @@ pub fn read(text: &[u8], options: &Options) -> Result<RuleSet, ImportError> {
         chains[chain].steps.push(Step { line, column, text: raw.get().into(), log, rule: decided });
     }
     let (decisions, refused) = unroll(&chains, start, options)?;
-    let mut rules = RuleSet::of(options.family, decisions, chains[start].policy);
+    let mut rules = ImportedRules::of(options.family, decisions, chains[start].policy);
     matcher.into_interfaces().tell(&mut rules);
     rules.refused = other.into_iter().chain(refused).collect();
     let (chain, body) = &objects.chains[start];
-    rules.policy = rules.default.map(|pass| Policy {
+    rules.policy = rules.default.map(|pass| ChainPolicy {
         line: source.error(body, "", "").line,
         words: format!(
             "the chain {} has the policy {}",
@@ -221,7 +221,11 @@ pub(super) struct Objects<'a> {
 }
 
 impl<'a> Objects<'a> {
-    fn read(source: Source<'_>, document: &Document<'a>, options: &Options) -> Result<Self, ImportError> {
+    fn read(
+        source: Source<'_>,
+        document: &Document<'a>,
+        options: &ChainOptions,
+    ) -> Result<Self, ImportError> {
         let mut objects = Self {
             family: String::new(),
             chains: Vec::new(),
@@ -295,7 +299,7 @@ impl<'a> Objects<'a> {
         body: &RawValue,
         family: &str,
         table: &str,
-        options: &Options,
+        options: &ChainOptions,
     ) -> Result<bool, ImportError> {
         if table != options.table || !sees(family, options) {
             return Ok(false);
@@ -314,7 +318,7 @@ impl<'a> Objects<'a> {
         self.numbers.get(chain).copied()
     }
 
-    fn start(&self, source: Source<'_>, options: &Options) -> Result<usize, ImportError> {
+    fn start(&self, source: Source<'_>, options: &ChainOptions) -> Result<usize, ImportError> {
         let wanted = options.chain.as_deref().unwrap_or("forward");
         let start = self.number(wanted).ok_or_else(|| {
             let (table, chain) = (shown(&options.table), shown(wanted));
@@ -333,16 +337,16 @@ impl<'a> Objects<'a> {
 }
 
 /// Whether tables of a family see the wanted packets.
-fn sees(family: &str, options: &Options) -> bool {
+fn sees(family: &str, options: &ChainOptions) -> bool {
     let of_family = match options.family {
-        Family::V4 => "ip",
-        Family::V6 => "ip6",
+        AddressFamily::V4 => "ip",
+        AddressFamily::V6 => "ip6",
     };
     family == of_family || family == "inet"
 }
 
 /// Whether the wanted packets may pass chains of a family: those of a device or a bridge are passed whatever the addresses.
-fn passes_through(family: &str, options: &Options) -> bool {
+fn passes_through(family: &str, options: &ChainOptions) -> bool {
     sees(family, options) || matches!(family, "netdev" | "bridge")
 }
 

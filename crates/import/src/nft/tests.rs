@@ -1,13 +1,13 @@
 //! Rulesets are kept whole for the chain that is wanted, or refused by place; what is written is read again.
 
 use super::*;
-use crate::address::Family;
+use crate::address::AddressFamily;
 use crate::region::{Region, Set};
-use crate::ruleset::{Decision, Part, RuleSet};
+use crate::ruleset::{Decision, ImportedRules, Part};
 use crate::{ImportError, Naming, address};
 use proptest::prelude::*;
-use tables::rules::Field;
-use tables::rules::Field::{Any, Exact, Prefix, Range, Ternary};
+use tables::rules::RuleField;
+use tables::rules::RuleField::{Any, Exact, Prefix, Range, Ternary};
 
 fn ruleset(family: &str, rules: &[String]) -> String {
     let mut text = format!(
@@ -39,7 +39,7 @@ fn matching(left: &str, op: &str, right: &str) -> String {
     )
 }
 
-fn read_rules(rules: &[String], options: &Options) -> Result<RuleSet, ImportError> {
+fn read_rules(rules: &[String], options: &ChainOptions) -> Result<ImportedRules, ImportError> {
     read(ruleset("inet", rules).as_bytes(), options)
 }
 
@@ -50,7 +50,7 @@ const FLAGS: &str = r#"{"payload": {"protocol": "tcp", "field": "flags"}}"#;
 const PROTOCOL: &str = r#"{"meta": {"key": "l4proto"}}"#;
 
 /// The sides of a match about its operator, names of columns, and what each rule made of it has there.
-type Case<'a> = (&'a str, &'a str, &'a str, &'a [&'a str], Vec<Vec<Field>>);
+type Case<'a> = (&'a str, &'a str, &'a str, &'a [&'a str], Vec<Vec<RuleField>>);
 
 #[test]
 fn each_match_has_its_column() {
@@ -152,9 +152,9 @@ fn each_match_has_its_column() {
         (r#"{"meta": {"key": "nfproto"}}"#, "==", r#""ipv4""#, &["src"], vec![vec![Any]]),
     ];
     for (left, op, right, names, expected) in cases {
-        let set = read_rules(&[matching(left, op, right)], &Options::default()).unwrap();
+        let set = read_rules(&[matching(left, op, right)], &ChainOptions::default()).unwrap();
         let columns: Vec<usize> = names.iter().map(|name| set.column(name).expect(name)).collect();
-        let seen: Vec<Vec<Field>> = set
+        let seen: Vec<Vec<RuleField>> = set
             .rules
             .iter()
             .map(|rule| columns.iter().map(|column| rule.rule.fields[*column]).collect())
@@ -170,18 +170,18 @@ fn headers_of_the_other_family_never_fit() {
         matching(six, "!=", r#""2001:db8::1""#),
         matching(r#"{"meta": {"key": "nfproto"}}"#, "==", r#""ipv6""#),
     ];
-    assert_eq!(read_rules(&rules, &Options::default()).unwrap().rules.len(), 0);
-    let options = Options { family: Family::V6, ..Options::default() };
+    assert_eq!(read_rules(&rules, &ChainOptions::default()).unwrap().rules.len(), 0);
+    let options = ChainOptions { family: AddressFamily::V6, ..ChainOptions::default() };
     assert_eq!(read_rules(&rules, &options).unwrap().rules.len(), 3);
     assert_eq!(read_rules(&[matching(SADDR, "==", r#""10.0.0.1""#)], &options).unwrap().rules.len(), 0);
 }
 
 #[test]
 fn a_reject_is_of_the_family_and_protocol_of_its_message() {
-    let of = |message: &str, family: Family| {
+    let of = |message: &str, family: AddressFamily| {
         let rules = [rule("forward", &format!("{{\"reject\": {message}}}"))];
-        let set = read_rules(&rules, &Options { family, ..Options::default() }).unwrap();
-        set.rules.iter().map(|rule| rule.rule.fields[4]).collect::<Vec<Field>>()
+        let set = read_rules(&rules, &ChainOptions { family, ..ChainOptions::default() }).unwrap();
+        set.rules.iter().map(|rule| rule.rule.fields[4]).collect::<Vec<RuleField>>()
     };
     for (message, v4, v6) in [
         ("null", vec![Any], vec![Any]),
@@ -190,7 +190,7 @@ fn a_reject_is_of_the_family_and_protocol_of_its_message() {
         (r#"{"type": "icmpv6", "expr": "no-route"}"#, vec![], vec![Any]),
         (r#"{"type": "tcp reset"}"#, vec![Exact(6)], vec![Exact(6)]),
     ] {
-        assert_eq!((of(message, Family::V4), of(message, Family::V6)), (v4, v6), "{message}");
+        assert_eq!((of(message, AddressFamily::V4), of(message, AddressFamily::V6)), (v4, v6), "{message}");
     }
 }
 
@@ -223,7 +223,7 @@ fn another_chain_at_the_hook_must_let_everything_pass() {
             Some(8),
         ),
     ] {
-        let read = read_rules(&rules, &Options::default());
+        let read = read_rules(&rules, &ChainOptions::default());
         assert_eq!(read.as_ref().err().map(|error| error.line), line, "{rules:?}: {read:?}");
         assert!(
             read.is_ok() || read.is_err_and(|error| error.what.contains("decides about the same packets"))
@@ -242,7 +242,7 @@ fn what_other_hooks_drop_or_change_is_refused() {
         rule("late", statements).replace("\"inet\"", &format!("\"{family}\"")).replace("filter", "other")
     };
     let read = |family: &str, kind: &str, hook: &str, policy: &str, statements: &str| {
-        read_rules(&[chain(family, kind, hook, policy), of(family, statements)], &Options::default())
+        read_rules(&[chain(family, kind, hook, policy), of(family, statements)], &ChainOptions::default())
     };
     let drop = "{\"drop\": null}";
     for (family, hook, is_passed) in [
@@ -326,7 +326,7 @@ fn jumps_and_returns_decide_together() {
         rule("forward", &from("{\"jump\": {\"target\": \"x\"}}")),
         rule("forward", "{\"accept\": null}"),
     ];
-    let set = read_rules(&rules, &Options::default()).unwrap();
+    let set = read_rules(&rules, &ChainOptions::default()).unwrap();
     let (inside, outside) = (0x0a00_0001, 0x0b00_0001);
     for (src, proto, allow) in [(inside, 6, false), (inside, 17, true), (outside, 6, true)] {
         assert_eq!(set.allows(&[src, 0, 0, 0, proto]), Some(allow));
@@ -385,7 +385,7 @@ fn the_exact_place_is_named() {
         (statement("{\"jump\": {\"target\": \"y\"}}"), "no chain `y`"),
         (statement("7"), "this is no statement"),
     ] {
-        let error = read_rules(std::slice::from_ref(&rule), &Options::default()).expect_err(&rule);
+        let error = read_rules(std::slice::from_ref(&rule), &ChainOptions::default()).expect_err(&rule);
         assert_eq!(error.line, 6, "{rule}: {error}");
         let start = rule.find("\"expr\": [").unwrap() + 10;
         assert!(
@@ -427,7 +427,7 @@ fn the_exact_place_is_named() {
             "no filter at the hook",
         ),
     ] {
-        let error = read(text.as_bytes(), &Options::default()).expect_err(text);
+        let error = read(text.as_bytes(), &ChainOptions::default()).expect_err(text);
         assert!(error.what.contains(part), "{text}: {error}");
     }
 }
@@ -438,9 +438,9 @@ fn rules_are_left_out_only_if_that_is_wanted() {
         matching(r#"{"ct": {"key": "state"}}"#, "in", r#"["established", "related"]"#),
         matching(DPORT, "==", "80"),
     ];
-    let lenient = read_rules(&rules, &Options { lenient: true, ..Options::default() }).unwrap();
+    let lenient = read_rules(&rules, &ChainOptions { lenient: true, ..ChainOptions::default() }).unwrap();
     assert_eq!((lenient.rules.len(), lenient.refused.len()), (1, 1));
-    let first = read_rules(&rules, &Options { first_packets: true, ..Options::default() }).unwrap();
+    let first = read_rules(&rules, &ChainOptions { first_packets: true, ..ChainOptions::default() }).unwrap();
     assert_eq!((first.rules.len(), first.refused.len()), (1, 0));
 }
 
@@ -449,7 +449,7 @@ fn every_cut_of_a_ruleset_is_refused() {
     let text = ruleset("inet", &[matching(DPORT, "==", "80")]);
     let end = text.trim_end().len();
     for end in 0..end {
-        let error = read(&text.as_bytes()[..end], &Options::default()).unwrap_err();
+        let error = read(&text.as_bytes()[..end], &ChainOptions::default()).unwrap_err();
         assert!(error.line as usize <= text[..end].split('\n').count(), "{end}: {error}");
     }
 }
@@ -467,7 +467,7 @@ type Draft = (
 );
 
 /// Rules with every column that nftables knows.
-fn rule_sets() -> impl Strategy<Value = RuleSet> {
+fn rule_sets() -> impl Strategy<Value = ImportedRules> {
     let port = || prop::option::of((any::<u16>(), any::<u16>()));
     let address = || prop::option::of((any::<u32>(), 0u8..=32, any::<bool>()));
     let kind = 0u8..5;
@@ -482,7 +482,7 @@ fn rule_sets() -> impl Strategy<Value = RuleSet> {
         any::<bool>(),
     );
     let region = |(src, dst, sport, dport, kind, (value, mask), interface, allow): Draft| {
-        let mut region = Region::any(Family::V4);
+        let mut region = Region::any(AddressFamily::V4);
         let prefix = |(bits, length, under_mask): (u32, u8, bool)| {
             let mask = if under_mask { 0xff00_00ff } else { !(address::host_mask(32, length) as u32) };
             Set::masked(32, (bits & mask).into(), mask.into())
@@ -524,7 +524,8 @@ fn rule_sets() -> impl Strategy<Value = RuleSet> {
             line,
             text: "".into(),
         };
-        let mut rules = RuleSet::of(Family::V4, (1..).zip(regions).map(decision).collect(), Some(default));
+        let mut rules =
+            ImportedRules::of(AddressFamily::V4, (1..).zip(regions).map(decision).collect(), Some(default));
         rules.interfaces =
             [("eth0", 1), ("lo", 2), ("ppp0", 3)].map(|(name, port)| (name.to_owned(), port)).to_vec();
         rules
@@ -534,10 +535,10 @@ fn rule_sets() -> impl Strategy<Value = RuleSet> {
 proptest! {
     #[test]
     fn what_is_written_decides_the_same_when_it_is_read(rules in rule_sets(), keys in prop::collection::vec(any::<[u32; 6]>(), 40)) {
-        let json = write_json(&rules, &Layout::default()).unwrap();
-        let again = read(json.as_bytes(), &Options { interfaces: Naming::Ports(rules.interfaces.clone()), ..Options::default() }).unwrap();
+        let json = write_json(&rules, &ExportLayout::default()).unwrap();
+        let again = read(json.as_bytes(), &ChainOptions { interfaces: Naming::Ports(rules.interfaces.clone()), ..ChainOptions::default() }).unwrap();
         for key in keys {
-            let key = |set: &RuleSet| -> Vec<u128> {
+            let key = |set: &ImportedRules| -> Vec<u128> {
                 let (proto, later) = ([6, 17, 1, 89, 132][key[3] as usize % 5], (key[3] >> 8) % 3 / 2);
                 // What a header holds is 0 where there is none.
                 let of = |protocols: &[u32], value: u32| if later == 0 && protocols.contains(&proto) { value } else { 0 };
@@ -564,7 +565,7 @@ proptest! {
         let mut text = text.into_bytes();
         let at = at.index(text.len());
         text[at] = byte;
-        let _ = read(&text, &Options { lenient: true, limit: 1000, ..Options::default() });
+        let _ = read(&text, &ChainOptions { lenient: true, limit: 1000, ..ChainOptions::default() });
     }
 }
 
@@ -572,14 +573,16 @@ proptest! {
 fn what_nftables_cannot_say_is_refused_by_line() {
     let filters = b"@0.0.0.0/0\t0.0.0.0/0\t0 : 65535\t0 : 65535\t0x00/0x00\t0x0000/0x0000\n";
     let rules = crate::classbench::read(filters, &Default::default()).unwrap();
-    let error = |rules: &RuleSet| write_text(rules, &Layout::default()).unwrap_err().what;
+    let error = |rules: &ImportedRules| write_text(rules, &ExportLayout::default()).unwrap_err().what;
     assert!(error(&rules).contains("a packet that none fits"));
-    let mut rules = RuleSet { default: Some(true), ..rules };
+    let mut rules = ImportedRules { default: Some(true), ..rules };
     assert!(error(&rules).contains("does not say whether its packets may pass"));
     rules.rules[0].allow = Some(true);
-    assert!(write_text(&rules, &Layout::default()).unwrap().contains("\n\t\taccept comment \"line 1\"\n"));
-    let bad = RuleSet { interfaces: vec![("a\" accept #".to_owned(), 1)], ..rules.clone() };
+    assert!(
+        write_text(&rules, &ExportLayout::default()).unwrap().contains("\n\t\taccept comment \"line 1\"\n")
+    );
+    let bad = ImportedRules { interfaces: vec![("a\" accept #".to_owned(), 1)], ..rules.clone() };
     assert!(error(&bad).contains("no name of an interface"));
-    let layout = Layout { table: "x y".to_owned(), ..Layout::default() };
+    let layout = ExportLayout { table: "x y".to_owned(), ..ExportLayout::default() };
     assert!(write_json(&rules, &layout).unwrap_err().what.contains("no name for nftables"));
 }

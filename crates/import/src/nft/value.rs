@@ -1,13 +1,13 @@
 //! Values of nftables' JSON as numbers and sets of a column.
 
-use crate::address::{self, Family, host_mask};
+use crate::address::{self, AddressFamily, host_mask};
 use crate::region::Set;
 use crate::ruleset::Part;
 use crate::services;
 use serde_json::Value;
 
 /// A value of a column that is one number.
-pub(super) fn number(value: &Value, part: Part, family: Family) -> Option<u128> {
+pub(super) fn number(value: &Value, part: Part, family: AddressFamily) -> Option<u128> {
     let most = host_mask(part.width(family), 0);
     let number = match value {
         Value::Number(number) => u128::from(number.as_u64()?),
@@ -27,11 +27,11 @@ pub(super) fn number(value: &Value, part: Part, family: Family) -> Option<u128> 
     (number <= most).then_some(number)
 }
 
-fn number_of_flag(value: &Value, family: Family) -> Option<u128> {
+fn number_of_flag(value: &Value, family: AddressFamily) -> Option<u128> {
     number(value, Part::TcpFlags, family)
 }
 
-fn named(text: &str, part: Part, family: Family) -> Option<u128> {
+fn named(text: &str, part: Part, family: AddressFamily) -> Option<u128> {
     match part {
         Part::Source | Part::Destination => {
             address::parse(text.as_bytes()).filter(|(own, _)| *own == family).map(|(_, bits)| bits)
@@ -39,7 +39,7 @@ fn named(text: &str, part: Part, family: Family) -> Option<u128> {
         Part::Protocol => services::protocol(text).map(u128::from),
         Part::SourcePort | Part::DestinationPort => services::port(text, None).map(u128::from),
         Part::IcmpType => {
-            let (kind, code) = services::icmp(text, family == Family::V6)?;
+            let (kind, code) = services::icmp(text, family == AddressFamily::V6)?;
             code.is_none().then_some(kind.into())
         }
         Part::IcmpCode => icmp_code(text, family),
@@ -52,7 +52,7 @@ fn named(text: &str, part: Part, family: Family) -> Option<u128> {
     }
 }
 
-fn icmp_code(text: &str, family: Family) -> Option<u128> {
+fn icmp_code(text: &str, family: AddressFamily) -> Option<u128> {
     const V4: [(&str, u128); 8] = [
         ("net-unreachable", 0),
         ("host-unreachable", 1),
@@ -71,7 +71,7 @@ fn icmp_code(text: &str, family: Family) -> Option<u128> {
         ("policy-fail", 5),
         ("reject-route", 6),
     ];
-    let names = if family == Family::V6 { &V6[..] } else { &V4[..] };
+    let names = if family == AddressFamily::V6 { &V6[..] } else { &V4[..] };
     names.iter().find(|(name, _)| *name == text).map(|(_, code)| *code)
 }
 
@@ -82,7 +82,7 @@ pub(super) fn mac(text: &str) -> Option<u128> {
 }
 
 /// The values of a column that a value, a range or a prefix means.
-pub(super) fn set(value: &Value, part: Part, family: Family) -> Option<Set> {
+pub(super) fn set(value: &Value, part: Part, family: AddressFamily) -> Option<Set> {
     let object = value.as_object();
     if let Some([low, high]) = object.and_then(|object| object.get("range")?.as_array()).map(|ends| &ends[..])
     {

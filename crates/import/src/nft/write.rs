@@ -6,17 +6,17 @@
 //! once for each kind of header that it may meet.
 
 use crate::ImportError;
-use crate::address::{self, Family};
+use crate::address::{self, AddressFamily};
 use crate::conditions::WITH_PORTS;
 use crate::region::Set;
-use crate::ruleset::{ImportedRule, Part, RuleSet};
+use crate::ruleset::{ImportedRule, ImportedRules, Part};
 use crate::text::shown;
 use serde_json::{Value, json};
-use tables::rules::Field;
+use tables::rules::RuleField;
 
 /// Where the rules go.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Layout {
+pub struct ExportLayout {
     /// The table's name: letters, digits and `_`.
     pub table: String,
     /// The chain's name: letters, digits and `_`.
@@ -30,7 +30,7 @@ pub struct Layout {
 /// The protocols whose ports a program looks up, as `docs/import.md` says: TCP and UDP.
 pub const PORTS_OF_PROGRAMS: &[u8] = &[6, 17];
 
-impl Default for Layout {
+impl Default for ExportLayout {
     fn default() -> Self {
         Self {
             table: "filter".to_owned(),
@@ -89,11 +89,11 @@ enum Right {
 ///
 /// # Errors
 /// The line of the first rule that nftables cannot say, or that decides nothing.
-pub fn write_text(rules: &RuleSet, layout: &Layout) -> Result<String, ImportError> {
+pub fn write_text(rules: &ImportedRules, layout: &ExportLayout) -> Result<String, ImportError> {
     check_names(rules, layout)?;
     let (family, policy) = (rules.family(), policy(rules)?);
     let chains = chains(rules, layout)?;
-    let table = if family == Family::V4 { "ip" } else { "ip6" };
+    let table = if family == AddressFamily::V4 { "ip" } else { "ip6" };
     let mut text = format!("table {table} {} {{\n", layout.table);
     if let Some(later) = &chains.later {
         text += &format!("\tchain {} {{\n", later_name(layout));
@@ -114,11 +114,11 @@ pub fn write_text(rules: &RuleSet, layout: &Layout) -> Result<String, ImportErro
 ///
 /// # Errors
 /// As [`write_text`].
-pub fn write_json(rules: &RuleSet, layout: &Layout) -> Result<String, ImportError> {
+pub fn write_json(rules: &ImportedRules, layout: &ExportLayout) -> Result<String, ImportError> {
     check_names(rules, layout)?;
     let (family, policy) = (rules.family(), policy(rules)?);
     let chains = chains(rules, layout)?;
-    let name = if family == Family::V4 { "ip" } else { "ip6" };
+    let name = if family == AddressFamily::V4 { "ip" } else { "ip6" };
     let (table, chain, later) = (&layout.table, &layout.chain, &later_name(layout));
     let mut objects = vec![json!({"table": {"family": name, "name": table}})];
     if chains.later.is_some() {
@@ -139,21 +139,21 @@ pub fn write_json(rules: &RuleSet, layout: &Layout) -> Result<String, ImportErro
     Ok(format!("{}\n", json!({"nftables": objects})))
 }
 
-fn later_name(layout: &Layout) -> String {
+fn later_name(layout: &ExportLayout) -> String {
     format!("{}_later", layout.chain)
 }
 
 /// Whether a packet is a later fragment.
-fn is_later(family: Family) -> Match {
+fn is_later(family: AddressFamily) -> Match {
     let (left, mask) = match family {
-        Family::V4 => (Left::Payload("ip", "frag-off"), Some(0x1fff)),
-        Family::V6 => (Left::Extension("frag", "frag-off"), None),
+        AddressFamily::V4 => (Left::Payload("ip", "frag-off"), Some(0x1fff)),
+        AddressFamily::V6 => (Left::Extension("frag", "frag-off"), None),
     };
     Match { left, mask, not: true, right: Right::One(0), part: Part::Fragment }
 }
 
 impl Written {
-    fn text(&self, family: Family) -> String {
+    fn text(&self, family: AddressFamily) -> String {
         let mut text = "\t\t".to_owned();
         for one in &self.matches {
             text += &one.text(family);
@@ -165,7 +165,7 @@ impl Written {
         text + &format!("{} comment \"line {}\"\n", self.verdict, self.line)
     }
 
-    fn statements(&self, family: Family) -> Vec<Value> {
+    fn statements(&self, family: AddressFamily) -> Vec<Value> {
         let mut statements: Vec<Value> = self.matches.iter().map(|one| one.json(family)).collect();
         if self.log {
             statements.push(json!({"log": null}));
@@ -176,7 +176,7 @@ impl Written {
 }
 
 /// Names go into the text as they are, so they must be nothing else there.
-fn check_names(rules: &RuleSet, layout: &Layout) -> Result<(), ImportError> {
+fn check_names(rules: &ImportedRules, layout: &ExportLayout) -> Result<(), ImportError> {
     let identifier = |name: &str| {
         name.starts_with(|first: char| first.is_ascii_alphabetic())
             && name.bytes().all(|byte| byte.is_ascii_alphanumeric() || byte == b'_')
@@ -207,7 +207,7 @@ fn check_names(rules: &RuleSet, layout: &Layout) -> Result<(), ImportError> {
     Ok(())
 }
 
-fn policy(rules: &RuleSet) -> Result<&'static str, ImportError> {
+fn policy(rules: &ImportedRules) -> Result<&'static str, ImportError> {
     match rules.default {
         Some(true) => Ok("accept"),
         Some(false) => Ok("drop"),
@@ -235,8 +235,8 @@ fn refuse(rule: &ImportedRule, what: impl Into<String>) -> ImportError {
 /// What a rule asks, column by column.
 struct Asked<'a> {
     rule: &'a ImportedRule,
-    rules: &'a RuleSet,
-    family: Family,
+    rules: &'a ImportedRules,
+    family: AddressFamily,
 }
 
 impl Asked<'_> {
@@ -244,7 +244,7 @@ impl Asked<'_> {
     fn set(&self, part: Part) -> Option<Set> {
         let index = self.rules.column(part.name())?;
         match self.rule.rule.fields[index] {
-            Field::Any => None,
+            RuleField::Any => None,
             field => Some(Set::of(field, part.width(self.family))),
         }
     }
@@ -260,7 +260,7 @@ impl Asked<'_> {
 }
 
 /// The rules as nftables has them.
-fn chains(rules: &RuleSet, layout: &Layout) -> Result<Chains, ImportError> {
+fn chains(rules: &ImportedRules, layout: &ExportLayout) -> Result<Chains, ImportError> {
     let (mut main, mut later, mut differs) = (Vec::new(), Vec::new(), false);
     for rule in &rules.rules {
         let verdict = verdict(rule)?;
@@ -296,7 +296,7 @@ fn chains(rules: &RuleSet, layout: &Layout) -> Result<Chains, ImportError> {
 
 /// The matches that do not depend on the kind of header; `None` if no packet fits.
 fn common(asked: &Asked<'_>) -> Result<Option<Vec<Match>>, ImportError> {
-    let ip = if asked.family == Family::V4 { "ip" } else { "ip6" };
+    let ip = if asked.family == AddressFamily::V4 { "ip" } else { "ip6" };
     let mut matches = Vec::new();
     for column in &asked.rules.columns {
         let part = Part::named(column.name)
@@ -327,9 +327,9 @@ fn common(asked: &Asked<'_>) -> Result<Option<Vec<Match>>, ImportError> {
 }
 
 /// The protocols that a rule may meet whose header holds something that it asks for, those together that are asked alike.
-fn headed(asked: &Asked<'_>, parts: &[Part], layout: &Layout) -> Vec<Vec<u8>> {
+fn headed(asked: &Asked<'_>, parts: &[Part], layout: &ExportLayout) -> Vec<Vec<u8>> {
     let asks = |wanted: &[Part]| parts.iter().any(|part| wanted.contains(part));
-    let icmp = if asked.family == Family::V4 { 1 } else { 58 };
+    let icmp = if asked.family == AddressFamily::V4 { 1 } else { 58 };
     let (tcp, others): (Vec<u8>, Vec<u8>) = layout.with_ports.iter().partition(|protocol| **protocol == 6);
     let mut all = Vec::new();
     match (asks(&[Part::SourcePort, Part::DestinationPort]), asks(&[Part::TcpFlags])) {
@@ -349,7 +349,12 @@ fn headed(asked: &Asked<'_>, parts: &[Part], layout: &Layout) -> Vec<Vec<u8>> {
 }
 
 /// The matches for packets of these protocols; `None` if they lack something that the rule asks for and that is not 0.
-fn of_header(asked: &Asked<'_>, parts: &[Part], protocols: &[u8], layout: &Layout) -> Option<Vec<Match>> {
+fn of_header(
+    asked: &Asked<'_>,
+    parts: &[Part],
+    protocols: &[u8],
+    layout: &ExportLayout,
+) -> Option<Vec<Match>> {
     let (header, several) = match protocols {
         [1] => ("icmp", false),
         [58] => ("icmpv6", false),
@@ -418,7 +423,7 @@ fn of_protocol(right: Right, not: bool) -> Match {
     Match { left: Left::Meta("l4proto"), mask: None, not, right, part: Part::Protocol }
 }
 
-fn plain(left: Left, set: Set, part: Part, family: Family) -> Match {
+fn plain(left: Left, set: Set, part: Part, family: AddressFamily) -> Match {
     let width = part.width(family);
     let is_address = matches!(part, Part::Source | Part::Destination);
     let (mask, right) = match (set, set.as_mask(width)) {
@@ -442,7 +447,7 @@ fn interfaces(set: Set, names: &[(String, u16)]) -> Option<(bool, Vec<String>)> 
 }
 
 impl Match {
-    fn value(&self, value: u128, family: Family) -> String {
+    fn value(&self, value: u128, family: AddressFamily) -> String {
         match self.part {
             Part::Source | Part::Destination => address::print(family, value),
             Part::SourceMac => {
@@ -453,7 +458,7 @@ impl Match {
         }
     }
 
-    fn text(&self, family: Family) -> String {
+    fn text(&self, family: AddressFamily) -> String {
         let mut text = match self.left {
             Left::Payload(protocol, field) => format!("{protocol} {field} "),
             Left::Extension(header, field) => format!("{header} {field} "),
@@ -486,7 +491,7 @@ impl Match {
         text
     }
 
-    fn json(&self, family: Family) -> Value {
+    fn json(&self, family: AddressFamily) -> Value {
         let value = |value: u128| match self.part {
             Part::Source | Part::Destination | Part::SourceMac => Value::from(self.value(value, family)),
             // All other columns are at most 16 bits wide.

@@ -15,7 +15,7 @@ fn routes_keep_their_order_lines_and_next_hops() {
     );
     let routes = routes.unwrap();
     let prefix = |bits, length| Prefix { bits, length };
-    assert_eq!(routes.family, Family::V4);
+    assert_eq!(routes.family, AddressFamily::V4);
     assert_eq!(
         routes.entries,
         [(prefix(0x0a00_0000, 8), 0), (prefix(0, 0), 1), (prefix(0x0a01_0000, 16), 0)]
@@ -76,10 +76,10 @@ fn changes_are_read_in_their_order() {
     }
 }
 
-fn tables() -> impl Strategy<Value = Routes> {
+fn tables() -> impl Strategy<Value = ImportedRoutes> {
     let entry = (any::<u128>(), 0u8..=128, 0u8..5);
     (any::<bool>(), prop::collection::btree_map(any::<u16>(), entry, 0..10)).prop_map(|(four, entries)| {
-        let (family, width) = if four { (Family::V4, 32) } else { (Family::V6, 128) };
+        let (family, width) = if four { (AddressFamily::V4, 32) } else { (AddressFamily::V6, 128) };
         let mut text = String::new();
         let mut seen = std::collections::BTreeSet::new();
         for (bits, length, hop) in entries.into_values() {

@@ -1,16 +1,16 @@
 //! Parses the header of a rule: action, protocol, addresses, ports and direction.
 
 use super::cursor::Cursor;
-use super::{PortTerm, Ports, Rule};
+use super::{PortTerm, Ports, SnortRule};
 use crate::ImportError;
 use crate::text::shown;
 
 /// Reads all before the options, and the `(` that they begin with; the number and the message are not known yet.
-pub(super) fn header(cursor: &mut Cursor<'_>) -> Result<Rule, ImportError> {
+pub(super) fn header(cursor: &mut Cursor<'_>) -> Result<SnortRule, ImportError> {
     let (line, _) = cursor.place(cursor.at());
     let action = word(cursor, "an action such as `alert`")?;
     let protocol = word(cursor, "a protocol such as `tcp`")?;
-    let mut rule = Rule {
+    let mut rule = SnortRule {
         line,
         sid: 0,
         message: String::new(),

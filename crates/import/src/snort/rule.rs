@@ -3,7 +3,7 @@
 use super::cursor::Cursor;
 use super::header::header;
 use super::value::{bytes, quoted, skip_value};
-use super::{Content, PatternSet, Unmeant};
+use super::{Content, SnortPatterns, Unmeant};
 use crate::ImportError;
 use crate::text::shown;
 
@@ -58,7 +58,7 @@ const BUFFERS: [&str; 22] = [
 const MOST: u32 = 65_535;
 
 /// Reads a rule and appends it, its contents and what they do not mean.
-pub(super) fn parse(cursor: &mut Cursor<'_>, set: &mut PatternSet) -> Result<(), ImportError> {
+pub(super) fn parse(cursor: &mut Cursor<'_>, set: &mut SnortPatterns) -> Result<(), ImportError> {
     cursor.skip_blanks();
     let begin = cursor.at();
     let mut rule = header(cursor)?;
@@ -106,7 +106,7 @@ pub(super) fn parse(cursor: &mut Cursor<'_>, set: &mut PatternSet) -> Result<(),
 
 /// The options read so far.
 struct Options<'s> {
-    set: &'s mut PatternSet,
+    set: &'s mut SnortPatterns,
     rule: u32,
     sid: Option<u32>,
     message: Option<String>,

@@ -2,7 +2,7 @@
 
 use super::*;
 
-fn one(text: &str) -> PatternSet {
+fn one(text: &str) -> SnortPatterns {
     read(format!("{text}\n").as_bytes()).unwrap_or_else(|error| panic!("{text}\n{error}"))
 }
 
@@ -26,7 +26,8 @@ fn a_rule_of_each_dialect_says_the_same() {
     );
     assert_eq!(rule.source_ports.included, [PortTerm::Range(2589, 2589)]);
     assert_eq!(rule.destination_ports.included, [PortTerm::Range(25, 25), PortTerm::Range(1024, 65535)]);
-    let expected = Pattern { bytes: b"2\0\nx;".to_vec(), nocase: true, offset: 3, depth: Some(16), value: 0 };
+    let expected =
+        SearchPattern { bytes: b"2\0\nx;".to_vec(), nocase: true, offset: 3, depth: Some(16), value: 0 };
     assert_eq!(three.patterns(), [expected]);
     assert_eq!(two.patterns(), three.patterns());
 }

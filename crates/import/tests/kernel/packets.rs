@@ -1,6 +1,6 @@
 //! Packets of all kinds: with ports and without, whole, first pieces and later ones, whose payload looks like a header.
 
-use import::address::Family;
+use import::address::AddressFamily;
 
 /// The type of frames with IPv6 packets.
 pub(crate) const V6: &[u8] = &[0x86, 0xdd];
@@ -34,7 +34,7 @@ pub(crate) enum Piece {
 
 #[derive(Clone, Debug)]
 pub(crate) struct Packet {
-    pub(crate) family: Family,
+    pub(crate) family: AddressFamily,
     pub(crate) src: u128,
     pub(crate) dst: u128,
     pub(crate) proto: u8,
@@ -53,15 +53,15 @@ pub(crate) const FLAGS: [u8; 8] = [0, 0x02, 0x10, 0x12, 0x04, 0x14, 0x3f, 0xff];
 const PROTOCOLS: [u8; 14] = [6, 6, 6, 6, 17, 17, 17, 1, 58, 132, 33, 136, 47, 89];
 
 /// An address of the family that has the bits of an IPv4 address at its end.
-pub(crate) fn address(family: Family, bits: u32) -> u128 {
+pub(crate) fn address(family: AddressFamily, bits: u32) -> u128 {
     match family {
-        Family::V4 => bits.into(),
-        Family::V6 => 0x2001_0db8_0000_0000_0000_0000_0000_0000 | u128::from(bits),
+        AddressFamily::V4 => bits.into(),
+        AddressFamily::V6 => 0x2001_0db8_0000_0000_0000_0000_0000_0000 | u128::from(bits),
     }
 }
 
 impl Packet {
-    pub(crate) fn made(random: &mut Random, family: Family) -> Packet {
+    pub(crate) fn made(random: &mut Random, family: AddressFamily) -> Packet {
         let (from, to) = (random.one(&PORTS).to_be_bytes(), random.one(&PORTS).to_be_bytes());
         let proto = random.one(&PROTOCOLS);
         let mut rest = [0; 24];
@@ -111,7 +111,7 @@ impl Packet {
                 0
             }
         };
-        let icmp = if self.family == Family::V4 { 1 } else { 58 };
+        let icmp = if self.family == AddressFamily::V4 { 1 } else { 58 };
         let rest = &self.rest;
         match name {
             "src" => self.src,
@@ -138,7 +138,7 @@ impl Packet {
             Piece::Later(offset) => (offset, 1),
         };
         match self.family {
-            Family::V4 => {
+            AddressFamily::V4 => {
                 let mut header = [0; 20];
                 header[0] = 0x45;
                 header[2..4].copy_from_slice(&(20 + u16::from(self.there)).to_be_bytes());
@@ -151,7 +151,7 @@ impl Packet {
                 header[10..12].copy_from_slice(&check.to_be_bytes());
                 frame.extend([&[8, 0][..], &header].concat());
             }
-            Family::V6 => {
+            AddressFamily::V6 => {
                 let piece = self.piece != Piece::Whole;
                 let (next, length) = if piece { (44, 8 + self.there) } else { (self.proto, self.there) };
                 frame.extend_from_slice(V6);

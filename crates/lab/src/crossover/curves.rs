@@ -44,7 +44,7 @@ fn by_batch(rows: &[&Row]) -> Vec<Curve> {
 /// What every policy comes to.
 fn by_load(rows: &[&Row], what: &str) -> Vec<Curve> {
     // In the order of the colours of the plot by batch.
-    let policies = [Named::Device, Named::Processor, Named::Model];
+    let policies = [Named::Device, Named::Host, Named::Model];
     let of = |named: Named| {
         let own = rows.iter().filter(|row| row.what.starts_with(what) && row.case.ends_with(named.name()));
         let points = own.filter_map(|row| Some((number(&row.case, ", load ")?, row.ours?.median)));

@@ -3,7 +3,7 @@
 //! They lie in memory, so that a packet is due without anybody bringing it. What is not carried waits, and nothing is lost.
 
 use super::place::{Done, Places};
-use gpu::placement::{Decision, Place, Placement, Policy, Waiting};
+use gpu::offload_policy::{BatchingPolicy, Decision, ExecutionPlace, OffloadPolicy, Waiting};
 use hdrhistogram::Histogram;
 use packet::BATCH;
 use std::ops::Range;
@@ -15,35 +15,37 @@ const TOGETHER: u64 = 16;
 /// What decides.
 pub(crate) enum Chooser {
     /// What waits is run by the processor at once.
-    Processor,
+    Host,
     /// The device gets batches of a size, or what there is after a time.
-    Device(Placement),
+    Device(OffloadPolicy),
     /// Costs that were measured.
-    Model(Placement),
+    Model(OffloadPolicy),
 }
 
 impl Chooser {
     /// Full batches, or what there is after a time, to the device.
     pub(crate) fn device(packets: usize, timeout: Duration) -> Chooser {
-        Chooser::Device(Placement::new(Policy::BatchOrTimeout { packets, timeout }))
+        Chooser::Device(OffloadPolicy::new(BatchingPolicy::BatchOrTimeout { packets, timeout }))
     }
 
     /// A cost model that knows nothing yet.
     pub(crate) fn model(packets: usize) -> Chooser {
-        Chooser::Model(Placement::new(Policy::CostModel { packets }))
+        Chooser::Model(OffloadPolicy::new(BatchingPolicy::CostModel { packets }))
     }
 
     fn decide(&self, waiting: Waiting) -> Decision {
         match self {
-            Chooser::Processor if waiting.packets == 0 => Decision::Wait(None),
-            Chooser::Processor => Decision::Run(Place::Processor, waiting.packets.min(BATCH)),
-            Chooser::Device(placement) | Chooser::Model(placement) => placement.decide(waiting),
+            Chooser::Host if waiting.packets == 0 => Decision::Wait(None),
+            Chooser::Host => Decision::Run(ExecutionPlace::Host, waiting.packets.min(BATCH)),
+            Chooser::Device(offload_policy) | Chooser::Model(offload_policy) => {
+                offload_policy.decide(waiting)
+            }
         }
     }
 
-    fn learn(&mut self, place: Place, packets: usize, took: Duration) {
-        if let Chooser::Model(placement) = self {
-            placement.learn(place, packets, took);
+    fn learn(&mut self, place: ExecutionPlace, packets: usize, took: Duration) {
+        if let Chooser::Model(offload_policy) = self {
+            offload_policy.learn(place, packets, took);
         }
     }
 }
@@ -86,7 +88,7 @@ pub(crate) fn carry(
     let mut back = |chooser: &mut Chooser, finished: Option<Done>| {
         if let Some(Done { packets, took }) = finished {
             on_device += packets as u64;
-            chooser.learn(Place::Device, packets, took);
+            chooser.learn(ExecutionPlace::Device, packets, took);
         }
     };
     loop {
@@ -100,10 +102,10 @@ pub(crate) fn carry(
         let waiting = ((now * rate) as u64 + 1).saturating_sub(taken) as usize;
         let oldest = Duration::from_secs_f64((now - taken as f64 / rate).max(0.0));
         match chooser.decide(Waiting { packets: waiting, oldest }) {
-            Decision::Run(Place::Device, packets) if places.is_ready() => places.submit(packets)?,
-            Decision::Run(Place::Processor, packets) if places.under_way() == 0 => {
+            Decision::Run(ExecutionPlace::Device, packets) if places.is_ready() => places.submit(packets)?,
+            Decision::Run(ExecutionPlace::Host, packets) if places.under_way() == 0 => {
                 let took = places.here(packets, &mut told)?;
-                chooser.learn(Place::Processor, packets, took);
+                chooser.learn(ExecutionPlace::Host, packets, took);
             }
             // What is under way comes first.
             _ if places.under_way() > 0 => back(chooser, places.finish(true, &mut told)?),

@@ -5,28 +5,28 @@
 //! where it was found.
 
 mod curves;
-pub(crate) mod fit;
-pub(crate) mod ground;
+mod device_source;
 mod load;
 mod place;
+pub(crate) mod regression;
 mod rows;
-mod site;
+pub(crate) mod workload;
 
 pub(crate) use curves::plots;
-pub use site::{Clock, Site, Wall, find};
+pub use device_source::{DeviceSource, LabClock, Wall, find};
 
 use crate::experiment::Row;
-use crate::plan::{Length, Plan};
+use crate::plan::{LabPlan, Length};
 use crate::traffic::LabError;
 use crate::transfer::OVER;
-use exec::kernel::{Back, Options, Over};
-use gpu::placement::Place;
-use gpu::{Memory, Setup, Submission};
-use ground::{CASES, Contents, Ground};
+use exec::kernel::{Back, CopiedPart, KernelOptions};
+use gpu::offload_policy::ExecutionPlace;
+use gpu::{Setup, SlotMemory, Submission};
 use load::{Carried, Chooser, carry};
 use place::{Places, Usage};
 use rows::{Batches, Loads, Named};
 use std::time::{Duration, Instant};
+use workload::{CASES, Contents, Workload};
 
 /// Batches that are measured.
 const BATCHES: [usize; 8] = [8, 32, 128, 512, 2048, 8192, 16_384, 65_536];
@@ -45,30 +45,30 @@ const ENOUGH: f64 = 0.95;
 const LONGEST: Duration = Duration::from_secs(270);
 
 /// Where it is measured.
-pub struct Bench<'a> {
+pub struct CrossoverBench<'a> {
     /// The device.
-    pub site: &'a dyn Site,
+    pub device_source: &'a dyn DeviceSource,
     /// The clock.
-    pub clock: &'a dyn Clock,
+    pub clock: &'a dyn LabClock,
     /// Only programs whose names hold one of these; all if there is none.
     pub only: &'a [String],
     /// After this time of the clock nothing further is begun, if there is one.
     pub until: Option<Duration>,
 }
 
-impl Bench<'_> {
+impl CrossoverBench<'_> {
     fn is_over(&self) -> bool {
         self.until.is_some_and(|until| self.clock.now() >= until)
     }
 }
 
 /// Runs it on the best device there is, by the machine's clock; the text is how everything is run.
-pub(crate) fn rows(plan: &Plan, progress: &mut dyn FnMut(&str)) -> Result<(Vec<Row>, String), LabError> {
-    let site = find(plan.device)?;
+pub(crate) fn rows(plan: &LabPlan, progress: &mut dyn FnMut(&str)) -> Result<(Vec<Row>, String), LabError> {
+    let device_source = find(plan.device)?;
     let clock = Wall::new();
     let given = plan.until.map(|end| end.saturating_duration_since(Instant::now()));
     let until = Some(given.map_or(LONGEST, |given| given.min(LONGEST)));
-    let bench = Bench { site: site.as_ref(), clock: &clock, only: &[], until };
+    let bench = CrossoverBench { device_source: device_source.as_ref(), clock: &clock, only: &[], until };
     let (mut rows, mode, left_out) = measure(&bench, plan, progress)?;
     rows.extend(left_out.iter().map(|what| Row::absent(what, rows::TIME, OVER)));
     Ok((rows, mode))
@@ -79,8 +79,8 @@ pub(crate) fn rows(plan: &Plan, progress: &mut dyn FnMut(&str)) -> Result<(Vec<R
 /// # Errors
 /// Data cannot be read. A device that fails or is wrong is a row without a figure.
 pub fn measure(
-    bench: &Bench<'_>,
-    plan: &Plan,
+    bench: &CrossoverBench<'_>,
+    plan: &LabPlan,
     progress: &mut dyn FnMut(&str),
 ) -> Result<(Vec<Row>, String, Vec<String>), LabError> {
     progress("crossover: making tables");
@@ -93,15 +93,15 @@ pub fn measure(
             continue;
         }
         progress(&format!("crossover: {}, the interpreter", case.name));
-        let mut ground = Ground::new(case, &contents).map_err(LabError::Program)?;
-        rows.extend(program(bench, plan, &mut ground, (progress, &mut left_out)));
+        let mut workload = Workload::new(case, &contents).map_err(LabError::Program)?;
+        rows.extend(program(bench, plan, &mut workload, (progress, &mut left_out)));
     }
     let mode = format!(
         "64 bytes (60 in memory) unless a program says otherwise, {}; packets in memory, programs that change them get copies, and copying \
          counts; one core runs the processor's packets and all that a device needs; the device does what the program's kernel can, the \
          processor the rest; every verdict is held against the interpreter's; device: {}",
         contents.line(),
-        bench.site.name()
+        bench.device_source.name()
     );
     Ok((rows, mode, left_out))
 }
@@ -110,10 +110,15 @@ pub fn measure(
 type Told<'a> = (&'a mut dyn FnMut(&str), &'a mut Vec<String>);
 
 /// All about one program.
-fn program(bench: &Bench<'_>, plan: &Plan, ground: &mut Ground, (progress, left_out): Told<'_>) -> Vec<Row> {
-    let name = ground.name;
+fn program(
+    bench: &CrossoverBench<'_>,
+    plan: &LabPlan,
+    workload: &mut Workload,
+    (progress, left_out): Told<'_>,
+) -> Vec<Row> {
+    let name = workload.name;
     let refused = |what: &str, unit: &str, why: String| vec![Row::refused(name, what, unit, &why)];
-    let mut places = match Places::new(bench.site, bench.clock, ground) {
+    let mut places = match Places::new(bench.device_source, bench.clock, workload) {
         Ok(places) => places,
         Err(why) => return refused(rows::TIME, rows::MICROS, why),
     };
@@ -141,15 +146,15 @@ fn over(length: Length) -> impl Fn(Duration, u64) -> bool {
 
 /// Both places at every batch, the device as it is used best.
 fn by_batch(
-    bench: &Bench<'_>,
-    plan: &Plan,
+    bench: &CrossoverBench<'_>,
+    plan: &LabPlan,
     places: &mut Places<'_>,
     left_out: &mut Vec<String>,
 ) -> Result<Batches, String> {
     let sizes: &[usize] = if plan.quick { &QUICK_BATCHES } else { &BATCHES };
     let over = over(plan.length);
     let trial = (sizes[sizes.len() / 2], &over as &dyn Fn(Duration, u64) -> bool);
-    let best = best_usage(bench.site, places, trial)?;
+    let best = best_usage(bench.device_source, places, trial)?;
     let usage = best_form(places, best, trial)?;
     let mut times = Vec::new();
     for &size in sizes {
@@ -161,7 +166,7 @@ fn by_batch(
         places.open(usage, size)?;
         let mut runs = [Vec::new(), Vec::new()];
         for round in 0..=plan.runs {
-            for place in [Place::Processor, Place::Device] {
+            for place in [ExecutionPlace::Host, ExecutionPlace::Device] {
                 let seconds = places.repeat(place, size, &over)?;
                 if round > 0 {
                     runs[place as usize].push(seconds);
@@ -177,7 +182,7 @@ fn by_batch(
 /// The memory with which batches of a size are run fastest, one at once; and the way in which two follow each other, if that is faster. With
 /// the seconds of a batch.
 fn best_usage(
-    site: &dyn Site,
+    device_source: &dyn DeviceSource,
     places: &mut Places<'_>,
     (size, over): (usize, &dyn Fn(Duration, u64) -> bool),
 ) -> Result<(f64, Usage), String> {
@@ -185,7 +190,7 @@ fn best_usage(
     let mut best: Option<(f64, Usage)> = None;
     let mut refused = "the device can lie in no memory".to_owned();
     let mut attempt =
-        |memory: Memory, submission: Submission, slots: usize, best: &mut Option<(f64, Usage)>| {
+        |memory: SlotMemory, submission: Submission, slots: usize, best: &mut Option<(f64, Usage)>| {
             let usage = Usage { options, setup: Setup { memory, submission, timed: false }, slots };
             if let Err(why) = places.open(usage, size) {
                 refused = why;
@@ -197,11 +202,11 @@ fn best_usage(
             }
             Ok::<(), String>(())
         };
-    for memory in site.memories() {
+    for memory in device_source.memories() {
         attempt(*memory, Submission::Queued, 1, &mut best)?;
     }
     if let Some((_, usage)) = best {
-        for submission in site.submissions() {
+        for submission in device_source.submissions() {
             attempt(usage.setup.memory, *submission, 2, &mut best)?;
         }
     }
@@ -215,8 +220,10 @@ fn best_form(
     (size, over): (usize, &dyn Fn(Duration, u64) -> bool),
 ) -> Result<Usage, String> {
     let mut loaded = usage.options;
-    for (form, back) in [(Over::Packed, Back::Word), (Over::Packed, Back::Half), (Over::Header, Back::Half)] {
-        let options = Options { over: form, back, ..usage.options };
+    for (form, back) in
+        [(CopiedPart::Packed, Back::Word), (CopiedPart::Packed, Back::Half), (CopiedPart::Header, Back::Half)]
+    {
+        let options = KernelOptions { over: form, back, ..usage.options };
         if !places.reload(options)? {
             continue;
         }
@@ -238,28 +245,28 @@ fn best_form(
 
 /// Seconds of a batch on the device, behind a few that warm up.
 fn tried(places: &mut Places<'_>, size: usize, over: &dyn Fn(Duration, u64) -> bool) -> Result<f64, String> {
-    places.repeat(Place::Device, size, &|_, batches| batches >= 4)?;
-    places.repeat(Place::Device, size, over)
+    places.repeat(ExecutionPlace::Device, size, &|_, batches| batches >= 4)?;
+    places.repeat(ExecutionPlace::Device, size, over)
 }
 
 /// Every policy at every load.
 fn by_load(
-    bench: &Bench<'_>,
-    plan: &Plan,
+    bench: &CrossoverBench<'_>,
+    plan: &LabPlan,
     places: &mut Places<'_>,
     (batches, left_out): (&Batches, &mut Vec<String>),
 ) -> Result<Loads, String> {
-    let rates = [Place::Processor, Place::Device].map(|place| batches.rate(place));
+    let rates = [ExecutionPlace::Host, ExecutionPlace::Device].map(|place| batches.rate(place));
     let highest = rates[0].max(rates[1]);
-    let full = batches.enough(Place::Device, ENOUGH);
-    let timeout = Duration::from_secs_f64(batches.seconds(Place::Device, full));
+    let full = batches.enough(ExecutionPlace::Device, ENOUGH);
+    let timeout = Duration::from_secs_f64(batches.seconds(ExecutionPlace::Device, full));
     places.open(batches.usage, full)?;
     let time = match plan.length {
         Length::Seconds(seconds) => Duration::from_secs_f64(seconds * LOAD_TIME),
         Length::Repeat(repeat) => timeout * (2 * repeat as u32).max(8),
     };
     let mut choosers = [
-        (Named::Processor, Chooser::Processor),
+        (Named::Host, Chooser::Host),
         (Named::Device, Chooser::device(full, timeout)),
         (Named::Model, Chooser::model(full)),
     ];

@@ -1,14 +1,14 @@
 //! Both places of a program: one state, whose packets the processor runs or a device, in order of arrival. Every verdict is held against the
 //! interpreter's where it is given.
 
-use super::ground::{Ground, PORTS};
-use super::site::{Clock, Site};
+use super::device_source::{DeviceSource, LabClock};
+use super::workload::{PORTS, Workload};
 use crate::measure::SEED;
 use engine::offload::{geometry, renew};
 use exec::Outputs;
-use exec::kernel::{Options, Over};
-use exec::offload::{Changes, Offload, Returned, Whole};
-use gpu::placement::Place;
+use exec::kernel::{CopiedPart, KernelOptions};
+use exec::offload::{ImageChanges, Offload, Returned, Whole};
+use gpu::offload_policy::ExecutionPlace;
 use gpu::{Device, DeviceError, Setup};
 use packet::{BATCH, Batch};
 use std::collections::VecDeque;
@@ -19,7 +19,7 @@ use std::time::Duration;
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Usage {
     /// What is chosen about the kernel.
-    pub(crate) options: Options,
+    pub(crate) options: KernelOptions,
     /// Memory and submission.
     pub(crate) setup: Setup,
     /// Batches under way at once.
@@ -31,11 +31,11 @@ impl Usage {
     pub(crate) fn line(self) -> String {
         let Setup { memory, submission, .. } = self.setup;
         let over = match self.options.over {
-            Over::Header => "what can be read",
-            Over::Frame => "frames",
-            Over::Page => "pages",
-            Over::Packed => "only what is read",
-            Over::InPlace => "frames in place",
+            CopiedPart::Header => "what can be read",
+            CopiedPart::Frame => "frames",
+            CopiedPart::Page => "pages",
+            CopiedPart::Packed => "only what is read",
+            CopiedPart::InPlace => "frames in place",
         };
         let bits = self.options.back.bits();
         let under_way = match self.slots {
@@ -62,9 +62,9 @@ pub(crate) struct Done {
 
 /// A program on the processor and on a device.
 pub(crate) struct Places<'a> {
-    site: &'a dyn Site,
-    clock: &'a dyn Clock,
-    ground: &'a mut Ground,
+    device_source: &'a dyn DeviceSource,
+    clock: &'a dyn LabClock,
+    workload: &'a mut Workload,
     offload: Offload,
     device: Option<Box<dyn Device>>,
     slots: usize,
@@ -89,16 +89,16 @@ struct Flight {
 impl<'a> Places<'a> {
     /// Loads the program, and lets the processor run every packet once. There is no device yet.
     pub(crate) fn new(
-        site: &'a dyn Site,
-        clock: &'a dyn Clock,
-        ground: &'a mut Ground,
+        device_source: &'a dyn DeviceSource,
+        clock: &'a dyn LabClock,
+        workload: &'a mut Workload,
     ) -> Result<Places<'a>, String> {
-        let offload = Offload::new(&ground.program, PORTS, SEED, &ground.options);
+        let offload = Offload::new(&workload.program, PORTS, SEED, &workload.options);
         let mut places = Places {
-            site,
+            device_source,
             clock,
             offload: offload.map_err(|error| error.to_string())?,
-            ground,
+            workload,
             device: None,
             slots: 0,
             under_way: VecDeque::new(),
@@ -114,15 +114,17 @@ impl<'a> Places<'a> {
 
     /// Begins anew with another kernel, if the program can have it; otherwise nothing happens. Nothing is under way, and there is no device
     /// then.
-    pub(crate) fn reload(&mut self, options: Options) -> Result<bool, String> {
-        let Ok(offload) = Offload::new(&self.ground.program, PORTS, SEED, &options) else { return Ok(false) };
+    pub(crate) fn reload(&mut self, options: KernelOptions) -> Result<bool, String> {
+        let Ok(offload) = Offload::new(&self.workload.program, PORTS, SEED, &options) else {
+            return Ok(false);
+        };
         (self.offload, self.device, self.next) = (offload, None, 0);
         self.warm_up()?;
         Ok(true)
     }
 
     fn warm_up(&mut self) -> Result<(), String> {
-        let packets = self.ground.packets();
+        let packets = self.workload.packets();
         while self.next < packets as u64 {
             self.here(BATCH.min(packets), &mut nobody)?;
         }
@@ -131,12 +133,12 @@ impl<'a> Places<'a> {
 
     /// What the program is called.
     pub(crate) fn name(&self) -> &'static str {
-        self.ground.name
+        self.workload.name
     }
 
     /// What was chosen about the kernel at first.
-    pub(crate) fn options(&self) -> Options {
-        self.ground.options
+    pub(crate) fn options(&self) -> KernelOptions {
+        self.workload.options
     }
 
     /// Makes a device for batches of so many packets. Nothing is under way.
@@ -145,7 +147,7 @@ impl<'a> Places<'a> {
         self.device = None;
         let kernel = self.offload.kernel();
         let geometry = geometry(kernel, packets, usage.slots);
-        let device = self.site.open(kernel, (&self.ground.program, PORTS), geometry, usage.setup);
+        let device = self.device_source.open(kernel, (&self.workload.program, PORTS), geometry, usage.setup);
         let mut device = device.map_err(|error| error.to_string())?;
         for table in 0..geometry.tables {
             let words = self.offload.table_words(table).map_err(|error| error.to_string())?;
@@ -161,7 +163,7 @@ impl<'a> Places<'a> {
     }
 
     /// The clock.
-    pub(crate) fn clock(&self) -> &'a dyn Clock {
+    pub(crate) fn clock(&self) -> &'a dyn LabClock {
         self.clock
     }
 
@@ -173,7 +175,7 @@ impl<'a> Places<'a> {
     /// Whether another batch can be handed over now: there is a slot, and tables do not have to go over first.
     pub(crate) fn is_ready(&self) -> bool {
         self.under_way.is_empty()
-            || self.under_way.len() < self.slots && self.offload.changes() == Changes::None
+            || self.under_way.len() < self.slots && self.offload.changes() == ImageChanges::None
     }
 
     /// Of all packets that went to the device, how many it finished, and how many there were.
@@ -188,11 +190,11 @@ impl<'a> Places<'a> {
         let mut left = packets;
         let mut batch = self.spare.pop().unwrap_or_default();
         while left > 0 {
-            self.ground.fill(&mut batch, self.next, left.min(BATCH));
+            self.workload.fill(&mut batch, self.next, left.min(BATCH));
             self.outputs.clear();
-            self.offload.run_here(self.ground.memory(), &mut batch, &mut self.outputs);
+            self.offload.run_here(self.workload.memory(), &mut batch, &mut self.outputs);
             self.clock.ran(batch.len);
-            if let Some(wrong) = self.ground.wrong(self.next, batch.verdicts()) {
+            if let Some(wrong) = self.workload.wrong(self.next, batch.verdicts()) {
                 return Err(wrong);
             }
             let first = self.next;
@@ -220,9 +222,9 @@ impl<'a> Places<'a> {
         let mut before = 0;
         while before < packets {
             let mut batch = self.spare.pop().unwrap_or_default();
-            self.ground.fill(&mut batch, self.next + before as u64, (packets - before).min(BATCH));
+            self.workload.fill(&mut batch, self.next + before as u64, (packets - before).min(BATCH));
             let whole = Whole { before, packets };
-            self.offload.gather(self.ground.memory(), &batch, whole, input.bytes, input.columns);
+            self.offload.gather(self.workload.memory(), &batch, whole, input.bytes, input.columns);
             before += batch.len;
             parts.push(batch);
         }
@@ -252,9 +254,9 @@ impl<'a> Places<'a> {
         for mut batch in flight.parts {
             let whole = Whole { before, packets };
             self.outputs.clear();
-            self.offload.commit(self.ground.memory(), &mut batch, (whole, &returned), &mut self.outputs);
+            self.offload.commit(self.workload.memory(), &mut batch, (whole, &returned), &mut self.outputs);
             let first = flight.first + before as u64;
-            if let Some(wrong) = self.ground.wrong(first, batch.verdicts()) {
+            if let Some(wrong) = self.workload.wrong(first, batch.verdicts()) {
                 return Err(wrong);
             }
             before += batch.len;
@@ -270,14 +272,14 @@ impl<'a> Places<'a> {
     /// Batch after batch of so many packets at a place for about so long, and at least one: seconds of a batch.
     pub(crate) fn repeat(
         &mut self,
-        place: Place,
+        place: ExecutionPlace,
         packets: usize,
         over: &dyn Fn(Duration, u64) -> bool,
     ) -> Result<f64, String> {
         let begin = self.clock.now();
         let mut batches = 0;
         while batches == 0 || !over(self.clock.now() - begin, batches) {
-            if place == Place::Processor {
+            if place == ExecutionPlace::Host {
                 self.here(packets, &mut nobody)?;
             } else {
                 while !self.is_ready() {

@@ -1,10 +1,10 @@
 //! From times to rows: both places by batch, the formulas that fit, where the device becomes faster; and policies by load.
 
-use super::fit::{Fit, Form, crossing, crossing_of};
 use super::load::Carried;
 use super::place::Usage;
+use super::regression::{Form, Regression, crossing, crossing_of};
 use crate::experiment::{Better, Figure, Other, Row};
-use gpu::placement::Place;
+use gpu::offload_policy::ExecutionPlace;
 use std::time::Duration;
 
 /// What a time of a batch is called.
@@ -31,18 +31,18 @@ pub(super) struct Batches {
 /// A policy.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Named {
-    Processor,
+    Host,
     Device,
     Model,
 }
 
 impl Named {
-    pub(super) const ALL: [Named; 3] = [Named::Processor, Named::Device, Named::Model];
+    pub(super) const ALL: [Named; 3] = [Named::Host, Named::Device, Named::Model];
 
     /// Its name in the report.
     pub(super) fn name(self) -> &'static str {
         match self {
-            Named::Processor => "processor only",
+            Named::Host => "processor only",
             Named::Device => "device only",
             Named::Model => "cost model",
         }
@@ -65,28 +65,28 @@ fn median(values: impl IntoIterator<Item = f64>) -> f64 {
 
 impl Batches {
     /// Seconds of a batch of a size that was measured.
-    pub(super) fn seconds(&self, place: Place, size: usize) -> f64 {
+    pub(super) fn seconds(&self, place: ExecutionPlace, size: usize) -> f64 {
         let found = self.times.iter().find(|(known, _)| *known == size);
         found.map_or(0.0, |(_, runs)| median(runs[place as usize].iter().copied()))
     }
 
-    fn packets_a_second(&self, place: Place, size: usize) -> f64 {
+    fn packets_a_second(&self, place: ExecutionPlace, size: usize) -> f64 {
         size as f64 / self.seconds(place, size).max(1e-12)
     }
 
     /// The highest rate of all batches.
-    pub(super) fn rate(&self, place: Place) -> f64 {
+    pub(super) fn rate(&self, place: ExecutionPlace) -> f64 {
         self.times.iter().map(|(size, _)| self.packets_a_second(place, *size)).fold(0.0, f64::max)
     }
 
     /// The smallest batch that comes to such a part of the highest rate.
-    pub(super) fn enough(&self, place: Place, part: f64) -> usize {
+    pub(super) fn enough(&self, place: ExecutionPlace, part: f64) -> usize {
         let wanted = part * self.rate(place);
         let enough = self.times.iter().find(|(size, _)| self.packets_a_second(place, *size) >= wanted);
         enough.or(self.times.last()).map_or(1, |(size, _)| *size)
     }
 
-    fn points(&self, place: Place) -> Vec<(f64, f64)> {
+    fn points(&self, place: ExecutionPlace) -> Vec<(f64, f64)> {
         self.times.iter().map(|(size, _)| (*size as f64, self.seconds(place, *size) * 1e6)).collect()
     }
 
@@ -94,12 +94,12 @@ impl Batches {
         let mut rows = Vec::new();
         for (size, runs) in &self.times {
             let case = format!("{name}, batch {size}");
-            let of = |place: Place, value: &dyn Fn(f64) -> f64| {
+            let of = |place: ExecutionPlace, value: &dyn Fn(f64) -> f64| {
                 Figure::of(runs[place as usize].iter().map(|seconds| value(*seconds)))
             };
             let row = |what: &str, unit: &str, better, value: &dyn Fn(f64) -> f64| {
-                let core = of(Place::Processor, value).map(|figure| Other::of("one core", figure));
-                Row::alone(&case, what, unit, of(Place::Device, value), None).against(core, better)
+                let core = of(ExecutionPlace::Host, value).map(|figure| Other::of("one core", figure));
+                Row::alone(&case, what, unit, of(ExecutionPlace::Device, value), None).against(core, better)
             };
             rows.push(row(TIME, MICROS, Better::Less, &|seconds| seconds * 1e6));
             rows.push(row("packet rate", MPPS, Better::More, &|seconds| *size as f64 / seconds / 1e6));
@@ -118,15 +118,21 @@ impl Batches {
         let at_best =
             |run: usize| of_run(run).iter().map(|(_, core, device)| core / device).fold(0.0, f64::max);
         let best = self.times.iter().max_by(|(one, _), (other, _)| {
-            let gain =
-                |size| self.seconds(Place::Processor, size) / self.seconds(Place::Device, size).max(1e-12);
+            let gain = |size| {
+                self.seconds(ExecutionPlace::Host, size)
+                    / self.seconds(ExecutionPlace::Device, size).max(1e-12)
+            };
             gain(*one).total_cmp(&gain(*other))
         });
         let medians: Vec<_> = self
             .times
             .iter()
             .map(|(size, _)| {
-                (*size as f64, self.seconds(Place::Processor, *size), self.seconds(Place::Device, *size))
+                (
+                    *size as f64,
+                    self.seconds(ExecutionPlace::Host, *size),
+                    self.seconds(ExecutionPlace::Device, *size),
+                )
             })
             .collect();
         let faster = medians.iter().rev().take_while(|(_, core, device)| device < core).last();
@@ -159,12 +165,13 @@ impl Batches {
     }
 
     fn fits(&self, case: &str) -> Vec<Row> {
-        let points = self.points(Place::Device);
+        let points = self.points(ExecutionPlace::Device);
         let alone = |what: &str, unit: &str, value: f64| {
             let figure = Figure { median: value, low: value, high: value };
             Row::alone(case, what, unit, Some(figure), None)
         };
-        let (Some(sum), Some(max)) = (Fit::of(Form::Sum, &points), Fit::of(Form::Max, &points)) else {
+        let (Some(sum), Some(max)) = (Regression::of(Form::Sum, &points), Regression::of(Form::Max, &points))
+        else {
             return Vec::new();
         };
         let mut rows = Vec::new();
@@ -176,7 +183,7 @@ impl Batches {
             rows.push(alone(&format!("T = {form}: T0"), MICROS, fit.fixed));
             rows.push(alone(&format!("T = {form}: slope"), "ns a packet", 1e3 * fit.slope));
         }
-        let core = Fit::better(&self.points(Place::Processor));
+        let core = Regression::better(&self.points(ExecutionPlace::Host));
         let device = if better == Form::Max { max } else { sum };
         let most = points.last().map_or(1.0, |point| point.0);
         if let Some(packets) = core.and_then(|core| crossing_of(&core, &device, most)) {
@@ -199,16 +206,14 @@ impl Loads {
                 |named, value: &dyn Fn(&Carried) -> f64| of(named, value).map_or(0.0, |one| one.median);
             let done = |carried: &Carried| carried.rate / 1e6;
             let delay = |carried: &Carried| carried.delays[0] * 1e6;
-            let alone = [Named::Processor, Named::Device];
+            let alone = [Named::Host, Named::Device];
             let most = alone.map(|named| middle(named, &done)).into_iter().fold(0.0, f64::max);
             let carriers = alone.map(|named| middle(named, &done) >= CARRIES * most);
             // Of two that carry the load, the one with the shorter delay is better; of one that does not, delays mean nothing.
             let better = match carriers {
-                [true, true] if middle(Named::Device, &delay) < middle(Named::Processor, &delay) => {
-                    Named::Device
-                }
+                [true, true] if middle(Named::Device, &delay) < middle(Named::Host, &delay) => Named::Device,
                 [false, _] => Named::Device,
-                _ => Named::Processor,
+                _ => Named::Host,
             };
             let carried = most >= CARRIES * rate / 1e6;
             for named in Named::ALL {

@@ -5,19 +5,19 @@
 //! at which packets are shown to it differs.
 
 use super::delay::{Delays, delays};
-use super::load::{Processors, Sent, flood};
-use super::net::{Net, Offloads, Way};
+use super::load::{Processors, SentAs, flood};
+use super::net::{CableOffloads, Net, Way};
 use super::{BEFORE, DISCARD, FLOWS, processors, seconds, steady};
 use crate::experiment::{Better, Figure, Other, Row};
-use crate::plan::Plan;
+use crate::plan::LabPlan;
 use crate::programs::compiled;
 use crate::traffic::LabError;
 use engine::live::{Loaded, Remote, run, workers};
-use exec::{BackEnd, Processor};
+use exec::{Backend, BackendKind};
 use lang::pipeline::Decode;
 use packet::Batch;
-use ports::live::clock::{Clock, Machine, Now};
-use ports::live::{Kind, Lane, ReceiveLosses, Receiver, Wanted, attach_all};
+use ports::live::clock::{Clock, MachineClock, Now};
+use ports::live::{Lane, PortKind, ReceiveLosses, Receiver, WantedPort, attach_all};
 use std::collections::BTreeMap;
 use std::io;
 use std::os::fd::RawFd;
@@ -72,7 +72,7 @@ struct Taken {
 ///
 /// # Errors
 /// Networks cannot be made here, or a gateway does not start.
-pub(crate) fn rows(plan: &Plan, progress: &mut dyn FnMut(&str)) -> Result<(Vec<Row>, String), LabError> {
+pub(crate) fn rows(plan: &LabPlan, progress: &mut dyn FnMut(&str)) -> Result<(Vec<Row>, String), LabError> {
     let failed = super::no_networks;
     ports::live::rig::become_root().map_err(failed)?;
     let processors = processors();
@@ -86,7 +86,7 @@ pub(crate) fn rows(plan: &Plan, progress: &mut dyn FnMut(&str)) -> Result<(Vec<R
             let policy = POLICIES[index];
             progress(&format!("latency: round {} of {}, {}", round + 1, plan.runs, policy.name()));
             let way = if policy == Policy::Kernel { Way::Routed } else { Way::Switched };
-            let net = Net::new(way, Offloads::On).map_err(failed)?;
+            let net = Net::new(way, CableOffloads::On).map_err(failed)?;
             match policy {
                 Policy::Kernel => {
                     super::gateways::routing(&net).map_err(failed)?;
@@ -111,10 +111,10 @@ delays counted from then until the kernel has the packet at the other host; sent
 }
 
 /// What it can carry, and delays at parts of that.
-fn take(net: &Net, plan: &Plan, processors: Processors, shown: &mut Shown) -> io::Result<()> {
+fn take(net: &Net, plan: &LabPlan, processors: Processors, shown: &mut Shown) -> io::Result<()> {
     let time = Duration::from_secs_f64(seconds(plan));
     let frames = net.frames(SIZE, FLOWS, DISCARD);
-    let most = flood(net, (&frames, Sent::Singly), processors.sender, BEFORE, time)?.arrived;
+    let most = flood(net, (&frames, SentAs::Singly), processors.sender, BEFORE, time)?.arrived;
     shown.carried.push(most);
     for load in LOADS {
         let rate = most * f64::from(load) / 100.0;
@@ -139,10 +139,10 @@ fn between(
     work: impl FnOnce() -> io::Result<()>,
 ) -> Result<(), String> {
     let program = compiled("wire", Decode::Lazy)?;
-    let processor = exec::load(&program, BackEnd::Native, 2, 0).map_err(|error| error.to_string())?;
-    let wanted = ["to-a", "to-b"].map(|interface| Wanted {
+    let backend = exec::load(&program, BackendKind::Native, 2, 0).map_err(|error| error.to_string())?;
+    let wanted = ["to-a", "to-b"].map(|interface| WantedPort {
         interface: interface.to_owned(),
-        kind: Kind::AfPacket,
+        kind: PortKind::AfPacket,
         offloads: ports::live::Offloads::default(),
         keep_from_kernel: true,
         promiscuous: true,
@@ -160,7 +160,7 @@ fn between(
                 attached.into_iter().flat_map(|port| port.lanes).map(|lane| gathering(lane, hold)).collect()
             };
             let ready = opened.and_then(|attached| {
-                let clock: Arc<dyn Clock> = Arc::new(Machine);
+                let clock: Arc<dyn Clock> = Arc::new(MachineClock);
                 workers(vec![lanes(attached)], &clock)
             });
             match ready {
@@ -169,7 +169,7 @@ fn between(
                     let loaded = Loaded {
                         program: Arc::new(program),
                         sources: Arc::default(),
-                        processors: vec![processor as Box<dyn Processor>],
+                        backends: vec![backend as Box<dyn Backend>],
                         schedule: None,
                     };
                     // Whoever waits for it is there until this ends.

@@ -25,7 +25,7 @@ pub struct Processors {
 
 /// Packets a second.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub struct Rates {
+pub struct LoadRates {
     /// That were sent.
     pub offered: f64,
     /// That arrived at the other host.
@@ -34,7 +34,7 @@ pub struct Rates {
 
 /// How frames are sent.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Sent {
+pub enum SentAs {
     /// One by one, flow by flow.
     Singly,
     /// In bursts of a flow, which the kernel cuts: host a's interface must not.
@@ -62,15 +62,15 @@ pub fn cuts_bursts(net: &Net) -> io::Result<bool> {
 /// What the kernel says.
 pub fn flood(
     net: &Net,
-    (frames, how): (&[Vec<u8>], Sent),
+    (frames, how): (&[Vec<u8>], SentAs),
     processor: usize,
     before: Duration,
     time: Duration,
-) -> io::Result<Rates> {
+) -> io::Result<LoadRates> {
     let sender = FrameSender::new(&net.a, "eth0")?;
     let bursts = match how {
-        Sent::Singly => None,
-        Sent::InBursts => Some(BurstSender::new(&net.a, "eth0", frames)?),
+        SentAs::Singly => None,
+        SentAs::InBursts => Some(BurstSender::new(&net.a, "eth0", frames)?),
     };
     let (stop, sent) = (AtomicBool::new(false), AtomicU64::new(0));
     let frames: Vec<&[u8]> = frames.iter().map(Vec::as_slice).collect();
@@ -103,7 +103,7 @@ pub fn flood(
             let last = (Instant::now(), sent.load(Ordering::Relaxed), net.arrived()?.received);
             let seconds = (last.0 - first.0).as_secs_f64();
             let offered = (last.1 - first.1) as f64 / seconds;
-            Ok(Rates { offered, arrived: (last.2 - first.2) as f64 / seconds })
+            Ok(LoadRates { offered, arrived: (last.2 - first.2) as f64 / seconds })
         };
         let rates = counted();
         stop.store(true, Ordering::Relaxed);
@@ -114,7 +114,7 @@ pub fn flood(
 
 /// Which host of a TCP stream sends.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Direction {
+pub enum TrafficDirection {
     /// Host a, which began.
     There,
     /// Host b.
@@ -125,7 +125,12 @@ pub enum Direction {
 ///
 /// # Errors
 /// It is not installed, or the hosts do not reach each other.
-pub fn tcp(net: &Net, direction: Direction, seconds: u64, processor: Option<usize>) -> Result<f64, String> {
+pub fn tcp(
+    net: &Net,
+    direction: TrafficDirection,
+    seconds: u64,
+    processor: Option<usize>,
+) -> Result<f64, String> {
     let start = |host: &ports::live::rig::Namespace, arguments: &[&str]| -> Result<Child, String> {
         let mut command = host.command("iperf3", processor);
         command.args(arguments).stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());
@@ -134,7 +139,7 @@ pub fn tcp(net: &Net, direction: Direction, seconds: u64, processor: Option<usiz
     let mut server = start(&net.b, &["--server", "--one-off", "--port", "5201"])?;
     let (address, seconds_text) = (B.1.to_string(), seconds.to_string());
     let mut arguments = vec!["--client", &address, "--port", "5201", "--time", &seconds_text, "--json"];
-    if direction == Direction::Back {
+    if direction == TrafficDirection::Back {
         arguments.push("--reverse");
     }
     let mut result = Err("iperf3 does not reach the other host".to_owned());

@@ -12,12 +12,12 @@ pub mod net;
 mod programs;
 
 use crate::experiment::{Better, Figure, Other, Row};
-use crate::plan::{Length, Plan};
+use crate::plan::{LabPlan, Length};
 use crate::traffic::LabError;
 use drain::drain;
 use gateways::{Gateway, Make};
-use load::{Direction, Processors, Sent, cuts_bursts, flood, ping, tcp};
-use net::{Net, Offloads, Way};
+use load::{Processors, SentAs, TrafficDirection, cuts_bursts, flood, ping, tcp};
+use net::{CableOffloads, Net, Way};
 use std::collections::BTreeMap;
 use std::path::Path;
 use std::time::Duration;
@@ -87,12 +87,12 @@ struct Shown {
 ///
 /// # Errors
 /// Networks cannot be made here.
-pub(crate) fn rows(plan: &Plan, progress: &mut dyn FnMut(&str)) -> Result<(Vec<Row>, String), LabError> {
+pub(crate) fn rows(plan: &LabPlan, progress: &mut dyn FnMut(&str)) -> Result<(Vec<Row>, String), LabError> {
     let failed = no_networks;
     ports::live::rig::become_root().map_err(failed)?;
     let processors = processors();
-    let cut = cuts_bursts(&Net::new(Way::Routed, Offloads::On).map_err(failed)?).map_err(failed)?;
-    let sent = if cut { Sent::InBursts } else { Sent::Singly };
+    let cut = cuts_bursts(&Net::new(Way::Routed, CableOffloads::On).map_err(failed)?).map_err(failed)?;
+    let sent = if cut { SentAs::InBursts } else { SentAs::Singly };
     let directory = tempfile::Builder::new().prefix("ravelin-lab-").tempdir().map_err(failed)?;
     let wanted = |gateway: &Gateway| {
         plan.gateways.is_empty() || plan.gateways.iter().any(|name| gateway.name.contains(name))
@@ -134,10 +134,10 @@ pub(crate) fn rows(plan: &Plan, progress: &mut dyn FnMut(&str)) -> Result<(Vec<R
 /// One gateway's turn.
 struct Turn<'a> {
     gateway: &'a Gateway,
-    plan: &'a Plan,
+    plan: &'a LabPlan,
     processors: Processors,
     /// How the packets of floods are sent.
-    sent: Sent,
+    sent: SentAs,
     directory: &'a Path,
     shown: &'a mut Shown,
 }
@@ -145,8 +145,8 @@ struct Turn<'a> {
 impl Turn<'_> {
     /// Everything, or only what matters to rules.
     fn take(&mut self, whole: bool) -> Result<(), String> {
-        for offloads in [Offloads::On, Offloads::Off] {
-            let on = offloads == Offloads::On;
+        for offloads in [CableOffloads::On, CableOffloads::Off] {
+            let on = offloads == CableOffloads::On;
             if !whole && !on {
                 break;
             }
@@ -158,7 +158,7 @@ impl Turn<'_> {
             if on {
                 let (time, processor) = (Duration::from_secs_f64(seconds(self.plan)), self.processors.sender);
                 let checksums = |on| net.a.links()?.checksums("eth0", on);
-                let (sent, bursts) = (self.sent, self.sent == Sent::InBursts);
+                let (sent, bursts) = (self.sent, self.sent == SentAs::InBursts);
                 if bursts {
                     checksums(false).map_err(|error| error.to_string())?;
                 }
@@ -203,8 +203,8 @@ impl Turn<'_> {
             }
             if whole {
                 let stream = |direction| Ok(tcp(&net, direction, whole_seconds, None)? / 1e9);
-                self.keep(Measure::TcpThere(on), || stream(Direction::There));
-                self.keep(Measure::TcpBack(on), || stream(Direction::Back));
+                self.keep(Measure::TcpThere(on), || stream(TrafficDirection::There));
+                self.keep(Measure::TcpBack(on), || stream(TrafficDirection::Back));
             }
         }
         Ok(())
@@ -224,7 +224,7 @@ impl Turn<'_> {
     }
 }
 
-pub(crate) fn seconds(plan: &Plan) -> f64 {
+pub(crate) fn seconds(plan: &LabPlan) -> f64 {
     match plan.length {
         Length::Seconds(seconds) => seconds,
         // So many repeats say nothing of packets that come from elsewhere.
@@ -387,9 +387,9 @@ fn walled(walls: &[Gateway], shown: &[Shown]) -> Vec<Row> {
 fn roll<'a>(
     all: impl Iterator<Item = (&'a Gateway, &'a Shown)>,
     processors: Processors,
-    sent: Sent,
+    sent: SentAs,
 ) -> String {
-    let bursts = if sent == Sent::InBursts { ", in bursts of a flow that the kernel cuts" } else { "" };
+    let bursts = if sent == SentAs::InBursts { ", in bursts of a flow that the kernel cuts" } else { "" };
     let (mut present, mut absent) = (Vec::new(), Vec::new());
     for (gateway, shown) in all {
         let name = &gateway.name;

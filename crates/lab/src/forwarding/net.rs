@@ -27,7 +27,7 @@ pub enum Way {
 
 /// What offloads the hosts and the gateway have.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Offloads {
+pub enum CableOffloads {
     /// As virtual cables come.
     On,
     /// None.
@@ -55,7 +55,7 @@ pub struct Net {
     /// How it hands packets on.
     pub way: Way,
     /// What the interfaces between them have.
-    offloads: Offloads,
+    offloads: CableOffloads,
 }
 
 /// An end of a way between two networks: the name that it has at the gateway and its Ethernet address there, the host with its
@@ -74,7 +74,7 @@ impl Net {
     ///
     /// # Errors
     /// The rights are missing, or what the kernel says.
-    pub fn apart(way: Way, offloads: Offloads) -> io::Result<Net> {
+    pub fn apart(way: Way, offloads: CableOffloads) -> io::Result<Net> {
         let net =
             Net { a: Namespace::new()?, b: Namespace::new()?, gateway: Namespace::new()?, way, offloads };
         for namespace in [&net.a, &net.b, &net.gateway] {
@@ -89,12 +89,12 @@ impl Net {
     ///
     /// # Errors
     /// The rights are missing, or what the kernel says.
-    pub fn new(way: Way, offloads: Offloads) -> io::Result<Net> {
+    pub fn new(way: Way, offloads: CableOffloads) -> io::Result<Net> {
         let net = Net::apart(way, offloads)?;
         let gateway = net.gateway.links()?;
         for end in net.ends() {
             gateway.cable((end.name, end.ethernet), ("eth0", end.addresses.0, end.host))?;
-            if offloads == Offloads::Off {
+            if offloads == CableOffloads::Off {
                 gateway.offloads(end.name, false)?;
             }
             gateway.up(end.name)?;
@@ -139,7 +139,7 @@ impl Net {
     /// Switches a host's interface on and says who is next to it.
     fn settle(&self, end: &End<'_>) -> io::Result<()> {
         let links = end.host.links()?;
-        if self.offloads == Offloads::Off {
+        if self.offloads == CableOffloads::Off {
             links.offloads("eth0", false)?;
         }
         links.up("lo")?;

@@ -12,7 +12,7 @@
 
 use super::hardware::{Hardware, Machine};
 use super::simulate::{Load, Outcome};
-use gpu::hermes::{Settings, Warp};
+use gpu::hermes::{HermesSettings, Warp};
 use std::collections::VecDeque;
 
 /// How batches are made and moved.
@@ -46,7 +46,7 @@ impl Baseline {
     }
 
     /// Runs it to the end. `settings` say how many warps run on a core at once, and how many packets are a warp.
-    pub(crate) fn run(&self, hardware: &Hardware, settings: &Settings, load: Load<'_>) -> Outcome {
+    pub(crate) fn run(&self, hardware: &Hardware, settings: &HermesSettings, load: Load<'_>) -> Outcome {
         let count = load.arrivals.len();
         let mut outcome = Outcome { bits: load.bits(), ..Outcome::default() };
         let (mut in_free, mut run_free, mut back_free, mut back_before) = (0, 0, 0, 0);
@@ -81,7 +81,7 @@ impl Baseline {
 /// How long an idle device takes for a batch, how long its cores were busy, and how many events that was.
 fn batch(
     hardware: &Hardware,
-    settings: &Settings,
+    settings: &HermesSettings,
     load: Load<'_>,
     first: usize,
     packets: usize,

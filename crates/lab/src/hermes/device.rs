@@ -15,7 +15,7 @@ use super::hardware::{Hardware, Machine, together};
 use super::work::Work;
 use exec::kernel::Twin;
 use gpu::hermes::{WARP, Warp};
-use gpu::{Device, DeviceError, Geometry, Input, Output};
+use gpu::{Device, DeviceError, Geometry, Input, SlotOutput};
 use std::collections::VecDeque;
 
 /// A kernel on the simulated device.
@@ -223,9 +223,9 @@ impl Device for Simulated {
         Ok(!self.slots[slot].under_way)
     }
 
-    fn output(&mut self, slot: usize) -> Result<Output<'_>, DeviceError> {
+    fn output(&mut self, slot: usize) -> Result<SlotOutput<'_>, DeviceError> {
         let Slot { bytes, verdicts, records, .. } = &self.slots[slot];
-        Ok(Output { bytes, verdicts, records })
+        Ok(SlotOutput { bytes, verdicts, records })
     }
 }
 
@@ -234,16 +234,17 @@ mod tests {
     use super::*;
     use crate::measure::SEED;
     use crate::programs::compiled;
-    use crate::transfer::ground::PORTS;
+    use crate::transfer::workload::PORTS;
     use engine::offload::geometry;
-    use exec::kernel::Options;
+    use exec::kernel::KernelOptions;
     use exec::offload::Offload;
     use lang::pipeline::Decode;
 
     #[test]
     fn slots_are_done_when_the_simulation_says_so() {
         let program = compiled("wire", Decode::Lazy).expect("it ships");
-        let offload = Offload::new(&program, PORTS, SEED, &Options::default()).expect("it has a kernel");
+        let offload =
+            Offload::new(&program, PORTS, SEED, &KernelOptions::default()).expect("it has a kernel");
         let hardware = Hardware { cores: 2, latency: 0, bandwidth: 4096, ..Hardware::published() };
         let work = |instructions| Work { instructions, trips: 1, bytes: 64, ..Work::default() };
         let make = |slots| {

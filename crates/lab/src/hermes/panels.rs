@@ -4,9 +4,9 @@ use super::setting::{Measures, Setting, System, Traffic, WARPS, figure};
 use super::source::Source;
 use super::work::{Application, Job};
 use crate::experiment::{Better, Figure, Other, Row};
-use crate::plan::Plan;
+use crate::plan::LabPlan;
 use crate::traffic::LabError;
-use gpu::hermes::{Settings, SettingsError, storage};
+use gpu::hermes::{HermesSettings, SettingsError, storage};
 
 /// Packets of a run; and with `--quick`.
 const PACKETS: [usize; 2] = [65_536, 8192];
@@ -31,7 +31,7 @@ pub(super) struct Bench<'a> {
 }
 
 /// Runs it; the text is what was simulated.
-pub(crate) fn rows(plan: &Plan, progress: &mut dyn FnMut(&str)) -> Result<(Vec<Row>, String), LabError> {
+pub(crate) fn rows(plan: &LabPlan, progress: &mut dyn FnMut(&str)) -> Result<(Vec<Row>, String), LabError> {
     let mut setting = Setting::published(PACKETS[usize::from(plan.quick)]);
     for (name, number) in &plan.simulated {
         setting.set(name, *number).map_err(LabError::Tables)?;
@@ -129,9 +129,9 @@ impl Bench<'_> {
     /// Bytes of the mechanism's memory.
     fn storage(&mut self) {
         for cores in CORES {
-            let needed = storage(&Settings { cores, ..self.setting.scheduler });
+            let needed = storage(&HermesSettings { cores, ..self.setting.scheduler });
             let bytes = |bytes: u64| Figure::of([bytes as f64 / 1024.0]);
-            let paper = (cores == 8 && self.setting.scheduler == Settings::default()).then_some(5.5);
+            let paper = (cores == 8 && self.setting.scheduler == HermesSettings::default()).then_some(5.5);
             let case = format!("storage, {cores} cores");
             let what = "FIFO, commit queue, table of warps";
             self.rows.push(Row::alone(&case, what, "KiB", bytes(needed.published()), paper));

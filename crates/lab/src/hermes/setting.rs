@@ -6,7 +6,7 @@ use super::simulate::{Load, Outcome, simulate};
 use super::source::Source;
 use super::work::{Application, Job, Turns, Work};
 use crate::experiment::Figure;
-use gpu::hermes::{Rate, Settings, SettingsError, WARP};
+use gpu::hermes::{HermesSettings, Rate, SettingsError, WARP};
 use packet::Frames;
 use packet::frames::Frame;
 
@@ -40,7 +40,7 @@ pub(crate) struct Setting {
     /// The device.
     pub(crate) hardware: Hardware,
     /// The scheduler.
-    pub(crate) scheduler: Settings,
+    pub(crate) scheduler: HermesSettings,
     /// The other system.
     pub(crate) baseline: Baseline,
     /// Packets of a run.
@@ -117,7 +117,7 @@ impl Setting {
     pub(crate) fn published(packets: usize) -> Setting {
         Setting {
             hardware: Hardware::published(),
-            scheduler: Settings::default(),
+            scheduler: HermesSettings::default(),
             baseline: Baseline::published(),
             packets,
             overload: 2.0,

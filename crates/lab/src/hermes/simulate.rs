@@ -10,7 +10,7 @@
 
 use super::hardware::{Hardware, Machine, together};
 use super::work::Work;
-use gpu::hermes::{Scheduler, Settings, SettingsError, Statistics, Warp};
+use gpu::hermes::{HermesSettings, HermesStatistics, Scheduler, SettingsError, Warp};
 use std::collections::VecDeque;
 
 /// What is run: when packets come, and what each costs. Works are taken again from the beginning where there are fewer.
@@ -57,7 +57,7 @@ pub(crate) struct Outcome {
     /// Events, arrivals among them.
     pub(crate) events: u64,
     /// What the scheduler counted.
-    pub(crate) statistics: Option<Statistics>,
+    pub(crate) statistics: Option<HermesStatistics>,
 }
 
 impl<'a> Load<'a> {
@@ -135,7 +135,7 @@ impl Runner for Machine {
 /// Settings that cannot be.
 pub(crate) fn simulate(
     hardware: &Hardware,
-    settings: &Settings,
+    settings: &HermesSettings,
     load: Load<'_>,
 ) -> Result<Outcome, SettingsError> {
     simulate_on(&mut Machine::new(hardware, settings.warps), settings, load)
@@ -147,7 +147,7 @@ pub(crate) fn simulate(
 /// Settings that cannot be, or what that says.
 pub(crate) fn simulate_on<R: Runner>(
     runner: &mut R,
-    settings: &Settings,
+    settings: &HermesSettings,
     load: Load<'_>,
 ) -> Result<Outcome, R::Error> {
     let mut scheduler = Scheduler::new(settings)?;

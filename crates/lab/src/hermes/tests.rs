@@ -6,15 +6,15 @@ use super::setting::{NAMES, Setting, System, Traffic};
 use super::simulate::{Load, Outcome, simulate};
 use super::source::Source;
 use super::work::{Application, SECTOR, Turns, Work};
-use gpu::hermes::{Flush, Rate, Settings};
+use gpu::hermes::{Flush, HermesSettings, Rate};
 
 /// Memory that costs a cycle, however much is asked.
 fn no_memory() -> Hardware {
     Hardware { bandwidth: 4096, latency: 0, ..Hardware::published() }
 }
 
-fn settings(cores: u16, warps: u8, warp: u8) -> Settings {
-    Settings { cores, warps, warp, ..Settings::default() }
+fn settings(cores: u16, warps: u8, warp: u8) -> HermesSettings {
+    HermesSettings { cores, warps, warp, ..HermesSettings::default() }
 }
 
 fn plain(instructions: u32) -> Work {
@@ -101,10 +101,10 @@ fn one_core_is_the_closed_formula() {
     consistent(&outcome, arrivals.len());
     // Evenly and slower than the core: a packet waits for those behind it in its warp, and then for the core alone.
     let arrivals: Vec<u64> = (0..3200).map(|packet| packet * 20).collect();
-    let flush = Flush { rate: Rate::Fixed { gap: 20_000 }, ..Settings::default().flush };
+    let flush = Flush { rate: Rate::Fixed { gap: 20_000 }, ..HermesSettings::default().flush };
     let load = Load::new(&arrivals, &works);
-    let outcome =
-        simulate(&hardware, &Settings { flush, ..settings(1, 1, 32) }, load).expect("settings that can be");
+    let outcome = simulate(&hardware, &HermesSettings { flush, ..settings(1, 1, 32) }, load)
+        .expect("settings that can be");
     let wanted: Vec<u64> = (0..3200).map(|packet| (31 - packet % 32) * 20 + service).collect();
     assert_eq!(outcome.delays, wanted);
     consistent(&outcome, arrivals.len());
@@ -139,7 +139,7 @@ fn the_same_again_is_the_same_and_everything_is_conserved() {
     let load = Load::new(&arrivals, &works);
     for (tasks, commits) in [(1024, 1024), (4, 8), (1, 1), (1024, 1)] {
         let run = || {
-            let settings = Settings { tasks, commits, ..settings(8, 16, 32) };
+            let settings = HermesSettings { tasks, commits, ..settings(8, 16, 32) };
             simulate(&Hardware::published(), &settings, load).expect("settings that can be")
         };
         let outcome = run();

@@ -9,12 +9,12 @@ use super::hardware::Hardware;
 use super::simulate::{Load, Outcome, Runner, simulate_on};
 use super::work::Work;
 use crate::measure::SEED;
-use crate::transfer::ground::PORTS;
+use crate::transfer::workload::PORTS;
 use engine::offload::{geometry, renew};
-use exec::kernel::{Options, Twin};
-use exec::offload::{Changes, Offload, Returned, Whole};
-use exec::{BackEnd, Outputs, Processor, Tally};
-use gpu::hermes::{Settings, SettingsError, Warp};
+use exec::kernel::{KernelOptions, Twin};
+use exec::offload::{ImageChanges, Offload, Returned, Whole};
+use exec::{Backend, BackendKind, DeviceTally, Outputs};
+use gpu::hermes::{HermesSettings, SettingsError, Warp};
 use gpu::{Device, DeviceError};
 use lang::ir::Program;
 use packet::{BATCH, Batch, Frames, Verdict};
@@ -53,7 +53,7 @@ pub(crate) struct Judged {
     /// Its times.
     pub(crate) outcome: Outcome,
     /// Who ran the packets in the end.
-    pub(crate) tally: Tally,
+    pub(crate) tally: DeviceTally,
 }
 
 /// Runs all frames through a program, at these times and costs, and lets the interpreter judge them.
@@ -61,9 +61,9 @@ pub(crate) struct Judged {
 /// # Errors
 /// It cannot be run, or what comes of it is something else than the interpreter's.
 pub(crate) fn judged(
-    (program, options): (&Program, &Options),
+    (program, options): (&Program, &KernelOptions),
     frames: &Frames,
-    (hardware, settings): (&Hardware, &Settings),
+    (hardware, settings): (&Hardware, &HermesSettings),
     (arrivals, works): (&[u64], &[Work]),
 ) -> Result<Judged, WholeError> {
     let mut run = prepared((program, options), frames, (hardware, settings), works)?;
@@ -74,9 +74,9 @@ pub(crate) fn judged(
 
 /// The program on the device, before its first packet.
 fn prepared(
-    (program, options): (&Program, &Options),
+    (program, options): (&Program, &KernelOptions),
     frames: &Frames,
-    (hardware, settings): (&Hardware, &Settings),
+    (hardware, settings): (&Hardware, &HermesSettings),
     works: &[Work],
 ) -> Result<Run, WholeError> {
     let offload = Offload::new(program, PORTS, SEED, options);
@@ -136,7 +136,7 @@ impl Runner for Run {
     fn start(&mut self, now: u64, warp: Warp, _work: Work) -> Result<(), WholeError> {
         self.device.until(now);
         // Commit compares tables with what went over last, which has to be what packets that are under way have seen.
-        if self.inside == 0 && self.offload.changes() != Changes::None {
+        if self.inside == 0 && self.offload.changes() != ImageChanges::None {
             renew(&mut self.offload, &mut self.device)?;
         }
         let (slot, packets) = (self.device.slot(warp.core, warp.slot), usize::from(warp.packets));
@@ -189,8 +189,8 @@ impl Runner for Run {
 
 /// Whether the interpreter leaves the same.
 fn judge(program: &Program, mut frames: Frames, run: &Run) -> Result<(), WholeError> {
-    let judge = exec::load(program, BackEnd::Interpreter, PORTS, SEED);
-    let mut judge: Box<dyn Processor> = judge.map_err(|error| WholeError::Program(error.to_string()))?;
+    let judge = exec::load(program, BackendKind::Interpreter, PORTS, SEED);
+    let mut judge: Box<dyn Backend> = judge.map_err(|error| WholeError::Program(error.to_string()))?;
     let (mut batch, mut outputs) = (Batch::new(), Outputs::default());
     let mut right = Vec::with_capacity(frames.len());
     for first in (0..frames.len()).step_by(BATCH) {
@@ -215,7 +215,7 @@ fn judge(program: &Program, mut frames: Frames, run: &Run) -> Result<(), WholeEr
         (run.frames.memory() == frames.memory(), "frames"),
         (sent(&run.outputs) == sent(&outputs), "packets that were sent"),
         (raised(&run.outputs) == raised(&outputs), "events"),
-        (run.offload.as_processor().tables() == judge.tables(), "tables"),
+        (run.offload.as_backend().tables() == judge.tables(), "tables"),
     ] {
         if !same {
             return Err(WholeError::Left(what));

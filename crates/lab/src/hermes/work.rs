@@ -13,15 +13,15 @@
 //! ```
 
 use crate::programs::compile;
-use crate::transfer::ground::{Function, Ground, PORTS};
+use crate::transfer::workload::{Function, PORTS, Workload};
 use aho_corasick::AhoCorasick;
-use exec::kernel::Options;
+use exec::kernel::KernelOptions;
 use exec::offload::Offload;
 use lang::ir::{BytePattern, Entry, Match, Program};
 use lang::pipeline::Decode;
 use std::collections::HashSet;
 use tables::generate::Random;
-use tables::generate::payload::{Literal, Literals, PatternsSpec, Payload, PayloadSpec};
+use tables::generate::payload::{Literals, PatternsSpec, Payload, PayloadLiteral, PayloadSpec};
 
 /// Bytes that a device's memory gives at once.
 pub(crate) const SECTOR: u32 = 32;
@@ -93,7 +93,7 @@ pub(crate) struct Job {
     /// Its program, tables filled.
     pub(crate) program: Program,
     /// How its kernel is made.
-    pub(crate) options: Options,
+    pub(crate) options: KernelOptions,
     /// Frames without check sequences.
     pub(crate) frames: Vec<Vec<u8>>,
     /// What each packet makes of the kernel's loop.
@@ -177,17 +177,17 @@ impl Application {
 
     /// The application with its tables and packets.
     pub(crate) fn job(self) -> Result<Job, String> {
-        let options = Options { linear_rules: true, bloom: true, ..Options::default() };
+        let options = KernelOptions { linear_rules: true, bloom: true, ..KernelOptions::default() };
         let (program, frames) = match self {
             Application::Dpi => search()?,
             Application::Classifier => {
-                let (ground, frames) = grounded(Ground::new(Function::Firewall, 1000)?);
+                let (workload, frames) = grounded(Workload::new(Function::Firewall, 1000)?);
                 let mut program = compile("classify", self.text(), Decode::Lazy)?;
                 program.tables[0].entries =
-                    ground.tables.into_iter().flat_map(|table| table.entries).collect();
+                    workload.tables.into_iter().flat_map(|table| table.entries).collect();
                 (program, frames)
             }
-            Application::Route => grounded(Ground::new(Function::Lpm, ROUTES)?),
+            Application::Route => grounded(Workload::new(Function::Lpm, ROUTES)?),
             Application::Ttl => {
                 let frames = (0..PACKETS).map(|number| datagram(number, 60, [0].iter().cycle())).collect();
                 (compile("ttl", self.text(), Decode::Lazy)?, frames)
@@ -237,16 +237,16 @@ impl Job {
 }
 
 /// A program with its packets, as the lab has them.
-fn grounded(ground: Ground) -> (Program, Vec<Vec<u8>>) {
-    let frames = ground.frames.iter().take(PACKETS).map(|frame| frame.bytes.to_vec()).collect();
-    (ground.whole.program, frames)
+fn grounded(workload: Workload) -> (Program, Vec<Vec<u8>>) {
+    let frames = workload.frames.iter().take(PACKETS).map(|frame| frame.bytes.to_vec()).collect();
+    (workload.whole.program, frames)
 }
 
 /// The search with patterns, and packets of UDP of the three sizes of simple IMIX with payload of words.
 fn search() -> Result<(Program, Vec<Vec<u8>>), String> {
     let mut program = compile("search", Application::Dpi.text(), Decode::Lazy)?;
     let literals = Literals::new(&PatternsSpec { count: 2 * PATTERNS, nocase: 60, seed: SEED });
-    let entry = |(number, literal): (u128, &Literal)| {
+    let entry = |(number, literal): (u128, &PayloadLiteral)| {
         let bytes =
             BytePattern { bytes: literal.bytes.clone(), nocase: literal.nocase, offset: 0, depth: None };
         Entry { key: vec![Match::Bytes(Box::new(bytes))], value: vec![number], priority: 0 }

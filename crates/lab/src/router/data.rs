@@ -1,12 +1,12 @@
 //! Routes, rules, next hops and patterns as entries of programs' tables, whatever program declares them.
 
 use crate::tables::{TablesPlan, lpm, patterns, rules};
-use lang::ir::{BytePattern, Column, Entry, Kind, Match, Program, Table};
+use lang::ir::{BytePattern, Column, ColumnKind, Entry, Match, Program, Table};
 use tables::generate::Version;
-use tables::generate::routes::{Routes, RoutesSpec};
+use tables::generate::routes::{GeneratedRoutes, RoutesSpec};
 use tables::generate::rules::Flavour;
-use tables::patterns::Pattern;
-use tables::rules::{Field, Rule};
+use tables::patterns::SearchPattern;
+use tables::rules::{Rule, RuleField};
 
 /// Ports of routers.
 pub(crate) const PORTS: u16 = 4;
@@ -31,9 +31,9 @@ pub(crate) struct Data {
     /// How many routes and whose, as a part of a case.
     pub(crate) name: String,
     /// The routes.
-    pub(crate) routes: Routes,
+    pub(crate) routes: GeneratedRoutes,
     /// What is searched in payload.
-    pub(crate) patterns: Vec<Pattern>,
+    pub(crate) patterns: Vec<SearchPattern>,
 }
 
 impl Data {
@@ -44,7 +44,7 @@ impl Data {
             None => {
                 let count = if quick { 2000 } else { 900_000 };
                 let spec = RoutesSpec { version: Version::V4, count, next_hops: NEXT_HOPS, seed: SEED };
-                ("generated".to_owned(), Routes::new(&spec))
+                ("generated".to_owned(), GeneratedRoutes::new(&spec))
             }
         };
         if routes.version != Version::V4 {
@@ -74,7 +74,7 @@ impl Data {
     }
 
     fn routes_for(&self, table: &Table) -> Vec<Entry> {
-        let ports = matches!(table.values.first(), Some(Column { kind: Kind::Port, .. }));
+        let ports = matches!(table.values.first(), Some(Column { kind: ColumnKind::Port, .. }));
         let value = |hop: u32| if ports { port(hop % NEXT_HOPS) } else { u128::from(1 + hop % NEXT_HOPS) };
         let routes = self.routes.routes.iter();
         let entry = |key, hop| Entry { key: vec![key], value: vec![value(hop)], priority: 0 };
@@ -89,7 +89,7 @@ impl Data {
 
     fn signatures(&self, table: &Table) -> Vec<Entry> {
         let width = table.values.first().map_or(0, |column| u32::from(column.width.min(32)));
-        let entry = |(number, pattern): (u64, &Pattern)| {
+        let entry = |(number, pattern): (u64, &SearchPattern)| {
             let (bytes, nocase) = (pattern.bytes.clone(), pattern.nocase);
             let bytes = BytePattern { bytes, nocase, offset: pattern.offset, depth: pattern.depth };
             let value = table.values.iter().map(|_| u128::from(number & ((1 << width) - 1))).collect();
@@ -122,7 +122,7 @@ impl Classifier {
     }
 
     fn entries(&self, table: &Table) -> Result<Vec<Entry>, String> {
-        let Some(Column { kind: Kind::Names(names), .. }) = table.values.first() else {
+        let Some(Column { kind: ColumnKind::Names(names), .. }) = table.values.first() else {
             return Err(format!("the rules of {} decide nothing", table.name));
         };
         let permit = names.iter().find(|(_, name)| name == "permit");
@@ -152,14 +152,14 @@ fn prefix(bits: u128, length: u8) -> Match {
     }
 }
 
-fn part(field: &Field, width: u8) -> Match {
+fn part(field: &RuleField, width: u8) -> Match {
     match *field {
-        Field::Any | Field::Prefix { length: 0, .. } => Match::Any,
-        Field::Exact(number) => Match::Exact(number),
-        Field::Prefix { value, length } if length == width => Match::Exact(value),
-        Field::Prefix { value, length } => Match::Prefix { value, length },
-        Field::Ternary { value, mask } => Match::Masked { value, mask },
-        Field::Range { low, high } => Match::Range { low, high },
+        RuleField::Any | RuleField::Prefix { length: 0, .. } => Match::Any,
+        RuleField::Exact(number) => Match::Exact(number),
+        RuleField::Prefix { value, length } if length == width => Match::Exact(value),
+        RuleField::Prefix { value, length } => Match::Prefix { value, length },
+        RuleField::Ternary { value, mask } => Match::Masked { value, mask },
+        RuleField::Range { low, high } => Match::Range { low, high },
     }
 }
 

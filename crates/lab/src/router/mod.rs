@@ -9,12 +9,12 @@ mod stages;
 
 use crate::experiment::{Better, Figure, Other, Row};
 use crate::measure::{Contender, Group, Measured, Pass, Workload, rounds};
-use crate::plan::Plan;
+use crate::plan::LabPlan;
 use crate::programs::compiled;
 use crate::switch_apps::app_rows;
 use crate::traffic::LabError;
 use data::{Classifier, Data, PORTS};
-use exec::BackEnd;
+use exec::BackendKind;
 use lang::ir::Program;
 use lang::pipeline::Decode;
 use packet::Frames;
@@ -65,7 +65,7 @@ pub(crate) fn mode() -> String {
 }
 
 /// Runs it.
-pub(crate) fn rows(plan: &Plan, progress: &mut dyn FnMut(&str)) -> Result<Vec<Row>, LabError> {
+pub(crate) fn rows(plan: &LabPlan, progress: &mut dyn FnMut(&str)) -> Result<Vec<Row>, LabError> {
     progress("router: reading or making routes and rules");
     let data = Data::new(&plan.tables, plan.quick).map_err(LabError::Tables)?;
     let classifiers = Classifier::all(&plan.tables, plan.quick).map_err(LabError::Tables)?;
@@ -182,7 +182,7 @@ fn filled<'n>(
 
 impl Contest<'_> {
     /// The runs of every program, or why there are none.
-    fn run(self, plan: &Plan, progress: &mut dyn FnMut(&str)) -> Vec<Result<Measured, String>> {
+    fn run(self, plan: &LabPlan, progress: &mut dyn FnMut(&str)) -> Vec<Result<Measured, String>> {
         progress(&format!("router: {}", self.case));
         let mut workload = Workload::new(self.frames, Order::Replay, self.ports);
         workload.take_own_time();
@@ -196,7 +196,7 @@ impl Contest<'_> {
         let mut groups = Vec::new();
         let mut places = Vec::new();
         for (_, program) in self.programs {
-            let loaded = Contender::loaded(program, BackEnd::Native, self.ports);
+            let loaded = Contender::loaded(program, BackendKind::Native, self.ports);
             places.push(loaded.map(|contender| {
                 groups.push((Group::new(vec![contender]), self.ports));
                 groups.len() - 1

@@ -4,15 +4,15 @@
 //! The packets lie in the slots already, so that what is measured is the way there and back. A device whose slots hold fewer packets than a burst gets
 //! it as several, one behind the other; it is back when the last of them is. Every verdict of every burst is held against the interpreter's.
 
-use crate::crossover::Site;
-use crate::crossover::ground::{Ground, PORTS};
+use crate::crossover::DeviceSource;
+use crate::crossover::workload::{PORTS, Workload};
 use crate::experiment::{Better, Figure, Other, Row};
 use crate::measure::SEED;
 use crate::plan::Length;
 use engine::offload::{geometry, renew};
 use exec::kernel::Kernel;
 use exec::offload::{Offload, Whole};
-use gpu::{Device, DeviceError, Memory, Setup, Submission, WARP};
+use gpu::{Device, DeviceError, Setup, SlotMemory, Submission, WARP};
 use hdrhistogram::Histogram;
 use packet::{BATCH, Batch, Verdict};
 use std::time::{Duration, Instant};
@@ -49,15 +49,15 @@ struct Way {
 /// Rows of all bursts on a device that is called `name` in them: a kernel that keeps running, beside each way to launch one that the device has. With
 /// what was left out.
 pub(crate) fn rows(
-    site: &dyn Site,
+    device_source: &dyn DeviceSource,
     name: &str,
-    ground: &mut Ground,
+    workload: &mut Workload,
     often: Often,
 ) -> (Vec<Row>, Vec<String>) {
     let (mut rows, mut left_out) = (Vec::new(), Vec::new());
     let whole = format!("{name}, bursts");
     let refused = |case: &str, why: &str| Row::refused(case, ALONE, "µs", why);
-    let mut kept = match Way::open(site, ground, Submission::Persistent) {
+    let mut kept = match Way::open(device_source, workload, Submission::Persistent) {
         Ok(way) => Some(way),
         Err(error @ DeviceError::Missing { .. }) => {
             rows.push(Row::absent(&whole, ALONE, &error.to_string()));
@@ -66,8 +66,8 @@ pub(crate) fn rows(
         Err(error) => return (vec![refused(&whole, &error.to_string())], left_out),
     };
     let mut launched = Vec::new();
-    for submission in site.submissions() {
-        match Way::open(site, ground, *submission) {
+    for submission in device_source.submissions() {
+        match Way::open(device_source, workload, *submission) {
             Ok(way) => launched.push(way),
             // What the device does not have is left out.
             Err(DeviceError::Missing { .. }) => {}
@@ -80,7 +80,7 @@ pub(crate) fn rows(
             left_out.push(case);
             continue;
         }
-        match in_turn(kept.iter_mut().chain(&mut launched), ground, burst, often) {
+        match in_turn(kept.iter_mut().chain(&mut launched), workload, burst, often) {
             Ok(()) => rows.extend(launched.iter().flat_map(|way| beside(&case, kept.as_ref(), way))),
             Err(why) => rows.push(refused(&case, &why)),
         }
@@ -91,7 +91,7 @@ pub(crate) fn rows(
 /// Runs bursts of a size in all ways in turn.
 fn in_turn<'a>(
     ways: impl Iterator<Item = &'a mut Way>,
-    ground: &mut Ground,
+    workload: &mut Workload,
     burst: usize,
     often: Often,
 ) -> Result<(), String> {
@@ -99,7 +99,7 @@ fn in_turn<'a>(
     ways.iter_mut().for_each(|way| way.runs.clear());
     for round in 0..=often.runs {
         for way in &mut ways {
-            let run = way.run(ground, burst, often.length).map_err(|why| format!("{}: {why}", way.name))?;
+            let run = way.run(workload, burst, often.length).map_err(|why| format!("{}: {why}", way.name))?;
             // The first round warms up.
             if round > 0 {
                 way.runs.push(run);
@@ -132,22 +132,26 @@ fn beside(case: &str, kept: Option<&Way>, launched: &Way) -> Vec<Row> {
 
 impl Way {
     /// A device with room for bursts of every size.
-    fn open(site: &dyn Site, ground: &Ground, submission: Submission) -> Result<Way, DeviceError> {
-        let offload = Offload::new(&ground.program, PORTS, SEED, &ground.options);
+    fn open(
+        device_source: &dyn DeviceSource,
+        workload: &Workload,
+        submission: Submission,
+    ) -> Result<Way, DeviceError> {
+        let offload = Offload::new(&workload.program, PORTS, SEED, &workload.options);
         let mut offload = offload.map_err(|error| DeviceError::Table(error.to_string()))?;
         let largest = BURSTS[BURSTS.len() - 1];
         let most = if submission == Submission::Persistent { WARP } else { largest };
         let slots = UNDER_WAY * largest.div_ceil(most);
-        let setup = Setup { memory: Memory::Mapped, submission, timed: false };
+        let setup = Setup { memory: SlotMemory::Mapped, submission, timed: false };
         let geometry = geometry(offload.kernel(), most, slots);
-        let mut device = site.open(offload.kernel(), (&ground.program, PORTS), geometry, setup)?;
+        let mut device = device_source.open(offload.kernel(), (&workload.program, PORTS), geometry, setup)?;
         renew(&mut offload, device.as_mut())?;
         Ok(Way { name: submission.to_string(), device, offload, most, runs: Vec::new() })
     }
 
     /// A run of both kinds.
-    fn run(&mut self, ground: &mut Ground, burst: usize, length: Length) -> Result<[f64; 3], String> {
-        self.fill(ground, burst)?;
+    fn run(&mut self, workload: &mut Workload, burst: usize, length: Length) -> Result<[f64; 3], String> {
+        self.fill(workload, burst)?;
         let failed = |error: DeviceError| error.to_string();
         let pieces = burst.div_ceil(self.most);
         let over = |time: Duration, bursts: u64| match length {
@@ -163,7 +167,7 @@ impl Way {
             self.submit(0, burst).map_err(failed)?;
             self.wait(0, pieces).map_err(failed)?;
             delays.saturating_record(start.elapsed().as_nanos() as u64);
-            self.check(ground, 0, burst)?;
+            self.check(workload, 0, burst)?;
             bursts += 1;
         }
         let begin = Instant::now();
@@ -177,7 +181,7 @@ impl Way {
                 continue;
             }
             self.wait(back as usize % UNDER_WAY, pieces).map_err(failed)?;
-            self.check(ground, back as usize % UNDER_WAY, burst)?;
+            self.check(workload, back as usize % UNDER_WAY, burst)?;
             back += 1;
         }
         let rate = (back as usize * burst) as f64 / begin.elapsed().as_secs_f64();
@@ -197,15 +201,15 @@ impl Way {
     }
 
     /// Puts packets into all slots.
-    fn fill(&mut self, ground: &mut Ground, burst: usize) -> Result<(), String> {
+    fn fill(&mut self, workload: &mut Workload, burst: usize) -> Result<(), String> {
         let mut batch = Batch::new();
         for place in 0..UNDER_WAY {
             for (piece, (before, packets)) in self.parts(burst).enumerate() {
                 let slot = place * burst.div_ceil(self.most) + piece;
-                ground.fill(&mut batch, Way::first(place, burst) + before as u64, packets.min(BATCH));
+                workload.fill(&mut batch, Way::first(place, burst) + before as u64, packets.min(BATCH));
                 let input = self.device.input(slot).map_err(|error| error.to_string())?;
                 let whole = Whole { before: 0, packets };
-                self.offload.gather(ground.bytes(), &batch, whole, input.bytes, input.columns);
+                self.offload.gather(workload.bytes(), &batch, whole, input.bytes, input.columns);
             }
         }
         Ok(())
@@ -225,7 +229,7 @@ impl Way {
         Ok(())
     }
 
-    fn check(&mut self, ground: &Ground, place: usize, burst: usize) -> Result<(), String> {
+    fn check(&mut self, workload: &Workload, place: usize, burst: usize) -> Result<(), String> {
         let kernel: &Kernel = self.offload.kernel();
         for (piece, (before, packets)) in self.parts(burst).enumerate() {
             let slot = place * burst.div_ceil(self.most) + piece;
@@ -236,7 +240,7 @@ impl Way {
                 // What the processor is to run has no verdict, which is a wrong one here.
                 *verdict = kernel.plan.results.verdict(result).unwrap_or(Verdict::PENDING);
             }
-            let wrong = ground.wrong(Way::first(place, burst) + before as u64, &verdicts[..packets]);
+            let wrong = workload.wrong(Way::first(place, burst) + before as u64, &verdicts[..packets]);
             wrong.map_or(Ok(()), Err)?;
         }
         Ok(())

@@ -6,15 +6,15 @@
 //! Of a single worker, that gets all in one go, batches that follow each other say the same.
 
 use super::Used;
-use super::carried::Carried;
 use super::due::Due;
 use super::live::Station;
+use super::load_result::LoadResult;
 use super::simulate::{Line, Model};
-use crate::crossover::fit::{Fit, Form};
-use crate::crossover::ground::Ground;
+use crate::crossover::regression::{Form, Regression};
+use crate::crossover::workload::Workload;
 use crate::experiment::Figure;
-use engine::hold::Schedule;
-use gpu::placement::Policy;
+use engine::device_queue::Schedule;
+use gpu::offload_policy::BatchingPolicy;
 use std::time::{Duration, Instant};
 
 /// Sizes of single batches.
@@ -54,17 +54,17 @@ struct Times {
 pub(crate) fn calibrate(
     used: &Used<'_>,
     station: &mut Station,
-    ground: &mut Ground,
+    workload: &mut Workload,
     time: Duration,
 ) -> Result<Calibrated, String> {
     let mut times = Times::default();
-    let mut carried = Carried::new()?;
+    let mut carried = LoadResult::new()?;
     for size in SIZES.into_iter().filter(|size| *size <= used.most) {
-        let mut hold = station.hold(fixed(size))?;
+        let mut device_queue = station.hold(fixed(size))?;
         let mut runs: [Vec<f64>; 4] = Default::default();
         let begin = Instant::now();
         while runs[0].len() < REPEATS.0 || runs[0].len() < REPEATS.1 && begin.elapsed() < time {
-            let parts = station.single(ground, &mut hold, size, &mut carried)?;
+            let parts = station.single(workload, &mut device_queue, size, &mut carried)?;
             runs.iter_mut().zip(parts).for_each(|(runs, part)| runs.push(part));
         }
         for (points, runs) in times.parts.iter_mut().zip(runs) {
@@ -73,18 +73,18 @@ pub(crate) fn calibrate(
         let mut runs = Vec::new();
         let begin = Instant::now();
         while runs.len() < REPEATS.0 || runs.len() < REPEATS.1 && begin.elapsed() < time {
-            let (packets, took) = station.here(ground, size)?;
+            let (packets, took) = station.here(workload, size)?;
             if packets == size {
                 runs.push(took.as_nanos() as f64);
             }
         }
         times.here.push((size as f64, median(runs)));
     }
-    let mut hold = station.hold(fixed(used.most))?;
-    let follow = station.carry(ground, &mut hold, Due::Always(4 * time.as_nanos() as u64))?;
+    let mut device_queue = station.hold(fixed(used.most))?;
+    let follow = station.carry(workload, &mut device_queue, Due::Always(4 * time.as_nanos() as u64))?;
     let apart = used.most as f64 * 1e9 / follow.rate().max(1.0);
     let found = times.model(station.workers, piece(station.workers, used.most), apart);
-    let laboratory = station.laboratory(ground)?;
+    let laboratory = station.laboratory(workload)?;
     let found = found.map(|found| Calibrated { laboratory, ..found });
     found.ok_or_else(|| "too few sizes to fit anything to".to_owned())
 }
@@ -101,7 +101,7 @@ impl Times {
         let [take, begin, away, commit] = &self.parts;
         let (whole, cut): (Vec<_>, Vec<_>) =
             away.iter().copied().partition(|(size, _)| *size <= piece as f64);
-        let fit = Fit::of(Form::Sum, &whole)?;
+        let fit = Regression::of(Form::Sum, &whole)?;
         let [take, begin, commit, here] = [take, begin, commit, &self.here].map(|points| line(points));
         // From piece to piece of one worker.
         let rounds = |size: f64| (size / (piece * workers) as f64).ceil();
@@ -141,7 +141,7 @@ impl Times {
 }
 
 fn fixed(packets: usize) -> Schedule {
-    Policy::FixedBatch { packets }.into()
+    BatchingPolicy::FixedBatch { packets }.into()
 }
 
 fn median(values: Vec<f64>) -> f64 {
@@ -151,7 +151,7 @@ fn median(values: Vec<f64>) -> f64 {
 
 /// A line through times of sizes.
 fn line(points: &[(f64, f64)]) -> Line {
-    let fit = Fit::of(Form::Sum, points);
+    let fit = Regression::of(Form::Sum, points);
     fit.map_or(Line::default(), |fit| Line { fixed: fit.fixed as u64, slope: (fit.slope * 1000.0) as u64 })
 }
 

@@ -1,14 +1,14 @@
 //! The schedules of a device take turns, each in front now and then; one that fails leaves the others whole.
 
 use super::Used;
-use super::carried::Carried;
 use super::due::{Due, Pattern};
 use super::live::{Refusal, Station};
+use super::load_result::LoadResult;
 use super::policies::Named;
 use super::rows::Cell;
 use super::simulate::Simulated;
-use crate::crossover::ground::Ground;
-use engine::hold::Hold;
+use crate::crossover::workload::Workload;
+use engine::device_queue::DeviceQueue;
 use exec::Room;
 use std::time::Duration;
 
@@ -22,7 +22,7 @@ pub(super) struct Lane {
     pub(super) station: usize,
     /// What that has room for.
     pub(super) room: Room,
-    pub(super) hold: Hold,
+    pub(super) device_queue: DeviceQueue,
     pub(super) simulated: Simulated,
     /// Why it has no figures.
     pub(super) failed: Option<String>,
@@ -40,7 +40,7 @@ pub(super) struct Load {
 /// The schedules of a device, which take turns.
 pub(super) struct Carrier<'a> {
     used: &'a Used<'a>,
-    ground: &'a mut Ground,
+    workload: &'a mut Workload,
     /// None where it failed and could not be opened again.
     stations: Vec<Option<Station>>,
     lanes: Vec<Lane>,
@@ -52,12 +52,12 @@ impl<'a> Carrier<'a> {
     /// Every load so often and so long.
     pub(super) fn new(
         used: &'a Used<'a>,
-        ground: &'a mut Ground,
+        workload: &'a mut Workload,
         (stations, lanes): (Vec<Station>, Vec<Lane>),
         (runs, time): (usize, Duration),
     ) -> Carrier<'a> {
         let stations = stations.into_iter().map(Some).collect();
-        Carrier { used, ground, stations, lanes, runs, time }
+        Carrier { used, workload, stations, lanes, runs, time }
     }
 
     /// As much as is carried. The first round warms up.
@@ -89,7 +89,7 @@ impl<'a> Carrier<'a> {
         &mut self,
         rate: Option<f64>,
         (rounds, time): (usize, Duration),
-    ) -> Option<Vec<[Carried; 2]>> {
+    ) -> Option<Vec<[LoadResult; 2]>> {
         let ends = [self.lanes.len().checked_sub(1)?, 0];
         let round = |round: usize| {
             let times = rate.map(|rate| times(Pattern::Poisson, (rate, time), round));
@@ -125,19 +125,19 @@ impl<'a> Carrier<'a> {
     }
 
     /// Lets a schedule carry. Where it fails, its device may still have packets of it, and is opened again for the others.
-    fn carry(&mut self, place: usize, due: Due<'_>) -> Option<Carried> {
+    fn carry(&mut self, place: usize, due: Due<'_>) -> Option<LoadResult> {
         let lane = &mut self.lanes[place];
         if lane.failed.is_some() {
             return None;
         }
         let (index, room) = (lane.station, lane.room);
-        let why = match self.stations[index].as_mut()?.carry(self.ground, &mut lane.hold, due) {
+        let why = match self.stations[index].as_mut()?.carry(self.workload, &mut lane.device_queue, due) {
             Ok(carried) => return Some(carried),
             Err(why) => why,
         };
         // The old one goes first: a device may not have room for both.
         self.stations[index] = None;
-        match Station::open(self.used, self.ground, room) {
+        match Station::open(self.used, self.workload, room) {
             Ok(station) => self.stations[index] = Some(station),
             Err(Refusal::Absent(again) | Refusal::Failed(again)) => {
                 let name = &lane.named.name;

@@ -6,20 +6,20 @@
 //! packets into memory and keeping delays are the laboratory's own work within the loop, the same a packet for all schedules; it is measured by itself.
 
 use super::Used;
-use super::carried::Carried;
 use super::due::Due;
+use super::load_result::LoadResult;
 use super::processors;
 use super::waiting::Waiting;
-use crate::crossover::ground::{Ground, PORTS};
+use crate::crossover::workload::{PORTS, Workload};
 use crate::experiment::Figure;
 use crate::measure::SEED;
 use cpu_time::ThreadTime;
 use engine::Ledger;
-use engine::hold::{Hold, Run, Schedule, Supply};
+use engine::device_queue::{DeviceQueue, Run, Schedule, Supply};
 use engine::offload::Offloaded;
 use exec::kernel::Kernel;
 use exec::offload::Offload;
-use exec::{Outputs, Processor, Room};
+use exec::{Backend, Outputs, Room};
 use gpu::{DeviceError, Geometry};
 use packet::{BATCH, Batch};
 use std::time::{Duration, Instant};
@@ -49,7 +49,7 @@ pub(crate) type Single = [f64; 4];
 
 /// A program on a device, with its accounting.
 pub(crate) struct Station {
-    processor: Offloaded,
+    backend: Offloaded,
     /// What the device works on side by side.
     pub(crate) workers: usize,
     ledger: Ledger,
@@ -60,59 +60,63 @@ pub(crate) struct Station {
 
 impl Station {
     /// Loads the program with so much room on a device, and lets the processor run every packet once.
-    pub(crate) fn open(used: &Used<'_>, ground: &mut Ground, room: Room) -> Result<Station, Refusal> {
-        let offload = Offload::new(&ground.program, PORTS, SEED, &ground.options);
+    pub(crate) fn open(used: &Used<'_>, workload: &mut Workload, room: Room) -> Result<Station, Refusal> {
+        let offload = Offload::new(&workload.program, PORTS, SEED, &workload.options);
         let offload = offload.map_err(|error| Refusal::Failed(error.to_string()))?;
         let mut workers = 1;
         let open = |kernel: &Kernel, geometry: Geometry| {
-            let device = used.site.open(kernel, (&ground.program, PORTS), geometry, used.setup)?;
+            let device = used.device_source.open(kernel, (&workload.program, PORTS), geometry, used.setup)?;
             workers = device.workers();
             Ok(device)
         };
-        let processor = processors::beside(|| Offloaded::new(offload, room, open))?;
-        let ledger = Ledger::new(&ground.program, PORTS);
-        let mut station = Station { processor, workers, ledger, outputs: Outputs::default(), next: 0 };
-        while station.next < ground.packets() as u64 {
-            station.here(ground, BATCH).map_err(Refusal::Failed)?;
+        let backend = processors::beside(|| Offloaded::new(offload, room, open))?;
+        let ledger = Ledger::new(&workload.program, PORTS);
+        let mut station = Station { backend, workers, ledger, outputs: Outputs::default(), next: 0 };
+        while station.next < workload.packets() as u64 {
+            station.here(workload, BATCH).map_err(Refusal::Failed)?;
         }
         Ok(station)
     }
 
     /// A hold for a schedule over it.
-    pub(crate) fn hold(&mut self, schedule: Schedule) -> Result<Hold, String> {
-        let hold = Hold::new(&mut self.processor, schedule, Instant::now());
-        hold.ok_or_else(|| self.failure().unwrap_or_else(|| "the device takes no packets".to_owned()))
+    pub(crate) fn hold(&mut self, schedule: Schedule) -> Result<DeviceQueue, String> {
+        let device_queue = DeviceQueue::new(&mut self.backend, schedule, Instant::now());
+        device_queue.ok_or_else(|| self.failure().unwrap_or_else(|| "the device takes no packets".to_owned()))
     }
 
     /// Lets the processor run the next packets, at most a batch; how many, and how long that took.
-    pub(crate) fn here(&mut self, ground: &mut Ground, packets: usize) -> Result<(usize, Duration), String> {
+    pub(crate) fn here(
+        &mut self,
+        workload: &mut Workload,
+        packets: usize,
+    ) -> Result<(usize, Duration), String> {
         // With nothing begun on the device, the processor runs them.
-        self.processor.ahead();
+        self.backend.ahead();
         let mut batch = Batch::new();
-        ground.fill(&mut batch, self.next, packets);
+        workload.fill(&mut batch, self.next, packets);
         let begin = Instant::now();
         self.outputs.clear();
-        self.processor.run(ground.memory(), &mut batch, &mut self.outputs);
+        self.backend.run(workload.memory(), &mut batch, &mut self.outputs);
         let took = begin.elapsed();
-        check(ground, self.next, &batch)?;
+        check(workload, self.next, &batch)?;
         self.next += batch.len as u64;
         Ok((batch.len, took))
     }
 
     /// Nanoseconds a packet of the laboratory's own work: putting it into memory, holding it against the interpreter's, and keeping its delay.
-    pub(crate) fn laboratory(&mut self, ground: &mut Ground) -> Result<[f64; 3], String> {
-        let mut carried = Carried::new()?;
+    pub(crate) fn laboratory(&mut self, workload: &mut Workload) -> Result<[f64; 3], String> {
+        let mut carried = LoadResult::new()?;
         let mut parts: [Vec<f64>; 3] = Default::default();
         let mut batch = Batch::new();
-        self.processor.ahead();
+        self.backend.ahead();
         for _ in 0..OWN_BATCHES {
             let begin = Instant::now();
-            ground.fill(&mut batch, self.next, BATCH);
+            workload.fill(&mut batch, self.next, BATCH);
             let filled = Instant::now();
             self.outputs.clear();
-            self.processor.run(ground.memory(), &mut batch, &mut self.outputs);
+            self.backend.run(workload.memory(), &mut batch, &mut self.outputs);
             let ran = Instant::now();
-            check(ground, self.next, &batch)?;
+            check(workload, self.next, &batch)?;
             let checked = Instant::now();
             (0..batch.len).for_each(|packet| carried.delay(10_000 + 100 * packet as u64));
             let kept = checked.elapsed();
@@ -127,12 +131,12 @@ impl Station {
     /// Carries packets that fall due, until all are done.
     pub(crate) fn carry(
         &mut self,
-        ground: &mut Ground,
-        hold: &mut Hold,
+        workload: &mut Workload,
+        device_queue: &mut DeviceQueue,
         due: Due<'_>,
-    ) -> Result<Carried, String> {
+    ) -> Result<LoadResult, String> {
         let before = self.on_device();
-        let mut carried = Carried::new()?;
+        let mut carried = LoadResult::new()?;
         let first = self.next;
         let (mut batch, mut done) = (Batch::new(), 0);
         let mut rest = Waiting::new().map_err(|error| format!("a timer: {error}"))?;
@@ -140,29 +144,29 @@ impl Station {
         let mut taken = 0;
         loop {
             let now = nanoseconds(start);
-            let waiting = if hold.has_room() { due.waiting(taken, now, BATCH) } else { 0 };
+            let waiting = if device_queue.has_room() { due.waiting(taken, now, BATCH) } else { 0 };
             if waiting > 0 {
-                ground.fill(&mut batch, self.next, waiting);
+                workload.fill(&mut batch, self.next, waiting);
                 taken += batch.len;
                 self.next += batch.len as u64;
             }
             let mut way =
-                Way { station: self, ground, due, first, start, done: &mut done, carried: &mut carried };
+                Way { station: self, workload, due, first, start, done: &mut done, carried: &mut carried };
             if waiting > 0 {
-                hold.take(&mut way, ground.bytes(), &batch)?;
+                device_queue.take(&mut way, workload.bytes(), &batch)?;
             }
-            let ran = hold.run(&mut way, Supply::Unknown)?;
+            let ran = device_queue.run(&mut way, Supply::Unknown)?;
             if due.is_over(taken, nanoseconds(start)) {
-                hold.run(&mut way, Supply::Ended)?;
+                device_queue.run(&mut way, Supply::Ended)?;
                 break;
             }
             if waiting == 0 && !ran {
-                if hold.is_under_way() {
+                if device_queue.is_under_way() {
                     // The device has packets: it is asked again soon.
                     std::thread::yield_now();
                 } else {
                     let next = due.time(taken).map_or(0, |time| time.saturating_sub(nanoseconds(start)));
-                    let schedule = hold.due(Instant::now());
+                    let schedule = device_queue.due(Instant::now());
                     let waited = rest.wait(Duration::from_nanos(next), schedule);
                     waited.map_err(|error| format!("waiting: {error}"))?;
                 }
@@ -171,7 +175,7 @@ impl Station {
         if let Some(failure) = self.failure() {
             return Err(failure);
         }
-        if !hold.is_empty() || done != taken as u64 {
+        if !device_queue.is_empty() || done != taken as u64 {
             return Err(format!("of {taken} packets {done} were done"));
         }
         carried.end(done, self.on_device() - before, nanoseconds(start));
@@ -182,18 +186,18 @@ impl Station {
     /// could be committed. What this thread did not run is no part of its own work.
     pub(crate) fn single(
         &mut self,
-        ground: &mut Ground,
-        hold: &mut Hold,
+        workload: &mut Workload,
+        device_queue: &mut DeviceQueue,
         packets: usize,
-        carried: &mut Carried,
+        carried: &mut LoadResult,
     ) -> Result<Single, String> {
         let mut batch = Batch::new();
-        ground.fill(&mut batch, self.next, packets);
+        workload.fill(&mut batch, self.next, packets);
         let (first, mut done) = (self.next, 0);
         self.next += batch.len as u64;
         let way = Way {
             station: self,
-            ground,
+            workload,
             due: Due::Always(0),
             first,
             start: Instant::now(),
@@ -203,15 +207,15 @@ impl Station {
         let mut alone = SingleBatch { way, committing: None };
         let bare = Timestamp::now();
         let start = Timestamp::now();
-        hold.take(&mut alone, ground.bytes(), &batch)?;
+        device_queue.take(&mut alone, workload.bytes(), &batch)?;
         let taken = Timestamp::now();
         let mut begun = None;
         // A batch that comes behind the last different packet is shorter than was asked for; nobody waits for the rest.
         let supply = if batch.len == packets { Supply::Unknown } else { Supply::Ended };
         loop {
-            hold.run(&mut alone, supply)?;
+            device_queue.run(&mut alone, supply)?;
             begun.get_or_insert_with(Timestamp::now);
-            if hold.is_empty() {
+            if device_queue.is_empty() {
                 break;
             }
             std::thread::yield_now();
@@ -234,44 +238,44 @@ impl Station {
     }
 
     fn on_device(&self) -> u64 {
-        self.processor.on_device().map_or(0, |device| device.tally.device)
+        self.backend.on_device().map_or(0, |device| device.tally.device)
     }
 
     fn failure(&self) -> Option<String> {
-        self.processor.on_device()?.failure
+        self.backend.on_device()?.failure
     }
 }
 
 /// What a packet passes after it was held.
 struct Way<'a> {
     station: &'a mut Station,
-    ground: &'a Ground,
+    workload: &'a Workload,
     due: Due<'a>,
     /// The number of the first packet of the run.
     first: u64,
     start: Instant,
     done: &'a mut u64,
-    carried: &'a mut Carried,
+    carried: &'a mut LoadResult,
 }
 
 impl Run for Way<'_> {
     type Error = String;
 
-    fn processor(&mut self) -> &mut dyn Processor {
-        &mut self.station.processor
+    fn backend(&mut self) -> &mut dyn Backend {
+        &mut self.station.backend
     }
 
     fn batch(&mut self, memory: &mut [u8], batch: &mut Batch) -> Result<(), String> {
-        let Station { processor, ledger, outputs, .. } = &mut *self.station;
+        let Station { backend, ledger, outputs, .. } = &mut *self.station;
         outputs.clear();
-        processor.run(memory, batch, outputs);
+        backend.run(memory, batch, outputs);
         ledger.commit(memory, batch, outputs);
         let now = nanoseconds(self.start);
         let number = *self.done as usize;
         for time in (number..number + batch.len).map_while(|number| self.due.time(number)) {
             self.carried.delay(now.saturating_sub(time));
         }
-        check(self.ground, self.first + *self.done, batch)?;
+        check(self.workload, self.first + *self.done, batch)?;
         *self.done += batch.len as u64;
         Ok(())
     }
@@ -304,8 +308,8 @@ impl Timestamp {
 impl Run for SingleBatch<'_> {
     type Error = String;
 
-    fn processor(&mut self) -> &mut dyn Processor {
-        self.way.processor()
+    fn backend(&mut self) -> &mut dyn Backend {
+        self.way.backend()
     }
 
     fn batch(&mut self, memory: &mut [u8], batch: &mut Batch) -> Result<(), String> {
@@ -315,16 +319,16 @@ impl Run for SingleBatch<'_> {
 }
 
 /// Whether these are the packets from `number` on, with the interpreter's verdicts.
-fn check(ground: &Ground, number: u64, batch: &Batch) -> Result<(), String> {
+fn check(workload: &Workload, number: u64, batch: &Batch) -> Result<(), String> {
     for (place, time) in batch.time[..batch.len].iter().enumerate() {
-        if *time != Ground::time(number + place as u64) {
+        if *time != Workload::time(number + place as u64) {
             return Err(format!("packet {} was not the next one to be done", number + place as u64));
         }
     }
-    let packets = ground.packets() as u64;
+    let packets = workload.packets() as u64;
     let round = (packets - number % packets) as usize;
     let (these, next) = batch.verdicts().split_at(batch.len.min(round));
-    let wrong = ground.wrong(number, these).or_else(|| ground.wrong(number + these.len() as u64, next));
+    let wrong = workload.wrong(number, these).or_else(|| workload.wrong(number + these.len() as u64, next));
     wrong.map_or(Ok(()), Err)
 }
 
@@ -336,16 +340,16 @@ fn nanoseconds(since: Instant) -> u64 {
 mod tests {
     use super::*;
     use crate::crossover::find;
-    use crate::crossover::ground::{CASES, Contents};
+    use crate::crossover::workload::{CASES, Contents};
     use crate::plan::Length;
     use crate::transfer::DeviceChoice;
-    use crate::{Plan, TablesPlan};
+    use crate::{LabPlan, TablesPlan};
     use gpu::Setup;
     use packet::Verdict;
 
     #[test]
     fn a_packet_out_of_turn_and_a_wrong_verdict_are_found() {
-        let plan = Plan {
+        let plan = LabPlan {
             kinds: Vec::new(),
             captures: Vec::new(),
             runs: 1,
@@ -358,33 +362,33 @@ mod tests {
             until: None,
         };
         let contents = Contents::new(&plan).expect("tables can be made");
-        let mut ground = Ground::new(&CASES[0], &contents).expect("a program");
-        let site = find(DeviceChoice::Host).expect("threads");
-        let (site, setup) = (site.as_ref(), Setup::default());
-        let used = Used { name: String::new(), site, setup, most: BATCH, wanted: false };
-        let room = Room { packets: BATCH, convoys: 2 };
-        let Ok(mut station) = Station::open(&used, &mut ground, room) else { panic!("threads refuse it") };
+        let mut workload = Workload::new(&CASES[0], &contents).expect("a program");
+        let device_source = find(DeviceChoice::Host).expect("threads");
+        let (device_source, setup) = (device_source.as_ref(), Setup::default());
+        let used = Used { name: String::new(), device_source, setup, most: BATCH, wanted: false };
+        let room = Room { packets: BATCH, device_batches: 2 };
+        let Ok(mut station) = Station::open(&used, &mut workload, room) else { panic!("threads refuse it") };
         let mut batch = Batch::new();
-        ground.fill(&mut batch, 7, 20);
+        workload.fill(&mut batch, 7, 20);
         let mut outputs = Outputs::default();
-        station.processor.run(ground.memory(), &mut batch, &mut outputs);
-        assert_eq!(check(&ground, 7, &batch), Ok(()));
-        let error = check(&ground, 8, &batch).expect_err("it is the one before");
+        station.backend.run(workload.memory(), &mut batch, &mut outputs);
+        assert_eq!(check(&workload, 7, &batch), Ok(()));
+        let error = check(&workload, 8, &batch).expect_err("it is the one before");
         assert_eq!(error, "packet 8 was not the next one to be done");
         batch.verdict[19] = Verdict::drop(9);
-        let error = check(&ground, 7, &batch).expect_err("it is wrong");
+        let error = check(&workload, 7, &batch).expect_err("it is wrong");
         assert!(error.starts_with("the verdict on packet 26 is"), "{error}");
         // Numbers go on where packets begin again.
-        let last = ground.packets() as u64 - 1;
-        ground.fill(&mut batch, last, 1);
-        station.processor.run(ground.memory(), &mut batch, &mut outputs);
+        let last = workload.packets() as u64 - 1;
+        workload.fill(&mut batch, last, 1);
+        station.backend.run(workload.memory(), &mut batch, &mut outputs);
         let mut next = Batch::new();
-        ground.fill(&mut next, last + 1, 1);
-        station.processor.run(ground.memory(), &mut next, &mut outputs);
+        workload.fill(&mut next, last + 1, 1);
+        station.backend.run(workload.memory(), &mut next, &mut outputs);
         batch.push(next.frame[0], next.captured[0], next.wire[0], next.port[0], next.time[0]);
         batch.verdict[1] = next.verdict[0];
-        assert_eq!(check(&ground, last, &batch), Ok(()));
+        assert_eq!(check(&workload, last, &batch), Ok(()));
         batch.verdict[1] = Verdict::drop(9);
-        assert!(check(&ground, last, &batch).is_err());
+        assert!(check(&workload, last, &batch).is_err());
     }
 }

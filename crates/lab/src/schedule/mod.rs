@@ -6,10 +6,10 @@
 
 pub(crate) mod burst;
 mod calibrate;
-mod carried;
 mod carrier;
 mod due;
 mod live;
+mod load_result;
 mod page;
 mod policies;
 mod processors;
@@ -19,17 +19,17 @@ mod waiting;
 
 pub(crate) use page::section;
 
-use crate::crossover::ground::{CASES, Contents, Ground};
-use crate::crossover::{Site, find};
+use crate::crossover::workload::{CASES, Contents, Workload};
+use crate::crossover::{DeviceSource, find};
 use crate::experiment::Row;
-use crate::plan::{Length, Plan};
+use crate::plan::{LabPlan, Length};
 use crate::traffic::LabError;
 use crate::transfer::{DeviceChoice, OVER};
-use carried::Carried;
 use carrier::{Carrier, Lane, Load};
 use due::Pattern;
-use gpu::{Memory, Setup, Submission, WARP};
+use gpu::{Setup, SlotMemory, Submission, WARP};
 use live::{Refusal, Station};
+use load_result::LoadResult;
 use packet::BATCH;
 use policies::Named;
 use rows::{DONE, MPPS, Missed};
@@ -64,7 +64,7 @@ pub struct Used<'a> {
     /// What rows call it; without a comma.
     pub name: String,
     /// The device.
-    pub site: &'a dyn Site,
+    pub device_source: &'a dyn DeviceSource,
     /// Memory and submission.
     pub setup: Setup,
     /// The most packets that go over together.
@@ -74,7 +74,7 @@ pub struct Used<'a> {
 }
 
 /// What is measured.
-pub struct Bench<'a> {
+pub struct ScheduleBench<'a> {
     /// Devices.
     pub used: &'a [Used<'a>],
     /// Only programs that are called so; all if there is none.
@@ -83,14 +83,14 @@ pub struct Bench<'a> {
     pub until: Option<Instant>,
 }
 
-impl Bench<'_> {
+impl ScheduleBench<'_> {
     fn is_over(&self) -> bool {
         self.until.is_some_and(|until| Instant::now() >= until)
     }
 }
 
 /// Runs it on all devices that there are, or on the one that is asked for; the text is how everything is run.
-pub(crate) fn rows(plan: &Plan, progress: &mut dyn FnMut(&str)) -> Result<(Vec<Row>, String), LabError> {
+pub(crate) fn rows(plan: &LabPlan, progress: &mut dyn FnMut(&str)) -> Result<(Vec<Row>, String), LabError> {
     let choices = match plan.device {
         DeviceChoice::Best => vec![DeviceChoice::Host, DeviceChoice::OpenCl, DeviceChoice::Cuda],
         one => vec![one],
@@ -98,7 +98,7 @@ pub(crate) fn rows(plan: &Plan, progress: &mut dyn FnMut(&str)) -> Result<(Vec<R
     let (mut sites, mut rows) = (Vec::new(), Vec::new());
     for choice in choices {
         match find(choice) {
-            Ok(site) => sites.push((choice, site)),
+            Ok(device_source) => sites.push((choice, device_source)),
             Err(error) if plan.device == DeviceChoice::Best => {
                 rows.push(Row::absent(choice.name(), DONE, &error.to_string()));
             }
@@ -106,12 +106,12 @@ pub(crate) fn rows(plan: &Plan, progress: &mut dyn FnMut(&str)) -> Result<(Vec<R
         }
     }
     let mut used = Vec::new();
-    for (choice, site) in &sites {
-        let site = site.as_ref();
+    for (choice, device_source) in &sites {
+        let device_source = device_source.as_ref();
         let one = |name: String, submission: Submission, most: usize| Used {
             name,
-            site,
-            setup: Setup { memory: Memory::Mapped, submission, timed: false },
+            device_source,
+            setup: Setup { memory: SlotMemory::Mapped, submission, timed: false },
             most,
             wanted: *choice == DeviceChoice::Host,
         };
@@ -122,7 +122,7 @@ pub(crate) fn rows(plan: &Plan, progress: &mut dyn FnMut(&str)) -> Result<(Vec<R
     }
     let longest = Instant::now() + LONGEST;
     let until = Some(plan.until.map_or(longest, |until| until.min(longest)));
-    let bench = Bench { used: &used, only: &[], until };
+    let bench = ScheduleBench { used: &used, only: &[], until };
     let (more, mode, left_out) = measure(&bench, plan, progress)?;
     rows.extend(more);
     rows.extend(left_out.iter().map(|what| Row::absent(what, DONE, OVER)));
@@ -142,8 +142,8 @@ fn launched(choice: DeviceChoice) -> Submission {
 /// # Errors
 /// Data cannot be read. A device that fails or is wrong is a row without a figure.
 pub fn measure(
-    bench: &Bench<'_>,
-    plan: &Plan,
+    bench: &ScheduleBench<'_>,
+    plan: &LabPlan,
     progress: &mut dyn FnMut(&str),
 ) -> Result<(Vec<Row>, String, Vec<String>), LabError> {
     progress("schedule: making tables");
@@ -157,14 +157,14 @@ pub fn measure(
         progress(&format!("schedule: {program}, the interpreter"));
         let case = CASES.iter().find(|known| known.name == case);
         let case = case.ok_or_else(|| LabError::Program(format!("there is no {program}")))?;
-        let mut ground = Ground::new(case, &contents).map_err(LabError::Program)?;
+        let mut workload = Workload::new(case, &contents).map_err(LabError::Program)?;
         // They are short, and nothing else is left out for them.
         let bursts = bench.used.iter().filter(|used| used.setup.submission == Submission::Persistent);
         for used in bursts.filter(|_| number == 0) {
             progress(&format!("schedule: {}, bursts", used.name));
             let often = burst::Often { runs: plan.runs, length: plan.length, until: bench.until };
             let name = used.name.split(' ').next().unwrap_or_default();
-            let (bursts, left) = burst::rows(used.site, name, &mut ground, often);
+            let (bursts, left) = burst::rows(used.device_source, name, &mut workload, often);
             of_bursts.extend(bursts);
             left_out.extend(left);
         }
@@ -175,7 +175,7 @@ pub fn measure(
                 continue;
             }
             let mut told = Progress { progress: &mut *progress, left_out: &mut left_out, lines: &mut lines };
-            match Measured::of(bench, (plan, time.min(1.0)), (used, &name), (&mut ground, &mut told)) {
+            match Measured::of(bench, (plan, time.min(1.0)), (used, &name), (&mut workload, &mut told)) {
                 Ok(measured) => rows.extend(measured.rows()),
                 Err(Refusal::Absent(why)) => rows.push(Row::absent(&name, DONE, &why)),
                 Err(Refusal::Failed(why)) => rows.push(Row::refused(&name, DONE, MPPS, &why)),
@@ -185,7 +185,7 @@ pub fn measure(
     }
     rows.extend(of_bursts);
     let devices: Vec<String> =
-        bench.used.iter().map(|used| format!("{}: {}", used.name, used.site.name())).collect();
+        bench.used.iter().map(|used| format!("{}: {}", used.name, used.device_source.name())).collect();
     let mode = format!(
         "lpm, and rules one by one, over {}, 64 bytes (60 in memory); packets lie in memory and fall due by the clock; one thread takes, hands over and commits them, on a \
          processor of its own, as a worker of a gateway with `cores` does; delays are from when a packet was due until it is in the account; every verdict is held against the \
@@ -212,15 +212,15 @@ struct Measured {
     lanes: Vec<(Named, Option<String>)>,
     loads: Vec<Load>,
     /// What came by round of Hermes and of the fixed batch, at half load and at saturation; none where the time was over, or one of them failed.
-    beside: [Option<Vec<[Carried; 2]>>; 2],
+    beside: [Option<Vec<[LoadResult; 2]>>; 2],
 }
 
 impl Measured {
     fn of(
-        bench: &Bench<'_>,
-        (plan, part): (&Plan, f64),
+        bench: &ScheduleBench<'_>,
+        (plan, part): (&LabPlan, f64),
         (used, name): (&Used<'_>, &str),
-        (ground, told): (&mut Ground, &mut Progress<'_>),
+        (workload, told): (&mut Workload, &mut Progress<'_>),
     ) -> Result<Measured, Refusal> {
         let time = match plan.length {
             Length::Seconds(seconds) => Duration::from_secs_f64(seconds),
@@ -228,28 +228,28 @@ impl Measured {
         };
         (told.progress)(&format!("schedule: {name}, single batches"));
         let batch = policies::batch(used);
-        let mut stations = vec![Station::open(used, ground, policies::room(used, batch.schedule))?];
-        let calibrated = calibrate::calibrate(used, &mut stations[0], ground, time.mul_f64(SINGLE_TIME))
+        let mut stations = vec![Station::open(used, workload, policies::room(used, batch.schedule))?];
+        let calibrated = calibrate::calibrate(used, &mut stations[0], workload, time.mul_f64(SINGLE_TIME))
             .map_err(Refusal::Failed)?;
         if used.most > WARP {
             let room = policies::room(used, policies::hermes().schedule);
-            stations.push(Station::open(used, ground, room)?);
+            stations.push(Station::open(used, workload, room)?);
         }
         let mut lanes = Vec::new();
         for named in policies::all(used, calibrated.full) {
             let room = policies::room(used, named.schedule);
             let is_wide = room == policies::room(used, batch.schedule);
             let station = if is_wide { 0 } else { stations.len() - 1 };
-            let hold = stations[station].hold(named.schedule).map_err(Refusal::Failed)?;
+            let device_queue = stations[station].hold(named.schedule).map_err(Refusal::Failed)?;
             let simulated = Simulated::new(calibrated.model, room, named.schedule);
             if !named.line.is_empty() {
                 told.lines.push(format!("{name}: {}", named.line));
             }
-            lanes.push(Lane { named, station, room, hold, simulated, failed: None });
+            lanes.push(Lane { named, station, room, device_queue, simulated, failed: None });
         }
         let mut loads = Vec::new();
         let short = time.mul_f64(LOAD_TIME * part);
-        let mut carrier = Carrier::new(used, ground, (stations, lanes), (plan.runs.max(1), short));
+        let mut carrier = Carrier::new(used, workload, (stations, lanes), (plan.runs.max(1), short));
         (told.progress)(&format!("schedule: {name}, saturation"));
         let saturated = carrier.saturation();
         // What the device carried before says it where the fixed batch has failed since.
@@ -296,7 +296,7 @@ impl Measured {
     }
 
     /// What came of Hermes, which is the last schedule, and of the first, which is the fixed batch; or why there is nothing.
-    fn beside(&self) -> [Result<&[[Carried; 2]], Missed>; 2] {
+    fn beside(&self) -> [Result<&[[LoadResult; 2]], Missed>; 2] {
         let mut ends = [self.lanes.last(), self.lanes.first()].into_iter().flatten();
         let failed = ends
             .find_map(|(named, failed)| failed.as_ref().map(|why| format!("{} failed: {why}", named.name)));

@@ -1,9 +1,9 @@
 //! The schedules that are held against each other on a device.
 
 use super::Used;
-use engine::hold::Schedule;
+use engine::device_queue::Schedule;
 use exec::Room;
-use gpu::placement::Policy;
+use gpu::offload_policy::BatchingPolicy;
 use std::time::Duration;
 
 /// What Hermes waits for unless it is said: two warp arrival times, in quarters.
@@ -24,7 +24,7 @@ pub(crate) struct Named {
 pub(crate) fn batch(used: &Used<'_>) -> Named {
     let packets = used.most;
     let name = format!("batch:{packets}");
-    Named { name, schedule: Policy::FixedBatch { packets }.into(), line: String::new() }
+    Named { name, schedule: BatchingPolicy::FixedBatch { packets }.into(), line: String::new() }
 }
 
 /// Hermes.
@@ -39,7 +39,7 @@ pub(crate) fn all(used: &Used<'_>, full: Duration) -> Vec<Named> {
     // Whole microseconds, as one would write them.
     let micros = (full.as_nanos() as u64).div_ceil(1000).max(1);
     let (timeout, deadline) = (Duration::from_micros(micros), Duration::from_micros(micros) * DEADLINE);
-    let named = |name: &str, policy: Policy, line: String| Named {
+    let named = |name: &str, policy: BatchingPolicy, line: String| Named {
         name: name.to_owned(),
         schedule: policy.into(),
         line,
@@ -48,15 +48,15 @@ pub(crate) fn all(used: &Used<'_>, full: Duration) -> Vec<Named> {
         batch(used),
         named(
             "timeout",
-            Policy::BatchOrTimeout { packets, timeout },
+            BatchingPolicy::BatchOrTimeout { packets, timeout },
             format!("timeout is {}us:{packets}, what a batch takes alone", timeout.as_micros()),
         ),
         named(
             "deadline",
-            Policy::Deadline { packets, deadline },
+            BatchingPolicy::Deadline { packets, deadline },
             format!("deadline is {}us:{packets}", deadline.as_micros()),
         ),
-        named("cost", Policy::CostModel { packets }, format!("cost is cost:{packets}")),
+        named("cost", BatchingPolicy::CostModel { packets }, format!("cost is cost:{packets}")),
         hermes(),
     ]
 }

@@ -1,7 +1,7 @@
 //! From what was measured and simulated to rows: every schedule at every load, the model of the device, and what was wanted.
 
 use super::calibrate::Calibrated;
-use super::carried::Carried;
+use super::load_result::LoadResult;
 use super::simulate::Line;
 use crate::experiment::{Better, Figure, Other, Row};
 use crate::transfer::OVER;
@@ -28,8 +28,8 @@ pub(super) const BY_ROUND: &str = "the ratio round by round";
 /// What came of a schedule under a load, by run.
 #[derive(Default)]
 pub(super) struct Cell {
-    pub(super) measured: Vec<Carried>,
-    pub(super) simulated: Vec<Carried>,
+    pub(super) measured: Vec<LoadResult>,
+    pub(super) simulated: Vec<LoadResult>,
 }
 
 impl Cell {
@@ -39,7 +39,7 @@ impl Cell {
         what: &str,
         unit: &str,
         better: Better,
-        value: &dyn Fn(&Carried) -> f64,
+        value: &dyn Fn(&LoadResult) -> f64,
     ) -> Row {
         let other = Figure::of(self.simulated.iter().map(value)).map(|other| Other::of(SIMULATED, other));
         let ours = Figure::of(self.measured.iter().map(value));
@@ -48,7 +48,7 @@ impl Cell {
 
     /// What was carried, and by whom. Where the model is fitted to this very figure, no ratio is made of it.
     pub(super) fn rates(&self, case: &str, fitted: bool) -> Vec<Row> {
-        let share = |carried: &Carried| 100.0 * carried.share();
+        let share = |carried: &LoadResult| 100.0 * carried.share();
         let share = Row { ratio: None, ..self.row(case, "given to the device", "%", Better::More, &share) };
         let mut done = self.row(case, DONE, MPPS, Better::More, &|carried| carried.rate() / 1e6);
         if fitted {
@@ -60,18 +60,18 @@ impl Cell {
 
     /// The same with delays.
     pub(super) fn rows(&self, case: &str) -> Vec<Row> {
-        let delay = |what: &str, value: &dyn Fn(&Carried) -> f64| {
+        let delay = |what: &str, value: &dyn Fn(&LoadResult) -> f64| {
             self.row(case, what, MICROS, Better::Less, &|carried| value(carried) * 1e6)
         };
         let mut rows = self.rates(case, false);
         rows.push(delay(MEDIAN, &|carried| carried.within(0.5)));
         rows.extend(WITHIN.map(|(share, what)| delay(what, &|carried| carried.within(share))));
-        rows.push(delay(SPREAD, &Carried::spread));
+        rows.push(delay(SPREAD, &LoadResult::spread));
         rows
     }
 
     /// A figure of what was measured.
-    pub(super) fn figure(&self, value: impl Fn(&Carried) -> f64) -> Option<Figure> {
+    pub(super) fn figure(&self, value: impl Fn(&LoadResult) -> f64) -> Option<Figure> {
         Figure::of(self.measured.iter().map(value))
     }
 }
@@ -131,7 +131,7 @@ pub(super) enum Missed {
 pub(super) fn beside(
     device: &str,
     batch: &str,
-    [half, saturated]: [Result<&[[Carried; 2]], Missed>; 2],
+    [half, saturated]: [Result<&[[LoadResult; 2]], Missed>; 2],
 ) -> Vec<Row> {
     let case = format!("{device}, hermes beside {batch}");
     let late = "99 % of delays below at load 0.50; on threads of this machine a ratio of 2 is wanted";
@@ -147,8 +147,8 @@ fn pair(
     (case, what): (&str, &str),
     batch: &str,
     (unit, better): (&str, Better),
-    rounds: Result<&[[Carried; 2]], Missed>,
-    value: &dyn Fn(&Carried) -> f64,
+    rounds: Result<&[[LoadResult; 2]], Missed>,
+    value: &dyn Fn(&LoadResult) -> f64,
 ) -> Vec<Row> {
     let rounds = match rounds {
         Ok(rounds) => rounds,

@@ -1,9 +1,9 @@
 //! The same schedules in virtual time, over a small model of the device and of the loop that feeds it.
 //!
-//! The idea: the loop of a worker (`engine::live`) is one server. It takes packets that are due, asks the schedule, hands convoys over and commits what
-//! has come back, and each of these takes the time that it took on the machine. A device is some workers that share a queue; a convoy is cut into
-//! pieces, each of which one worker runs. `gpu::placement` and `gpu::hermes` decide, as in the engine; what stands
-//! around them there, the line of convoys and the loop, is written after it here.
+//! The idea: the loop of a worker (`engine::live`) is one server. It takes packets that are due, asks the schedule, hands device batches over and commits what
+//! has come back, and each of these takes the time that it took on the machine. A device is some workers that share a queue; a device batch is cut into
+//! pieces, each of which one worker runs. `gpu::offload_policy` and `gpu::hermes` decide, as in the engine; what stands
+//! around them there, the line of device batches and the loop, is written after it here.
 //!
 //! Nanoseconds are integers and nothing depends on a clock or an address, so the same run gives the same delays again.
 
@@ -14,11 +14,11 @@ mod warps;
 
 use self::placed::Placed;
 use self::warps::Warps;
-use super::carried::Carried;
 use super::due::Due;
-use engine::hold::{Schedule, Supply};
+use super::load_result::LoadResult;
+use engine::device_queue::{Schedule, Supply};
 use exec::Room;
-use gpu::placement::Place;
+use gpu::offload_policy::ExecutionPlace;
 use packet::BATCH;
 use std::collections::VecDeque;
 
@@ -49,11 +49,11 @@ pub(crate) struct Model {
     pub(crate) service: Line,
     /// How long it is with one that it begins with while another worker is busy, in thousandths of that; at least 1000.
     pub(crate) crowded: u64,
-    /// Nanoseconds that a convoy is on its way there and back besides, while no worker is busy with it.
+    /// Nanoseconds that a device batch is on its way there and back besides, while no worker is busy with it.
     pub(crate) way: u64,
     /// How long the loop takes packets that are due.
     pub(crate) take: Line,
-    /// How long it hands a convoy over.
+    /// How long it hands a device batch over.
     pub(crate) begin: Line,
     /// How long it commits one.
     pub(crate) commit: Line,
@@ -81,8 +81,8 @@ impl Outcome {
     ///
     /// # Errors
     /// A histogram cannot be made.
-    pub(crate) fn carried(&self) -> Result<Carried, String> {
-        let mut carried = Carried::new()?;
+    pub(crate) fn carried(&self) -> Result<LoadResult, String> {
+        let mut carried = LoadResult::new()?;
         self.delays.iter().for_each(|delay| carried.delay(*delay));
         carried.end(self.packets, self.on_device, self.time);
         Ok(carried)
@@ -91,9 +91,9 @@ impl Outcome {
 
 /// Packets that are run together.
 #[derive(Clone, Copy, Debug)]
-struct Convoy {
+struct DeviceBatch {
     packets: usize,
-    place: Place,
+    place: ExecutionPlace,
     placed: u64,
     /// When a device is done with it.
     finish: u64,
@@ -110,10 +110,10 @@ pub(crate) struct Simulated {
     /// Whether a packet found no room.
     full: bool,
     /// Convoys that were begun with or are the processor's, in order of arrival.
-    closed: VecDeque<Convoy>,
+    closed: VecDeque<DeviceBatch>,
 }
 
-/// Who says when a convoy is closed, begun with and run.
+/// Who says when a device batch is closed, begun with and run.
 enum Order {
     Placed(Box<Placed>),
     Warps(Box<Warps>),
@@ -123,7 +123,7 @@ impl Simulated {
     /// Nothing is held, and nothing has been learned.
     pub(crate) fn new(model: Model, room: Room, schedule: Schedule) -> Simulated {
         let (most, order) = match schedule {
-            Schedule::Placed(policy) => (policy.packets(), Order::Placed(Box::new(Placed::new(policy)))),
+            Schedule::Policy(policy) => (policy.packets(), Order::Placed(Box::new(Placed::new(policy)))),
             Schedule::Hermes { quarters } => {
                 (gpu::WARP, Order::Warps(Box::new(Warps::new(room, model.workers, quarters))))
             }
@@ -214,7 +214,7 @@ impl Run<'_> {
             Order::Placed(placed) => placed.due(own.now),
             Order::Warps(warps) => warps.due(),
         };
-        let back = own.closed.iter().map(|convoy| convoy.finish);
+        let back = own.closed.iter().map(|device_batch| device_batch.finish);
         back.chain(coming).chain(asked).filter(|time| *time > own.now).min()
     }
 
@@ -273,27 +273,27 @@ impl Run<'_> {
 
     /// Begins with what the schedule says is to be begun with, and runs what is ready.
     fn run(&mut self, supply: Supply) {
-        while let Some(convoy) = self.ready(supply) {
+        while let Some(device_batch) = self.ready(supply) {
             let model = self.own.model;
-            match convoy.place {
-                Place::Processor => self.spend(model.here.of(convoy.packets)),
-                Place::Device => {
-                    self.pass(convoy.finish);
-                    self.spend(model.commit.of(convoy.packets));
+            match device_batch.place {
+                ExecutionPlace::Host => self.spend(model.here.of(device_batch.packets)),
+                ExecutionPlace::Device => {
+                    self.pass(device_batch.finish);
+                    self.spend(model.commit.of(device_batch.packets));
                 }
             }
-            self.done(convoy);
+            self.done(device_batch);
         }
     }
 
-    fn ready(&mut self, supply: Supply) -> Option<Convoy> {
+    fn ready(&mut self, supply: Supply) -> Option<DeviceBatch> {
         match self.own.order {
             Order::Placed(_) => self.placed(supply),
             Order::Warps(_) => self.warp(supply),
         }
     }
 
-    /// Whether the first convoy is wanted even if it has to be waited for.
+    /// Whether the first device batch is wanted even if it has to be waited for.
     fn is_wanted(&self, supply: Supply) -> bool {
         match supply {
             Supply::Plenty => self.own.full,
@@ -302,18 +302,18 @@ impl Run<'_> {
         }
     }
 
-    /// A convoy has been run.
-    fn done(&mut self, convoy: Convoy) {
+    /// A device batch has been run.
+    fn done(&mut self, device_batch: DeviceBatch) {
         let now = self.own.now;
         if let Order::Placed(placed) = &mut self.own.order {
-            placed.learn(convoy, now);
+            placed.learn(device_batch, now);
         }
         let first = self.outcome.packets as usize;
-        let times = (first..first + convoy.packets).map_while(|number| self.due.time(number));
+        let times = (first..first + device_batch.packets).map_while(|number| self.due.time(number));
         self.outcome.delays.extend(times.map(|time| now - self.begin - time));
-        self.outcome.packets += convoy.packets as u64;
-        if convoy.place == Place::Device {
-            self.outcome.on_device += convoy.packets as u64;
+        self.outcome.packets += device_batch.packets as u64;
+        if device_batch.place == ExecutionPlace::Device {
+            self.outcome.on_device += device_batch.packets as u64;
         }
     }
 }
@@ -325,19 +325,19 @@ impl Simulated {
         !self.full
             && match &self.order {
                 Order::Placed(placed) => {
-                    self.closed.len() < self.room.convoys || placed.open() + BATCH <= self.room.packets
+                    self.closed.len() < self.room.device_batches || placed.open() + BATCH <= self.room.packets
                 }
                 Order::Warps(warps) => self.closed.len() + warps.closed() + batch <= warps.most(),
             }
     }
 
-    /// For how many packets there is room before a convoy has been run.
+    /// For how many packets there is room before a device batch has been run.
     fn left(&self) -> usize {
         match &self.order {
             Order::Placed(placed) => self.room.packets - placed.open(),
             Order::Warps(warps) => {
-                let convoys = warps.most().saturating_sub(self.closed.len() + warps.closed());
-                convoys * self.room.packets + self.room.packets - warps.open()
+                let device_batches = warps.most().saturating_sub(self.closed.len() + warps.closed());
+                device_batches * self.room.packets + self.room.packets - warps.open()
             }
         }
     }

@@ -3,15 +3,15 @@
 //! Every packet carries the number that it has in its flow, so that host b sees what is missing and what comes out of order. What the gateway says of
 //! itself is held against what was sent and what arrived.
 
+mod rows;
 mod setting;
-mod told;
 mod traffic;
 
 use crate::experiment::Row;
-use crate::forwarding::load::{Rates, Sent, flood};
-use crate::forwarding::net::{Net, Offloads, Way};
+use crate::forwarding::load::{LoadRates, SentAs, flood};
+use crate::forwarding::net::{CableOffloads, Net, Way};
 use crate::forwarding::{BEFORE as WARM_UP, no_networks, processors, seconds, steady};
-use crate::plan::Plan;
+use crate::plan::LabPlan;
 use crate::traffic::LabError;
 use setting::{Setting, lost};
 use std::io;
@@ -99,7 +99,7 @@ struct Capacity {
     /// The program with which it can.
     program: String,
     /// Packets a second, of five times: that were sent, and that arrived.
-    rates: Vec<Rates>,
+    rates: Vec<LoadRates>,
 }
 
 impl Capacity {
@@ -174,9 +174,9 @@ struct Overload {
 ///
 /// # Errors
 /// Networks cannot be made here, a gateway does not start, or does not answer.
-pub(crate) fn rows(plan: &Plan, progress: &mut dyn FnMut(&str)) -> Result<(Vec<Row>, String), LabError> {
+pub(crate) fn rows(plan: &LabPlan, progress: &mut dyn FnMut(&str)) -> Result<(Vec<Row>, String), LabError> {
     ports::live::rig::become_root().map_err(no_networks)?;
-    Net::new(Way::Switched, Offloads::On).map_err(no_networks)?;
+    Net::new(Way::Switched, CableOffloads::On).map_err(no_networks)?;
     let processors = processors();
     let binary =
         std::env::current_exe().map_err(|error| LabError::Tables(format!("our own program: {error}")))?;
@@ -218,7 +218,7 @@ fn capacity(plan: &SoakPlan, directory: &Path) -> Result<Capacity, String> {
         let setting = Setting::start(plan, directory, &program)?;
         let frames = setting.traffic().frames();
         let once = |time| {
-            flood(&setting.net, (&frames, Sent::Singly), plan.processors.0, WARM_UP, time).map_err(system)
+            flood(&setting.net, (&frames, SentAs::Singly), plan.processors.0, WARM_UP, time).map_err(system)
         };
         let first = once(Duration::from_millis(500))?;
         let times = first.offered / first.arrived.max(1.0);

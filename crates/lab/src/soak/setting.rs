@@ -2,7 +2,7 @@
 
 use super::traffic::Traffic;
 use super::{Account, BEFORE, BEHIND, SoakPlan};
-use crate::forwarding::net::{Net, Offloads, Way};
+use crate::forwarding::net::{CableOffloads, Net, Way};
 use serde_json::Value;
 use std::fs;
 use std::io::{self, BufRead, BufReader, Write};
@@ -37,7 +37,7 @@ impl Drop for Setting<'_> {
 impl<'a> Setting<'a> {
     pub(super) fn start(plan: &'a SoakPlan, directory: &Path, program: &str) -> Result<Setting<'a>, String> {
         let system = |error: io::Error| error.to_string();
-        let net = Net::new(Way::Switched, Offloads::On).map_err(system)?;
+        let net = Net::new(Way::Switched, CableOffloads::On).map_err(system)?;
         let socket = directory.join("control.sock");
         let text = format!(
             "program = \"program.rav\"\ncontrol = {:?}\ncores = [{}]\n[[port]]\ninterface = \"to-a\"\n[[port]]\ninterface = \"to-b\"\n",

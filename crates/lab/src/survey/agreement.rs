@@ -1,14 +1,14 @@
 //! Whether a program on a device does what the interpreter does: every packet's verdict, bytes and outputs, and the state at the end.
 
-use crate::crossover::Site;
+use crate::crossover::DeviceSource;
 use crate::experiment::{Figure, Row};
 use crate::measure::SEED;
 use crate::programs::compile;
 use crate::traffic::LabError;
 use engine::offload::Offloaded;
-use exec::kernel::Options;
+use exec::kernel::KernelOptions;
 use exec::offload::{Offload, OffloadError};
-use exec::{BackEnd, Outputs, Processor, Room};
+use exec::{Backend, BackendKind, Outputs, Room};
 use lang::ir::Program;
 use lang::pipeline::Decode;
 use packet::generate::{Generator, Profile};
@@ -57,13 +57,17 @@ impl Traffic {
 }
 
 /// The rows of a program, and how many packets were compared.
-pub(super) fn rows(site: &dyn Site, (name, text): (&str, &str), traffic: &Traffic) -> (Vec<Row>, u64) {
+pub(super) fn rows(
+    device_source: &dyn DeviceSource,
+    (name, text): (&str, &str),
+    traffic: &Traffic,
+) -> (Vec<Row>, u64) {
     let refused = |why: &str| (vec![Row::refused(name, PACKETS, "packets", why)], 0);
     let program = match compile(name, text, Decode::Lazy) {
         Ok(program) => program,
         Err(why) => return refused(&why),
     };
-    let offload = match Offload::new(&program, PORTS, SEED, &Options::default()) {
+    let offload = match Offload::new(&program, PORTS, SEED, &KernelOptions::default()) {
         Ok(offload) => offload,
         Err(why @ OffloadError::NoKernel(_)) => {
             return (vec![Row::absent(name, PACKETS, &why.to_string())], 0);
@@ -71,7 +75,7 @@ pub(super) fn rows(site: &dyn Site, (name, text): (&str, &str), traffic: &Traffi
         Err(why) => return refused(&why.to_string()),
     };
     let opened = Offloaded::new(offload, Room::BATCH, |kernel, geometry| {
-        site.open(kernel, (&program, PORTS), geometry, gpu::Setup::default())
+        device_source.open(kernel, (&program, PORTS), geometry, gpu::Setup::default())
     });
     let mut device = match opened {
         Ok(device) => device,
@@ -97,20 +101,20 @@ pub(super) fn rows(site: &dyn Site, (name, text): (&str, &str), traffic: &Traffi
 }
 
 /// Runs both; the error is the first difference.
-fn compared(program: &Program, device: &mut dyn Processor, traffic: &Traffic) -> Result<(), String> {
+fn compared(program: &Program, device: &mut dyn Backend, traffic: &Traffic) -> Result<(), String> {
     let mut judge =
-        exec::load(program, BackEnd::Interpreter, PORTS, SEED).map_err(|error| error.to_string())?;
+        exec::load(program, BackendKind::Interpreter, PORTS, SEED).map_err(|error| error.to_string())?;
     let mut frames = [traffic.frames.clone(), traffic.frames.clone()];
     let mut batches = [Batch::new(), Batch::new()];
     let mut outputs = [Outputs::default(), Outputs::default()];
     for first in (0..traffic.frames.len()).step_by(BATCH) {
-        let both: [&mut dyn Processor; 2] = [&mut *device, judge.as_mut()];
-        for (place, processor) in both.into_iter().enumerate() {
+        let both: [&mut dyn Backend; 2] = [&mut *device, judge.as_mut()];
+        for (place, backend) in both.into_iter().enumerate() {
             let (frames, batch, outputs) = (&mut frames[place], &mut batches[place], &mut outputs[place]);
             let count = frames.fill(batch, first..first + BATCH);
             batch.port[..count].copy_from_slice(&traffic.ports[first..first + count]);
             outputs.clear();
-            processor.run(frames.memory_mut(), batch, outputs);
+            backend.run(frames.memory_mut(), batch, outputs);
         }
         let [one, other] = &batches;
         for i in 0..one.len {
@@ -145,11 +149,11 @@ fn same_outputs([one, other]: &[Outputs; 2], first: usize) -> Result<(), String>
     same.then_some(()).ok_or_else(|| format!("what comes of packets from {first} on is something else"))
 }
 
-fn same_state(program: &Program, one: &dyn Processor, other: &dyn Processor) -> Result<(), String> {
+fn same_state(program: &Program, one: &dyn Backend, other: &dyn Backend) -> Result<(), String> {
     for (number, table) in (0..).zip(&program.tables) {
-        let entries = |processor: &dyn Processor| {
+        let entries = |backend: &dyn Backend| {
             let mut entries: Vec<String> =
-                processor.entries(number).iter().map(|entry| format!("{entry:?}")).collect();
+                backend.entries(number).iter().map(|entry| format!("{entry:?}")).collect();
             entries.sort();
             entries
         };

@@ -4,10 +4,10 @@
 mod agreement;
 mod persistent;
 
-use crate::crossover::{Bench, Site, Wall, measure};
+use crate::crossover::{CrossoverBench, DeviceSource, Wall, measure};
 use crate::experiment::{Experiment, Row};
 use crate::machine::Machine;
-use crate::plan::{Kind, Length, Plan};
+use crate::plan::{ExperimentKind, LabPlan, Length};
 use crate::programs::PROGRAMS;
 use crate::schedule::burst::RATE;
 use crate::tables::TablesPlan;
@@ -75,7 +75,7 @@ pub fn survey(
     let begin = Instant::now();
     let clock = Wall::new();
     let chosen = Chosen::find(plan.device)?;
-    let site: &dyn Site = &chosen;
+    let device_source: &dyn DeviceSource = &chosen;
     let [compared, kept, laddered, scheduled, measured] = ENDS.map(|part| plan.time.mul_f64(part));
     let mut left_out = Vec::new();
     let shipped = || PROGRAMS.iter().map(|(name, text)| ((*name).to_owned(), (*text).to_owned())).collect();
@@ -90,13 +90,13 @@ pub fn survey(
             continue;
         }
         progress(&format!("gpu: {name} and the interpreter"));
-        let (own, count) = agreement::rows(site, (name, text), &traffic);
+        let (own, count) = agreement::rows(device_source, (name, text), &traffic);
         rows.extend(own);
         packets += count;
     }
     let wrong = rows.iter().filter(|row: &&Row| row.ours.is_none() && !row.unit.is_empty()).count();
-    let ladder = Plan {
-        kinds: vec![Kind::Transfer],
+    let ladder = LabPlan {
+        kinds: vec![ExperimentKind::Transfer],
         captures: Vec::new(),
         runs: if plan.quick { 1 } else { RUNS },
         length: Length::Seconds(if plan.quick { QUICK_SECONDS } else { SECONDS }),
@@ -112,7 +112,7 @@ pub fn survey(
     let mode = format!(
         "made traffic of many kinds, a part of it damaged, batch by batch; verdicts, bytes, outputs and events of every packet, and tables and \
          counters at the end, beside the interpreter's; device: {}",
-        site.name()
+        device_source.name()
     );
     let mut experiments = vec![Experiment {
         experiment: "agreement".to_owned(),
@@ -120,7 +120,7 @@ pub fn survey(
         rows,
     }];
     if begin.elapsed() < kept {
-        let (rows, mode, later) = persistent::rows(site, &ladder, begin + kept, progress)?;
+        let (rows, mode, later) = persistent::rows(device_source, &ladder, begin + kept, progress)?;
         left_out.extend(later.into_iter().map(|what| format!("{}: {what}", persistent::NAME)));
         let machine = told(mode, ladder.runs, ladder.length.line());
         experiments.push(Experiment { experiment: persistent::NAME.to_owned(), machine, rows });
@@ -136,8 +136,11 @@ pub fn survey(
         left_out.push("the transfer ladder".to_owned());
     }
     if begin.elapsed() < scheduled {
-        let schedules =
-            Plan { kinds: vec![Kind::Schedule], until: Some(begin + scheduled), ..ladder.clone() };
+        let schedules = LabPlan {
+            kinds: vec![ExperimentKind::Schedule],
+            until: Some(begin + scheduled),
+            ..ladder.clone()
+        };
         experiments.extend(crate::run(&schedules, machine, progress)?);
         if begin.elapsed() >= scheduled {
             left_out.push("some loads of schedules; their rows say so".to_owned());
@@ -145,14 +148,14 @@ pub fn survey(
     } else {
         left_out.push("schedules".to_owned());
     }
-    let bench = Bench { site, clock: &clock, only: &[], until: Some(measured) };
+    let bench = CrossoverBench { device_source, clock: &clock, only: &[], until: Some(measured) };
     let (rows, mode, later) = measure(&bench, &ladder, progress)?;
     left_out.extend(later.into_iter().map(|what| format!("crossover: {what}")));
     let machine = told(mode, ladder.runs, ladder.length.line());
-    experiments.push(Experiment { experiment: Kind::Crossover.name().to_owned(), machine, rows });
+    experiments.push(Experiment { experiment: ExperimentKind::Crossover.name().to_owned(), machine, rows });
     Ok(Survey {
-        model: site.model(),
-        device: site.name(),
+        model: device_source.model(),
+        device: device_source.name(),
         given_s: plan.time.as_secs_f64(),
         took_s: begin.elapsed().as_secs_f64(),
         left_out,

@@ -1,9 +1,9 @@
 //! What a kernel that keeps running is worth on a device: a word on its way there and back, and small bursts on it beside launches.
 
-use crate::crossover::Site;
-use crate::crossover::ground::{CASES, Contents, Ground};
+use crate::crossover::DeviceSource;
+use crate::crossover::workload::{CASES, Contents, Workload};
 use crate::experiment::{Figure, Row};
-use crate::plan::Plan;
+use crate::plan::LabPlan;
 use crate::schedule::burst;
 use crate::traffic::LabError;
 use gpu::DeviceError;
@@ -25,13 +25,13 @@ const PROGRAMS: [&str; 2] = ["lpm", "firewall_rules (trees)"];
 /// # Errors
 /// Tables cannot be made.
 pub(super) fn rows(
-    site: &dyn Site,
-    plan: &Plan,
+    device_source: &dyn DeviceSource,
+    plan: &LabPlan,
     until: Instant,
     progress: &mut dyn FnMut(&str),
 ) -> Result<(Vec<Row>, String, Vec<String>), LabError> {
     progress("gpu: words to and fro");
-    let mut rows = words(site, plan);
+    let mut rows = words(device_source, plan);
     let contents = Contents::new(plan)?;
     let often = burst::Often { runs: plan.runs, length: plan.length, until: Some(until) };
     let mut left_out = Vec::new();
@@ -41,8 +41,8 @@ pub(super) fn rows(
             continue;
         }
         progress(&format!("gpu: {}, bursts", case.name));
-        let mut ground = Ground::new(case, &contents).map_err(LabError::Program)?;
-        let (own, later) = burst::rows(site, case.name, &mut ground, often);
+        let mut workload = Workload::new(case, &contents).map_err(LabError::Program)?;
+        let (own, later) = burst::rows(device_source, case.name, &mut workload, often);
         rows.extend(own);
         left_out.extend(later);
     }
@@ -50,17 +50,17 @@ pub(super) fn rows(
         "words: one warp answers each word that the processor writes, with nothing launched in between; bursts: packets lie in the slots already, \
          one burst at a time for its delay, eight under way for the rate, every verdict held against the interpreter's; {}; device: {}",
         contents.line(),
-        site.name()
+        device_source.name()
     );
     Ok((rows, mode, left_out))
 }
 
 /// The time of a word, to the kernel and back.
-fn words(site: &dyn Site, plan: &Plan) -> Vec<Row> {
+fn words(device_source: &dyn DeviceSource, plan: &LabPlan) -> Vec<Row> {
     let count = if plan.quick { QUICK_WORDS } else { WORDS };
     let runs: Result<Vec<Vec<Duration>>, DeviceError> = (0..plan.runs.max(1))
         .map(|_| {
-            let mut away = site.pings(count)?;
+            let mut away = device_source.pings(count)?;
             away.sort();
             Ok(away)
         })

@@ -5,7 +5,7 @@ use super::peer::{Library, Method};
 use super::{Bench, Built, SEED, cost, held};
 use crate::experiment::{Better, Figure, Row};
 use cpu_time::ThreadTime;
-use tables::exact::{Evict, Exact, ExactSpec, Table};
+use tables::exact::{Evict, Exact, ExactSpec, ExactTable};
 use tables::generate::{Random, Weighted};
 
 /// How often a key that is asked for is none of the table's, in percent.
@@ -128,7 +128,7 @@ fn sized(
 }
 
 /// A table of the keys, each with its place as value.
-fn built(keys: &[u64], words: usize) -> Result<Table, String> {
+fn built(keys: &[u64], words: usize) -> Result<ExactTable, String> {
     let capacity = keys.len() / words;
     let spec = ExactSpec {
         key_words: words,
@@ -139,7 +139,7 @@ fn built(keys: &[u64], words: usize) -> Result<Table, String> {
         evict: Evict::Refuse,
         seed: SEED,
     };
-    let mut table = Table::new(spec).map_err(|error| error.to_string())?;
+    let mut table = ExactTable::new(spec).map_err(|error| error.to_string())?;
     for (place, key) in keys.chunks_exact(words).enumerate() {
         table.learn(key, &[place as u64], 0);
     }

@@ -8,9 +8,9 @@ use cpu_time::ThreadTime;
 use std::cell::RefCell;
 use std::path::{Path, PathBuf};
 use std::rc::Rc;
-use tables::generate::routes::{Route, Routes, RoutesSpec};
+use tables::generate::routes::{GeneratedRoutes, Route, RoutesSpec};
 use tables::generate::{Random, Version, addresses};
-use tables::lpm::{Lpm, LpmSpec, Model, Prefix, Table, Variant};
+use tables::lpm::{Lpm, LpmModel, LpmSpec, LpmTable, Prefix, Variant};
 
 /// Routes of the tables that are made.
 const COUNTS: [(Version, usize); 2] = [(Version::V4, 900_000), (Version::V6, 160_000)];
@@ -32,7 +32,7 @@ pub(super) fn rows(
     if files.is_empty() {
         for (version, count) in COUNTS {
             let count = if bench.quick { count / 100 } else { count };
-            let routes = Routes::new(&RoutesSpec { version, count, next_hops: 64, seed: SEED });
+            let routes = GeneratedRoutes::new(&RoutesSpec { version, count, next_hops: 64, seed: SEED });
             rows.extend(one(bench, "generated", &routes, progress)?);
         }
     }
@@ -45,7 +45,7 @@ pub(super) fn rows(
 fn one(
     bench: &mut Bench,
     name: &str,
-    routes: &Routes,
+    routes: &GeneratedRoutes,
     progress: &mut dyn FnMut(&str),
 ) -> Result<Vec<Row>, String> {
     let v4 = routes.version == Version::V4;
@@ -53,11 +53,11 @@ fn one(
     progress(&format!("{case}: build"));
     let list: Vec<(Prefix, u32)> = routes.routes.iter().map(entry).collect();
     let spec = LpmSpec { width: routes.version.width(), capacity: list.len() + list.len() / 4 + 1024 };
-    let build = |variant| Table::build(spec, variant, list.clone()).map_err(|error| error.to_string());
+    let build = |variant| LpmTable::build(spec, variant, list.clone()).map_err(|error| error.to_string());
     let Built { what: mut table, seconds } = bench.build(|| build(Variant::Fast))?;
     // Only tables of 32 bits have a variant.
     let compact = if v4 { Some(bench.build(|| build(Variant::Compact))?) } else { None };
-    let mut model = Model::new(spec).map_err(|error| error.to_string())?;
+    let mut model = LpmModel::new(spec).map_err(|error| error.to_string())?;
     for (prefix, value) in &list {
         model.insert(*prefix, *value).map_err(|error| error.to_string())?;
     }
@@ -115,7 +115,7 @@ fn one(
     Ok(rows)
 }
 
-fn ours32<'a>(table: &'a Table, suffix: &str, queries: &'a [u32]) -> Vec<Entry<'a>> {
+fn ours32<'a>(table: &'a LpmTable, suffix: &str, queries: &'a [u32]) -> Vec<Entry<'a>> {
     let bulk = InProcess::new(&format!("bulk{suffix}"), queries, 1, |keys, answers| {
         table.find_bulk32(keys, answers)
     });
@@ -127,7 +127,7 @@ fn ours32<'a>(table: &'a Table, suffix: &str, queries: &'a [u32]) -> Vec<Entry<'
     vec![Entry::ours(Way::Bulk, bulk), Entry::ours(Way::Single, single)]
 }
 
-fn ours128<'a>(table: &'a Table, queries: &'a [u128]) -> Vec<Entry<'a>> {
+fn ours128<'a>(table: &'a LpmTable, queries: &'a [u128]) -> Vec<Entry<'a>> {
     let bulk = InProcess::new("bulk", queries, 1, |keys, answers| table.find_bulk128(keys, answers));
     let single = InProcess::new("single", queries, 1, |keys, answers| {
         for (key, answer) in keys.iter().zip(answers) {
@@ -141,8 +141,8 @@ fn ours128<'a>(table: &'a Table, queries: &'a [u128]) -> Vec<Entry<'a>> {
 fn changes(
     bench: &Bench,
     case: &str,
-    routes: &Routes,
-    table: &mut Table,
+    routes: &GeneratedRoutes,
+    table: &mut LpmTable,
     peers: &Peers,
 ) -> Result<Vec<Row>, String> {
     let mut random = Random::new(SEED);
@@ -195,12 +195,12 @@ fn query(version: Version, address: u128) -> Vec<u8> {
 }
 
 /// The routes of a file.
-pub(crate) fn read(path: &Path) -> Result<Routes, String> {
+pub(crate) fn read(path: &Path) -> Result<GeneratedRoutes, String> {
     let at = |why: &dyn std::fmt::Display| format!("{}: {why}", path.display());
     let read = import::routes::read(&contents(path)?).map_err(|error| at(&error))?;
     let version = match read.family {
-        import::address::Family::V4 => Version::V4,
-        import::address::Family::V6 => Version::V6,
+        import::address::AddressFamily::V4 => Version::V4,
+        import::address::AddressFamily::V6 => Version::V6,
     };
     // rte_fib with next hops of 2 bytes has 15 bits of them.
     if read.next_hops.len() >= 0x7fff {
@@ -215,5 +215,5 @@ pub(crate) fn read(path: &Path) -> Result<Routes, String> {
     if routes.is_empty() {
         return Err(at(&"no routes"));
     }
-    Ok(Routes { version, routes })
+    Ok(GeneratedRoutes { version, routes })
 }

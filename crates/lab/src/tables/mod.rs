@@ -13,7 +13,7 @@ mod peer;
 pub(crate) mod rules;
 
 use crate::experiment::{Better, Figure, Other, Row};
-use crate::plan::{Length, Plan};
+use crate::plan::{LabPlan, Length};
 use crate::traffic::LabError;
 use contest::Contest;
 use cpu_time::ThreadTime;
@@ -31,7 +31,7 @@ const SECONDS: f64 = 0.05;
 
 /// A kind of table.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum TableKind {
+pub enum ComparedTable {
     /// Longest prefixes.
     Lpm,
     /// Rules in order.
@@ -46,7 +46,7 @@ pub enum TableKind {
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct TablesPlan {
     /// The kinds; all if none is named.
-    pub kinds: Vec<TableKind>,
+    pub kinds: Vec<ComparedTable>,
     /// Whether other libraries take part.
     pub peers: bool,
     /// Files of routes, each `prefix next-hop` a line, instead of tables that are made.
@@ -78,19 +78,19 @@ struct Built<T> {
 ///
 /// # Errors
 /// If a file cannot be read, or a library that is installed does not work.
-pub(crate) fn rows(plan: &Plan, progress: &mut dyn FnMut(&str)) -> Result<(Vec<Row>, String), LabError> {
+pub(crate) fn rows(plan: &LabPlan, progress: &mut dyn FnMut(&str)) -> Result<(Vec<Row>, String), LabError> {
     let wanted = &plan.tables;
     let workshop = Workshop::new().map_err(LabError::Tables)?;
     let (runs, seconds) = (runs(plan), seconds(plan));
     let mut bench = Bench { workshop, peers: wanted.peers, quick: plan.quick, runs, seconds };
     let mut rows = Vec::new();
-    let all = [TableKind::Lpm, TableKind::Rules, TableKind::Exact, TableKind::Patterns];
+    let all = [ComparedTable::Lpm, ComparedTable::Rules, ComparedTable::Exact, ComparedTable::Patterns];
     for kind in all.iter().filter(|kind| wanted.kinds.is_empty() || wanted.kinds.contains(kind)) {
         let some = match kind {
-            TableKind::Lpm => lpm::rows(&mut bench, &wanted.routes, progress),
-            TableKind::Rules => rules::rows(&mut bench, &wanted.rules, progress),
-            TableKind::Exact => exact::rows(&mut bench, progress),
-            TableKind::Patterns => {
+            ComparedTable::Lpm => lpm::rows(&mut bench, &wanted.routes, progress),
+            ComparedTable::Rules => rules::rows(&mut bench, &wanted.rules, progress),
+            ComparedTable::Exact => exact::rows(&mut bench, progress),
+            ComparedTable::Patterns => {
                 patterns::rows(&mut bench, wanted.patterns.as_deref(), wanted.payload.as_deref(), progress)
             }
         };
@@ -101,12 +101,12 @@ pub(crate) fn rows(plan: &Plan, progress: &mut dyn FnMut(&str)) -> Result<(Vec<R
 }
 
 /// How many runs each figure is the median of.
-pub(crate) fn runs(plan: &Plan) -> usize {
+pub(crate) fn runs(plan: &LabPlan) -> usize {
     if plan.quick { plan.runs } else { plan.runs.max(RUNS) }
 }
 
 /// How long a run is, in seconds.
-pub(crate) fn seconds(plan: &Plan) -> f64 {
+pub(crate) fn seconds(plan: &LabPlan) -> f64 {
     match plan.length {
         Length::Seconds(seconds) => seconds.min(SECONDS),
         // So many repeats of packets say nothing of tables; this is the shortest run.

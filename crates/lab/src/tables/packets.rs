@@ -1,6 +1,6 @@
 //! The payload of the TCP and UDP packets of a capture: what patterns are searched in.
 
-use crate::traffic::Capture;
+use crate::traffic::TrafficCapture;
 
 /// Byte strings one after the other.
 #[derive(Default)]
@@ -31,7 +31,7 @@ impl Payloads {
 
     /// The payload of a capture's packets, at most so many bytes.
     pub(super) fn of_capture(path: &str, most: usize) -> Result<Payloads, String> {
-        let capture = Capture::File { path: path.to_owned(), sample: None };
+        let capture = TrafficCapture::File { path: path.to_owned(), sample: None };
         let traffic = capture.load(false).map_err(|error| error.to_string())?;
         let mut payloads = Payloads::default();
         for frame in traffic.frames.iter() {

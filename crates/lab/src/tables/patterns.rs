@@ -10,8 +10,8 @@ use std::collections::HashMap;
 use std::hint::black_box;
 use std::path::Path;
 use tables::generate::Random;
-use tables::generate::payload::{Literal, Literals, PatternsSpec, Payload, PayloadSpec};
-use tables::patterns::{BloomScanner, Model, Pattern, Scanner};
+use tables::generate::payload::{Literals, PatternsSpec, Payload, PayloadLiteral, PayloadSpec};
+use tables::patterns::{BloomScanner, PatternsModel, Scanner, SearchPattern};
 
 /// Payload that is searched, in bytes.
 const PAYLOAD: usize = 16 << 20;
@@ -100,7 +100,7 @@ pub(super) fn rows(
         entries.push(Entry::other(Way::Scan, Scan { name: "daachorse", payloads: &payloads, scan }));
     }
     progress(&case);
-    let model = Model::build(&patterns).map_err(|error| error.to_string())?;
+    let model = PatternsModel::build(&patterns).map_err(|error| error.to_string())?;
     let mut right = Vec::new();
     let mut searched = 0;
     for payload in payloads.iter().take_while(|payload| {
@@ -180,7 +180,7 @@ impl<F: FnMut(&[u8]) -> Tally> Contender for Scan<'_, F> {
 }
 
 impl Folded {
-    fn new(patterns: &[Pattern]) -> Folded {
+    fn new(patterns: &[SearchPattern]) -> Folded {
         let mut folded = Folded { literals: Vec::new(), owners: Vec::new() };
         let mut known: HashMap<Vec<u8>, usize> = HashMap::new();
         for (index, pattern) in patterns.iter().enumerate() {
@@ -197,7 +197,14 @@ impl Folded {
 
     /// Adds the patterns that a literal stands for, those with regard to case only if the bytes are theirs.
     #[inline]
-    fn tell(&self, patterns: &[Pattern], literal: usize, haystack: &[u8], end: usize, tally: &mut Tally) {
+    fn tell(
+        &self,
+        patterns: &[SearchPattern],
+        literal: usize,
+        haystack: &[u8],
+        end: usize,
+        tally: &mut Tally,
+    ) {
         for &owner in &self.owners[literal] {
             let pattern = &patterns[owner as usize];
             if pattern.nocase || haystack[end - pattern.bytes.len()..end] == pattern.bytes[..] {
@@ -236,26 +243,30 @@ fn piece(bytes: &[u8], nocase: bool) -> Vec<u8> {
     piece
 }
 
-fn written(bench: &Bench, patterns: &[Pattern]) -> Result<std::path::PathBuf, String> {
+fn written(bench: &Bench, patterns: &[SearchPattern]) -> Result<std::path::PathBuf, String> {
     let data: Vec<u8> = patterns.iter().flat_map(|pattern| piece(&pattern.bytes, pattern.nocase)).collect();
     bench.workshop.write("patterns", &data)
 }
 
 /// A file of literals: number, whether case is ignored, length, bytes in hexadecimal digits, and what follows.
-fn read(path: &Path) -> Result<Vec<Pattern>, String> {
+fn read(path: &Path) -> Result<Vec<SearchPattern>, String> {
     import::literals::read(&contents(path)?).map_err(|error| format!("{}: {error}", path.display()))
 }
 
 /// So many patterns that are made.
-pub(crate) fn made(count: usize) -> Vec<Pattern> {
+pub(crate) fn made(count: usize) -> Vec<SearchPattern> {
     let literals = Literals::new(&PatternsSpec { count, nocase: 60, seed: SEED }).literals;
-    let pattern = |literal: Literal| Pattern { nocase: literal.nocase, ..Pattern::anywhere(literal.bytes) };
+    let pattern = |literal: PayloadLiteral| SearchPattern {
+        nocase: literal.nocase,
+        ..SearchPattern::anywhere(literal.bytes)
+    };
     literals.into_iter().map(pattern).collect()
 }
 
 /// Payload in packets of up to 1,460 bytes, with some of the patterns planted.
-fn planted(patterns: &[Pattern], length: usize) -> Payloads {
-    let literal = |pattern: &Pattern| Literal { bytes: pattern.bytes.clone(), nocase: pattern.nocase };
+fn planted(patterns: &[SearchPattern], length: usize) -> Payloads {
+    let literal =
+        |pattern: &SearchPattern| PayloadLiteral { bytes: pattern.bytes.clone(), nocase: pattern.nocase };
     let literals = Literals { literals: patterns.iter().map(literal).collect() };
     let payload = Payload::new(&literals, &PayloadSpec { length, planted: 1, opaque: 40, seed: SEED });
     let mut random = Random::new(SEED);

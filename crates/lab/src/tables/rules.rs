@@ -7,10 +7,10 @@ use crate::experiment::{Better, Figure, Row};
 use cpu_time::ThreadTime;
 use std::fs;
 use std::path::{Path, PathBuf};
-use tables::generate::rules::{Flavour, FlowRule, Network, RuleSet, RuleSetSpec};
-use tables::generate::trace::{Trace, TraceSpec};
+use tables::generate::rules::{Flavour, FlowRule, GeneratedRules, Network, RuleSetSpec};
+use tables::generate::trace::{GeneratedTrace, TraceSpec};
 use tables::generate::{Random, Weighted};
-use tables::rules::{Field, Linear, Rule, Rules, RulesSpec, Table};
+use tables::rules::{Linear, Rule, RuleField, Rules, RulesSpec, RulesTable};
 
 /// Bits of source, destination, source port, destination port and protocol.
 const WIDTHS: [u8; 5] = [32, 32, 16, 16, 8];
@@ -64,7 +64,7 @@ fn one(bench: &mut Bench, set: &Set, progress: &mut dyn FnMut(&str)) -> Result<V
         rules.map(|(place, rule)| (place as u64 * 2, rule.clone(), place as u32)).collect::<Vec<_>>()
     };
     let Built { what: mut table, seconds } =
-        bench.build(|| Table::build(&spec, listed()).map_err(|error| error.to_string()))?;
+        bench.build(|| RulesTable::build(&spec, listed()).map_err(|error| error.to_string()))?;
     let large = set.rules.len() >= LARGE;
     let peer = if large {
         None
@@ -132,7 +132,7 @@ fn one(bench: &mut Bench, set: &Set, progress: &mut dyn FnMut(&str)) -> Result<V
 }
 
 /// The row of single rules that come and go.
-fn changes(bench: &Bench, case: &str, table: &mut Table, rules: &[Rule]) -> Result<Vec<Row>, String> {
+fn changes(bench: &Bench, case: &str, table: &mut RulesTable, rules: &[Rule]) -> Result<Vec<Row>, String> {
     let mut random = Random::new(SEED);
     let mut times = Vec::new();
     for _ in 0..bench.runs * 10 {
@@ -159,9 +159,9 @@ fn orders(headers: usize) -> Vec<(&'static str, Vec<usize>)> {
 
 /// A set that is made, with its trace.
 pub(crate) fn made(name: &str, flavour: Flavour, count: usize) -> Set {
-    let made = RuleSet::new(&RuleSetSpec { flavour, count, seed: SEED });
-    let trace = Trace::new(&made, &TraceSpec { count: QUERIES, repeats: 1, random: 5, seed: SEED });
-    let words = |header: &tables::generate::trace::Header| {
+    let made = GeneratedRules::new(&RuleSetSpec { flavour, count, seed: SEED });
+    let trace = GeneratedTrace::new(&made, &TraceSpec { count: QUERIES, repeats: 1, random: 5, seed: SEED });
+    let words = |header: &tables::generate::trace::TraceHeader| {
         let flow = header.flow;
         let ports = [flow.source_port, flow.destination_port].map(u64::from);
         [flow.source.into(), flow.destination.into(), ports[0], ports[1], flow.protocol.into()]
@@ -175,9 +175,10 @@ pub(crate) fn made(name: &str, flavour: Flavour, count: usize) -> Set {
 }
 
 fn rule(from: &FlowRule) -> Rule {
-    let network = |network: Network| Field::Prefix { value: network.address.into(), length: network.length };
-    let ports = |(low, high): (u16, u16)| Field::Range { low: low.into(), high: high.into() };
-    let protocol = from.protocol.map_or(Field::Any, |protocol| Field::Exact(protocol.into()));
+    let network =
+        |network: Network| RuleField::Prefix { value: network.address.into(), length: network.length };
+    let ports = |(low, high): (u16, u16)| RuleField::Range { low: low.into(), high: high.into() };
+    let protocol = from.protocol.map_or(RuleField::Any, |protocol| RuleField::Exact(protocol.into()));
     let (sources, destinations) = (ports(from.source_ports), ports(from.destination_ports));
     Rule { fields: vec![network(from.source), network(from.destination), sources, destinations, protocol] }
 }
@@ -208,7 +209,7 @@ pub(crate) fn found(paths: &[PathBuf]) -> Result<Vec<PathBuf>, String> {
 /// A ClassBench set and the trace beside it.
 pub(crate) fn read(path: &Path) -> Result<Set, String> {
     let at = |path: &Path, error: import::ImportError| format!("{}: {error}", path.display());
-    let set = import::classbench::read(&contents(path)?, &import::classbench::Options::default());
+    let set = import::classbench::read(&contents(path)?, &import::classbench::ClassBenchOptions::default());
     let rules: Vec<Rule> =
         set.map_err(|error| at(path, error))?.rules.into_iter().map(|one| one.rule).collect();
     let beside = path.with_extension("trace");
@@ -229,20 +230,20 @@ pub(crate) fn read(path: &Path) -> Result<Set, String> {
 
 /// A rule as rte_acl's program reads it: addresses with lengths, ports from and to, the protocol and its mask.
 fn record(rule: &Rule) -> Vec<u8> {
-    let network = |field: Field| match field {
-        Field::Prefix { value, length } => [value as u32, u32::from(length)],
-        Field::Exact(value) => [value as u32, 32],
-        Field::Ternary { .. } | Field::Range { .. } | Field::Any => [0, 0],
+    let network = |field: RuleField| match field {
+        RuleField::Prefix { value, length } => [value as u32, u32::from(length)],
+        RuleField::Exact(value) => [value as u32, 32],
+        RuleField::Ternary { .. } | RuleField::Range { .. } | RuleField::Any => [0, 0],
     };
-    let ports = |field: Field| match field {
-        Field::Range { low, high } => [low as u32, high as u32],
-        Field::Exact(value) => [value as u32; 2],
-        Field::Prefix { .. } | Field::Ternary { .. } | Field::Any => [0, 0xffff],
+    let ports = |field: RuleField| match field {
+        RuleField::Range { low, high } => [low as u32, high as u32],
+        RuleField::Exact(value) => [value as u32; 2],
+        RuleField::Prefix { .. } | RuleField::Ternary { .. } | RuleField::Any => [0, 0xffff],
     };
     let protocol = match rule.fields[4] {
-        Field::Exact(value) => [value as u32, 0xff],
-        Field::Ternary { value, mask } => [value as u32, mask as u32],
-        Field::Prefix { .. } | Field::Range { .. } | Field::Any => [0, 0],
+        RuleField::Exact(value) => [value as u32, 0xff],
+        RuleField::Ternary { value, mask } => [value as u32, mask as u32],
+        RuleField::Prefix { .. } | RuleField::Range { .. } | RuleField::Any => [0, 0],
     };
     let fields = &rule.fields;
     let pairs = [network(fields[0]), network(fields[1]), ports(fields[2]), ports(fields[3]), protocol];

@@ -1,7 +1,7 @@
 //! Which device is measured: the one that is asked for, or the best there is.
 
 use crate::traffic::LabError;
-use gpu::{CudaFound, DeviceError, Found};
+use gpu::{CudaFound, DeviceError, OpenClDevice};
 
 /// What kind of device an experiment asks for.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -33,7 +33,7 @@ impl DeviceChoice {
 #[derive(Clone, Debug)]
 pub(crate) enum Chosen {
     /// By OpenCL.
-    OpenCl(Found),
+    OpenCl(OpenClDevice),
     /// By CUDA.
     Cuda(CudaFound),
     /// Threads of this machine.

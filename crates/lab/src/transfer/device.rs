@@ -1,14 +1,16 @@
 //! Ways over a device: a kernel with its tables, and batches that go there and back in one of several ways.
 
 use super::choice::Chosen;
-use super::ground::{Judged, PACKETS, PORTS, fill};
 use super::naive::Naive;
 use super::spans::{Delays, Spans};
 use super::ways::Way;
+use super::workload::{Judged, PACKETS, PORTS, fill};
 use crate::measure::SEED;
-use exec::kernel::{Back, Dialect, Options, Over, PAGE_BYTES};
+use exec::kernel::{Back, CopiedPart, Dialect, KernelOptions, PAGE_BYTES};
 use exec::offload::{Offload, Whole};
-use gpu::{Cuda, Device, DeviceError, Geometry, Host, Lane, Memory, OpenCl, Setup, Submission, Warp};
+use gpu::{
+    Cuda, Device, DeviceError, Geometry, Host, HostLane, HostWarp, OpenCl, Setup, SlotMemory, Submission,
+};
 use lang::ir::Program;
 use packet::{BATCH, Batch, Frames, Verdict};
 use std::sync::Arc;
@@ -24,9 +26,9 @@ const PIPELINED: usize = 8;
 /// How packets get to a device and verdicts back.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Setting {
-    pub(crate) over: Over,
+    pub(crate) over: CopiedPart,
     pub(crate) back: Back,
-    pub(crate) memory: Memory,
+    pub(crate) memory: SlotMemory,
     pub(crate) submission: Submission,
     /// Batches that are under way at once.
     pub(crate) depth: usize,
@@ -45,7 +47,7 @@ enum Code {
     /// A program, without what its tables hold: kernels in every form are made of it.
     Program {
         empty: Box<Program>,
-        options: Options,
+        options: KernelOptions,
         is_bare: bool,
     },
 }
@@ -67,7 +69,7 @@ impl Loaded {
     ///
     /// # Errors
     /// It has none, or one whose verdicts are not all that it leaves.
-    pub(crate) fn program(judged: &Judged, is_bare: bool, options: &Options) -> Result<Loaded, String> {
+    pub(crate) fn program(judged: &Judged, is_bare: bool, options: &KernelOptions) -> Result<Loaded, String> {
         let offload = Offload::new(&judged.program, PORTS, SEED, options);
         let mut offload = offload.map_err(|error| error.to_string())?;
         let places = offload.kernel().plan.tables.len();
@@ -95,7 +97,7 @@ impl Loaded {
     /// Bytes that go over for a packet.
     pub(super) fn bytes_over(&self, setting: Setting) -> Option<u64> {
         match self.source(setting).ok()? {
-            Source::Naive if setting.over == Over::Page => Some(PAGE_BYTES.into()),
+            Source::Naive if setting.over == CopiedPart::Page => Some(PAGE_BYTES.into()),
             Source::Naive => Some(HEADERS as u64),
             Source::Program(offload) => Some(offload.kernel().plan.bytes_over(1)),
         }
@@ -110,11 +112,11 @@ impl Loaded {
     fn source(&self, setting: Setting) -> Result<Source, String> {
         match &self.code {
             Code::Naive(_) => match (setting.over, setting.back) {
-                (Over::Page | Over::Header, Back::Word) => Ok(Source::Naive),
+                (CopiedPart::Page | CopiedPart::Header, Back::Word) => Ok(Source::Naive),
                 _ => Err("the original's kernel has no such form".to_owned()),
             },
             Code::Program { empty, options, .. } => {
-                let options = Options { over: setting.over, back: setting.back, ..*options };
+                let options = KernelOptions { over: setting.over, back: setting.back, ..*options };
                 let offload = Offload::new(empty, PORTS, SEED, &options);
                 Ok(Source::Program(Box::new(offload.map_err(|error| error.to_string())?)))
             }
@@ -132,7 +134,7 @@ impl Loaded {
         let geometry = match source {
             Source::Naive => Geometry {
                 packets,
-                stride: if setting.over == Over::Page { PAGE_BYTES as usize } else { HEADERS },
+                stride: if setting.over == CopiedPart::Page { PAGE_BYTES as usize } else { HEADERS },
                 columns: 0,
                 verdict_bits: 32,
                 record_words: 0,
@@ -169,8 +171,8 @@ impl Loaded {
 /// The original's algorithms as what threads run.
 struct Walk(Arc<Naive>);
 
-impl Warp for Walk {
-    fn run(&self, lane: Lane<'_>, _: &[Arc<Vec<u32>>]) -> u32 {
+impl HostWarp for Walk {
+    fn run(&self, lane: HostLane<'_>, _: &[Arc<Vec<u32>>]) -> u32 {
         self.0.verdict(lane.bytes).bits()
     }
 }
@@ -361,10 +363,10 @@ impl Way for OnDevice {
 mod tests {
     use super::*;
     use crate::plan::Length;
-    use crate::transfer::ground::{Function, Ground};
     use crate::transfer::rows;
     use crate::transfer::ways::{Contender, in_turn};
-    use gpu::{Input, Output, Parts};
+    use crate::transfer::workload::{Function, Workload};
+    use gpu::{Input, Parts, SlotOutput};
 
     /// A device that says a wrong verdict on one packet of one batch.
     struct Liar {
@@ -407,21 +409,21 @@ mod tests {
             self.inner.parts(slot)
         }
 
-        fn output(&mut self, slot: usize) -> Result<Output<'_>, DeviceError> {
+        fn output(&mut self, slot: usize) -> Result<SlotOutput<'_>, DeviceError> {
             let output = self.inner.output(slot)?;
             self.said = output.verdicts.to_vec();
             if self.left == 0 {
                 self.said[77] ^= 1;
             }
             self.left = self.left.wrapping_sub(1);
-            Ok(Output { verdicts: &self.said, ..output })
+            Ok(SlotOutput { verdicts: &self.said, ..output })
         }
     }
 
     #[test]
     fn one_wrong_verdict_takes_every_figure_of_the_run_away() {
-        let ground = Ground::new(Function::Lpm, 500).expect("a ground");
-        let loaded = Loaded::program(&ground.whole, false, &Options::default()).expect("a kernel");
+        let workload = Workload::new(Function::Lpm, 500).expect("a ground");
+        let loaded = Loaded::program(&workload.whole, false, &KernelOptions::default()).expect("a kernel");
         let lie_after = |left: usize, setting: Setting| {
             let source = loaded.source(setting).expect("it has the form");
             let inner = loaded.open(&Chosen::Host, &source, setting, 128).expect("threads");
@@ -429,9 +431,9 @@ mod tests {
             Contender::new("a way", None, Ok(loaded.over(Box::new(liar), source, setting)))
         };
         let serial = Setting {
-            over: Over::Header,
+            over: CopiedPart::Header,
             back: Back::Word,
-            memory: Memory::Mapped,
+            memory: SlotMemory::Mapped,
             submission: Submission::Serial,
             depth: 1,
             ready: false,
@@ -444,7 +446,7 @@ mod tests {
             // Among the first batches, in the middle, and never.
             let mut ways = [lie_after(0, setting), lie_after(70, setting), lie_after(usize::MAX, setting)];
             let mut ways: Vec<&mut Contender> = ways.iter_mut().collect();
-            let came = in_turn(&ground, &mut ways, 128, (2, Length::Repeat(32)));
+            let came = in_turn(&workload, &mut ways, 128, (2, Length::Repeat(32)));
             for (came, lied) in came.iter().zip([true, true, false]) {
                 let rows = rows::of("a case", came, Some(500.0));
                 if lied {

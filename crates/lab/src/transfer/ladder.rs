@@ -7,15 +7,15 @@
 use super::Iteration;
 use super::choice::Chosen;
 use super::device::{Loaded, OnDevice, Setting};
-use super::ground::Ground;
 use super::rows;
 use super::rows::{KERNEL, RATE};
 use super::view::{LADDER, WANTED};
 use super::ways::{self, Came, Contender, in_turn};
+use super::workload::Workload;
 use crate::experiment::{Better, Figure, Other, Row};
-use crate::plan::{Length, Plan};
-use exec::kernel::{Back, Over};
-use gpu::{Memory, Submission};
+use crate::plan::{LabPlan, Length};
+use exec::kernel::{Back, CopiedPart};
+use gpu::{SlotMemory, Submission};
 
 /// Batches that are under way at once where several are.
 const DEEP: usize = 2;
@@ -48,15 +48,15 @@ impl Thing {
         match self {
             Thing::Over => {
                 let all = [
-                    (Over::Page, "buffer of 4 KiB"),
-                    (Over::Frame, "whole frame"),
-                    (Over::Header, "header bytes"),
-                    (Over::Packed, "packed"),
-                    (Over::InPlace, "frames in place"),
+                    (CopiedPart::Page, "buffer of 4 KiB"),
+                    (CopiedPart::Frame, "whole frame"),
+                    (CopiedPart::Header, "header bytes"),
+                    (CopiedPart::Packed, "packed"),
+                    (CopiedPart::InPlace, "frames in place"),
                 ];
                 // A bit comes back of packed bytes alone.
                 let back = |over| match base.back {
-                    Back::Bit if over != Over::Packed => Back::Half,
+                    Back::Bit if over != CopiedPart::Packed => Back::Half,
                     back => back,
                 };
                 all.into_iter()
@@ -66,12 +66,12 @@ impl Thing {
             Thing::Back => {
                 let all = [(Back::Word, "4 bytes"), (Back::Half, "2 bytes"), (Back::Bit, "1 bit, packed")];
                 // Only of packed bytes is it known that a packet has no third outcome: to be too short for them.
-                let over = |back| if back == Back::Bit { Over::Packed } else { base.over };
+                let over = |back| if back == Back::Bit { CopiedPart::Packed } else { base.over };
                 all.into_iter()
                     .map(|(back, name)| (name.to_owned(), Setting { back, over: over(back), ..base }))
                     .collect()
             }
-            Thing::Memory => Memory::ALL
+            Thing::Memory => SlotMemory::ALL
                 .into_iter()
                 .map(|memory| (memory.to_string(), Setting { memory, ..base }))
                 .collect(),
@@ -92,8 +92,8 @@ impl Thing {
 
 /// What is measured: a function by an algorithm, on a device.
 pub(super) struct Ladder<'a> {
-    pub(super) plan: &'a Plan,
-    pub(super) ground: &'a Ground,
+    pub(super) plan: &'a LabPlan,
+    pub(super) workload: &'a Workload,
     pub(super) loaded: &'a Loaded,
     pub(super) device: &'a Chosen,
     /// Function and algorithm.
@@ -119,7 +119,7 @@ impl Ladder<'_> {
             for (name, setting) in thing.values(best) {
                 let mark = if setting == best { " *" } else { "" };
                 let bytes = self.loaded.bytes_over(setting).filter(|_| thing == Thing::Over);
-                let frame = if setting.over == Over::InPlace { " and frame" } else { "" };
+                let frame = if setting.over == CopiedPart::InPlace { " and frame" } else { "" };
                 let bytes = bytes.map(|bytes| format!(" ({bytes} B{frame})")).unwrap_or_default();
                 add(format!("{} = {name}{bytes}{mark}", thing.name()), setting);
             }
@@ -131,7 +131,7 @@ impl Ladder<'_> {
         let mut ways: Vec<Contender> =
             settings.iter().map(|setting| Contender::new("", None, self.on(*setting, batch))).collect();
         let mut ways: Vec<&mut Contender> = ways.iter_mut().collect();
-        let came = in_turn(self.ground, &mut ways, batch, (self.plan.runs, self.plan.length));
+        let came = in_turn(self.workload, &mut ways, batch, (self.plan.runs, self.plan.length));
         let mut rows: Vec<Row> =
             told.iter().flat_map(|(name, place)| self.told(name, &came[*place], batch)).collect();
         let of = |setting: Setting, what: &str| {
@@ -154,7 +154,7 @@ impl Ladder<'_> {
     }
 
     fn on(&self, setting: Setting, batch: usize) -> Result<OnDevice, String> {
-        let has = setting.memory == Memory::Mapped
+        let has = setting.memory == SlotMemory::Mapped
             && matches!(setting.submission, Submission::Serial | Submission::Queued);
         match self.device {
             Chosen::Host if !has => {
@@ -175,9 +175,9 @@ impl Ladder<'_> {
     /// The setting that was fastest, thing by thing, in a short run each.
     fn best(&self, batch: usize) -> Setting {
         let mut best = Setting {
-            over: Over::Packed,
+            over: CopiedPart::Packed,
             back: Back::Word,
-            memory: Memory::Mapped,
+            memory: SlotMemory::Mapped,
             submission: Submission::Serial,
             depth: 1,
             ready: false,
@@ -191,8 +191,8 @@ impl Ladder<'_> {
             for (_, setting) in thing.values(best) {
                 let Ok(mut way) = self.on(setting, batch) else { continue };
                 // The first run warms up.
-                let Ok(_) = ways::run(&mut way, self.ground, batch, length) else { continue };
-                let Ok(run) = ways::run(&mut way, self.ground, batch, length) else { continue };
+                let Ok(_) = ways::run(&mut way, self.workload, batch, length) else { continue };
+                let Ok(run) = ways::run(&mut way, self.workload, batch, length) else { continue };
                 let rate = run.mpps(run.spans.wall);
                 if fastest.is_none_or(|(known, _)| rate > known) {
                     fastest = Some((rate, setting));

@@ -7,35 +7,35 @@
 mod charts;
 mod choice;
 pub(crate) mod device;
-pub(crate) mod ground;
+pub(crate) mod host;
 mod ladder;
 mod naive;
 mod original;
 pub(crate) mod page;
-pub(crate) mod processor;
 mod rows;
 pub(crate) mod spans;
 mod view;
 pub(crate) mod ways;
+pub(crate) mod workload;
 
 use crate::experiment::Row;
-use crate::plan::Plan;
+use crate::plan::LabPlan;
 use crate::traffic::LabError;
 pub(crate) use choice::Chosen;
 pub use choice::DeviceChoice;
 use device::{Loaded, Setting};
-use exec::kernel::{Back, Options, Over};
-use gpu::{Memory, Submission};
-use ground::{Function, Ground};
+use exec::kernel::{Back, CopiedPart, KernelOptions};
+use gpu::{SlotMemory, Submission};
+use host::Cores;
 use ladder::Ladder;
 use naive::Naive;
 use original::Of;
-use processor::Cores;
 use std::num::NonZero;
 use std::sync::Arc;
 use std::thread;
 pub use view::{Pivot, pivots};
 use ways::{Contender, in_turn};
+use workload::{Function, Workload};
 
 /// Batches that are measured; the original measured all of them but the first.
 pub(crate) const BATCHES: [usize; 8] = [8, 32, 128, 512, 1024, 4096, 16_384, 65_536];
@@ -71,28 +71,28 @@ impl Algorithm {
     }
 
     /// Its kernel and tables.
-    fn loaded(self, ground: &Ground, naive: &Arc<Naive>) -> Result<Loaded, String> {
+    fn loaded(self, workload: &Workload, naive: &Arc<Naive>) -> Result<Loaded, String> {
         match self {
             Algorithm::Original => Ok(Loaded::naive(naive)),
-            _ => Loaded::program(&ground.whole, false, &self.options()),
+            _ => Loaded::program(&workload.whole, false, &self.options()),
         }
     }
 
-    fn options(self) -> Options {
-        Options { linear_rules: self == Algorithm::Linear, ..Options::default() }
+    fn options(self) -> KernelOptions {
+        KernelOptions { linear_rules: self == Algorithm::Linear, ..KernelOptions::default() }
     }
 
     /// Its ways on the processor. Rules one by one are the original's there.
-    fn processors(self, ground: &Ground, naive: &Arc<Naive>) -> Vec<Contender> {
+    fn processors(self, workload: &Workload, naive: &Arc<Naive>) -> Vec<Contender> {
         let on = |cores| match self {
-            Algorithm::Best => Cores::native(ground, cores),
-            _ => Ok(Cores::naive(ground, naive, cores)),
+            Algorithm::Best => Cores::native(workload, cores),
+            _ => Ok(Cores::naive(workload, naive, cores)),
         };
         match (self, cores()) {
             (Algorithm::Linear, _) => Vec::new(),
-            (_, 1) => vec![Contender::new("one core", Some(Of::Processor), on(1))],
+            (_, 1) => vec![Contender::new("one core", Some(Of::Host), on(1))],
             (_, all) => vec![
-                Contender::new("one core", Some(Of::Processor), on(1)),
+                Contender::new("one core", Some(Of::Host), on(1)),
                 Contender::new(format!("all {all} cores"), None, on(all)),
             ],
         }
@@ -144,9 +144,9 @@ impl Iteration {
     /// What it is.
     pub(crate) fn setting(self) -> Setting {
         Setting {
-            over: if self == Iteration::Naive { Over::Page } else { Over::Header },
+            over: if self == Iteration::Naive { CopiedPart::Page } else { CopiedPart::Header },
             back: Back::Word,
-            memory: if self == Iteration::Mapped { Memory::Mapped } else { Memory::Pageable },
+            memory: if self == Iteration::Mapped { SlotMemory::Mapped } else { SlotMemory::Pageable },
             submission: Submission::Serial,
             depth: 1,
             ready: self == Iteration::Ready,
@@ -155,12 +155,12 @@ impl Iteration {
 }
 
 /// How many routes an experiment makes.
-pub(crate) fn routes(plan: &Plan) -> usize {
+pub(crate) fn routes(plan: &LabPlan) -> usize {
     ROUTES[usize::from(plan.quick)]
 }
 
 /// The batches that are measured.
-pub(crate) fn batches(plan: &Plan) -> &'static [usize] {
+pub(crate) fn batches(plan: &LabPlan) -> &'static [usize] {
     if plan.quick { &QUICK_BATCHES } else { &BATCHES }
 }
 
@@ -170,7 +170,7 @@ pub(crate) fn cores() -> usize {
 }
 
 /// Runs it; the text is how everything is run.
-pub(crate) fn rows(plan: &Plan, progress: &mut dyn FnMut(&str)) -> Result<(Vec<Row>, String), LabError> {
+pub(crate) fn rows(plan: &LabPlan, progress: &mut dyn FnMut(&str)) -> Result<(Vec<Row>, String), LabError> {
     let device = Chosen::find(plan.device)?;
     let mut rows = Vec::new();
     for function in Function::ALL {
@@ -180,14 +180,14 @@ pub(crate) fn rows(plan: &Plan, progress: &mut dyn FnMut(&str)) -> Result<(Vec<R
             continue;
         }
         progress(&format!("transfer: {}", function.name()));
-        let ground = Ground::new(function, routes(plan)).map_err(LabError::Program)?;
-        let naive = Arc::new(Naive::new(&ground));
+        let workload = Workload::new(function, routes(plan)).map_err(LabError::Program)?;
+        let naive = Arc::new(Naive::new(&workload));
         for algorithm in Algorithm::of(function) {
             let case = format!("{}, {}", function.name(), algorithm.name());
             // The original's figures are those of rules, one by one.
             let compared = function == Function::Firewall && *algorithm == Algorithm::Original;
-            let loaded = algorithm.loaded(&ground, &naive).map_err(LabError::Program)?;
-            let mut processors = algorithm.processors(&ground, &naive);
+            let loaded = algorithm.loaded(&workload, &naive).map_err(LabError::Program)?;
+            let mut processors = algorithm.processors(&workload, &naive);
             for &batch in batches(plan) {
                 if plan.is_over() {
                     rows.push(Row::absent(&format!("{case}, every way, batch {batch}"), rows::RATE, OVER));
@@ -199,7 +199,7 @@ pub(crate) fn rows(plan: &Plan, progress: &mut dyn FnMut(&str)) -> Result<(Vec<R
                     .map(|iteration| iteration.contender(&loaded, &device, batch))
                     .collect();
                 let mut ways: Vec<&mut Contender> = processors.iter_mut().chain(&mut iterations).collect();
-                let came = in_turn(&ground, &mut ways, batch, (plan.runs, plan.length));
+                let came = in_turn(&workload, &mut ways, batch, (plan.runs, plan.length));
                 for (way, came) in ways.iter().zip(&came) {
                     let paper = way.paper.filter(|_| compared);
                     let paper = paper.and_then(|paper| original::megabytes(paper, batch));
@@ -212,9 +212,9 @@ pub(crate) fn rows(plan: &Plan, progress: &mut dyn FnMut(&str)) -> Result<(Vec<R
                 (Function::Firewall, Algorithm::Linear) => 15.0,
                 _ => continue,
             };
-            let bare = ground.judged(true);
+            let bare = workload.judged(true);
             let bare = Loaded::program(bare, true, &algorithm.options()).map_err(LabError::Program)?;
-            let ladder = Ladder { plan, ground: &ground, loaded: &bare, device: &device, case: &case };
+            let ladder = Ladder { plan, workload: &workload, loaded: &bare, device: &device, case: &case };
             let batches: &[usize] = if plan.quick { &QUICK_LADDER } else { &LADDER };
             for &batch in batches {
                 if plan.is_over() {

@@ -4,7 +4,7 @@
 //! The idea: a trie's node says where zeros and ones go on and what the prefix that ends there says; the longest prefix is the last
 //! that said something. Rules are tried from the first on, field by field. Both take what they find to the verdict word itself.
 
-use super::ground::{Function, Ground};
+use super::workload::{Function, Workload};
 use packet::Verdict;
 
 /// The kernel's text, without the words that say which function and stride it is for.
@@ -23,9 +23,9 @@ pub(super) struct Naive {
 
 impl Naive {
     /// Puts the ground's routes and rules into words.
-    pub(super) fn new(ground: &Ground) -> Naive {
+    pub(super) fn new(workload: &Workload) -> Naive {
         let mut trie = vec![0; 3];
-        for route in ground.routes.iter().filter(|_| ground.function != Function::Firewall) {
+        for route in workload.routes.iter().filter(|_| workload.function != Function::Firewall) {
             let mut node = 0;
             for bit in 0..u32::from(route.length) {
                 let way = node * 3 + (route.bits as u32 >> (31 - bit) & 1) as usize;
@@ -37,9 +37,9 @@ impl Naive {
             }
             trie[node * 3 + 2] = Verdict::send(route.next_hop as u16).bits();
         }
-        let mut rules = vec![ground.rules.len() as u32];
+        let mut rules = vec![workload.rules.len() as u32];
         // What passes goes on in the trie where there is one, as if it had fitted no rule.
-        for (rule, permits) in &ground.rules {
+        for (rule, permits) in &workload.rules {
             let ports = |(low, high): (u16, u16)| u32::from(low) | u32::from(high) << 16;
             rules.extend([
                 rule.source.address,
@@ -49,15 +49,15 @@ impl Naive {
                 ports(rule.source_ports),
                 ports(rule.destination_ports),
                 rule.protocol.map_or(ANY, u32::from),
-                if *permits { ground.passed.bits() } else { ground.denied.bits() },
+                if *permits { workload.passed.bits() } else { workload.denied.bits() },
             ]);
         }
         Naive {
-            function: ground.function,
+            function: workload.function,
             trie,
             rules,
-            no_route: ground.no_route.bits(),
-            no_rule: ground.passed.bits(),
+            no_route: workload.no_route.bits(),
+            no_rule: workload.passed.bits(),
         }
     }
 
@@ -152,8 +152,8 @@ extern __device__ const places threadIdx, blockIdx, blockDim;
     #[test]
     fn the_text_is_cuda_too() {
         for function in Function::ALL {
-            let ground = Ground::new(function, 50).expect("a ground");
-            let text = Naive::new(&ground).text(48);
+            let workload = Workload::new(function, 50).expect("a ground");
+            let text = Naive::new(&workload).text(48);
             if gpu::compiler_version().is_ok() {
                 gpu::compile_cuda(&text, 90).expect("NVIDIA's compiler takes it");
             }

@@ -23,7 +23,7 @@ pub(super) enum Of {
     /// Its GPU, in an iteration from 1 on.
     Device(usize),
     /// Its processor, one core.
-    Processor,
+    Host,
 }
 
 /// The original's millions of bytes a second at a batch.
@@ -31,7 +31,7 @@ pub(super) fn megabytes(of: Of, batch: usize) -> Option<f64> {
     let place = BATCHES.iter().position(|known| *known == batch)?;
     match of {
         Of::Device(iteration) => DEVICE.get(iteration.checked_sub(1)?).map(|row| row[place]),
-        Of::Processor => Some(PROCESSOR[place]),
+        Of::Host => Some(PROCESSOR[place]),
     }
 }
 
@@ -51,6 +51,6 @@ mod tests {
         assert!(most * 8.0 / 1000.0 < 5.0, "Gbit/s");
         assert_eq!(megabytes(Of::Device(1), 8), None);
         assert_eq!(megabytes(Of::Device(0), 32), None);
-        assert!(megabytes(Of::Processor, 1024).is_some_and(|rate| rate < 200.0));
+        assert!(megabytes(Of::Host, 1024).is_some_and(|rate| rate < 200.0));
     }
 }

@@ -103,7 +103,7 @@ fn over_batches(pivot: &Pivot<'_>) -> Lines {
     // Beside its own algorithms and rules stands what it measured, at all of its batches.
     if pivot.title == "firewall, the original's algorithms" {
         let of = [
-            ("one core", Of::Processor),
+            ("one core", Of::Host),
             ("1 ", Of::Device(1)),
             ("2 ", Of::Device(2)),
             ("3 ", Of::Device(3)),

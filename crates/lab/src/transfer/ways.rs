@@ -1,8 +1,8 @@
 //! What gives batches of packets their verdicts, and running it: every verdict is held against the interpreter's.
 
-use super::ground::{Ground, PACKETS};
 use super::original::Of;
 use super::spans::{Delays, Run, Spans};
+use super::workload::{PACKETS, Workload};
 use crate::plan::Length;
 use packet::{Frames, Verdict};
 
@@ -69,15 +69,20 @@ pub(crate) enum Came {
 ///
 /// # Errors
 /// It failed, or one verdict is another than the interpreter's.
-pub(crate) fn run(way: &mut dyn Way, ground: &Ground, batch: usize, length: Length) -> Result<Run, String> {
+pub(crate) fn run(
+    way: &mut dyn Way,
+    workload: &Workload,
+    batch: usize,
+    length: Length,
+) -> Result<Run, String> {
     let mut run = Run::new(batch);
     let calls = way.batches(batch).max(1);
     let mut found = vec![Verdict::PENDING; calls * batch];
-    let judged = ground.judged(way.is_bare());
+    let judged = workload.judged(way.is_bare());
     let mut first = 0;
     loop {
         found.fill(Verdict::PENDING);
-        let spans = way.run(&ground.frames, (first, batch), &mut found, &mut run.delays)?;
+        let spans = way.run(&workload.frames, (first, batch), &mut found, &mut run.delays)?;
         for (place, found) in found.chunks(batch).enumerate() {
             let first = if way.repeats() { 0 } else { (first + place * batch) % PACKETS };
             if let Some(wrong) = judged.wrong(first, found) {
@@ -99,7 +104,7 @@ pub(crate) fn run(way: &mut dyn Way, ground: &Ground, batch: usize, length: Leng
 
 /// Lets ways take turns, `runs` times each and once more to warm up, with batches of a size.
 pub(crate) fn in_turn(
-    ground: &Ground,
+    workload: &Workload,
     ways: &mut [&mut Contender],
     batch: usize,
     (runs, length): (usize, Length),
@@ -112,7 +117,7 @@ pub(crate) fn in_turn(
     for round in 0..=runs {
         for (contender, came) in ways.iter_mut().zip(&mut came) {
             let (Ok(way), Came::Runs(kept)) = (&mut contender.way, &mut *came) else { continue };
-            match run(way.as_mut(), ground, batch, length) {
+            match run(way.as_mut(), workload, batch, length) {
                 Ok(run) if round > 0 => kept.push(run),
                 Ok(_) => (),
                 Err(why) => *came = Came::Refused(why),

@@ -1,6 +1,6 @@
 //! Programs written again by hand in Rust: the same work, the same tables, the same packet loop; what native code is held against.
 //!
-//! A twin is a [`Processor`] like a compiled program, so receiving, accounting and timing are the same for both. Each exists twice: called once
+//! A twin is a [`Backend`] like a compiled program, so receiving, accounting and timing are the same for both. Each exists twice: called once
 //! a packet through a function pointer, as compiled code is, and inlined into the loop over the batch, as the compiler of Rust likes it best.
 
 mod firewall;
@@ -9,11 +9,11 @@ mod mac_switch;
 pub use firewall::Firewall;
 pub use mac_switch::MacSwitch;
 
-use exec::native::{AHEAD, prefetch};
-use exec::{BackEnd, EntryCount, Outputs, Processor, TableReport};
+use exec::native::{PREFETCH_DISTANCE, prefetch};
+use exec::{Backend, BackendKind, EntryCount, Outputs, TableReport};
 use lang::ir::{Entry, Program};
 use packet::{Batch, Verdict};
-use tables::exact::{Evict, Exact, ExactSpec, Table, Table1};
+use tables::exact::{Evict, Exact, ExactSpec, ExactTable, Table1};
 
 /// What a twin does with one packet.
 pub trait Work: Send {
@@ -66,7 +66,7 @@ impl<W: Work> State<W> {
 
     #[inline(always)]
     fn batch(&mut self, memory: &[u8], batch: &mut Batch, call: impl Fn(&mut W, &[u8], u16, u64) -> Verdict) {
-        for index in 0..AHEAD.min(batch.len) {
+        for index in 0..PREFETCH_DISTANCE.min(batch.len) {
             prefetch(memory, batch, index);
         }
         for index in 0..batch.len.min(packet::BATCH) {
@@ -75,7 +75,7 @@ impl<W: Work> State<W> {
             if self.now >= hosts.next_deadline() {
                 hosts.expire(self.now);
             }
-            prefetch(memory, batch, index + AHEAD);
+            prefetch(memory, batch, index + PREFETCH_DISTANCE);
             let frame = batch.frame[index] as usize;
             let frame = memory.get(frame..).and_then(|rest| rest.get(..batch.captured[index] as usize));
             batch.verdict[index] =
@@ -90,9 +90,9 @@ impl<W: Work> State<W> {
 }
 
 /// What both ways to call a twin have in common.
-macro_rules! processor {
+macro_rules! backend {
     ($twin:ident, |$self:ident| $call:expr) => {
-        impl<W: Work + TableView> Processor for $twin<W> {
+        impl<W: Work + TableView> Backend for $twin<W> {
             fn run(&mut self, memory: &mut [u8], batch: &mut Batch, _: &mut Outputs) {
                 let $self = &*self;
                 let call = $call;
@@ -119,12 +119,13 @@ macro_rules! processor {
             fn entries(&self, _: u32) -> Vec<(Entry, EntryCount)> {
                 let wide = |words: &[u64]| words.iter().map(|&word| u128::from(word)).collect::<Vec<u128>>();
                 let entries = self.state.work.view().entries();
-                let entry = |held: &tables::exact::Entry| Entry::exact(&wide(&held.key), &wide(&held.value));
+                let entry =
+                    |held: &tables::exact::ExactEntry| Entry::exact(&wide(&held.key), &wide(&held.value));
                 entries.iter().map(|held| (entry(held), (0, 0))).collect()
             }
 
-            fn back_end(&self) -> BackEnd {
-                BackEnd::Native
+            fn back_end(&self) -> BackendKind {
+                BackendKind::Native
             }
         }
     };
@@ -136,8 +137,8 @@ pub trait TableView {
     fn view(&self) -> &Table1;
 }
 
-processor!(Pointed, |twin| twin.call);
-processor!(Inlined, |_twin| |work: &mut W, frame: &[u8], port: u16, now: u64| work.packet(frame, port, now));
+backend!(Pointed, |twin| twin.call);
+backend!(Inlined, |_twin| |work: &mut W, frame: &[u8], port: u16, now: u64| work.packet(frame, port, now));
 
 /// The program's only table, made anew.
 fn hosts(program: &Program, seed: u64) -> Result<Table1, String> {
@@ -149,13 +150,13 @@ fn hosts(program: &Program, seed: u64) -> Result<Table1, String> {
         idle: table.idle,
         age: table.age,
         evict: match table.evict {
-            lang::ir::Evict::Lru => Evict::Lru,
-            lang::ir::Evict::Refuse => Evict::Refuse,
+            lang::ir::Eviction::Lru => Evict::Lru,
+            lang::ir::Eviction::Refuse => Evict::Refuse,
         },
         seed,
     };
-    match Table::new(spec) {
-        Ok(Table::One(table)) => Ok(table),
+    match ExactTable::new(spec) {
+        Ok(ExactTable::One(table)) => Ok(table),
         Ok(_) => Err("the twin's table has keys of one word".into()),
         Err(error) => Err(error.to_string()),
     }

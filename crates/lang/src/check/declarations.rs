@@ -435,19 +435,19 @@ impl<'a> Checker<'a> {
 }
 
 /// How values of a type are shown.
-pub(crate) fn kind_of(enums: &[Enum], ty: &Type) -> crate::ir::Kind {
-    use crate::ir::Kind;
+pub(crate) fn kind_of(enums: &[Enum], ty: &Type) -> crate::ir::ColumnKind {
+    use crate::ir::ColumnKind;
     match ty {
-        Type::Bool => Kind::Bool,
-        Type::Ip4 => Kind::Ip4,
-        Type::Ip6 => Kind::Ip6,
-        Type::Mac => Kind::Mac,
-        Type::Port => Kind::Port,
-        Type::Time => Kind::Time,
-        Type::Enum(id, ..) => {
-            Kind::Names(enums[id.0].members.iter().map(|(name, value)| (*value, name.clone())).collect())
-        }
-        _ => Kind::Uint,
+        Type::Bool => ColumnKind::Bool,
+        Type::Ip4 => ColumnKind::Ip4,
+        Type::Ip6 => ColumnKind::Ip6,
+        Type::Mac => ColumnKind::Mac,
+        Type::Port => ColumnKind::Port,
+        Type::Time => ColumnKind::Time,
+        Type::Enum(id, ..) => ColumnKind::Names(
+            enums[id.0].members.iter().map(|(name, value)| (*value, name.clone())).collect(),
+        ),
+        _ => ColumnKind::Uint,
     }
 }
 

@@ -215,7 +215,7 @@ pub struct Table {
     /// Nanoseconds.
     pub age: Option<u64>,
     /// As the IR holds it.
-    pub evict: crate::ir::Evict,
+    pub evict: crate::ir::Eviction,
     /// As the IR holds it.
     pub counted: bool,
     /// The pool that gets an entry's value back.

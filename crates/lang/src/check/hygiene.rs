@@ -3,8 +3,8 @@
 use super::Checker;
 use super::types::Type;
 use crate::diagnostic::Diagnostic;
-use crate::ir::unreachable::{Finding, never_found};
-use crate::ir::{Column, Kind};
+use crate::ir::unreachable::{UnreachableFinding, never_found};
+use crate::ir::{Column, ColumnKind};
 use crate::limits::UNREACHABLE_TOLD;
 use crate::source::Span;
 
@@ -16,11 +16,11 @@ impl Checker<'_> {
             let column = |(name, ty): &(String, Type)| Column {
                 name: name.clone(),
                 kind: match ty {
-                    Type::Ip4 => Kind::Ip4,
-                    Type::Ip6 => Kind::Ip6,
-                    Type::Mac => Kind::Mac,
-                    Type::Bool => Kind::Bool,
-                    _ => Kind::Uint,
+                    Type::Ip4 => ColumnKind::Ip4,
+                    Type::Ip6 => ColumnKind::Ip6,
+                    Type::Mac => ColumnKind::Mac,
+                    Type::Bool => ColumnKind::Bool,
+                    _ => ColumnKind::Uint,
                 },
                 width: ty.width().unwrap_or(1),
             };
@@ -34,9 +34,9 @@ impl Checker<'_> {
 }
 
 /// The warnings of the entries of a table that are never found: [`UNREACHABLE_TOLD`] of them, and how many more there are.
-pub fn warnings(table: &str, found: &[Finding], place: &dyn Fn(usize) -> Span) -> Vec<Diagnostic> {
+pub fn warnings(table: &str, found: &[UnreachableFinding], place: &dyn Fn(usize) -> Span) -> Vec<Diagnostic> {
     let mut warnings = Vec::new();
-    for Finding { entry, by, label, witness } in found.iter().take(UNREACHABLE_TOLD) {
+    for UnreachableFinding { entry, by, label, witness } in found.iter().take(UNREACHABLE_TOLD) {
         let headline = format!("this entry of `{table}` is never found");
         let mut warning = Diagnostic::warning("W0409", headline, place(*entry), *label);
         for other in by {

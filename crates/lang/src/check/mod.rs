@@ -32,7 +32,7 @@ use std::collections::{HashMap, HashSet};
 use types::{EnumId, TableId, Type};
 
 /// How the values of a type are shown.
-pub type Kinds = Box<dyn Fn(&Type) -> crate::ir::Kind>;
+pub type Kinds = Box<dyn Fn(&Type) -> crate::ir::ColumnKind>;
 
 /// Checks the files of a program, the main file first: the program, the tests of the main file, what was found, how values are shown.
 ///

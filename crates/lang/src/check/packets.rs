@@ -10,7 +10,7 @@ use super::types::Type;
 use super::{Checker, Context, constants::fold};
 use crate::ast::{self, LengthOf, PacketPart, RestFrom};
 use crate::diagnostic::Diagnostic;
-use crate::flow::governing::{Step, step_of};
+use crate::flow::governing::{GoverningStep, step_of};
 use crate::ir::Sum;
 use crate::limits::{LARGEST_MADE, MOST_HOLES};
 
@@ -136,7 +136,7 @@ impl Checker<'_> {
                     let (layout, start) = (placed.layout, placed.start as u32);
                     return Some(Carrier { layout, start, announces: placed.selects });
                 }
-                PacketPart::Header(..) if step_of(layout) == Step::Passed => {}
+                PacketPart::Header(..) if step_of(layout) == GoverningStep::Passed => {}
                 _ => return None,
             }
         }

@@ -5,7 +5,7 @@ use super::types::{TableId, Type};
 use super::{Checker, constants::fold, counted, expressions::error};
 use crate::ast::{self, Property};
 use crate::diagnostic::Diagnostic;
-use crate::ir::{Answer, Evict, TableKind};
+use crate::ir::{Answer, Eviction, TableKind};
 use crate::limits::{LARGEST_TABLE, LARGEST_WORDS};
 use crate::source::Span;
 
@@ -198,7 +198,7 @@ impl Checker<'_> {
             capacity: 0,
             idle: None,
             age: None,
-            evict: Evict::Refuse,
+            evict: Eviction::Refuse,
             counted: false,
             releases: None,
             file: None,
@@ -285,8 +285,8 @@ impl Checker<'_> {
                 Property::Age(expr) => table.age = self.positive_time(expr).or(Some(1)),
                 Property::Idle(expr) => table.idle = self.positive_time(expr).or(Some(1)),
                 Property::Evict(name) => match name.text.as_str() {
-                    "lru" => evict = Some(Evict::Lru),
-                    "refuse" => evict = Some(Evict::Refuse),
+                    "lru" => evict = Some(Eviction::Lru),
+                    "refuse" => evict = Some(Eviction::Refuse),
                     other => self.unknown("way to evict", other, name.span, ["lru", "refuse"].into_iter()),
                 },
                 Property::Entries(entries) => self.entries(table, entries, id),
@@ -310,8 +310,8 @@ impl Checker<'_> {
         table.capacity = capacity.unwrap_or(table.entries.len().max(1) as u32);
         // Only exact tables know which entry was used last; the others always refuse.
         let exact = table.kind == TableKind::Exact;
-        table.evict = evict.unwrap_or(Evict::Refuse);
-        if table.releases.is_some() && table.evict == Evict::Lru {
+        table.evict = evict.unwrap_or(Eviction::Refuse);
+        if table.releases.is_some() && table.evict == Eviction::Lru {
             self.error(
                 "E0522",
                 format!("`{}` gives back to a pool and evicts", table.name),

@@ -5,7 +5,7 @@ use super::{Checker, counted};
 use crate::ast::{self, Expectation, Item, TestStep};
 use crate::diagnostic::Diagnostic;
 use crate::source::Span;
-use crate::testcase::{Expected, Step, TestCase};
+use crate::testcase::{CaseStep, Expected, TestCase};
 use std::collections::HashMap;
 
 /// Ports of a test that does not say how many.
@@ -78,14 +78,14 @@ impl Checker<'_> {
                         time = time.max(at_time);
                     }
                     if let Some(made) = self.made_packet(packet) {
-                        case.steps.push(Step::Packet { port: number, bytes: made.bytes, time });
+                        case.steps.push(CaseStep::Packet { port: number, bytes: made.bytes, time });
                     }
                 }
                 TestStep::After(delay) => {
                     self.check_unit(delay);
                     let delay = self.constant(delay, &Type::Time).unwrap_or(0) as u64;
                     time = time.saturating_add(delay);
-                    case.steps.push(Step::Advance(time));
+                    case.steps.push(CaseStep::Advance(time));
                 }
                 TestStep::Expect(expectation, span) => {
                     let of_state = matches!(expectation, Expectation::Entries(..) | Expectation::Count(..));
@@ -100,7 +100,7 @@ impl Checker<'_> {
                         );
                     }
                     if let Some(expected) = self.expected(expectation) {
-                        case.steps.push(Step::Expect(expected, *span));
+                        case.steps.push(CaseStep::Expect(expected, *span));
                     }
                 }
             }

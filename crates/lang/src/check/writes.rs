@@ -6,7 +6,7 @@ use super::operators::same;
 use super::types::TableId;
 use crate::ast;
 use crate::diagnostic::Diagnostic;
-use crate::ir::{Evict, TableKind};
+use crate::ir::{Eviction, TableKind};
 use crate::source::Span;
 
 impl<'a> Checker<'a> {
@@ -20,7 +20,7 @@ impl<'a> Checker<'a> {
     ) {
         let Some(checked) = checked else { return };
         let table = &self.program.tables[checked.table.0];
-        if said || table.evict != Evict::Refuse || self.missing_evict.contains(&table.name) {
+        if said || table.evict != Eviction::Refuse || self.missing_evict.contains(&table.name) {
             return;
         }
         let at = Span::new(span.file, span.end, span.end);
@@ -141,7 +141,7 @@ impl<'a> Checker<'a> {
     /// Reports a table that packets write and that does not say how it stays bounded.
     pub(super) fn check_bounded(&mut self, id: TableId, name: &ast::Name) {
         let table = &self.program.tables[id.0];
-        if table.evict == Evict::Lru && table.entries.len() >= table.capacity as usize {
+        if table.evict == Eviction::Lru && table.entries.len() >= table.capacity as usize {
             let diagnostic = Diagnostic::error(
                 "E0517",
                 format!("`{}` has no room to learn", table.name),

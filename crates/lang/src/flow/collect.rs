@@ -1,6 +1,6 @@
 //! What the body of a stage does that matters between stages: transfers, reads of headers, and under which conditions.
 
-use super::covering::{self, Place, Write};
+use super::covering::{self, CoveredPlace, CoveredWrite};
 use super::enclosing::EditPlace;
 use super::governing::{Turn, TurnKind};
 use super::removed::{Gone, Removal};
@@ -102,7 +102,7 @@ pub struct Facts {
     /// Fields that are written.
     pub written: Vec<(HeaderId, usize)>,
     /// The same with their places, as far as checksums may cover them.
-    pub writes: Vec<Write>,
+    pub writes: Vec<CoveredWrite>,
     /// Reads behind edits, with what those may have taken out.
     pub late_reads: Vec<(HeaderId, Span, Gone)>,
     /// Where the packet changes its size or starts again, and where it was fragmented before that.
@@ -292,7 +292,7 @@ impl Collector<'_> {
                 self.expr(value);
                 self.field(*header, *field, span);
                 self.facts.written.push((*header, *field));
-                self.facts.writes.push(Write { header: *header, place: self.place(*header), span });
+                self.facts.writes.push(CoveredWrite { header: *header, place: self.place(*header), span });
             }
             StmtKind::If(condition, yes, no) => {
                 self.expr(condition);
@@ -418,7 +418,11 @@ impl Collector<'_> {
                 if let Some((header, field, _)) = announces {
                     self.field(*header, *field, span);
                     self.facts.written.push((*header, *field));
-                    self.facts.writes.push(Write { header: *header, place: self.place(*header), span });
+                    self.facts.writes.push(CoveredWrite {
+                        header: *header,
+                        place: self.place(*header),
+                        span,
+                    });
                 }
             }
             Edit::Pop(header) => self.whole(*header, span),
@@ -470,8 +474,8 @@ impl Collector<'_> {
     }
 
     /// Where a header lies.
-    fn place(&self, header: HeaderId) -> Place {
-        let mut place = Place { within: Vec::new(), decoded: Some(header) };
+    fn place(&self, header: HeaderId) -> CoveredPlace {
+        let mut place = CoveredPlace { within: Vec::new(), decoded: Some(header) };
         while let Some(header) = place.decoded
             && let Some(&(_, inside)) = self.walked.iter().find(|(walked, _)| *walked == header)
         {

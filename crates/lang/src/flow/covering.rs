@@ -13,18 +13,18 @@ use std::collections::{BTreeMap, BTreeSet};
 
 /// A write to a field.
 #[derive(Clone, Debug)]
-pub struct Write {
+pub struct CoveredWrite {
     /// The header.
     pub header: HeaderId,
     /// Where it lies in the packet.
-    pub place: Place,
+    pub place: CoveredPlace,
     /// The statement.
     pub span: Span,
 }
 
 /// Where the bytes of a header lie.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Place {
+pub struct CoveredPlace {
     /// Headers that contain it, the innermost first: a walk goes over a part of them.
     pub within: Vec<HeaderId>,
     /// The header that a decoder decoded and that is or contains it; none for a walk over `payload`.
@@ -74,7 +74,7 @@ impl Covering {
     }
 
     /// Headers decoded by stages whose checksum may cover bytes there, in a stage.
-    pub fn outer(&self, program: &Program, stage: StageId, place: &Place) -> Vec<HeaderId> {
+    pub fn outer(&self, program: &Program, stage: StageId, place: &CoveredPlace) -> Vec<HeaderId> {
         let own = program.stages[stage.0].header;
         let covers = |(&header, behind): (&HeaderId, &BTreeSet<StageId>)| {
             let covers = match place.decoded {

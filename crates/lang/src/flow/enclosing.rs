@@ -4,7 +4,7 @@
 //! what follows it, the program is refused: then nobody could say what to write. What may be decoded is a union over all ways, from which only what
 //! was certainly taken out is missing.
 
-use super::covering::{Place, Write, end_of};
+use super::covering::{CoveredPlace, CoveredWrite, end_of};
 use super::removed::{Decoded, Gone, Removal};
 use super::{Facts, Flow, Read};
 use crate::ast::LengthOf;
@@ -112,9 +112,9 @@ pub(super) fn settle(
                 around.push(header);
             }
             for &header in &around {
-                let place = Place { within: Vec::new(), decoded: Some(header) };
+                let place = CoveredPlace { within: Vec::new(), decoded: Some(header) };
                 let facts = &mut flow.facts[stage.0];
-                facts.writes.push(Write { header, place, span: edit.span });
+                facts.writes.push(CoveredWrite { header, place, span: edit.span });
                 let layout = layout(program, header);
                 let groups = counting(layout).map(|field| layout.fields[field].group).chain([0]);
                 let reads = groups.map(|group| Read::Group(header, group)).chain(end_of(program, header));

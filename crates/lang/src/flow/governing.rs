@@ -4,7 +4,7 @@
 //! a header with a pseudo header is taken out, its part is taken out of the checksum behind it, and where one is put before, its part is added.
 //! What was in between on some ways only, or would stand between two such headers, is refused: then nobody could say what to write.
 
-use super::covering::{Place, Write, end_of};
+use super::covering::{CoveredPlace, CoveredWrite, end_of};
 use super::enclosing::{Perhaps, counting};
 use super::removed::{Decoded, Gone};
 use super::{Flow, Read, layout};
@@ -42,7 +42,7 @@ pub enum TurnKind {
 
 /// What a layout is on the way from a header with a pseudo header to the checksum that covers that.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Step {
+pub enum GoverningStep {
     /// It has a checksum over the pseudo header.
     Found,
     /// Something may follow.
@@ -52,14 +52,14 @@ pub enum Step {
 }
 
 /// What a layout is on the way, by itself.
-pub fn step_of(layout: &Layout) -> Step {
+pub fn step_of(layout: &Layout) -> GoverningStep {
     let conditional = layout.groups.iter().any(|group| matches!(group, Group::Conditional { .. }));
     match layout.checksum {
-        Some(checksum) if checksum.pseudo => Step::Found,
+        Some(checksum) if checksum.pseudo => GoverningStep::Found,
         None if layout.next.is_some() && layout.pseudo.is_none() && !conditional && layout.smallest > 0 => {
-            Step::Passed
+            GoverningStep::Passed
         }
-        _ => Step::End,
+        _ => GoverningStep::End,
     }
 }
 
@@ -76,12 +76,12 @@ pub fn governed(program: &Program, layout: &Layout) -> BTreeSet<usize> {
                 continue;
             };
             let step = step_of(&program.layouts[index]);
-            if step != Step::End && seen.insert(index) && step == Step::Passed {
+            if step != GoverningStep::End && seen.insert(index) && step == GoverningStep::Passed {
                 open.push(&program.layouts[index]);
             }
         }
     }
-    if seen.iter().any(|index| step_of(&program.layouts[*index]) == Step::Found) {
+    if seen.iter().any(|index| step_of(&program.layouts[*index]) == GoverningStep::Found) {
         seen
     } else {
         BTreeSet::new()
@@ -177,7 +177,11 @@ fn taken_out(
 /// Lets a stage read all of a header that its part in a checksum is made of.
 fn want(program: &Program, flow: &mut Flow, stage: StageId, header: HeaderId, span: Span) {
     let facts = &mut flow.facts[stage.0];
-    facts.writes.push(Write { header, place: Place { within: Vec::new(), decoded: Some(header) }, span });
+    facts.writes.push(CoveredWrite {
+        header,
+        place: CoveredPlace { within: Vec::new(), decoded: Some(header) },
+        span,
+    });
     let described = layout(program, header);
     let fields = described.pseudo.iter().flat_map(|pseudo| pseudo.fields.iter().copied());
     let groups = fields.chain(counting(described)).map(|field| described.fields[field].group).chain([0]);

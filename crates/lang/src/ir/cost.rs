@@ -9,7 +9,7 @@ use std::collections::BTreeMap;
 use std::fmt::{self, Display, Formatter};
 use std::ops::Range;
 
-use super::footprint::{Memory, footprint, total, total_of};
+use super::footprint::{MemoryUse, footprint, total, total_of};
 use super::*;
 
 /// Upper bounds for a verified program. A figure of [`u64::MAX`] means "no bound known".
@@ -18,7 +18,7 @@ pub struct Cost {
     /// One for each function: the packet function first, then handlers.
     pub functions: Vec<FunctionCost>,
     /// What the program remembers, declaration by declaration.
-    pub footprint: Vec<Memory>,
+    pub footprint: Vec<MemoryUse>,
     /// All of it together with one worker, in bytes.
     pub memory: u64,
 }
@@ -154,7 +154,7 @@ impl Display for Cost {
             return writeln!(out, "nothing is remembered");
         }
         writeln!(out, "memory at most:")?;
-        for Memory { what, name, count, parts, bytes, .. } in &self.footprint {
+        for MemoryUse { what, name, count, parts, bytes, .. } in &self.footprint {
             let (count, bytes) = (Grouped(*count), Size(*bytes).to_string());
             writeln!(out, "  {name:<14} {bytes:>15}  (a {what}, {parts}: {count})")?;
         }

@@ -5,9 +5,9 @@
 //! that they have is only known when they are made, see `exec::state::table_set::filled`. Tables of patterns hold what the program lists, since packets make no
 //! patterns. What a program lists or takes from files counts besides, once for all workers, since a program is kept while it runs.
 
-use super::{Column, Entry, Evict, GroupMember, Match, Program, Table, TableKind};
+use super::{Column, Entry, Eviction, GroupMember, Match, Program, Table, TableKind};
 use tables::exact::ExactSpec;
-use tables::group::Group;
+use tables::group::GroupTable;
 use tables::lpm::{LpmSpec, Prefix};
 use tables::meter::MeterSpec;
 use tables::patterns::Scanner;
@@ -20,7 +20,7 @@ const COUNTER_BYTES: u64 = 16;
 
 /// What one declaration takes.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Memory {
+pub struct MemoryUse {
     /// What it is, such as "table".
     pub what: &'static str,
     /// Its name.
@@ -38,14 +38,14 @@ pub struct Memory {
 }
 
 /// What every declaration of a program takes, tables first, each kind in order of declaration.
-pub fn footprint(program: &Program) -> Vec<Memory> {
-    let part = |what, name: &String, count: u64, parts, bytes| Memory {
+pub fn footprint(program: &Program) -> Vec<MemoryUse> {
+    let part = |what, name: &String, count: u64, parts, bytes| MemoryUse {
         what,
         name: name.clone(),
         count,
         parts,
         bytes,
-        ..Memory::default()
+        ..MemoryUse::default()
     };
     let mut all = Vec::new();
     for table in &program.tables {
@@ -53,7 +53,7 @@ pub fn footprint(program: &Program) -> Vec<Memory> {
         let bytes = table_bytes(program, table).saturating_add(shared);
         let by_entries = matches!(table.kind, TableKind::Lpm | TableKind::Rules { .. });
         let table = part("table", &table.name, table.capacity.into(), "entries", bytes);
-        all.push(Memory { shared, by_entries, ..table });
+        all.push(MemoryUse { shared, by_entries, ..table });
     }
     for counter in &program.counters {
         let cells = u64::from(counter.size);
@@ -76,26 +76,27 @@ pub fn footprint(program: &Program) -> Vec<Memory> {
             if group.multicast { 8 * u64::from(group.capacity).next_power_of_two().max(4) + 24 } else { 0 };
         let members = size.saturating_mul(capacity);
         let room = members.checked_next_power_of_two().unwrap_or(u64::MAX).max(8);
-        let each = Group::allocated(group.buckets, group.capacity).saturating_add(ports);
+        let each = GroupTable::allocated(group.buckets, group.capacity).saturating_add(ports);
         let bytes = size
             .saturating_mul(each)
             .saturating_add(room.saturating_mul(8 * words(&group.columns) as u64 + 1))
             .saturating_add(group.members.iter().map(member_bytes).sum());
         let shared = group.members.iter().map(member_bytes).sum::<u64>() / 2;
-        all.push(Memory { shared, ..part("group", &group.name, size, "groups", bytes) });
+        all.push(MemoryUse { shared, ..part("group", &group.name, size, "groups", bytes) });
     }
     all
 }
 
 /// All bytes of a footprint with one worker.
-pub fn total(footprint: &[Memory]) -> u64 {
+pub fn total(footprint: &[MemoryUse]) -> u64 {
     total_of(footprint, 1)
 }
 
 /// All bytes of a footprint with so many workers, each of which has for itself what the program remembers.
-pub fn total_of(footprint: &[Memory], workers: u16) -> u64 {
-    let bytes =
-        |part: &Memory| (part.bytes - part.shared).saturating_mul(workers.into()).saturating_add(part.shared);
+pub fn total_of(footprint: &[MemoryUse], workers: u16) -> u64 {
+    let bytes = |part: &MemoryUse| {
+        (part.bytes - part.shared).saturating_mul(workers.into()).saturating_add(part.shared)
+    };
     footprint.iter().fold(0, |sum: u64, part| sum.saturating_add(bytes(part)))
 }
 
@@ -121,8 +122,8 @@ fn table_bytes(program: &Program, table: &Table) -> u64 {
                 idle: table.idle,
                 age: table.age,
                 evict: match table.evict {
-                    Evict::Lru => tables::exact::Evict::Lru,
-                    Evict::Refuse => tables::exact::Evict::Refuse,
+                    Eviction::Lru => tables::exact::Evict::Lru,
+                    Eviction::Refuse => tables::exact::Evict::Refuse,
                 },
                 seed: 0,
             };

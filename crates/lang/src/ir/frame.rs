@@ -21,14 +21,14 @@ const ARGUMENTS: u64 = 8;
 
 /// The stack that a function needs, and what needs most of it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Frame {
+pub struct StackFrame {
     /// Bytes.
     pub bytes: u64,
     /// The longest list, or where most values live.
     pub span: Span,
 }
 
-impl Frame {
+impl StackFrame {
     /// Whether no machine code is made for it.
     pub fn is_too_large(&self) -> bool {
         self.bytes > u64::from(LARGEST_FRAME)
@@ -36,7 +36,7 @@ impl Frame {
 }
 
 /// Estimates the frame of a function that is well formed.
-pub fn frame(function: &Function) -> Frame {
+pub fn frame(function: &Function) -> StackFrame {
     let (list, list_span) = longest_list(function);
     let (live, live_span) = most_alive(function);
     let fuel = function.blocks.iter().filter_map(|block| match block.terminator {
@@ -48,14 +48,14 @@ pub fn frame(function: &Function) -> Frame {
     fuel.dedup();
     let (lists, values) = (list as u64 * 16, live * WORD);
     let words = ARGUMENTS + fuel.len() as u64;
-    Frame {
+    StackFrame {
         bytes: ALWAYS + lists + values + words * 8,
         span: if lists > values { list_span } else { live_span },
     }
 }
 
 /// The first function of a program that needs more stack than it may have.
-pub fn too_large(program: &Program) -> Option<(usize, Frame)> {
+pub fn too_large(program: &Program) -> Option<(usize, StackFrame)> {
     program.functions.iter().map(frame).enumerate().find(|(_, frame)| frame.is_too_large())
 }
 

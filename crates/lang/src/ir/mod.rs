@@ -23,7 +23,7 @@ pub mod verify;
 
 pub use memory::{Group, GroupMember, KeyPart, Meter, Pool, Rates, Register};
 pub use table::{
-    Answer, BytePattern, Column, Entry, EntryFile, Evict, Kind, Match, Table, TableKind, prefix_mask,
+    Answer, BytePattern, Column, ColumnKind, Entry, EntryFile, Eviction, Match, Table, TableKind, prefix_mask,
 };
 
 use crate::source::Span;
@@ -181,7 +181,7 @@ pub struct LayoutField {
     /// Its name.
     pub name: String,
     /// How it is shown.
-    pub kind: Kind,
+    pub kind: ColumnKind,
     /// Its first bit from the start of the header, if that is the same in every header.
     pub bit: Option<u32>,
     /// Its width in bits, if that is the same in every header.
@@ -217,7 +217,7 @@ pub struct Function {
     /// Width in bits of every value, 1 to 128.
     pub widths: Vec<u8>,
     /// Names of values for traces, such as `ip.src`.
-    pub names: Vec<(Value, String, Kind)>,
+    pub names: Vec<(Value, String, ColumnKind)>,
     /// Blocks; the first is the entry, which no edge leads to and whose parameters are the function's.
     pub blocks: Vec<Block>,
 }

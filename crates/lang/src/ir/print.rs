@@ -41,17 +41,17 @@ impl Display for Target {
     }
 }
 
-impl Display for Kind {
+impl Display for ColumnKind {
     fn fmt(&self, out: &mut Formatter<'_>) -> fmt::Result {
         match self {
-            Kind::Uint => out.write_str("uint"),
-            Kind::Bool => out.write_str("bool"),
-            Kind::Ip4 => out.write_str("ip4"),
-            Kind::Ip6 => out.write_str("ip6"),
-            Kind::Mac => out.write_str("mac"),
-            Kind::Port => out.write_str("port"),
-            Kind::Time => out.write_str("time"),
-            Kind::Names(names) => {
+            ColumnKind::Uint => out.write_str("uint"),
+            ColumnKind::Bool => out.write_str("bool"),
+            ColumnKind::Ip4 => out.write_str("ip4"),
+            ColumnKind::Ip6 => out.write_str("ip6"),
+            ColumnKind::Mac => out.write_str("mac"),
+            ColumnKind::Port => out.write_str("port"),
+            ColumnKind::Time => out.write_str("time"),
+            ColumnKind::Names(names) => {
                 let names =
                     names.iter().map(|(number, name)| format!("{} {}", Number(*number), Quoted(name)));
                 write!(out, "names{{{}}}", list(names))
@@ -343,7 +343,7 @@ fn write_table(out: &mut Formatter<'_>, index: usize, table: &Table) -> fmt::Res
             writeln!(out, "  {word} {nanoseconds}")?;
         }
     }
-    writeln!(out, "  evict {}", if table.evict == Evict::Lru { "lru" } else { "refuse" })?;
+    writeln!(out, "  evict {}", if table.evict == Eviction::Lru { "lru" } else { "refuse" })?;
     let numbers = |columns: &[u128]| list(columns.iter().map(|&number| Number(number)));
     if table.counted {
         writeln!(out, "  counted")?;

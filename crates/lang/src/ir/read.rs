@@ -15,7 +15,7 @@ use crate::source::FileId;
 
 /// Why a text is not a program.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct ReadError {
+pub struct IrReadError {
     /// Line from 1.
     pub line: u32,
     /// Column from 1, in characters.
@@ -24,19 +24,19 @@ pub struct ReadError {
     pub message: String,
 }
 
-impl fmt::Display for ReadError {
+impl fmt::Display for IrReadError {
     fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(out, "line {}, column {}: {}", self.line, self.column, self.message)
     }
 }
 
-impl std::error::Error for ReadError {}
+impl std::error::Error for IrReadError {}
 
 /// Reads a program from its text; `read(&print(&program))` is `program`.
 ///
 /// # Errors
 /// The first place where the text departs from the form that [`super::print`] writes.
-pub fn read(text: &str) -> Result<Program, ReadError> {
+pub fn read(text: &str) -> Result<Program, IrReadError> {
     let mut tokens = Tokens::of(text)?;
     let mut program = Program::default();
     tokens.word("program")?;
@@ -47,7 +47,7 @@ pub fn read(text: &str) -> Result<Program, ReadError> {
     Ok(program)
 }
 
-fn declaration(tokens: &mut Tokens<'_>, program: &mut Program) -> Result<(), ReadError> {
+fn declaration(tokens: &mut Tokens<'_>, program: &mut Program) -> Result<(), IrReadError> {
     let Token::Word(word) = *tokens.peek() else {
         return Err(tokens.expected("a declaration such as `table` or `function`"));
     };
@@ -133,7 +133,7 @@ fn declaration(tokens: &mut Tokens<'_>, program: &mut Program) -> Result<(), Rea
     Ok(())
 }
 
-fn table(tokens: &mut Tokens<'_>) -> Result<Table, ReadError> {
+fn table(tokens: &mut Tokens<'_>) -> Result<Table, IrReadError> {
     let mut table = Table {
         name: tokens.text()?,
         kind: TableKind::Exact,
@@ -142,7 +142,7 @@ fn table(tokens: &mut Tokens<'_>) -> Result<Table, ReadError> {
         capacity: 0,
         idle: None,
         age: None,
-        evict: Evict::Lru,
+        evict: Eviction::Lru,
         counted: false,
         releases: None,
         entries: Vec::new(),
@@ -164,10 +164,10 @@ fn table(tokens: &mut Tokens<'_>) -> Result<Table, ReadError> {
             table.age = Some(tokens.number()?);
         } else if tokens.accept_word("evict") {
             table.evict = if tokens.accept_word("refuse") {
-                Evict::Refuse
+                Eviction::Refuse
             } else {
                 tokens.word("lru")?;
-                Evict::Lru
+                Eviction::Lru
             };
         } else if tokens.accept_word("lpm") {
             table.kind = TableKind::Lpm;
@@ -198,7 +198,7 @@ fn table(tokens: &mut Tokens<'_>) -> Result<Table, ReadError> {
     Ok(table)
 }
 
-fn sum(tokens: &mut Tokens<'_>) -> Result<Sum, ReadError> {
+fn sum(tokens: &mut Tokens<'_>) -> Result<Sum, IrReadError> {
     let at = tokens.number()?;
     tokens.word("from")?;
     let from = tokens.number()?;
@@ -214,7 +214,7 @@ fn sum(tokens: &mut Tokens<'_>) -> Result<Sum, ReadError> {
     Ok(Sum { at, from, end, besides, plus, length, never_zero: tokens.accept_word("never_zero") })
 }
 
-fn layout(tokens: &mut Tokens<'_>) -> Result<Layout, ReadError> {
+fn layout(tokens: &mut Tokens<'_>) -> Result<Layout, IrReadError> {
     let name = tokens.text()?;
     let mut fields = Vec::new();
     tokens.symbol("{")?;
@@ -229,7 +229,7 @@ fn layout(tokens: &mut Tokens<'_>) -> Result<Layout, ReadError> {
     Ok(Layout { name, fields })
 }
 
-fn manifest(tokens: &mut Tokens<'_>) -> Result<Manifest, ReadError> {
+fn manifest(tokens: &mut Tokens<'_>) -> Result<Manifest, IrReadError> {
     let mut manifest = Manifest::default();
     tokens.symbol("{")?;
     while !tokens.accept("}") {
@@ -256,26 +256,26 @@ fn manifest(tokens: &mut Tokens<'_>) -> Result<Manifest, ReadError> {
     Ok(manifest)
 }
 
-fn column(tokens: &mut Tokens<'_>) -> Result<Column, ReadError> {
+fn column(tokens: &mut Tokens<'_>) -> Result<Column, IrReadError> {
     let name = tokens.text()?;
     let kind = kind(tokens)?;
     tokens.symbol(":")?;
     Ok(Column { name, kind, width: tokens.number()? })
 }
 
-fn kind(tokens: &mut Tokens<'_>) -> Result<Kind, ReadError> {
+fn kind(tokens: &mut Tokens<'_>) -> Result<ColumnKind, IrReadError> {
     let kind = match tokens.peek() {
-        Token::Word("uint") => Kind::Uint,
-        Token::Word("bool") => Kind::Bool,
-        Token::Word("ip4") => Kind::Ip4,
-        Token::Word("ip6") => Kind::Ip6,
-        Token::Word("mac") => Kind::Mac,
-        Token::Word("port") => Kind::Port,
-        Token::Word("time") => Kind::Time,
+        Token::Word("uint") => ColumnKind::Uint,
+        Token::Word("bool") => ColumnKind::Bool,
+        Token::Word("ip4") => ColumnKind::Ip4,
+        Token::Word("ip6") => ColumnKind::Ip6,
+        Token::Word("mac") => ColumnKind::Mac,
+        Token::Word("port") => ColumnKind::Port,
+        Token::Word("time") => ColumnKind::Time,
         Token::Word("names") => {
             tokens.advance();
             let names = tokens.list("{", "}", |tokens| Ok((tokens.number()?, tokens.text()?)))?;
-            return Ok(Kind::Names(names));
+            return Ok(ColumnKind::Names(names));
         }
         _ => return Err(tokens.expected("a kind such as `uint` or `ip4`")),
     };
@@ -283,7 +283,7 @@ fn kind(tokens: &mut Tokens<'_>) -> Result<Kind, ReadError> {
     Ok(kind)
 }
 
-fn span(tokens: &mut Tokens<'_>) -> Result<Span, ReadError> {
+fn span(tokens: &mut Tokens<'_>) -> Result<Span, IrReadError> {
     if !tokens.accept("@") {
         return Ok(Span::default());
     }

@@ -5,7 +5,7 @@
 //! treated alike. What packets left in meters, registers, pools, counters and delayed events is worth less than a program that can be replaced: where
 //! a shape differs, it begins anew, and that is said.
 
-use super::{Column, Counter, Event, Group, Kind, Meter, Pool, Program, Rates, Register, Table};
+use super::{Column, ColumnKind, Counter, Event, Group, Meter, Pool, Program, Rates, Register, Table};
 use std::fmt::Write;
 
 impl Table {
@@ -93,7 +93,7 @@ fn cells(size: u32) -> String {
 /// Names of columns do not count, but those of variants and members do: they are what the numbers mean.
 fn write_column(text: &mut String, column: &Column) {
     let kind = match &column.kind {
-        Kind::Names(names) => {
+        ColumnKind::Names(names) => {
             let names: Vec<String> = names.iter().map(|(number, name)| format!("{number}={name}")).collect();
             format!("names({})", names.join(","))
         }

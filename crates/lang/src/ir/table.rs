@@ -1,7 +1,7 @@
 //! Tables as the intermediate representation declares them: kinds, columns, entries.
 
 use crate::source::Span;
-use tables::rules::Field;
+use tables::rules::RuleField;
 use tables::sizes;
 
 /// A table.
@@ -22,7 +22,7 @@ pub struct Table {
     /// Nanoseconds after the last learn at which an entry goes; exact tables only.
     pub age: Option<u64>,
     /// What happens when it is full.
-    pub evict: Evict,
+    pub evict: Eviction,
     /// Every entry counts the packets and bytes it was found for; not for exact tables.
     pub counted: bool,
     /// The pool that gets its item back when an entry goes, and the item is the entry's value; exact tables only.
@@ -203,13 +203,13 @@ impl Match {
     }
 
     /// The same as a field of a rule; bytes are no part of one and ask for nothing.
-    pub fn field(&self) -> Field {
+    pub fn field(&self) -> RuleField {
         match self {
-            Match::Exact(number) => Field::Exact(*number),
-            Match::Prefix { value, length } => Field::Prefix { value: *value, length: *length },
-            Match::Masked { value, mask } => Field::Ternary { value: *value, mask: *mask },
-            Match::Range { low, high } => Field::Range { low: *low, high: *high },
-            Match::Any | Match::Bytes(_) => Field::Any,
+            Match::Exact(number) => RuleField::Exact(*number),
+            Match::Prefix { value, length } => RuleField::Prefix { value: *value, length: *length },
+            Match::Masked { value, mask } => RuleField::Ternary { value: *value, mask: *mask },
+            Match::Range { low, high } => RuleField::Range { low: *low, high: *high },
+            Match::Any | Match::Bytes(_) => RuleField::Any,
         }
     }
 
@@ -249,14 +249,14 @@ pub struct Column {
     /// Its name, or empty.
     pub name: String,
     /// How it is shown.
-    pub kind: Kind,
+    pub kind: ColumnKind,
     /// Its width in bits.
     pub width: u8,
 }
 
 /// How a value is shown to people; it has no effect on execution.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Kind {
+pub enum ColumnKind {
     /// A number.
     Uint,
     /// `true` or `false`.
@@ -277,7 +277,7 @@ pub enum Kind {
 
 /// What a full table does with a new key.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Evict {
+pub enum Eviction {
     /// The entry whose last hit or learn is oldest goes.
     Lru,
     /// The new entry is refused.

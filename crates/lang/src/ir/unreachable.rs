@@ -4,14 +4,14 @@
 //! A prefix is hidden if longer ones cover all of it: halve it until one is met or none is left. A pattern never answers first if another
 //! one lies inside it and ends before.
 
-use super::{Answer, BytePattern, Column, Entry, Kind as ColumnKind, Match, TableKind};
+use super::{Answer, BytePattern, Column, ColumnKind, Entry, Match, TableKind};
 use std::collections::{BTreeMap, HashMap};
 use std::net::{Ipv4Addr, Ipv6Addr};
-use tables::rules::{Kind, Rule, RulesSpec, hygiene};
+use tables::rules::{HygieneKind, Rule, RulesSpec, hygiene};
 
 /// An entry that is never found, and what is found instead.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Finding {
+pub struct UnreachableFinding {
     /// The entry, by its place.
     pub entry: usize,
     /// What is found instead, or some of it.
@@ -23,7 +23,7 @@ pub struct Finding {
 }
 
 /// The entries of a table of this kind that are never found, in their order.
-pub fn never_found(kind: TableKind, keys: &[Column], entries: &[Entry]) -> Vec<Finding> {
+pub fn never_found(kind: TableKind, keys: &[Column], entries: &[Entry]) -> Vec<UnreachableFinding> {
     match kind {
         TableKind::Rules { .. } => shadowed_rules(keys, entries),
         TableKind::Lpm => hidden_prefixes(keys, entries),
@@ -32,7 +32,7 @@ pub fn never_found(kind: TableKind, keys: &[Column], entries: &[Entry]) -> Vec<F
     }
 }
 
-fn shadowed_rules(keys: &[Column], entries: &[Entry]) -> Vec<Finding> {
+fn shadowed_rules(keys: &[Column], entries: &[Entry]) -> Vec<UnreachableFinding> {
     // The order in which rules are tried: by priority, then as they stand; a stable sort keeps the rest.
     let mut order: Vec<usize> = (0..entries.len()).collect();
     order.sort_by_key(|&index| std::cmp::Reverse(entries[index].priority));
@@ -45,15 +45,15 @@ fn shadowed_rules(keys: &[Column], entries: &[Entry]) -> Vec<Finding> {
     let mut findings = Vec::new();
     for found in hygiene(&spec, &rules).unwrap_or_default() {
         let (by, label) = match found.kind {
-            Kind::Duplicate { of } => (vec![order[of]], "an entry before it asks for the same"),
-            Kind::Shadowed { by } if by.len() == 1 => {
+            HygieneKind::Duplicate { of } => (vec![order[of]], "an entry before it asks for the same"),
+            HygieneKind::Shadowed { by } if by.len() == 1 => {
                 (vec![order[by[0]]], "an entry before it takes all that fits it")
             }
-            Kind::Shadowed { by } => (
+            HygieneKind::Shadowed { by } => (
                 by.into_iter().map(|by| order[by]).collect(),
                 "entries before it together take all that fits it",
             ),
-            Kind::Reachable | Kind::Undecided => continue,
+            HygieneKind::Reachable | HygieneKind::Undecided => continue,
         };
         let mut words = found.witness.iter().copied();
         let mut parts = Vec::new();
@@ -63,7 +63,12 @@ fn shadowed_rules(keys: &[Column], entries: &[Entry]) -> Vec<Finding> {
             let shown = shown(&column.kind, value);
             parts.push(if column.name.is_empty() { shown } else { format!("{} {shown}", column.name) });
         }
-        findings.push(Finding { entry: order[found.rule], by, label, witness: Some(parts.join(", ")) });
+        findings.push(UnreachableFinding {
+            entry: order[found.rule],
+            by,
+            label,
+            witness: Some(parts.join(", ")),
+        });
     }
     findings.sort_by_key(|finding| finding.entry);
     findings
@@ -89,7 +94,7 @@ type Bits = (u128, u32);
 /// So many of the prefixes that hide another one are named.
 const HIDING_NAMED: usize = 4;
 
-fn hidden_prefixes(keys: &[Column], entries: &[Entry]) -> Vec<Finding> {
+fn hidden_prefixes(keys: &[Column], entries: &[Entry]) -> Vec<UnreachableFinding> {
     let all: BTreeMap<Bits, usize> =
         entries.iter().enumerate().map(|(index, entry)| (bits(keys, entry), index)).collect();
     let width: u32 = keys.iter().map(|column| u32::from(column.width)).sum();
@@ -105,7 +110,7 @@ fn hidden_prefixes(keys: &[Column], entries: &[Entry]) -> Vec<Finding> {
             let mut by: Vec<usize> = longer.map(|(_, &index)| index).take(HIDING_NAMED).collect();
             by.sort_unstable();
             let label = "longer prefixes together take all of it";
-            findings.push(Finding { entry, by, label, witness: None });
+            findings.push(UnreachableFinding { entry, by, label, witness: None });
         }
     }
     findings
@@ -150,7 +155,7 @@ fn bits(keys: &[Column], entry: &Entry) -> Bits {
     (address, length)
 }
 
-fn beaten_patterns(entries: &[Entry]) -> Vec<Finding> {
+fn beaten_patterns(entries: &[Entry]) -> Vec<UnreachableFinding> {
     let patterns: Vec<&BytePattern> = (entries.iter())
         .filter_map(
             |entry| if let [Match::Bytes(pattern)] = &entry.key[..] { Some(&**pattern) } else { None },
@@ -159,7 +164,7 @@ fn beaten_patterns(entries: &[Entry]) -> Vec<Finding> {
     let label = "another one lies inside of it and is found before";
     let (by, _) = beaten(&patterns);
     let beaten = by.into_iter().enumerate().filter_map(|(entry, by)| Some((entry, by?)));
-    beaten.map(|(entry, by)| Finding { entry, by: vec![by], label, witness: None }).collect()
+    beaten.map(|(entry, by)| UnreachableFinding { entry, by: vec![by], label, witness: None }).collect()
 }
 
 /// For every pattern the first other one that occurs in each of its occurrences and ends before it, or at its end if it stands before it; and how many steps

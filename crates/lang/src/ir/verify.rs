@@ -12,7 +12,7 @@ mod memory;
 mod moving;
 mod paths;
 
-pub use self::fault::{Fault, Place, VerifyError};
+pub use self::fault::{Fault, FaultPlace, VerifyError};
 pub use self::manifest::derive_manifest;
 
 use super::*;
@@ -34,7 +34,7 @@ pub fn verify(program: &Program) -> Result<(), Vec<VerifyError>> {
         }
         if errors.len() == before {
             let frame = frame::frame(function);
-            let place = Place { function: Some(index), ..Place::default() };
+            let place = FaultPlace { function: Some(index), ..FaultPlace::default() };
             let fault = Fault::LargeFrame(frame.bytes);
             errors.extend(frame.is_too_large().then_some(VerifyError { place, fault }));
         }
@@ -46,7 +46,7 @@ pub fn verify(program: &Program) -> Result<(), Vec<VerifyError>> {
 }
 
 fn check_declarations(program: &Program, errors: &mut Vec<VerifyError>) {
-    let mut report = |fault| errors.push(VerifyError { place: Place::default(), fault });
+    let mut report = |fault| errors.push(VerifyError { place: FaultPlace::default(), fault });
     if program.functions.is_empty() {
         report(Fault::NoPacketFunction);
     }
@@ -177,7 +177,7 @@ fn entry_widths(function: &Function) -> Vec<u8> {
 
 fn check_manifest(program: &Program, errors: &mut Vec<VerifyError>) {
     let mut report =
-        |what: String| errors.push(VerifyError { place: Place::default(), fault: Fault::Right(what) });
+        |what: String| errors.push(VerifyError { place: FaultPlace::default(), fault: Fault::Right(what) });
     let (declared, derived) = (&program.manifest, derive_manifest(program));
     for &table in &declared.writes_tables {
         if table as usize >= program.tables.len() {

@@ -10,7 +10,7 @@ use crate::ast::LengthOf;
 use crate::check::hir::{Carrier, Group, HeaderId, Next};
 use crate::flow::collect::Read;
 use crate::flow::enclosing::counting;
-use crate::flow::governing::{Step, step_of};
+use crate::flow::governing::{GoverningStep, step_of};
 use crate::ir::{BinaryOp, BlockId, CompareOp, Op, Target, Terminator, Value};
 use crate::limits::LONGEST_PACKET;
 use crate::source::Span;
@@ -70,7 +70,7 @@ impl Lowering<'_> {
             };
             names.iter().any(|(_, name)| {
                 let index = self.source.layouts.iter().position(|layout| layout.name == *name);
-                index.is_some_and(|index| self.step(index) != Step::End)
+                index.is_some_and(|index| self.step(index) != GoverningStep::End)
             })
         };
         if self.current.is_none() || !layout.next.as_ref().is_some_and(leads) {
@@ -196,8 +196,8 @@ impl Lowering<'_> {
                 continue;
             };
             let target = match self.step(index) {
-                Step::End => continue,
-                Step::Passed => {
+                GoverningStep::End => continue,
+                GoverningStep::Passed => {
                     let (head, _) = match search.heads.get(&index) {
                         Some(head) => *head,
                         None => {
@@ -210,7 +210,7 @@ impl Lowering<'_> {
                     };
                     Target { block: head, args: vec![position] }
                 }
-                Step::Found => {
+                GoverningStep::Found => {
                     let block = self.new_block(span);
                     found.push((index, block));
                     to(block)
@@ -344,31 +344,31 @@ impl Lowering<'_> {
     }
 
     /// What a layout is on the way to a checksum: one that leads to none ends it.
-    fn step(&self, index: usize) -> Step {
+    fn step(&self, index: usize) -> GoverningStep {
         let layouts = &self.source.layouts;
         let first = step_of(&layouts[index]);
         let (mut seen, mut open) = (BTreeSet::from([index]), vec![index]);
-        while let Some(next) = open.pop().filter(|_| first == Step::Passed) {
+        while let Some(next) = open.pop().filter(|_| first == GoverningStep::Passed) {
             let targets = layouts[next].next.iter().flat_map(|next| &next.targets);
             for (_, name) in targets {
                 let Some(behind) = layouts.iter().position(|layout| layout.name == *name) else { continue };
                 match step_of(&layouts[behind]) {
-                    Step::Found => return Step::Passed,
-                    Step::Passed if seen.insert(behind) => open.push(behind),
+                    GoverningStep::Found => return GoverningStep::Passed,
+                    GoverningStep::Passed if seen.insert(behind) => open.push(behind),
                     _ => {}
                 }
             }
         }
-        if first == Step::Passed { Step::End } else { first }
+        if first == GoverningStep::Passed { GoverningStep::End } else { first }
     }
 
     /// Headers that may lie where a search behind a header finds its checksum, and have another layout than it takes them for.
     fn overlaid(&self, header: HeaderId) -> BTreeSet<HeaderId> {
         let stages = &self.source.stages;
         let step = |header: HeaderId| self.step(self.source.headers[header.0].layout.0);
-        let on_the_way = |last: &HeaderId| *last == header || step(*last) == Step::Passed;
+        let on_the_way = |last: &HeaderId| *last == header || step(*last) == GoverningStep::Passed;
         let strange = |index: &usize| {
-            let own = stages[*index].header.filter(|own| step(*own) == Step::End);
+            let own = stages[*index].header.filter(|own| step(*own) == GoverningStep::End);
             own.is_some() && self.flow.last[*index].iter().any(on_the_way)
         };
         let mut open: Vec<usize> = (0..stages.len()).filter(strange).collect();

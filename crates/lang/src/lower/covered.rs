@@ -11,7 +11,7 @@ use crate::check::hir::{Checksum, HeaderId};
 use crate::check::types::largest;
 use crate::diagnostic::Diagnostic;
 use crate::flow::collect::{Read, Subject};
-use crate::flow::covering::Place;
+use crate::flow::covering::CoveredPlace;
 use crate::ir::{BinaryOp, CompareOp, Op, Terminator, Value};
 use crate::source::Span;
 
@@ -54,8 +54,8 @@ impl Lowering<'_> {
     }
 
     /// Where a header lies.
-    fn place_of(&self, header: HeaderId) -> Place {
-        let mut place = Place { within: Vec::new(), decoded: Some(header) };
+    fn place_of(&self, header: HeaderId) -> CoveredPlace {
+        let mut place = CoveredPlace { within: Vec::new(), decoded: Some(header) };
         while let Some(header) = place.decoded
             && let Some(walk) = self.walks.iter().find(|walk| walk.header == header)
         {

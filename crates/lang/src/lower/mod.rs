@@ -50,7 +50,7 @@ pub enum Decode {
 pub fn lower(
     name: &str,
     program: &Program,
-    kinds: &dyn Fn(&Type) -> ir::Kind,
+    kinds: &dyn Fn(&Type) -> ir::ColumnKind,
     flow: &Flow,
     decode: Decode,
     sources: &Sources,
@@ -107,7 +107,7 @@ pub(crate) struct Walk {
 
 pub(crate) struct Lowering<'p> {
     pub(crate) source: &'p Program,
-    pub(crate) kinds: &'p dyn Fn(&Type) -> ir::Kind,
+    pub(crate) kinds: &'p dyn Fn(&Type) -> ir::ColumnKind,
     pub(crate) flow: &'p Flow,
     pub(crate) decode: Decode,
     pub(crate) sources: &'p Sources,
@@ -382,7 +382,7 @@ pub(crate) fn to(block: BlockId) -> ir::Target {
 }
 
 /// Everything of a program but its functions.
-fn declarations(name: &str, program: &Program, kinds: &dyn Fn(&Type) -> ir::Kind) -> ir::Program {
+fn declarations(name: &str, program: &Program, kinds: &dyn Fn(&Type) -> ir::ColumnKind) -> ir::Program {
     let column = |name: &str, ty: &Type| ir::Column {
         name: name.to_string(),
         kind: kinds(ty),
@@ -398,7 +398,7 @@ fn declarations(name: &str, program: &Program, kinds: &dyn Fn(&Type) -> ir::Kind
                     table.value_columns().iter().map(|(name, ty)| column(name, ty)).collect();
                 if let (hir::TableValue::Variants(variants), Some(first)) = (&table.value, values.first_mut())
                 {
-                    first.kind = ir::Kind::Names(
+                    first.kind = ir::ColumnKind::Names(
                         variants
                             .iter()
                             .enumerate()

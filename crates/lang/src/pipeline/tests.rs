@@ -5,7 +5,7 @@ use crate::limits::{LONGEST_NAME, MOST_FAULTS, MOST_FILES};
 use std::fmt::Write;
 
 fn compiled(text: &str, load: &dyn Fn(&str) -> Option<String>) -> Compiled {
-    compile("main.rav", text, load, &Options::default())
+    compile("main.rav", text, load, &CompileOptions::default())
 }
 
 fn codes(text: &str, load: &dyn Fn(&str) -> Option<String>) -> Vec<&'static str> {

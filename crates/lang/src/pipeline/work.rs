@@ -1,6 +1,6 @@
 //! How the work of compiling grows with a program: the bytes that are asked for on the way, for programs of one size and of twice that.
 
-use super::{Compiled, Options, compile, compiled, parser};
+use super::{CompileOptions, Compiled, compile, compiled, parser};
 use crate::source::Sources;
 use std::fmt::Write;
 
@@ -13,7 +13,7 @@ fn lines(size: usize, line: impl Fn(usize) -> String) -> String {
 }
 
 fn whole(text: &str) -> Compiled {
-    compile("work.rav", text, &|_| None, &Options::default())
+    compile("work.rav", text, &|_| None, &CompileOptions::default())
 }
 
 /// How many times more bytes are asked for when a program of a kind is twice as large; what reads the files is left out.
@@ -24,8 +24,9 @@ fn growth(program: &dyn Fn(usize) -> String) -> f64 {
         let (file, faults) = parser::parse(sources.add("work.rav", &text), &text);
         assert!(faults.is_empty(), "{faults:?}");
         // Only what the measuring thread asks for is counted.
-        let work =
-            || drop(compiled("work.rav", std::slice::from_ref(&file), &sources, &[], &Options::default()));
+        let work = || {
+            drop(compiled("work.rav", std::slice::from_ref(&file), &sources, &[], &CompileOptions::default()))
+        };
         allocation_counter::measure(work).bytes_total as f64
     };
     asked(2_000) / asked(1_000)

@@ -41,7 +41,7 @@ pub enum Direction {
 
 /// What is written beside a packet; nothing by default.
 #[derive(Clone, Copy, Debug, Default)]
-pub struct Remarks<'a> {
+pub struct CaptureRemarks<'a> {
     /// Which way it passed.
     pub direction: Option<Direction>,
     /// What is shown beside it.
@@ -84,7 +84,7 @@ impl<W: Write> PcapngWriter<W> {
         data: &[u8],
         comment: Option<&str>,
     ) -> io::Result<()> {
-        self.write_with(interface, time_ns, wire, data, Remarks { comment, direction: None })
+        self.write_with(interface, time_ns, wire, data, CaptureRemarks { comment, direction: None })
     }
 
     /// Writes a packet as [`write`](PcapngWriter::write) does, with more to say about it.
@@ -94,7 +94,7 @@ impl<W: Write> PcapngWriter<W> {
         time_ns: u64,
         wire: u32,
         data: &[u8],
-        remarks: Remarks<'_>,
+        remarks: CaptureRemarks<'_>,
     ) -> io::Result<()> {
         if interface >= self.interfaces {
             let text = format!(

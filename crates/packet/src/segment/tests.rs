@@ -52,7 +52,7 @@ impl Made {
     }
 
     /// The long segment, and what its sender says of it.
-    fn segment(&self) -> (Vec<u8>, Offload) {
+    fn segment(&self) -> (Vec<u8>, VirtioHeader) {
         let frame = self.frame(self.sequence, &self.data, self.flags);
         let ip = if self.tagged { 18 } else { 14 };
         let transport = ip + if self.six { 40 } else { 20 };
@@ -61,12 +61,12 @@ impl Made {
             (true, true) => 4,
             (false, _) => 5,
         };
-        let mut header = [0; Offload::LEN];
+        let mut header = [0; VirtioHeader::LEN];
         (header[0], header[1]) = (1, kind);
         header[4..6].copy_from_slice(&self.size.to_ne_bytes());
         header[6..8].copy_from_slice(&(transport as u16).to_ne_bytes());
         header[8] = if self.tcp { 16 } else { 6 };
-        (frame, Offload::read(&header))
+        (frame, VirtioHeader::read(&header))
     }
 
     /// The packets that a host without offloads sends, made one by one by another builder.
@@ -96,8 +96,8 @@ impl Made {
     }
 }
 
-fn cut(frame: &[u8], offload: &Offload) -> Option<Vec<Vec<u8>>> {
-    let segments = Segments::of(frame, offload)?;
+fn cut(frame: &[u8], virtio: &VirtioHeader) -> Option<Vec<Vec<u8>>> {
+    let segments = Segments::of(frame, virtio)?;
     let piece = |index| {
         let mut piece = vec![0xee; segments.length(index)];
         segments.write(frame, index, &mut piece);
@@ -128,8 +128,8 @@ proptest! {
 
     #[test]
     fn cut_as_a_host_would_have_sent_it(made in made()) {
-        let (frame, offload) = made.segment();
-        let pieces = cut(&frame, &offload).expect("can be cut");
+        let (frame, virtio) = made.segment();
+        let pieces = cut(&frame, &virtio).expect("can be cut");
         let packets = made.packets();
         prop_assert_eq!(pieces.len(), packets.len());
         for (piece, packet) in pieces.iter().zip(&packets) {
@@ -151,12 +151,12 @@ proptest! {
         for packet in &packets[1..] {
             prop_assert!(joined.join(packet));
         }
-        let (whole, offload) = joined.finish().expect("was begun");
+        let (whole, virtio) = joined.finish().expect("was begun");
         let mut finished = whole.to_vec();
-        prop_assert!(offload.complete(&mut finished));
+        prop_assert!(virtio.complete(&mut finished));
         prop_assert_eq!(&finished, &frame);
         if packets.len() > 1 {
-            prop_assert_eq!(cut(whole, &offload), Some(packets));
+            prop_assert_eq!(cut(whole, &virtio), Some(packets));
         }
     }
 
@@ -176,8 +176,8 @@ proptest! {
                 given.push(packet.clone());
                 continue;
             }
-            if let Some((whole, offload)) = joined.finish() {
-                groups.push(cut(whole, &offload).unwrap_or_else(|| vec![whole.to_vec()]));
+            if let Some((whole, virtio)) = joined.finish() {
+                groups.push(cut(whole, &virtio).unwrap_or_else(|| vec![whole.to_vec()]));
             }
             if joined.begin(packet) {
                 given.push(packet.clone());
@@ -186,8 +186,8 @@ proptest! {
                 groups.push(vec![packet.clone()]);
             }
         }
-        if let Some((whole, offload)) = joined.finish() {
-            groups.push(cut(whole, &offload).unwrap_or_else(|| vec![whole.to_vec()]));
+        if let Some((whole, virtio)) = joined.finish() {
+            groups.push(cut(whole, &virtio).unwrap_or_else(|| vec![whole.to_vec()]));
         }
         let out: Vec<_> = groups.concat();
         prop_assert_eq!(&out, &packets);
@@ -200,8 +200,8 @@ proptest! {
         let mut joined = Joined::default();
         for frame in [frame, made.segment().0] {
             let frame = &frame[..cut_at.index(frame.len() + 1)];
-            for offload in [Offload::read(&header), made.segment().1] {
-                for piece in cut(frame, &offload).into_iter().flatten() {
+            for virtio in [VirtioHeader::read(&header), made.segment().1] {
+                for piece in cut(frame, &virtio).into_iter().flatten() {
                     prop_assert!(piece.len() <= frame.len());
                 }
             }
@@ -225,7 +225,7 @@ fn a_header_of_ip_that_is_too_short_is_none() {
         header[6..8].copy_from_slice(&transport.to_ne_bytes());
         header[8..10].copy_from_slice(&6u16.to_ne_bytes());
         assert_eq!(
-            cut(&frame, &Offload::read(&header)).map(|pieces| pieces.len()),
+            cut(&frame, &VirtioHeader::read(&header)).map(|pieces| pieces.len()),
             (words == 5).then_some(12)
         );
     }
@@ -244,8 +244,8 @@ fn pieces_are_what_another_reader_takes_for_right() {
         data,
         size: 1448,
     };
-    let (frame, offload) = made.segment();
-    let pieces = cut(&frame, &offload).expect("can be cut");
+    let (frame, virtio) = made.segment();
+    let pieces = cut(&frame, &virtio).expect("can be cut");
     assert_eq!(pieces.len(), 4);
     let mut payload = Vec::new();
     for (index, piece) in pieces.iter().enumerate() {
@@ -277,18 +277,18 @@ fn what_cannot_be_cut_is_left() {
         data: vec![1; 3000],
         size: 1000,
     };
-    let (frame, offload) = made.segment();
-    assert!(Segments::of(&frame, &Offload::NONE).is_none(), "nothing is to be cut");
+    let (frame, virtio) = made.segment();
+    assert!(Segments::of(&frame, &VirtioHeader::NONE).is_none(), "nothing is to be cut");
     for (at, value) in [(1, 3), (1, 9), (4, 0), (6, 35)] {
-        let mut header = offload.write();
+        let mut header = virtio.write();
         header[at] = value;
         if at == 4 {
             header[5] = 0;
         }
-        assert!(Segments::of(&frame, &Offload::read(&header)).is_none(), "{header:?}");
+        assert!(Segments::of(&frame, &VirtioHeader::read(&header)).is_none(), "{header:?}");
     }
     for length in 0..54 {
-        assert!(Segments::of(&frame[..length], &offload).is_none(), "{length}");
+        assert!(Segments::of(&frame[..length], &virtio).is_none(), "{length}");
     }
 }
 
@@ -306,8 +306,8 @@ fn what_would_become_more_packets_than_any_kernel_makes_is_left() {
                 data: vec![1; 60_000],
                 size: size as u16,
             };
-            let (frame, offload) = made.segment();
-            assert_eq!(Segments::of(&frame, &offload).is_some(), size >= least, "{tcp} {size}");
+            let (frame, virtio) = made.segment();
+            assert_eq!(Segments::of(&frame, &virtio).is_some(), size >= least, "{tcp} {size}");
         }
     }
 }

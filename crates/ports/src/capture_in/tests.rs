@@ -1,7 +1,7 @@
 //! Tests of the capture source: compressions, batches, damage, link types.
 
 use super::*;
-use crate::Policy;
+use crate::IngressPolicy;
 use packet::capture::write::{Interface, PcapWriter, PcapngWriter};
 use std::io::Write;
 
@@ -25,9 +25,9 @@ fn zstd(bytes: &[u8]) -> Vec<u8> {
     ruzstd::encoding::compress_to_vec(bytes, ruzstd::encoding::CompressionLevel::Fastest)
 }
 
-fn source(bytes: Vec<u8>, links: Links) -> Result<CaptureSource, OpenError> {
+fn source(bytes: Vec<u8>, links: CaptureLinks) -> Result<CaptureSource, OpenError> {
     let stream = uncompressed(io::Cursor::new(bytes)).expect("memory can be read");
-    CaptureSource::of_stream("test".to_owned(), stream, links, Ingress::new(Policy::RoundRobin, 5))
+    CaptureSource::of_stream("test".to_owned(), stream, links, Ingress::new(IngressPolicy::RoundRobin, 5))
 }
 
 /// The sizes of the batches, and the error at the end if there is one. Checks the numbers and ports of the
@@ -66,13 +66,13 @@ fn plain_gzip_and_zstd_give_the_same() {
     let two_frames = [skipped.clone(), skipped[..11].to_vec(), zstd(&plain[half..])].concat();
     let two_members = [gzip(&plain[..half]), gzip(&plain[half..])].concat();
     for bytes in [plain.clone(), gzip(&plain), zstd(&plain), two_frames, two_members] {
-        assert_eq!(drain(source(bytes, Links::Ethernet).expect("opens")), (vec![256, 256, 88], None));
+        assert_eq!(drain(source(bytes, CaptureLinks::Ethernet).expect("opens")), (vec![256, 256, 88], None));
     }
 }
 
 #[test]
 fn long_frames_make_shorter_batches() {
-    let (sizes, error) = drain(source(pcap(40, 262_144), Links::Ethernet).expect("opens"));
+    let (sizes, error) = drain(source(pcap(40, 262_144), CaptureLinks::Ethernet).expect("opens"));
     assert_eq!((sizes, error), (vec![15, 15, 10], None));
 }
 
@@ -82,7 +82,7 @@ fn what_lies_before_the_damage_is_delivered() {
     let whole = bytes.len();
     bytes.extend([0; 20]);
     bytes[whole + 8..whole + 12].copy_from_slice(&99_u32.to_le_bytes());
-    let (sizes, error) = drain(source(gzip(&bytes), Links::Ethernet).expect("opens"));
+    let (sizes, error) = drain(source(gzip(&bytes), CaptureLinks::Ethernet).expect("opens"));
     assert_eq!(sizes, [256, 44]);
     let expected = format!(
         "test: the capture is damaged at byte {whole}: the file ends 95 bytes before the end of the record"
@@ -95,7 +95,7 @@ fn damaged_compression_is_an_error_after_what_came_before() {
     let said = ["incomplete deflate stream", "the zstd data ends in the middle of a frame"];
     for (compressed, said) in [gzip(&pcap(5000, 100)), zstd(&pcap(5000, 100))].into_iter().zip(said) {
         let cut = compressed[..compressed.len() - 20].to_vec();
-        let (sizes, error) = drain(source(cut, Links::Ethernet).expect("opens"));
+        let (sizes, error) = drain(source(cut, CaptureLinks::Ethernet).expect("opens"));
         // Four whole blocks of 128 KiB lie before the cut, which are 4,519 records of 116 bytes.
         assert!(sizes.iter().sum::<usize>() > 4_500, "{sizes:?}");
         let error = error.expect("the end is missing");
@@ -104,7 +104,7 @@ fn damaged_compression_is_an_error_after_what_came_before() {
     }
     let mut wrong_sum = zstd(&pcap(10, 100));
     *wrong_sum.last_mut().expect("not empty") ^= 1;
-    let (_, error) = drain(source(wrong_sum, Links::Ethernet).expect("opens"));
+    let (_, error) = drain(source(wrong_sum, CaptureLinks::Ethernet).expect("opens"));
     assert!(error.as_ref().is_some_and(|error| error.contains("checksum")), "{error:?}");
 }
 
@@ -119,7 +119,7 @@ fn other_link_types_need_the_option() {
         writer.write(i / 2, u64::from(i), 2000, &i.to_le_bytes(), None).expect("writes");
     }
     let bytes = writer.finish().expect("writes");
-    let (sizes, error) = drain(source(bytes.clone(), Links::Ethernet).expect("opens"));
+    let (sizes, error) = drain(source(bytes.clone(), CaptureLinks::Ethernet).expect("opens"));
     assert_eq!(sizes, [2]);
     let error = error.expect("raw IP");
     assert!(
@@ -127,7 +127,7 @@ fn other_link_types_need_the_option() {
         "{error}"
     );
     assert!(error.contains("--link any"), "{error}");
-    assert_eq!(drain(source(bytes, Links::Any).expect("opens")), (vec![3], None));
+    assert_eq!(drain(source(bytes, CaptureLinks::Any).expect("opens")), (vec![3], None));
 }
 
 #[test]
@@ -140,8 +140,8 @@ fn the_interfaces_of_a_capture_are_ports() {
     let bytes = writer.finish().expect("writes");
     let opened = |ports| {
         let stream = uncompressed(io::Cursor::new(bytes.clone())).expect("memory can be read");
-        let ingress = Ingress::new(Policy::Interface, ports);
-        CaptureSource::of_stream("test".to_owned(), stream, Links::Ethernet, ingress).expect("opens")
+        let ingress = Ingress::new(IngressPolicy::Interface, ports);
+        CaptureSource::of_stream("test".to_owned(), stream, CaptureLinks::Ethernet, ingress).expect("opens")
     };
     let mut batch = Batch::new();
     opened(3).receive(&mut batch).expect("all have a port");
@@ -153,10 +153,10 @@ fn the_interfaces_of_a_capture_are_ports() {
 
 #[test]
 fn what_cannot_be_opened_is_named() {
-    let ingress = Ingress::new(Policy::RoundRobin, 5);
-    let error = CaptureSource::open("/no/such/file", Links::Ethernet, ingress).err().expect("no file");
+    let ingress = Ingress::new(IngressPolicy::RoundRobin, 5);
+    let error = CaptureSource::open("/no/such/file", CaptureLinks::Ethernet, ingress).err().expect("no file");
     assert!(error.to_string().starts_with("cannot open /no/such/file: "), "{error}");
-    let error = source(b"GET / HTTP/1.1".to_vec(), Links::Ethernet).err().expect("no capture");
+    let error = source(b"GET / HTTP/1.1".to_vec(), CaptureLinks::Ethernet).err().expect("no capture");
     assert!(error.to_string().starts_with("test: not a capture"), "{error}");
-    assert!(source(Vec::new(), Links::Ethernet).is_err());
+    assert!(source(Vec::new(), CaptureLinks::Ethernet).is_err());
 }

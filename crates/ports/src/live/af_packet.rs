@@ -18,7 +18,7 @@ mod open;
 mod outlet;
 mod port;
 
-use super::{AttachError, Attached, Lane, Wanted};
+use super::{AttachError, Attached, Lane, WantedPort};
 use incoming::Incoming;
 use outlet::Outlet;
 use packet::PortNumber;
@@ -30,7 +30,7 @@ const FIRST: usize = 256;
 const TAG: usize = 4;
 
 /// Takes over the packets of an interface; they carry `number`.
-pub(super) fn attach(wanted: &Wanted, number: PortNumber, lanes: u16) -> Result<Attached, AttachError> {
+pub(super) fn attach(wanted: &WantedPort, number: PortNumber, lanes: u16) -> Result<Attached, AttachError> {
     let opened = open::open(wanted, lanes)?;
     let port = Port::watched(wanted, opened.held, lanes)?;
     let lanes = opened.lanes.into_iter().enumerate().map(|(index, lane)| Lane {

@@ -9,7 +9,7 @@ use std::{fmt, io};
 /// By which way packets come off an interface and leave by it.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "snake_case")]
-pub enum Kind {
+pub enum PortKind {
     /// AF_PACKET sockets: every interface has them.
     #[default]
     AfPacket,
@@ -63,11 +63,11 @@ impl Visitor<'_> for OffloadsVisitor {
 
 /// What is wanted of an interface.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Wanted {
+pub struct WantedPort {
     /// Its name.
     pub interface: String,
     /// By which way.
-    pub kind: Kind,
+    pub kind: PortKind,
     /// What to do with unfinished packets.
     pub offloads: Offloads,
     /// Keep what comes in from the kernel's own network stack. Of the queues that it takes packets from AF_XDP does so anyway, of others with this.
@@ -136,16 +136,16 @@ pub enum AttachError {
 ///
 /// # Errors
 /// The first port that cannot be: its interface is missing or off, or the kernel refuses; then nothing has changed.
-pub fn attach_all(wanted: &[Wanted], lanes: u16) -> Result<Vec<Attached>, (PortNumber, AttachError)> {
+pub fn attach_all(wanted: &[WantedPort], lanes: u16) -> Result<Vec<Attached>, (PortNumber, AttachError)> {
     let numbered = || (1..).zip(wanted);
-    let sharing: Vec<_> = numbered().filter(|(_, wanted)| wanted.kind == Kind::AfXdp).collect();
+    let sharing: Vec<_> = numbered().filter(|(_, wanted)| wanted.kind == PortKind::AfXdp).collect();
     let mut shared = af_xdp::attach_all(&sharing, lanes.max(1))?.into_iter();
-    let one = |(port, wanted): (PortNumber, &Wanted)| match wanted.kind {
+    let one = |(port, wanted): (PortNumber, &WantedPort)| match wanted.kind {
         // As many as were asked for have come, in their order.
-        Kind::AfXdp => {
+        PortKind::AfXdp => {
             shared.next().map_or_else(|| attach(wanted, port, lanes), |attached| wrap(wanted, attached))
         }
-        Kind::AfPacket | Kind::Tap => attach(wanted, port, lanes),
+        PortKind::AfPacket | PortKind::Tap => attach(wanted, port, lanes),
     };
     numbered().map(one).zip(1..).map(|(attached, port)| attached.map_err(|error| (port, error))).collect()
 }
@@ -154,20 +154,20 @@ pub fn attach_all(wanted: &[Wanted], lanes: u16) -> Result<Vec<Attached>, (PortN
 ///
 /// # Errors
 /// The interface is missing or off, or the kernel refuses; then nothing has changed.
-pub fn attach(wanted: &Wanted, port: PortNumber, lanes: u16) -> Result<Attached, AttachError> {
+pub fn attach(wanted: &WantedPort, port: PortNumber, lanes: u16) -> Result<Attached, AttachError> {
     let lanes = lanes.max(1);
     let attached = match wanted.kind {
-        Kind::AfPacket => af_packet::attach(wanted, port, lanes)?,
-        Kind::AfXdp => af_xdp::attach(wanted, port, lanes)?,
-        Kind::Tap => tap::attach(wanted, port, lanes)?,
+        PortKind::AfPacket => af_packet::attach(wanted, port, lanes)?,
+        PortKind::AfXdp => af_xdp::attach(wanted, port, lanes)?,
+        PortKind::Tap => tap::attach(wanted, port, lanes)?,
     };
     // AF_XDP hands over no segments and takes none.
-    let cut = wanted.offloads == Offloads::Cut && wanted.kind != Kind::AfXdp;
+    let cut = wanted.offloads == Offloads::Cut && wanted.kind != PortKind::AfXdp;
     wrap(wanted, if cut { segments::packets_only(attached) } else { attached })
 }
 
 /// Puts what is wanted between the program and a port.
-fn wrap(wanted: &Wanted, attached: Attached) -> Result<Attached, AttachError> {
+fn wrap(wanted: &WantedPort, attached: Attached) -> Result<Attached, AttachError> {
     wanted.middleware.wrap(attached).map_err(|source| AttachError::System {
         interface: wanted.interface.clone(),
         call: "making the file of its trace",

@@ -51,9 +51,9 @@ pub trait Clock: fmt::Debug + Send + Sync {
 
 /// The clocks of this machine.
 #[derive(Clone, Copy, Debug, Default)]
-pub struct Machine;
+pub struct MachineClock;
 
-impl Clock for Machine {
+impl Clock for MachineClock {
     fn now(&self) -> Now {
         let since = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH);
         Now { program: self.program(), wall: since.map_or(0, |since| since.as_nanos() as u64) }
@@ -91,8 +91,8 @@ mod tests {
 
     #[test]
     fn the_machines_time_goes_on() {
-        let first = Machine.now();
-        let second = Machine.program();
+        let first = MachineClock.now();
+        let second = MachineClock.program();
         assert!(first.program > 0 && second >= first.program);
         assert!(first.wall > first.program, "1970 was before the machine started");
     }

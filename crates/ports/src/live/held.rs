@@ -8,7 +8,7 @@
 //! Every frame lies in one piece. What is left before the end and too short for the next frame stays unused; since no frame is longer than [`LONGEST`],
 //! memory of the limit and one such frame always has a place for what the limit admits.
 
-use packet::Offload;
+use packet::VirtioHeader;
 use std::collections::VecDeque;
 
 /// The longest frame that can be held, in bytes: the longest packet of IP, with room for every header before it.
@@ -20,7 +20,7 @@ pub(crate) struct Frame<'a> {
     /// Its bytes.
     pub(crate) bytes: &'a [u8],
     /// What is left to do with it.
-    pub(crate) offload: Offload,
+    pub(crate) virtio: VirtioHeader,
     /// A number that whoever put it there gave it.
     pub(crate) mark: u64,
 }
@@ -28,7 +28,7 @@ pub(crate) struct Frame<'a> {
 struct Place {
     start: usize,
     len: usize,
-    offload: Offload,
+    virtio: VirtioHeader,
     mark: u64,
 }
 
@@ -67,14 +67,14 @@ impl Held {
         };
         self.memory[start..start + len].copy_from_slice(frame.bytes);
         (self.tail, self.bytes) = (start + len, self.bytes + len);
-        self.places.push_back(Place { start, len, offload: frame.offload, mark: frame.mark });
+        self.places.push_back(Place { start, len, virtio: frame.virtio, mark: frame.mark });
         true
     }
 
     /// The oldest frame.
     pub(crate) fn first(&self) -> Option<Frame<'_>> {
-        let &Place { start, len, offload, mark } = self.places.front()?;
-        Some(Frame { bytes: &self.memory[start..start + len], offload, mark })
+        let &Place { start, len, virtio, mark } = self.places.front()?;
+        Some(Frame { bytes: &self.memory[start..start + len], virtio, mark })
     }
 
     /// Takes the oldest frame away.
@@ -117,7 +117,7 @@ mod tests {
                     let bytes: Vec<u8> = (0..len).map(|at| (at as u64 + number) as u8).collect();
                     let waiting: usize = twin.iter().map(|(bytes, _)| bytes.len()).sum();
                     let fits = len <= LONGEST && waiting + len <= limit;
-                    let frame = Frame { bytes: &bytes, offload: Offload::NONE, mark: number };
+                    let frame = Frame { bytes: &bytes, virtio: VirtioHeader::NONE, mark: number };
                     prop_assert_eq!(held.push(frame), fits);
                     if fits {
                         twin.push_back((bytes, number));

@@ -7,7 +7,7 @@
 use super::held::{Frame, Held};
 use super::middleware::Stage;
 use super::{SendLosses, Sender};
-use packet::Offload;
+use packet::VirtioHeader;
 use rand_distr::{Distribution as _, StandardNormal};
 use rand_pcg::Pcg64Mcg;
 use rand_pcg::rand_core::Rng;
@@ -224,12 +224,12 @@ impl Impairer {
         }
     }
 
-    fn one(&mut self, now: u64, frame: &[u8], offload: Offload, out: &mut dyn Sender) {
+    fn one(&mut self, now: u64, frame: &[u8], virtio: VirtioHeader, out: &mut dyn Sender) {
         let fate = self.dice.fate(frame.len());
         let mut copy = std::mem::take(&mut self.copy);
         let frame = match fate.damaged {
             None => frame,
-            Some(_) if offload.segments() && self.whole_only => {
+            Some(_) if virtio.segments() && self.whole_only => {
                 self.lost += 1;
                 self.copy = copy;
                 return;
@@ -237,7 +237,7 @@ impl Impairer {
             Some(bit) => {
                 copy.clear();
                 copy.extend_from_slice(frame);
-                if !offload.spoil(&mut copy) {
+                if !virtio.spoil(&mut copy) {
                     copy[(bit / 8) as usize] ^= 1 << (bit % 8);
                 }
                 self.damaged += 1;
@@ -248,29 +248,29 @@ impl Impairer {
             // Nothing that is held back is passed by what merely has no delay.
             Some(delay) if delay > 0 || !self.queue.is_empty() => {
                 let due = (now + delay).max(self.queue.last_mark().unwrap_or(0));
-                if !self.queue.push(Frame { bytes: frame, offload, mark: due }) {
+                if !self.queue.push(Frame { bytes: frame, virtio, mark: due }) {
                     self.lost += 1;
                 }
             }
-            _ => out.send(frame, offload),
+            _ => out.send(frame, virtio),
         }
         self.copy = copy;
     }
 }
 
 impl Stage for Impairer {
-    fn pass(&mut self, now: u64, frame: &[u8], offload: Offload, out: &mut dyn Sender) {
+    fn pass(&mut self, now: u64, frame: &[u8], virtio: VirtioHeader, out: &mut dyn Sender) {
         let (lost, doubled) = (self.dice.lost(), self.dice.doubled());
         self.lost += u64::from(lost);
         self.doubled += u64::from(doubled);
         for _ in 0..1 + u32::from(doubled) - u32::from(lost) {
-            self.one(now, frame, offload, out);
+            self.one(now, frame, virtio, out);
         }
     }
 
     fn release(&mut self, now: u64, out: &mut dyn Sender) {
         while let Some(frame) = self.queue.first().filter(|frame| frame.mark <= now) {
-            out.send(frame.bytes, frame.offload);
+            out.send(frame.bytes, frame.virtio);
             self.queue.pop();
         }
     }

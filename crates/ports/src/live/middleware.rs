@@ -5,14 +5,14 @@
 //! program ◄──────────── impair ◄── trace ◄── port
 //! ```
 
-use super::clock::{Clock, Machine, Now};
+use super::clock::{Clock, MachineClock, Now};
 use super::held::{Frame, Held};
 use super::impair::{Impair, Impairer};
-use super::shape::{Bucket, Shape, Shaper};
-use super::trace::{self, Recorder, Trace};
+use super::shape::{Bucket, ShapeSettings, Shaper};
+use super::trace::{self, PortTrace, Recorder};
 use super::{Attached, Lane, ReceiveLosses, Receiver, SendLosses, Sender};
 use crate::arena::Arena;
-use packet::{Batch, Offload, PortNumber};
+use packet::{Batch, PortNumber, VirtioHeader};
 use std::io;
 use std::os::fd::RawFd;
 use std::sync::Arc;
@@ -22,13 +22,13 @@ use std::time::{Duration, Instant};
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Middleware {
     /// Keeps what leaves below a rate.
-    pub shape: Option<Shape>,
+    pub shape: Option<ShapeSettings>,
     /// Impairs what leaves.
     pub impair_out: Option<Impair>,
     /// Impairs what comes in.
     pub impair_in: Option<Impair>,
     /// Writes down what passes.
-    pub trace: Option<Trace>,
+    pub trace: Option<PortTrace>,
 }
 
 impl Middleware {
@@ -93,7 +93,7 @@ impl Middleware {
 /// Something that may hold frames back, lose, change or double them. It has no clock: `now` is nanoseconds since any moment and never goes back.
 pub(crate) trait Stage: Send {
     /// Takes a frame.
-    fn pass(&mut self, now: u64, frame: &[u8], offload: Offload, out: &mut dyn Sender);
+    fn pass(&mut self, now: u64, frame: &[u8], virtio: VirtioHeader, out: &mut dyn Sender);
 
     /// Lets go what is due.
     fn release(&mut self, now: u64, out: &mut dyn Sender);
@@ -108,7 +108,7 @@ pub(crate) trait Stage: Send {
 /// The program's time when it will be `due` nanoseconds after `started`.
 fn program_time(started: Instant, due: u64) -> u64 {
     let left = Duration::from_nanos(due).saturating_sub(started.elapsed());
-    Machine.program() + left.as_nanos() as u64
+    MachineClock.program() + left.as_nanos() as u64
 }
 
 /// A sending half with a stage before it.
@@ -127,7 +127,7 @@ impl<S: Stage> Staged<S> {
 }
 
 impl<S: Stage> Sender for Staged<S> {
-    fn send(&mut self, frame: &[u8], offload: Offload) {
+    fn send(&mut self, frame: &[u8], virtio: VirtioHeader) {
         let now = match self.now {
             Some(now) => now,
             None => {
@@ -136,7 +136,7 @@ impl<S: Stage> Sender for Staged<S> {
                 *self.now.insert(now)
             }
         };
-        self.stage.pass(now, frame, offload, self.inner.as_mut());
+        self.stage.pass(now, frame, virtio, self.inner.as_mut());
     }
 
     fn flush(&mut self) {
@@ -186,8 +186,8 @@ impl Impeded {
 }
 
 impl Sender for Ready {
-    fn send(&mut self, frame: &[u8], offload: Offload) {
-        self.lost += u64::from(!self.frames.push(Frame { bytes: frame, offload, mark: 0 }));
+    fn send(&mut self, frame: &[u8], virtio: VirtioHeader) {
+        self.lost += u64::from(!self.frames.push(Frame { bytes: frame, virtio, mark: 0 }));
     }
 
     fn flush(&mut self) {}
@@ -208,7 +208,7 @@ impl Receiver for Impeded {
             for index in 0..batch.len {
                 *port = batch.port[index];
                 if let Some(frame) = batch.bytes(memory, index) {
-                    stage.pass(elapsed, frame, batch.offload(index), ready);
+                    stage.pass(elapsed, frame, batch.virtio(index), ready);
                 }
             }
         }
@@ -219,7 +219,7 @@ impl Receiver for Impeded {
                 break;
             }
             batch.port[batch.len - 1] = *port;
-            batch.leave_unfinished(frame.offload);
+            batch.leave_unfinished(frame.virtio);
             ready.frames.pop();
         }
         arena.memory_mut()
@@ -287,10 +287,10 @@ struct TracedSender {
 }
 
 impl Sender for TracedSender {
-    fn send(&mut self, frame: &[u8], offload: Offload) {
-        let now = Machine.now();
+    fn send(&mut self, frame: &[u8], virtio: VirtioHeader) {
+        let now = MachineClock.now();
         self.recorder.record(now.program, now.wall, frame);
-        self.inner.send(frame, offload);
+        self.inner.send(frame, virtio);
     }
 
     fn flush(&mut self) {

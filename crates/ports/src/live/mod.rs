@@ -7,7 +7,7 @@ pub mod clock;
 mod frame_ring;
 mod held;
 pub mod impair;
-mod letterbox;
+mod mailbox;
 pub mod middleware;
 mod netlink;
 mod out;
@@ -23,9 +23,9 @@ mod wait;
 mod watch;
 
 pub use af_xdp::{Mode as XdpMode, Wishes as XdpWishes, XdpError};
-pub use attach::{AttachError, Kind, Offloads, Wanted, attach, attach_all};
+pub use attach::{AttachError, Offloads, PortKind, WantedPort, attach, attach_all};
 pub use middleware::Middleware;
-pub use netlink::{Changes, Netlink};
+pub use netlink::{LinkChanges, Netlink};
 pub use out::LiveOut;
 pub use presence::{Heard, Presence};
 pub use sys::{cycles, keep_off, pin};
@@ -33,7 +33,7 @@ pub use tap::TapError;
 pub use wait::{Bell, Waiter};
 
 use clock::Now;
-use packet::{Batch, Offload};
+use packet::{Batch, VirtioHeader};
 use serde::Serialize;
 use std::os::fd::RawFd;
 use std::sync::Arc;
@@ -81,7 +81,7 @@ pub trait Receiver: Send {
 /// The half of a live port by which packets leave.
 pub trait Sender: Send {
     /// Sends a frame after those before it. It may lie in a buffer until [`flush`](Sender::flush).
-    fn send(&mut self, frame: &[u8], offload: Offload);
+    fn send(&mut self, frame: &[u8], virtio: VirtioHeader);
 
     /// Hands over everything that was sent.
     fn flush(&mut self);

@@ -9,7 +9,7 @@ use std::os::fd::AsRawFd;
 /// Groups of changes that can be told of (RTNLGRP_… of `linux/rtnetlink.h`).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(u32)]
-pub enum Changes {
+pub enum LinkChanges {
     /// Interfaces that come, go, are switched on or off, or get another address or MTU.
     Links = 1,
     /// Addresses of IPv4.
@@ -40,7 +40,7 @@ impl Netlink {
     ///
     /// # Errors
     /// The kernel gives none.
-    pub fn open(changes: &[Changes]) -> io::Result<Netlink> {
+    pub fn open(changes: &[LinkChanges]) -> io::Result<Netlink> {
         let mut socket = Socket::new(NETLINK_ROUTE)?;
         socket.bind_auto()?;
         socket.set_non_blocking(true)?;
@@ -49,7 +49,8 @@ impl Netlink {
         for group in changes {
             match socket.add_membership(*group as u32) {
                 // A kernel without such next hops has none to tell of.
-                Err(error) if *group == Changes::NextHops && error.kind() == io::ErrorKind::InvalidInput => {}
+                Err(error)
+                    if *group == LinkChanges::NextHops && error.kind() == io::ErrorKind::InvalidInput => {}
                 joined => joined?,
             }
         }

@@ -31,7 +31,7 @@ impl Transmit for LiveOut {
     fn transmit(&mut self, departure: &Departure<'_>) -> io::Result<()> {
         let port = usize::from(departure.port).wrapping_sub(1);
         if let Some(port) = self.ports.get_mut(port) {
-            port.send(departure.bytes, departure.offload);
+            port.send(departure.bytes, departure.virtio);
         }
         Ok(())
     }

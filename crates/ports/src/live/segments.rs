@@ -8,7 +8,7 @@ use super::clock::Now;
 use super::{Attached, Lane, ReceiveLosses, Receiver, SendLosses, Sender};
 use packet::region::{HEADROOM, SLACK, frame_with_headroom};
 use packet::segment::{Joined, Segments};
-use packet::{BATCH, Batch, Offload, PortNumber, Region};
+use packet::{BATCH, Batch, PortNumber, Region, VirtioHeader};
 use std::os::fd::RawFd;
 
 /// Cuts what comes in by a port's lanes, and joins what leaves by them.
@@ -24,7 +24,7 @@ struct Piece {
     length: u32,
     port: PortNumber,
     time: u64,
-    offload: Offload,
+    virtio: VirtioHeader,
 }
 
 /// Cuts what comes in.
@@ -54,7 +54,7 @@ impl Receiver for Cut {
         let Cut { inner, region, pieces, given, losses } = self;
         if *given == pieces.len() {
             let memory = inner.receive(batch, now);
-            if !(0..batch.len).any(|index| batch.offload(index).segments()) {
+            if !(0..batch.len).any(|index| batch.virtio(index).segments()) {
                 return memory;
             }
             pieces.clear();
@@ -65,7 +65,7 @@ impl Receiver for Cut {
         batch.headroom = HEADROOM as u32;
         for piece in pieces[*given..].iter().take(BATCH) {
             batch.push(piece.start, piece.length, piece.length, piece.port, piece.time);
-            batch.leave_unfinished(piece.offload);
+            batch.leave_unfinished(piece.virtio);
         }
         *given += batch.len;
         region.bytes_mut()
@@ -101,18 +101,18 @@ fn cut(
     };
     for index in 0..batch.len {
         let Some(frame) = batch.bytes(memory, index) else { continue };
-        let offload = batch.offload(index);
-        let mut push = |start: usize, length: usize, offload| {
+        let virtio = batch.virtio(index);
+        let mut push = |start: usize, length: usize, virtio| {
             let (port, time) = (batch.port[index], batch.time[index]);
-            pieces.push(Piece { start: start as u64, length: length as u32, port, time, offload });
+            pieces.push(Piece { start: start as u64, length: length as u32, port, time, virtio });
         };
-        if !offload.segments() {
+        if !virtio.segments() {
             let start = place(region, frame.len());
             region.bytes_mut()[start..start + frame.len()].copy_from_slice(frame);
-            push(start, frame.len(), offload);
+            push(start, frame.len(), virtio);
             continue;
         }
-        let Some(segments) = Segments::of(frame, &offload) else {
+        let Some(segments) = Segments::of(frame, &virtio) else {
             losses.unreadable += 1;
             continue;
         };
@@ -120,7 +120,7 @@ fn cut(
             let length = segments.length(number);
             let start = place(region, length);
             segments.write(frame, number, &mut region.bytes_mut()[start..start + length]);
-            push(start, length, Offload::NONE);
+            push(start, length, VirtioHeader::NONE);
         }
     }
 }
@@ -138,24 +138,24 @@ impl Join {
 
     /// Sends what was joined.
     fn release(&mut self) {
-        if let Some((frame, offload)) = self.joined.finish() {
-            self.inner.send(frame, offload);
+        if let Some((frame, virtio)) = self.joined.finish() {
+            self.inner.send(frame, virtio);
             self.joined.clear();
         }
     }
 }
 
 impl Sender for Join {
-    fn send(&mut self, frame: &[u8], offload: Offload) {
-        if offload.is_none() && self.joined.join(frame) {
+    fn send(&mut self, frame: &[u8], virtio: VirtioHeader) {
+        if virtio.is_none() && self.joined.join(frame) {
             if self.joined.is_closed() {
                 self.release();
             }
             return;
         }
         self.release();
-        if !offload.is_none() || !self.joined.begin(frame) {
-            self.inner.send(frame, offload);
+        if !virtio.is_none() || !self.joined.begin(frame) {
+            self.inner.send(frame, virtio);
         }
     }
 
@@ -179,7 +179,7 @@ mod tests {
     use std::sync::{Arc, Mutex};
 
     /// A packet's bytes, and what is left to do with it.
-    type Frame = (Vec<u8>, Offload);
+    type Frame = (Vec<u8>, VirtioHeader);
 
     /// Hands over batches of which the packets are given.
     struct Given(Vec<Vec<Frame>>, Region);
@@ -188,12 +188,12 @@ mod tests {
         fn receive<'a>(&'a mut self, batch: &mut Batch, now: Now) -> &'a mut [u8] {
             batch.clear();
             if !self.0.is_empty() {
-                for (number, (frame, offload)) in self.0.remove(0).into_iter().enumerate() {
+                for (number, (frame, virtio)) in self.0.remove(0).into_iter().enumerate() {
                     let start = number * 70_016 + HEADROOM;
                     self.1.reserve(start + frame.len() + SLACK);
                     self.1.bytes_mut()[start..start + frame.len()].copy_from_slice(&frame);
                     batch.push(start as u64, frame.len() as u32, frame.len() as u32, 3, now.program);
-                    batch.leave_unfinished(offload);
+                    batch.leave_unfinished(virtio);
                 }
             }
             self.1.bytes_mut()
@@ -212,8 +212,8 @@ mod tests {
     struct Kept(Arc<Mutex<Vec<Frame>>>);
 
     impl Sender for Kept {
-        fn send(&mut self, frame: &[u8], offload: Offload) {
-            self.0.lock().expect("whole").push((frame.to_vec(), offload));
+        fn send(&mut self, frame: &[u8], virtio: VirtioHeader) {
+            self.0.lock().expect("whole").push((frame.to_vec(), virtio));
         }
 
         fn flush(&mut self) {}
@@ -241,9 +241,9 @@ mod tests {
         header[4..6].copy_from_slice(&1000u16.to_ne_bytes());
         header[6..8].copy_from_slice(&34u16.to_ne_bytes());
         header[8..10].copy_from_slice(&16u16.to_ne_bytes());
-        let offload = Offload::read(&header);
-        assert!(offload.restart(&mut frame) && offload.complete(&mut frame));
-        (frame, offload.without_checksum())
+        let virtio = VirtioHeader::read(&header);
+        assert!(virtio.restart(&mut frame) && virtio.complete(&mut frame));
+        (frame, virtio.without_checksum())
     }
 
     #[test]
@@ -253,7 +253,7 @@ mod tests {
         unknown[1] = 3;
         let mut tiny = long.1.write();
         tiny[4..6].copy_from_slice(&1u16.to_ne_bytes());
-        let odd = [unknown, tiny].map(|header| (long.0.clone(), Offload::read(&header)));
+        let odd = [unknown, tiny].map(|header| (long.0.clone(), VirtioHeader::read(&header)));
         let batch = [&[last.clone(), long.clone()], &odd[..], std::slice::from_ref(&last)].concat();
         let batches = vec![vec![long.clone(); 5], vec![last.clone()], batch];
         let mut cut = Cut::new(Box::new(Given(batches, Region::default())));
@@ -263,9 +263,9 @@ mod tests {
         for time in 0..20 {
             let memory = cut.receive(&mut batch, Now { program: time, wall: 0 });
             for index in 0..batch.len {
-                assert!(batch.offload(index).is_none() && batch.port[index] == 3);
+                assert!(batch.virtio(index).is_none() && batch.port[index] == 3);
                 assert!(batch.frame[index] as usize + batch.captured[index] as usize + SLACK <= memory.len());
-                join.send(batch.bytes(memory, index).expect("lies there"), Offload::NONE);
+                join.send(batch.bytes(memory, index).expect("lies there"), VirtioHeader::NONE);
             }
             lengths.push(batch.len);
             join.flush();
@@ -273,9 +273,9 @@ mod tests {
         assert_eq!(lengths[..6], [256, 49, 1, 63, 0, 0], "61 packets a segment, at most 256 at once");
         assert_eq!(cut.losses(), ReceiveLosses { unreadable: 2, ..Default::default() });
         let sent = sent.lock().expect("whole");
-        let finished = |(frame, offload): &Frame| {
+        let finished = |(frame, virtio): &Frame| {
             let mut frame = frame.clone();
-            offload.complete(&mut frame);
+            virtio.complete(&mut frame);
             frame
         };
         // The fifth segment was cut by the end of a batch.

@@ -8,13 +8,13 @@
 use super::held::{Frame, Held};
 use super::middleware::Stage;
 use super::{SendLosses, Sender};
-use packet::Offload;
+use packet::VirtioHeader;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 /// How what leaves is shaped.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Shape {
+pub struct ShapeSettings {
     /// Bits a second, at least 1.
     pub rate: u64,
     /// Bytes that may leave at once after a pause.
@@ -28,14 +28,14 @@ const TICKS: u64 = 64;
 
 /// A token bucket.
 pub(crate) struct Bucket {
-    shape: Shape,
+    shape: ShapeSettings,
     /// When it will be full, in ticks.
     full: AtomicU64,
 }
 
 impl Bucket {
     /// A full one.
-    pub(crate) fn new(shape: Shape) -> Bucket {
+    pub(crate) fn new(shape: ShapeSettings) -> Bucket {
         Bucket { shape, full: AtomicU64::new(0) }
     }
 
@@ -83,14 +83,14 @@ impl Shaper {
 }
 
 impl Stage for Shaper {
-    fn pass(&mut self, now: u64, frame: &[u8], offload: Offload, out: &mut dyn Sender) {
+    fn pass(&mut self, now: u64, frame: &[u8], virtio: VirtioHeader, out: &mut dyn Sender) {
         if self.queue.is_empty() {
-            match self.bucket.take(now, offload.wire_bytes(frame)) {
-                Ok(()) => return out.send(frame, offload),
+            match self.bucket.take(now, virtio.wire_bytes(frame)) {
+                Ok(()) => return out.send(frame, virtio),
                 Err(ready) => self.due = Some(ready),
             }
         }
-        if !self.queue.push(Frame { bytes: frame, offload, mark: 0 }) {
+        if !self.queue.push(Frame { bytes: frame, virtio, mark: 0 }) {
             self.lost += 1;
             self.due = self.due.filter(|_| !self.queue.is_empty());
         }
@@ -102,11 +102,11 @@ impl Stage for Shaper {
         }
         self.due = None;
         while let Some(frame) = self.queue.first() {
-            if let Err(ready) = self.bucket.take(now, frame.offload.wire_bytes(frame.bytes)) {
+            if let Err(ready) = self.bucket.take(now, frame.virtio.wire_bytes(frame.bytes)) {
                 self.due = Some(ready);
                 return;
             }
-            out.send(frame.bytes, frame.offload);
+            out.send(frame.bytes, frame.virtio);
             self.queue.pop();
         }
     }
@@ -127,8 +127,8 @@ mod tests {
     use crate::live::middleware::tests::Collected;
     use proptest::prelude::*;
 
-    fn shape(rate: u64, burst: u64, queue: usize) -> Shape {
-        Shape { rate, burst, queue }
+    fn shape(rate: u64, burst: u64, queue: usize) -> ShapeSettings {
+        ShapeSettings { rate, burst, queue }
     }
 
     #[test]
@@ -138,7 +138,7 @@ mod tests {
         let mut shaper = Shaper::new(bucket, 10_000);
         let mut out = Collected::default();
         for _ in 0..4 {
-            shaper.pass(1_000_000_000, &[7; 1_000], Offload::NONE, &mut out);
+            shaper.pass(1_000_000_000, &[7; 1_000], VirtioHeader::NONE, &mut out);
         }
         assert_eq!(out.frames.len(), 2);
         assert_eq!(shaper.due(), Some(1_000_500_000), "500 bytes are there, 500 are missing");
@@ -155,8 +155,8 @@ mod tests {
         let bucket = Arc::new(Bucket::new(shape(8_000_000, 1_000, 100_000)));
         let mut shaper = Shaper::new(bucket, 100_000);
         let mut out = Collected::default();
-        shaper.pass(0, &[1; 5_000], Offload::NONE, &mut out);
-        shaper.pass(0, &[2; 100], Offload::NONE, &mut out);
+        shaper.pass(0, &[1; 5_000], VirtioHeader::NONE, &mut out);
+        shaper.pass(0, &[2; 100], VirtioHeader::NONE, &mut out);
         assert_eq!(out.frames.len(), 1);
         assert_eq!(shaper.due(), Some(4_100_000), "4000 bytes of debt and 100 more");
         shaper.release(4_100_000, &mut out);
@@ -173,7 +173,7 @@ mod tests {
         let mut header = [1, 1, 0, 0, 0, 0, 0, 0, 0, 0];
         header[4..6].copy_from_slice(&1_000u16.to_ne_bytes());
         header[6..8].copy_from_slice(&34u16.to_ne_bytes());
-        shaper.pass(0, &frame, Offload::read(&header), &mut Collected::default());
+        shaper.pass(0, &frame, VirtioHeader::read(&header), &mut Collected::default());
         assert_eq!(bucket.take(0, 10_000 - 3 * 1_054), Ok(()));
         assert_eq!(bucket.take(0, 1), Err(1_000));
     }
@@ -199,7 +199,7 @@ mod tests {
                 for shaper in &mut shapers {
                     shaper.release(now, &mut out);
                 }
-                shapers[who % workers].pass(now, &vec![0; len], Offload::NONE, &mut out);
+                shapers[who % workers].pass(now, &vec![0; len], VirtioHeader::NONE, &mut out);
                 sent += 1;
                 left.extend(out.frames.iter().map(|(bytes, _)| (now, bytes.len() as u64)));
                 let mut losses = SendLosses::default();

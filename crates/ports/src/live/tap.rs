@@ -11,10 +11,11 @@ mod calls;
 
 use super::clock::Now;
 use super::{
-    AttachError, Attached, Lane, Presence, ReceiveLosses, Receiver, SendLosses, Sender, Wanted, sys, untagged,
+    AttachError, Attached, Lane, Presence, ReceiveLosses, Receiver, SendLosses, Sender, WantedPort, sys,
+    untagged,
 };
 use packet::region::{HEADROOM, SLACK, frame_with_headroom};
-use packet::{Batch, Offload, PortNumber, Region};
+use packet::{Batch, PortNumber, Region, VirtioHeader};
 use std::fs;
 use std::io;
 use std::os::fd::{AsRawFd, OwnedFd, RawFd};
@@ -81,7 +82,7 @@ struct Place {
 }
 
 /// Makes a TAP device a port.
-pub(super) fn attach(wanted: &Wanted, port: PortNumber, lanes: u16) -> Result<Attached, AttachError> {
+pub(super) fn attach(wanted: &WantedPort, port: PortNumber, lanes: u16) -> Result<Attached, AttachError> {
     let device = Arc::new(Device {
         name: wanted.interface.clone(),
         lanes: usize::from(lanes),
@@ -245,7 +246,7 @@ impl Receiver for Incoming {
         let memory = self.memory.bytes_mut();
         let mut start = frame_with_headroom(None, 0);
         while !batch.is_full() && start + LONGEST + SLACK <= memory.len() {
-            let mut header = [0; Offload::LEN];
+            let mut header = [0; VirtioHeader::LEN];
             let packet = match calls::read(&self.queue, &mut header, &mut memory[start..start + LONGEST]) {
                 Ok(length) => &mut memory[start..start + length],
                 Err(error) => {
@@ -259,16 +260,16 @@ impl Receiver for Incoming {
                     break;
                 }
             };
-            let offload = Offload::read(&header);
-            offload.complete(packet);
+            let virtio = VirtioHeader::read(&header);
+            virtio.complete(packet);
             let end = start + packet.len();
             let later = untagged::take_out(packet);
             let length = packet.len() - later;
             batch.push((start + later) as u64, length as u32, length as u32, self.port, now.program);
-            let offload = offload.without_checksum();
-            let offload =
-                if later > 0 { offload.moved(-(later as i32)).unwrap_or(Offload::NONE) } else { offload };
-            batch.leave_unfinished(offload);
+            let virtio = virtio.without_checksum();
+            let virtio =
+                if later > 0 { virtio.moved(-(later as i32)).unwrap_or(VirtioHeader::NONE) } else { virtio };
+            batch.leave_unfinished(virtio);
             start = frame_with_headroom(Some(start), end);
         }
         memory
@@ -326,8 +327,8 @@ struct Outlet {
 }
 
 impl Sender for Outlet {
-    fn send(&mut self, frame: &[u8], offload: Offload) {
-        if let Err(error) = calls::write(&self.queue, &offload.write(), frame) {
+    fn send(&mut self, frame: &[u8], virtio: VirtioHeader) {
+        if let Err(error) = calls::write(&self.queue, &virtio.write(), frame) {
             match error.raw_os_error() {
                 Some(libc::EIO | libc::EBADFD) => self.losses.down += 1,
                 Some(libc::EAGAIN | libc::ENOMEM | libc::ENOBUFS) => self.losses.busy += 1,

@@ -8,7 +8,7 @@
 //! second: then a section of its own goes on behind what is there.
 
 use super::presence::Presence;
-use packet::capture::write::{Direction, Interface, PcapngWriter, Remarks};
+use packet::capture::write::{CaptureRemarks, Direction, Interface, PcapngWriter};
 use packet::{LinkType, MAXIMUM_CAPTURED};
 use std::fs::{self, File, OpenOptions};
 use std::io::{self, BufWriter};
@@ -21,7 +21,7 @@ use std::time::{Duration, Instant};
 
 /// Where what passes is written to.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Trace {
+pub struct PortTrace {
     /// The capture. The one before lies beside it: `x.1.pcapng` beside `x.pcapng`.
     pub file: PathBuf,
     /// Bytes after which a new one begins.
@@ -80,7 +80,7 @@ impl Drop for Ending {
 /// # Errors
 /// The file cannot be made.
 pub(crate) fn start(
-    trace: &Trace,
+    trace: &PortTrace,
     interface: &str,
     recorders: usize,
     presence: Arc<Presence>,
@@ -181,7 +181,7 @@ impl Drop for Recorder {
 
 /// What the thread does.
 struct Writer {
-    trace: Trace,
+    trace: PortTrace,
     interface: String,
     presence: Arc<Presence>,
     /// Nothing while it cannot be written.
@@ -229,7 +229,7 @@ impl Open {
 }
 
 impl Writer {
-    fn new(trace: Trace, interface: String, presence: Arc<Presence>) -> io::Result<Writer> {
+    fn new(trace: PortTrace, interface: String, presence: Arc<Presence>) -> io::Result<Writer> {
         let (again, left_alone) = (Instant::now(), LEFT_ALONE);
         let mut writer = Writer { trace, interface, presence, capture: None, again, left_alone };
         let file = File::create(&writer.trace.file)?;
@@ -330,7 +330,7 @@ impl Writer {
             self.capture = Some(self.begin(File::create(&self.trace.file)?)?);
         }
         let Some(open) = &mut self.capture else { return Ok(()) };
-        let remarks = Remarks { direction: Some(direction), comment: None };
+        let remarks = CaptureRemarks { direction: Some(direction), comment: None };
         open.since.resize(recorders, 0);
         open.writer.write_with(0, time, frame.len() as u32, frame, remarks)?;
         open.since[recorder] += 1;
@@ -376,9 +376,9 @@ mod tests {
         frame
     }
 
-    fn trace(name: &str, size: u64) -> Trace {
+    fn trace(name: &str, size: u64) -> PortTrace {
         let file = std::env::temp_dir().join(format!("ravelin-trace-{}-{name}.pcapng", std::process::id()));
-        Trace { file, size }
+        PortTrace { file, size }
     }
 
     #[test]
@@ -435,7 +435,7 @@ mod tests {
 
     #[test]
     fn a_file_that_cannot_be_is_said_at_once() {
-        let trace = Trace { file: "/dev/null/x.pcapng".into(), size: 1 };
+        let trace = PortTrace { file: "/dev/null/x.pcapng".into(), size: 1 };
         assert!(start(&trace, "eth0", 2, Arc::default()).is_err());
     }
 

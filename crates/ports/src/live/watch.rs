@@ -5,7 +5,7 @@
 //! the interface tells, for the kernel takes its interface away from it (packet_notifier in net/packet/af_packet.c of Linux). One that receives nothing is
 //! kept for that.
 
-use super::clock::{Clock, Machine};
+use super::clock::{Clock, MachineClock};
 use super::presence::Presence;
 use super::{AttachError, sys};
 use std::io;
@@ -55,7 +55,7 @@ pub(super) fn look<H>(
         }
         // Nothing of it stays at the interface once it is said to be gone.
         *held = None;
-        presence.gone(Machine.program());
+        presence.gone(MachineClock.program());
     }
     // Whatever is in the way now, it may be gone the next time.
     match open() {

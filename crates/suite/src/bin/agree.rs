@@ -5,7 +5,7 @@ use packet::capture::write::PcapWriter;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use std::time::Duration;
-use suite::agree::{Disagreement, Tally, search};
+use suite::agree::{AgreeTally, Disagreement, search};
 use suite::coverage::CONSTRUCTS;
 use suite::edit_search::Judged;
 
@@ -60,8 +60,8 @@ fn parse(mut words: impl Iterator<Item = String>) -> Result<Arguments, String> {
     Ok(arguments)
 }
 
-fn print_tally(seed: u64, tally: &Tally) {
-    let Tally { programs, accepted, packets, malformed, passed, outputs, .. } = tally;
+fn print_tally(seed: u64, tally: &AgreeTally) {
+    let AgreeTally { programs, accepted, packets, malformed, passed, outputs, .. } = tally;
     let share = *accepted as f64 * 100.0 / (*programs).max(1) as f64;
     println!("seed {seed}: {programs} programs, {accepted} accepted ({share:.1} %), all alike");
     println!("{packets} packets, {passed} not dropped, {malformed} malformed, {outputs} outputs");

@@ -2,10 +2,11 @@
 //!
 //! All of a kind stand in fixed places, so that instructions that ask for a kind find one, and more of them behind those.
 
-use crate::random::Random;
+use crate::random::SuiteRandom;
 use lang::ir::{
-    Answer, BytePattern, Column, Counter, Entry, Event, Every, Evict, Group, Hole, Kind, Layout, Match,
-    Meter, Pool, Program, Rates, Reason, Register, Stage, Sum, Table, TableKind, Template, prefix_mask,
+    Answer, BytePattern, Column, ColumnKind, Counter, Entry, Event, Every, Eviction, Group, Hole, Layout,
+    Match, Meter, Pool, Program, Rates, Reason, Register, Stage, Sum, Table, TableKind, Template,
+    prefix_mask,
 };
 use lang::source::Span;
 
@@ -13,7 +14,7 @@ use lang::source::Span;
 pub(super) const OF_BLOCKS: u32 = 0;
 
 /// Declarations, without functions; events and handlers by the clock name the functions behind the packet function in turn.
-pub(super) fn made(random: &mut Random) -> Program {
+pub(super) fn made(random: &mut SuiteRandom) -> Program {
     let mut program = Program { name: "made".to_owned(), ..Program::default() };
     program.reasons = ["no_such_port", "one", "two"].map(reason).to_vec();
     program.port_sets = vec![vec![1, 3], Vec::new(), vec![4]];
@@ -45,26 +46,26 @@ fn counter(name: &str, size: u32) -> Counter {
 }
 
 /// A width of a value; those of fields of headers are frequent.
-pub(super) fn width(random: &mut Random) -> u8 {
+pub(super) fn width(random: &mut SuiteRandom) -> u8 {
     match random.below(3) {
         0 => random.between(1, 128) as u8,
         _ => *random.pick(&[1, 2, 8, 16, 16, 24, 32, 32, 48, 63, 64, 65, 127, 128]),
     }
 }
 
-fn column(random: &mut Random) -> Column {
-    Column { name: String::new(), kind: Kind::Uint, width: width(random) }
+fn column(random: &mut SuiteRandom) -> Column {
+    Column { name: String::new(), kind: ColumnKind::Uint, width: width(random) }
 }
 
-fn columns(random: &mut Random, least: u64, most: u64) -> Vec<Column> {
+fn columns(random: &mut SuiteRandom, least: u64, most: u64) -> Vec<Column> {
     (0..random.between(least, most)).map(|_| column(random)).collect()
 }
 
-fn numbers(random: &mut Random, columns: &[Column]) -> Vec<u128> {
+fn numbers(random: &mut SuiteRandom, columns: &[Column]) -> Vec<u128> {
     columns.iter().map(|column| random.value(column.width)).collect()
 }
 
-fn meter(random: &mut Random, number: u32) -> Meter {
+fn meter(random: &mut SuiteRandom, number: u32) -> Meter {
     let committed = random.between(1, 5_000);
     let burst = random.between(1, 2_000);
     let rates = if random.one_in(2) {
@@ -76,12 +77,12 @@ fn meter(random: &mut Random, number: u32) -> Meter {
     Meter { name: format!("m{number}"), size: 1 + 3 * number, packets: random.one_in(2), rates }
 }
 
-fn register(random: &mut Random, number: u32) -> Register {
+fn register(random: &mut SuiteRandom, number: u32) -> Register {
     let column = Column { width: random.between(1, 64) as u8, ..column(random) };
     Register { name: format!("x{number}"), size: 1 + 4 * number, column }
 }
 
-fn pool(random: &mut Random, number: u32) -> Pool {
+fn pool(random: &mut SuiteRandom, number: u32) -> Pool {
     let columns = columns(random, 1, 3);
     let range = |column: &Column| {
         let top = u128::MAX >> (128 - u32::from(column.width));
@@ -93,10 +94,10 @@ fn pool(random: &mut Random, number: u32) -> Pool {
 }
 
 /// The first is one of ports for multicast.
-fn group(random: &mut Random, number: u32) -> Group {
+fn group(random: &mut SuiteRandom, number: u32) -> Group {
     let multicast = number == 0;
     let columns = if multicast {
-        vec![Column { name: String::new(), kind: Kind::Port, width: 16 }]
+        vec![Column { name: String::new(), kind: ColumnKind::Port, width: 16 }]
     } else {
         columns(random, 1, 3)
     };
@@ -111,11 +112,11 @@ fn group(random: &mut Random, number: u32) -> Group {
     Group { name: format!("u{number}"), size, buckets, capacity, multicast, columns, members, file: None }
 }
 
-fn event(random: &mut Random, number: u32) -> Event {
+fn event(random: &mut SuiteRandom, number: u32) -> Event {
     Event { name: format!("e{number}"), params: columns(random, 0, 4), handler: number + 1 }
 }
 
-fn template(random: &mut Random) -> Template {
+fn template(random: &mut SuiteRandom) -> Template {
     let length = random.between(1, 60);
     let bytes: Vec<u8> = (0..length).map(|_| random.number() as u8).collect();
     let (mut holes, mut bit) = (Vec::new(), random.below(9) as u32);
@@ -149,7 +150,7 @@ fn template(random: &mut Random) -> Template {
 }
 
 /// Two exact tables, of which the second holds items of the first pool; then one of prefixes, one of rules, and those of patterns with each answer.
-fn tables(random: &mut Random, pools: &[Pool]) -> Vec<Table> {
+fn tables(random: &mut SuiteRandom, pools: &[Pool]) -> Vec<Table> {
     use TableKind::{Exact, Lpm, Patterns, Rules};
     let by_priority = random.one_in(2);
     let kinds = [
@@ -166,7 +167,7 @@ fn tables(random: &mut Random, pools: &[Pool]) -> Vec<Table> {
     for (number, kind) in kinds.into_iter().enumerate() {
         let releases = (number == 1).then_some(0);
         let searched = matches!(kind, Patterns(_));
-        let time = |random: &mut Random| random.one_in(2).then(|| random.between(1, 50) * 1_000_000);
+        let time = |random: &mut SuiteRandom| random.one_in(2).then(|| random.between(1, 50) * 1_000_000);
         let mut table = Table {
             name: format!("t{number}"),
             kind,
@@ -178,7 +179,7 @@ fn tables(random: &mut Random, pools: &[Pool]) -> Vec<Table> {
             capacity: random.between(6, 12) as u32,
             idle: time(random).filter(|_| kind == Exact),
             age: time(random).filter(|_| !searched),
-            evict: if releases.is_some() || random.one_in(2) { Evict::Refuse } else { Evict::Lru },
+            evict: if releases.is_some() || random.one_in(2) { Eviction::Refuse } else { Eviction::Lru },
             counted: kind != Exact && random.one_in(2),
             releases,
             entries: Vec::new(),
@@ -210,7 +211,7 @@ fn tables(random: &mut Random, pools: &[Pool]) -> Vec<Table> {
     tables
 }
 
-fn entry(random: &mut Random, table: &Table) -> Entry {
+fn entry(random: &mut SuiteRandom, table: &Table) -> Entry {
     let last = table.keys.len().saturating_sub(1);
     let mut key: Vec<Match> = (table.keys.iter().enumerate())
         .map(|(place, column)| matched(random, table.kind, column.width, place == last))
@@ -227,9 +228,9 @@ fn entry(random: &mut Random, table: &Table) -> Entry {
 }
 
 /// A match of a key's column that goes with tables of this kind.
-pub(super) fn matched(random: &mut Random, kind: TableKind, width: u8, last: bool) -> Match {
+pub(super) fn matched(random: &mut SuiteRandom, kind: TableKind, width: u8, last: bool) -> Match {
     let value = random.value(width);
-    let prefix = |random: &mut Random| {
+    let prefix = |random: &mut SuiteRandom| {
         let length = random.between(0, width.into()) as u8;
         Match::Prefix { value: value & prefix_mask(width, length), length }
     };
@@ -254,7 +255,7 @@ pub(super) fn matched(random: &mut Random, kind: TableKind, width: u8, last: boo
 }
 
 /// A byte as packets and patterns have it: few different ones, so that they meet.
-pub(super) fn byte(random: &mut Random) -> u8 {
+pub(super) fn byte(random: &mut SuiteRandom) -> u8 {
     match random.below(4) {
         0 => random.number() as u8,
         _ => *random.pick(&[0, 1, 2, 4, b'A', b'a', 0x45, 0xff]),

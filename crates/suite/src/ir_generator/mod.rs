@@ -11,7 +11,7 @@ mod ran;
 pub use ran::{INSTRUCTIONS, instructions, probed};
 
 use crate::packet_generator::Arrivals;
-use crate::random::Random;
+use crate::random::SuiteRandom;
 use declarations::{byte, width};
 use lang::ir::verify::derive_manifest;
 use lang::ir::{Block, BlockId, Function, Instruction, Op, Program, Target, Terminator, Value};
@@ -25,7 +25,7 @@ const BLOCKS: usize = 24;
 const DEPTH: u32 = 6;
 
 /// A program.
-pub fn generate(random: &mut Random) -> Program {
+pub fn generate(random: &mut SuiteRandom) -> Program {
     let mut program = declarations::made(random);
     let mut slots = 0;
     let mut functions = vec![function(&program, random, "packet", None, 0, &mut slots)];
@@ -45,7 +45,7 @@ pub fn generate(random: &mut Random) -> Program {
 }
 
 /// Packets of few different bytes, of every length up to a few headers.
-pub fn packets(random: &mut Random, count: usize, ports: u16) -> Arrivals {
+pub fn packets(random: &mut SuiteRandom, count: usize, ports: u16) -> Arrivals {
     let mut arrivals = Arrivals::default();
     let mut time = 1_000_000_000;
     for _ in 0..count {
@@ -79,7 +79,7 @@ struct Scope {
 
 struct Maker<'a> {
     program: &'a Program,
-    random: &'a mut Random,
+    random: &'a mut SuiteRandom,
     function: Function,
     /// It is run for packets.
     packet: bool,
@@ -93,7 +93,7 @@ struct Maker<'a> {
 /// A function; with parameters it is a handler.
 fn function(
     program: &Program,
-    random: &mut Random,
+    random: &mut SuiteRandom,
     name: &str,
     handler: Option<&[u8]>,
     raises: usize,
@@ -208,7 +208,7 @@ impl Maker<'_> {
     /// Parameters of a new block that can be handed over here.
     fn params(&mut self, scope: &Scope) -> Vec<(u8, u32)> {
         let shown: Vec<u32> = scope.shown.values().copied().filter(|bytes| *bytes > 0).collect();
-        let one = |random: &mut Random| match shown.is_empty() || random.one_in(2) {
+        let one = |random: &mut SuiteRandom| match shown.is_empty() || random.one_in(2) {
             true => (width(random), 0),
             false => {
                 let most = *random.pick(&shown);

@@ -25,7 +25,7 @@ fn the_list_of_instructions_is_that_of_the_ir() {
 fn made_programs_are_well_formed_and_read_back() {
     let mut all = BTreeSet::new();
     for seed in 0..300 {
-        let program = generate(&mut Random::new(seed));
+        let program = generate(&mut SuiteRandom::new(seed));
         let text = program.to_string();
         if let Err(faults) = verify(&program) {
             panic!("seed {seed}: {faults:?}\n{text}");

@@ -2,7 +2,7 @@
 
 use super::Writer;
 use super::expressions::Scope;
-use super::model::{FieldKind, Layout, Type};
+use super::model::{FieldKind, GeneratedLayout, GeneratedType};
 
 impl Writer {
     /// A change of size; the scope has a packet, and is no walk.
@@ -17,7 +17,7 @@ impl Writer {
             3 => {
                 self.saw("truncate");
                 let length = match self.random.below(3) {
-                    0 => self.value(scope, &Type::Uint(32)),
+                    0 => self.value(scope, &GeneratedType::Uint(32)),
                     _ => self.random.below(60).to_string(),
                 };
                 self.line(&format!("truncate to {length}"));
@@ -62,7 +62,7 @@ impl Writer {
 
     /// A header beside which the size may change: nowhere in the program does a header count or sum up what is around it.
     fn edge(&mut self, scope: &Scope) -> Option<(String, usize)> {
-        let minds = |layout: &Layout| {
+        let minds = |layout: &GeneratedLayout| {
             layout.fields.iter().any(|field| {
                 let covers = field.covers.is_some_and(|covers| covers.contains("payload"));
                 covers || matches!(field.kind, FieldKind::Scalar(_, true))

@@ -2,7 +2,7 @@
 
 use super::Writer;
 use super::expressions::Scope;
-use super::model::{Holds, Table, Type};
+use super::model::{GeneratedType, Holds, Table};
 
 impl Writer {
     pub(super) fn lookup(&mut self, scope: &Scope, depth: u32) {
@@ -38,7 +38,7 @@ impl Writer {
         self.close("}");
     }
 
-    fn lookup_values(&mut self, scope: &Scope, types: &[Type], depth: u32) {
+    fn lookup_values(&mut self, scope: &Scope, types: &[GeneratedType], depth: u32) {
         if self.random.one_in(2) {
             self.saw("match guard");
             let (pattern, inner) = self.bind(scope, types);
@@ -61,7 +61,7 @@ impl Writer {
     }
 
     /// A pattern that gives every value a name, and the scope with them.
-    pub(super) fn bind(&mut self, scope: &Scope, types: &[Type]) -> (String, Scope) {
+    pub(super) fn bind(&mut self, scope: &Scope, types: &[GeneratedType]) -> (String, Scope) {
         let mut inner = scope.clone();
         let names: Vec<String> = types.iter().map(|_| self.name("x")).collect();
         inner.locals.extend(names.iter().zip(types).map(|(name, ty)| (name.clone(), ty.clone(), false)));
@@ -83,12 +83,12 @@ impl Writer {
     /// A key; one in three is a constant that other statements use too, so that they meet.
     fn keys(&mut self, scope: &Scope, table: &Table) -> String {
         let familiar = self.random.one_in(3);
-        let column = |ty: &Type| if familiar { meeting(ty) } else { self.key(scope, ty) };
+        let column = |ty: &GeneratedType| if familiar { meeting(ty) } else { self.key(scope, ty) };
         table.keys.iter().map(column).collect::<Vec<_>>().join(", ")
     }
 
     fn entry(&mut self, scope: &Scope, holds: &Holds) -> String {
-        let list = |writer: &mut Writer, types: &[Type]| {
+        let list = |writer: &mut Writer, types: &[GeneratedType]| {
             types.iter().map(|ty| writer.value(scope, ty)).collect::<Vec<_>>().join(", ")
         };
         match holds {
@@ -170,14 +170,14 @@ impl Writer {
 }
 
 /// The one constant of a type that keys meet at.
-fn meeting(ty: &Type) -> String {
+fn meeting(ty: &GeneratedType) -> String {
     match ty {
-        Type::Uint(_) | Type::Port => "1".to_string(),
-        Type::Bool => "true".to_string(),
-        Type::Ip4 => "10.0.0.1".to_string(),
-        Type::Ip6 => "2001:db8::1".to_string(),
-        Type::Mac => "02:00:00:00:00:01".to_string(),
-        Type::Time => "1ms".to_string(),
-        Type::Enum(number) => format!("e{number}.m0"),
+        GeneratedType::Uint(_) | GeneratedType::Port => "1".to_string(),
+        GeneratedType::Bool => "true".to_string(),
+        GeneratedType::Ip4 => "10.0.0.1".to_string(),
+        GeneratedType::Ip6 => "2001:db8::1".to_string(),
+        GeneratedType::Mac => "02:00:00:00:00:01".to_string(),
+        GeneratedType::Time => "1ms".to_string(),
+        GeneratedType::Enum(number) => format!("e{number}.m0"),
     }
 }

@@ -1,13 +1,13 @@
 //! Random expressions of a wanted type; what the checker must prove is made provable by masks, remainders and guards.
 
 use super::Writer;
-use super::model::{FieldKind, Holds, Type};
+use super::model::{FieldKind, GeneratedType, Holds};
 
 /// What can be named at a place.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Scope {
     /// Names, types, and whether they may be assigned to.
-    pub(super) locals: Vec<(String, Type, bool)>,
+    pub(super) locals: Vec<(String, GeneratedType, bool)>,
     /// Decoded headers and their layouts.
     pub(super) headers: Vec<(String, usize)>,
     /// There is a packet.
@@ -29,13 +29,13 @@ const DEPTH: u32 = 3;
 
 impl Writer {
     /// An expression of this type.
-    pub(super) fn value(&mut self, scope: &Scope, ty: &Type) -> String {
+    pub(super) fn value(&mut self, scope: &Scope, ty: &GeneratedType) -> String {
         let depth = self.random.below(u64::from(DEPTH) + 1) as u32;
         self.expression(scope, ty, depth, false)
     }
 
     /// A key: often one of few values, so that keys meet again.
-    pub(super) fn key(&mut self, scope: &Scope, ty: &Type) -> String {
+    pub(super) fn key(&mut self, scope: &Scope, ty: &GeneratedType) -> String {
         match self.random.below(6) {
             0 => self.value(scope, ty),
             1 => self.literal(ty),
@@ -48,7 +48,13 @@ impl Writer {
     }
 
     /// An expression; `alone` if nothing around it tells literals their type.
-    pub(super) fn expression(&mut self, scope: &Scope, ty: &Type, depth: u32, alone: bool) -> String {
+    pub(super) fn expression(
+        &mut self,
+        scope: &Scope,
+        ty: &GeneratedType,
+        depth: u32,
+        alone: bool,
+    ) -> String {
         if depth == 0 {
             return self.atom(scope, ty, alone);
         }
@@ -59,7 +65,7 @@ impl Writer {
             2 if scope.functions > 0 => self.call(scope, ty, depth, alone),
             3 if scope.state => self.lookup_expression(scope, ty, depth, alone),
             4 => self.cast(scope, ty, depth),
-            _ if *ty == Type::Bool => self.condition(scope, depth),
+            _ if *ty == GeneratedType::Bool => self.condition(scope, depth),
             _ if ty.is_number() => self.arithmetic(scope, ty, depth, alone),
             _ => self.atom(scope, ty, alone),
         }
@@ -69,12 +75,12 @@ impl Writer {
     pub(super) fn condition(&mut self, scope: &Scope, depth: u32) -> String {
         let inner = depth.saturating_sub(1);
         match self.random.below(8) {
-            0 => format!("!({})", self.expression(scope, &Type::Bool, inner, false)),
+            0 => format!("!({})", self.expression(scope, &GeneratedType::Bool, inner, false)),
             1 | 2 => {
                 let op = *self.random.pick(&["&&", "||", "&&", "||", "&", "|", "^"]);
                 let (a, b) = (
-                    self.expression(scope, &Type::Bool, inner, false),
-                    self.expression(scope, &Type::Bool, inner, false),
+                    self.expression(scope, &GeneratedType::Bool, inner, false),
+                    self.expression(scope, &GeneratedType::Bool, inner, false),
                 );
                 format!("(({a}) {op} ({b}))")
             }
@@ -89,7 +95,7 @@ impl Writer {
             }
             _ => {
                 self.saw("comparison");
-                let ty = Type::any(&mut self.random);
+                let ty = GeneratedType::any(&mut self.random);
                 let op = *self.random.pick(&["==", "!=", "<", "<=", ">", ">="]);
                 let (a, b) =
                     (self.expression(scope, &ty, inner, true), self.expression(scope, &ty, inner, false));
@@ -102,18 +108,18 @@ impl Writer {
         self.saw("in");
         match self.random.below(4) {
             0 => {
-                let value = self.expression(scope, &Type::Ip4, depth, true);
+                let value = self.expression(scope, &GeneratedType::Ip4, depth, true);
                 let prefix = *self.random.pick(&["0.0.0.0/0", "10.0.0.0/8", "0.0.0.0/30", "192.168.1.1/32"]);
                 format!("({value} in {prefix})")
             }
             1 => {
-                let value = self.expression(scope, &Type::Ip6, depth, true);
+                let value = self.expression(scope, &GeneratedType::Ip6, depth, true);
                 let prefix = *self.random.pick(&["::/0", "2001:db8::/32", "::/126", "::1/128"]);
                 format!("({value} in {prefix})")
             }
             _ => {
                 let width = *self.random.pick(&[3, 8, 16, 64, 128]);
-                let value = self.expression(scope, &Type::Uint(width), depth, true);
+                let value = self.expression(scope, &GeneratedType::Uint(width), depth, true);
                 let (a, b) = (self.random.value(width), self.random.value(width));
                 if self.random.one_in(3) {
                     format!("({value} in {a}..)")
@@ -124,17 +130,17 @@ impl Writer {
         }
     }
 
-    fn if_expression(&mut self, scope: &Scope, ty: &Type, depth: u32, alone: bool) -> String {
+    fn if_expression(&mut self, scope: &Scope, ty: &GeneratedType, depth: u32, alone: bool) -> String {
         self.saw("if expression");
         let condition = self.condition(scope, depth);
         let (yes, no) = (self.expression(scope, ty, depth, alone), self.expression(scope, ty, depth, alone));
         format!("(if {condition} {{ {yes} }} else {{ {no} }})")
     }
 
-    fn match_expression(&mut self, scope: &Scope, ty: &Type, depth: u32, alone: bool) -> String {
+    fn match_expression(&mut self, scope: &Scope, ty: &GeneratedType, depth: u32, alone: bool) -> String {
         self.saw("match expression");
         let width = *self.random.pick(&[2, 8, 8, 16, 128]);
-        let value = self.expression(scope, &Type::Uint(width), depth, true);
+        let value = self.expression(scope, &GeneratedType::Uint(width), depth, true);
         let values: Vec<String> = (0..3).map(|_| self.expression(scope, ty, depth, alone)).collect();
         let (a, b) = (self.random.value(width), self.random.value(width));
         format!(
@@ -147,7 +153,7 @@ impl Writer {
         )
     }
 
-    fn call(&mut self, scope: &Scope, ty: &Type, depth: u32, alone: bool) -> String {
+    fn call(&mut self, scope: &Scope, ty: &GeneratedType, depth: u32, alone: bool) -> String {
         let fitting: Vec<usize> =
             (0..scope.functions).filter(|&function| self.functions[function].1 == *ty).collect();
         if fitting.is_empty() {
@@ -161,7 +167,7 @@ impl Writer {
     }
 
     /// A lookup as a value: it happens only if the place is reached.
-    fn lookup_expression(&mut self, scope: &Scope, ty: &Type, depth: u32, alone: bool) -> String {
+    fn lookup_expression(&mut self, scope: &Scope, ty: &GeneratedType, depth: u32, alone: bool) -> String {
         let fitting = self.tables.iter().filter(|table| matches!(&table.holds, Holds::Values(types) if types.as_slice() == std::slice::from_ref(ty)));
         let fitting: Vec<_> = fitting.cloned().collect();
         if fitting.is_empty() {
@@ -175,17 +181,17 @@ impl Writer {
         format!("(match {}[{}] {{ some {name} => {name}, none => {other} }})", table.name, keys.join(", "))
     }
 
-    fn cast(&mut self, scope: &Scope, ty: &Type, depth: u32) -> String {
+    fn cast(&mut self, scope: &Scope, ty: &GeneratedType, depth: u32) -> String {
         self.saw("cast");
         let wanted = ty.width();
         if !ty.is_number() {
-            let inner = self.expression(scope, &Type::Uint(wanted), depth, true);
+            let inner = self.expression(scope, &GeneratedType::Uint(wanted), depth, true);
             return format!("({inner} as {})", ty.text());
         }
         let from = if self.random.one_in(2) {
-            Type::any(&mut self.random)
+            GeneratedType::any(&mut self.random)
         } else {
-            Type::Uint(self.random.between(1, 128) as u8)
+            GeneratedType::Uint(self.random.between(1, 128) as u8)
         };
         let inner = self.expression(scope, &from, depth, true);
         let number = format!("({inner} as u{})", from.width());
@@ -200,7 +206,7 @@ impl Writer {
         format!("({number} {way} {})", ty.text())
     }
 
-    fn arithmetic(&mut self, scope: &Scope, ty: &Type, depth: u32, alone: bool) -> String {
+    fn arithmetic(&mut self, scope: &Scope, ty: &GeneratedType, depth: u32, alone: bool) -> String {
         let a = self.expression(scope, ty, depth, true);
         let b = self.expression(scope, ty, depth, false);
         let width = u64::from(ty.width());
@@ -247,7 +253,7 @@ impl Writer {
     }
 
     /// `+`, `-` and `*` with a proof.
-    fn exact(&mut self, scope: &Scope, ty: &Type, a: &str, alone: bool) -> String {
+    fn exact(&mut self, scope: &Scope, ty: &GeneratedType, a: &str, alone: bool) -> String {
         self.saw("exact arithmetic");
         let b = self.atom(scope, ty, true);
         let width = u64::from(ty.width());
@@ -264,8 +270,10 @@ impl Writer {
                 };
                 let zero = if alone { format!("(0 as {})", ty.text()) } else { "0".to_string() };
                 match (self.random.below(3), ty) {
-                    (0, Type::Uint(_)) => format!("(if {x} >= {y} {{ {x} - {y} }} else {{ {zero} }})"),
-                    (1, Type::Uint(_)) => format!("(if {x} > 1 {{ {x} - 1 }} else {{ {zero} }})"),
+                    (0, GeneratedType::Uint(_)) => {
+                        format!("(if {x} >= {y} {{ {x} - {y} }} else {{ {zero} }})")
+                    }
+                    (1, GeneratedType::Uint(_)) => format!("(if {x} > 1 {{ {x} - 1 }} else {{ {zero} }})"),
                     _ => format!("(({a} | 1) - 1)"),
                 }
             }
@@ -273,7 +281,7 @@ impl Writer {
     }
 
     /// Everything of this type that has a name here.
-    pub(super) fn named(&self, scope: &Scope, ty: &Type) -> Vec<String> {
+    pub(super) fn named(&self, scope: &Scope, ty: &GeneratedType) -> Vec<String> {
         let mut names: Vec<String> = scope
             .locals
             .iter()
@@ -288,13 +296,13 @@ impl Writer {
         names
     }
 
-    fn atom(&mut self, scope: &Scope, ty: &Type, alone: bool) -> String {
+    fn atom(&mut self, scope: &Scope, ty: &GeneratedType, alone: bool) -> String {
         let mut atoms = self.named(scope, ty);
         match ty {
-            Type::Port if scope.packet => atoms.push("in_port".to_string()),
-            Type::Uint(32) if scope.packet => atoms.push("length".to_string()),
-            Type::Time if scope.state => atoms.push("now".to_string()),
-            Type::Bool => {
+            GeneratedType::Port if scope.packet => atoms.push("in_port".to_string()),
+            GeneratedType::Uint(32) if scope.packet => atoms.push("length".to_string()),
+            GeneratedType::Time if scope.state => atoms.push("now".to_string()),
+            GeneratedType::Bool => {
                 for (header, layout) in &scope.headers {
                     for field in &self.layouts[*layout].fields {
                         if let FieldKind::Flags(names) = &field.kind {
@@ -305,7 +313,7 @@ impl Writer {
             }
             _ => {}
         }
-        if let Type::Uint(32) = ty {
+        if let GeneratedType::Uint(32) = ty {
             for (header, layout) in &scope.headers {
                 let fields = self.layouts[*layout].fields.iter();
                 let bytes =
@@ -317,7 +325,7 @@ impl Writer {
         if !atoms.is_empty() && !self.random.one_in(4) {
             return self.random.pick(&atoms).clone();
         }
-        let wider: Vec<(String, Type)> =
+        let wider: Vec<(String, GeneratedType)> =
             scope.locals.iter().map(|(name, ty, _)| (name.clone(), ty.clone())).collect();
         let mut fields = wider;
         for (header, layout) in &scope.headers {
@@ -325,45 +333,51 @@ impl Writer {
             fields
                 .extend(plain.filter_map(|field| Some((format!("{header}.{}", field.name), field.plain()?))));
         }
-        fields.retain(|(_, other)| matches!(other, Type::Uint(_)) && other.width() != ty.width());
+        fields.retain(|(_, other)| matches!(other, GeneratedType::Uint(_)) && other.width() != ty.width());
         if !fields.is_empty() && !self.random.one_in(4) {
             let (name, _) = self.random.pick(&fields).clone();
             let number = format!("({name} as% u{})", ty.width());
-            return if matches!(ty, Type::Uint(_)) { number } else { format!("({number} as {})", ty.text()) };
+            return if matches!(ty, GeneratedType::Uint(_)) {
+                number
+            } else {
+                format!("({number} as {})", ty.text())
+            };
         }
         let literal = self.literal(ty);
         match ty {
-            Type::Uint(_) | Type::Port if alone => format!("({literal} as% {})", ty.text()),
+            GeneratedType::Uint(_) | GeneratedType::Port if alone => format!("({literal} as% {})", ty.text()),
             _ => literal,
         }
     }
 
     /// A literal of this type.
-    pub(super) fn literal(&mut self, ty: &Type) -> String {
+    pub(super) fn literal(&mut self, ty: &GeneratedType) -> String {
         let value = self.random.value(ty.width());
         match ty {
-            Type::Uint(width) => {
+            GeneratedType::Uint(width) => {
                 self.values.push((*width, value));
                 if self.random.one_in(2) { format!("{value}") } else { format!("{value:#x}") }
             }
-            Type::Bool => if value == 0 { "false" } else { "true" }.to_string(),
-            Type::Ip4 => {
+            GeneratedType::Bool => if value == 0 { "false" } else { "true" }.to_string(),
+            GeneratedType::Ip4 => {
                 self.values.push((32, value));
                 std::net::Ipv4Addr::from(value as u32).to_string()
             }
-            Type::Ip6 => {
+            GeneratedType::Ip6 => {
                 self.values.push((128, value));
                 let groups = std::net::Ipv6Addr::from(value).segments().map(|group| format!("{group:x}"));
                 groups.join(":")
             }
-            Type::Mac => {
+            GeneratedType::Mac => {
                 self.values.push((48, value));
                 let bytes = (value as u64).to_be_bytes();
                 bytes[2..].iter().map(|byte| format!("{byte:02x}")).collect::<Vec<_>>().join(":")
             }
-            Type::Port => self.random.between(1, 6).to_string(),
-            Type::Time => format!("{}{}", self.random.below(30), self.random.pick(&["ns", "us", "ms", "s"])),
-            Type::Enum(number) => format!("e{number}.m{}", self.random.below(3)),
+            GeneratedType::Port => self.random.between(1, 6).to_string(),
+            GeneratedType::Time => {
+                format!("{}{}", self.random.below(30), self.random.pick(&["ns", "us", "ms", "s"]))
+            }
+            GeneratedType::Enum(number) => format!("e{number}.m{}", self.random.below(3)),
         }
     }
 }

@@ -2,7 +2,7 @@
 
 use super::Writer;
 use super::expressions::Scope;
-use super::model::Type;
+use super::model::GeneratedType;
 
 /// Groups of ports of every program, by name, and how many independent ones each is where it is several.
 const GROUPS: [(&str, Option<u64>); 2] = [("alone", None), ("several", Some(3))];
@@ -21,7 +21,7 @@ impl Writer {
     fn one_group(&mut self, scope: &Scope) -> (&'static str, Option<String>) {
         let (name, size) = *self.random.pick(&GROUPS);
         let index = size.map(|size| match self.random.below(3) {
-            0 => self.expression(scope, &Type::Uint(8), 1, true),
+            0 => self.expression(scope, &GeneratedType::Uint(8), 1, true),
             _ => self.random.below(size).to_string(),
         });
         (name, index)
@@ -51,13 +51,13 @@ impl Writer {
     /// The member that a hash belongs to.
     pub(super) fn choose_member(&mut self, scope: &Scope, depth: u32) {
         self.saw("member chosen");
-        let hash = self.expression(scope, &Type::Uint(32), 1, true);
+        let hash = self.expression(scope, &GeneratedType::Uint(32), 1, true);
         let (subject, types) = if self.random.one_in(3) {
-            (format!("pairs[{hash}]"), vec![Type::Uint(8), Type::Uint(48)])
+            (format!("pairs[{hash}]"), vec![GeneratedType::Uint(8), GeneratedType::Uint(48)])
         } else {
             let (name, index) = self.one_group(scope);
             let index = index.map(|index| format!("{index}, ")).unwrap_or_default();
-            (format!("{name}[{index}{hash}]"), vec![Type::Port])
+            (format!("{name}[{index}{hash}]"), vec![GeneratedType::Port])
         };
         let (pattern, inner) = self.bind(scope, &types);
         self.open(&format!("match {subject} {{"));

@@ -10,9 +10,9 @@ mod statements;
 mod tables;
 
 use crate::coverage::Coverage;
-use crate::random::Random;
+use crate::random::SuiteRandom;
 use expressions::Scope;
-use model::{ENUMS, Layout, Node, Table, Type};
+use model::{ENUMS, GeneratedLayout, GeneratedType, Node, Table};
 use statements::{CELLS, REASONS};
 
 /// A random program and what packets for it should look like.
@@ -21,7 +21,7 @@ pub struct Generated {
     /// The program: one statement a line, blocks closed by a line that begins with `}`.
     pub text: String,
     /// Its layouts.
-    pub layouts: Vec<Layout>,
+    pub layouts: Vec<GeneratedLayout>,
     /// Its decoders and stages; packets begin at the first.
     pub nodes: Vec<Node>,
     /// Numbers that stand in the program, with their widths.
@@ -33,7 +33,7 @@ pub struct Generated {
 /// Writes the program of this seed.
 pub fn generate(seed: u64) -> Generated {
     let mut writer = Writer {
-        random: Random::new(seed),
+        random: SuiteRandom::new(seed),
         coverage: Coverage::default(),
         text: String::new(),
         indent: 0,
@@ -58,17 +58,17 @@ pub fn generate(seed: u64) -> Generated {
 
 /// A program that is being written.
 struct Writer {
-    random: Random,
+    random: SuiteRandom,
     coverage: Coverage,
     text: String,
     indent: usize,
     names: usize,
-    layouts: Vec<Layout>,
+    layouts: Vec<GeneratedLayout>,
     tables: Vec<Table>,
-    constants: Vec<(String, Type)>,
+    constants: Vec<(String, GeneratedType)>,
     /// Types of the parameters and of the value.
-    functions: Vec<(Vec<Type>, Type)>,
-    events: Vec<Vec<Type>>,
+    functions: Vec<(Vec<GeneratedType>, GeneratedType)>,
+    events: Vec<Vec<GeneratedType>>,
     nodes: Vec<Node>,
     values: Vec<(u8, u128)>,
 }
@@ -106,7 +106,7 @@ impl Writer {
         self.groups();
         for index in 0..self.random.below(4) {
             self.saw("const");
-            let ty = Type::any(&mut self.random);
+            let ty = GeneratedType::any(&mut self.random);
             let value = self.literal(&ty);
             self.line(&format!("const C{index}: {} = {value}", ty.text()));
             self.constants.push((format!("C{index}"), ty));
@@ -120,7 +120,8 @@ impl Writer {
         }
         if self.tables.iter().all(|table| !table.dynamic) {
             self.line("table t9: exact(u8) -> u8 { capacity 2 age 9ms evict lru }");
-            let (keys, holds) = (vec![Type::Uint(8)], model::Holds::Values(vec![Type::Uint(8)]));
+            let (keys, holds) =
+                (vec![GeneratedType::Uint(8)], model::Holds::Values(vec![GeneratedType::Uint(8)]));
             self.tables.push(Table { name: "t9".to_string(), keys, holds, dynamic: true, refuses: false });
         }
         for index in 0..self.random.below(4) as usize {
@@ -129,14 +130,14 @@ impl Writer {
         self.events = (0..self.random.between(1, 3)).map(|_| self.types(3)).collect();
     }
 
-    fn types(&mut self, most: u64) -> Vec<Type> {
-        (0..self.random.below(most + 1)).map(|_| Type::any(&mut self.random)).collect()
+    fn types(&mut self, most: u64) -> Vec<GeneratedType> {
+        (0..self.random.below(most + 1)).map(|_| GeneratedType::any(&mut self.random)).collect()
     }
 
     fn function(&mut self, index: usize) {
         self.saw("fn");
         let params = self.types(3);
-        let result = Type::any(&mut self.random);
+        let result = GeneratedType::any(&mut self.random);
         let locals =
             params.iter().enumerate().map(|(at, ty)| (format!("a{at}"), ty.clone(), false)).collect();
         let scope = Scope { locals, functions: index, ..Scope::default() };
@@ -350,6 +351,6 @@ impl Writer {
 }
 
 /// Parameters as programs write them.
-fn list(params: &[(String, Type, bool)]) -> String {
+fn list(params: &[(String, GeneratedType, bool)]) -> String {
     params.iter().map(|(name, ty, _)| format!("{name}: {}", ty.text())).collect::<Vec<_>>().join(", ")
 }

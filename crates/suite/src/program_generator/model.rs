@@ -1,10 +1,10 @@
 //! What the generators know of a program: types, layouts, tables, and where packets go.
 
-use crate::random::Random;
+use crate::random::SuiteRandom;
 
 /// A type of the language.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Type {
+pub enum GeneratedType {
     /// `u1` to `u128`.
     Uint(u8),
     /// `bool`.
@@ -29,52 +29,52 @@ pub(super) const ENUMS: usize = 2;
 /// The width of every generated enum, in bits.
 const ENUM_WIDTH: u8 = 8;
 
-impl Type {
+impl GeneratedType {
     /// Width in bits.
     pub fn width(&self) -> u8 {
         match self {
-            Type::Uint(width) => *width,
-            Type::Bool => 1,
-            Type::Ip4 => 32,
-            Type::Ip6 => 128,
-            Type::Mac => 48,
-            Type::Port => 16,
-            Type::Time => 64,
-            Type::Enum(_) => ENUM_WIDTH,
+            GeneratedType::Uint(width) => *width,
+            GeneratedType::Bool => 1,
+            GeneratedType::Ip4 => 32,
+            GeneratedType::Ip6 => 128,
+            GeneratedType::Mac => 48,
+            GeneratedType::Port => 16,
+            GeneratedType::Time => 64,
+            GeneratedType::Enum(_) => ENUM_WIDTH,
         }
     }
 
     /// As programs write it.
     pub fn text(&self) -> String {
         match self {
-            Type::Uint(width) => format!("u{width}"),
-            Type::Bool => "bool".to_string(),
-            Type::Ip4 => "ip4".to_string(),
-            Type::Ip6 => "ip6".to_string(),
-            Type::Mac => "mac".to_string(),
-            Type::Port => "port".to_string(),
-            Type::Time => "time".to_string(),
-            Type::Enum(number) => format!("e{number}"),
+            GeneratedType::Uint(width) => format!("u{width}"),
+            GeneratedType::Bool => "bool".to_string(),
+            GeneratedType::Ip4 => "ip4".to_string(),
+            GeneratedType::Ip6 => "ip6".to_string(),
+            GeneratedType::Mac => "mac".to_string(),
+            GeneratedType::Port => "port".to_string(),
+            GeneratedType::Time => "time".to_string(),
+            GeneratedType::Enum(number) => format!("e{number}"),
         }
     }
 
     /// True for types that arithmetic works on.
     pub(super) fn is_number(&self) -> bool {
-        matches!(self, Type::Uint(_) | Type::Time)
+        matches!(self, GeneratedType::Uint(_) | GeneratedType::Time)
     }
 
     /// Any type.
-    pub(super) fn any(random: &mut Random) -> Type {
+    pub(super) fn any(random: &mut SuiteRandom) -> GeneratedType {
         match random.below(14) {
-            0 => Type::Bool,
-            1 => Type::Ip4,
-            2 => Type::Ip6,
-            3 => Type::Mac,
-            4 => Type::Port,
-            5 => Type::Time,
-            6 => Type::Enum(random.below(ENUMS as u64) as usize),
-            7 => Type::Uint(random.between(1, 128) as u8),
-            _ => Type::Uint(
+            0 => GeneratedType::Bool,
+            1 => GeneratedType::Ip4,
+            2 => GeneratedType::Ip6,
+            3 => GeneratedType::Mac,
+            4 => GeneratedType::Port,
+            5 => GeneratedType::Time,
+            6 => GeneratedType::Enum(random.below(ENUMS as u64) as usize),
+            7 => GeneratedType::Uint(random.between(1, 128) as u8),
+            _ => GeneratedType::Uint(
                 *random.pick(&[1, 3, 4, 7, 8, 8, 9, 12, 16, 16, 31, 32, 33, 48, 63, 64, 65, 100, 127, 128]),
             ),
         }
@@ -83,18 +83,18 @@ impl Type {
 
 /// A layout.
 #[derive(Clone, Debug, Default)]
-pub struct Layout {
+pub struct GeneratedLayout {
     /// Its name.
     pub name: String,
     /// Its fields; the first is eight bits wide and selects what follows.
-    pub fields: Vec<Field>,
+    pub fields: Vec<GeneratedField>,
     /// The field that a pseudo header is made of.
     pub pseudo: Option<usize>,
 }
 
 /// A field of a layout.
 #[derive(Clone, Debug)]
-pub struct Field {
+pub struct GeneratedField {
     /// Its name.
     pub name: String,
     /// What it is.
@@ -113,14 +113,14 @@ pub struct Field {
 #[derive(Clone, Debug)]
 pub enum FieldKind {
     /// A number; the second part says that it is a `length of`.
-    Scalar(Type, bool),
+    Scalar(GeneratedType, bool),
     /// One name a bit.
     Flags(Vec<String>),
     /// As many bytes as the field of this number times the factor, less the last.
     Bytes(usize, u128, u128),
 }
 
-impl Field {
+impl GeneratedField {
     /// Its width in bits; none for bytes.
     pub fn width(&self) -> Option<u8> {
         match &self.kind {
@@ -131,10 +131,10 @@ impl Field {
     }
 
     /// Its type if it can be read anywhere as a single value.
-    pub(super) fn plain(&self) -> Option<Type> {
+    pub(super) fn plain(&self) -> Option<GeneratedType> {
         match (&self.kind, &self.when) {
             (FieldKind::Scalar(ty, _), None) => Some(ty.clone()),
-            (FieldKind::Flags(names), None) => Some(Type::Uint(names.len() as u8)),
+            (FieldKind::Flags(names), None) => Some(GeneratedType::Uint(names.len() as u8)),
             _ => None,
         }
     }
@@ -144,15 +144,15 @@ impl Field {
 #[derive(Clone, Debug)]
 pub(super) enum Holds {
     Nothing,
-    Values(Vec<Type>),
-    Variants(Vec<(String, Vec<Type>)>),
+    Values(Vec<GeneratedType>),
+    Variants(Vec<(String, Vec<GeneratedType>)>),
 }
 
 /// A table.
 #[derive(Clone, Debug)]
 pub(super) struct Table {
     pub(super) name: String,
-    pub(super) keys: Vec<Type>,
+    pub(super) keys: Vec<GeneratedType>,
     pub(super) holds: Holds,
     /// Packets may write it.
     pub(super) dynamic: bool,
@@ -169,7 +169,7 @@ pub struct Node {
     pub header: Option<(String, usize)>,
     /// Nodes it may go to; a decoder goes to those by the value of its header's first field, counted from 1.
     pub targets: Vec<usize>,
-    pub(super) params: Vec<(String, Type)>,
+    pub(super) params: Vec<(String, GeneratedType)>,
     pub(super) cap: Option<u64>,
     /// Headers that are decoded when a packet comes here.
     pub(super) known: Option<Vec<(String, usize)>>,

@@ -2,7 +2,7 @@
 
 use super::Writer;
 use super::expressions::Scope;
-use super::model::{FieldKind, Type};
+use super::model::{FieldKind, GeneratedType};
 
 /// Reasons that every program declares.
 pub(super) const REASONS: u64 = 3;
@@ -50,7 +50,7 @@ impl Writer {
     }
 
     fn declare(&mut self, scope: &mut Scope) {
-        let ty = Type::any(&mut self.random);
+        let ty = GeneratedType::any(&mut self.random);
         let value = self.value(scope, &ty);
         let mutable = self.random.one_in(2);
         let name = self.name("x");
@@ -131,7 +131,7 @@ impl Writer {
     fn choose(&mut self, scope: &Scope, depth: u32) {
         self.saw("match");
         let width = *self.random.pick(&[3, 8, 16, 48, 128]);
-        let value = self.expression(scope, &Type::Uint(width), 1, true);
+        let value = self.expression(scope, &GeneratedType::Uint(width), 1, true);
         self.open(&format!("match {value} {{"));
         let (a, b) = (self.random.value(width), self.random.value(width));
         self.saw("either pattern");
@@ -156,7 +156,7 @@ impl Writer {
         let last = first + self.random.below(4);
         self.open(&format!("for {name} in {first}..{last} {{"));
         let mut inner = scope.clone();
-        inner.locals.push((name.clone(), Type::Uint(32), false));
+        inner.locals.push((name.clone(), GeneratedType::Uint(32), false));
         if self.random.one_in(2) {
             self.saw("count cell");
             self.line(&format!("count many[{name} % {CELLS}]"));
@@ -203,7 +203,7 @@ impl Writer {
             return self.line("count one");
         }
         self.saw("count cell");
-        let ty = Type::Uint(*self.random.pick(&[3, 8, 16, 32]));
+        let ty = GeneratedType::Uint(*self.random.pick(&[3, 8, 16, 32]));
         let index = self.expression(scope, &ty, 1, true);
         self.line(&format!("count many[{index} % {CELLS}]"));
     }
@@ -219,7 +219,7 @@ impl Writer {
             let random = self.random.between(1, 20);
             // An event that may come round to itself needs a delay that anyone can see.
             if scope.packet && self.random.one_in(3) {
-                let more = self.expression(scope, &Type::Uint(16), 0, true);
+                let more = self.expression(scope, &GeneratedType::Uint(16), 0, true);
                 format!("after ({random}us + ({more} as time)) ")
             } else {
                 format!("after {random}ms ")
@@ -254,7 +254,7 @@ impl Writer {
             };
             if self.random.one_in(3) {
                 self.saw("take");
-                let most = self.expression(scope, &Type::Uint(32), 0, true);
+                let most = self.expression(scope, &GeneratedType::Uint(32), 0, true);
                 tail = format!("{tail} take ({most} & 63)");
             }
             parts.push(tail);
@@ -268,7 +268,7 @@ impl Writer {
         if self.random.one_in(2) {
             return self.random.between(1, 5).to_string();
         }
-        self.value(scope, &Type::Port)
+        self.value(scope, &GeneratedType::Port)
     }
 
     /// An end under a condition.

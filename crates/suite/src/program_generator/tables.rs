@@ -1,7 +1,7 @@
 //! Random tables: keys and values of every type, tiny capacities, times of milliseconds.
 
 use super::Writer;
-use super::model::{Holds, Table, Type};
+use super::model::{GeneratedType, Holds, Table};
 
 /// Keys and values have at most so many 64-bit words.
 const MOST_WORDS: usize = 8;
@@ -40,15 +40,19 @@ impl Writer {
     }
 
     /// Types that fit a key or value together.
-    fn columns(&mut self, least: u64, most: u64) -> Vec<Type> {
+    fn columns(&mut self, least: u64, most: u64) -> Vec<GeneratedType> {
         let count = self.random.between(least, most);
-        let mut columns: Vec<Type> = Vec::new();
+        let mut columns: Vec<GeneratedType> = Vec::new();
         let mut words = 0;
         while (columns.len() as u64) < count {
-            let ty = if self.random.one_in(3) { Type::Uint(8) } else { Type::any(&mut self.random) };
+            let ty = if self.random.one_in(3) {
+                GeneratedType::Uint(8)
+            } else {
+                GeneratedType::any(&mut self.random)
+            };
             words += usize::from(ty.width()).div_ceil(64);
             if words > MOST_WORDS / 2 + 1 && !columns.is_empty() {
-                columns.push(Type::Uint(4));
+                columns.push(GeneratedType::Uint(4));
                 words = words.min(MOST_WORDS / 2) + 1;
             } else {
                 columns.push(ty);
@@ -64,7 +68,8 @@ impl Writer {
             .enumerate()
             .map(|(index, ty)| if index % 2 == 0 { format!("k{index}: {}", ty.text()) } else { ty.text() })
             .collect();
-        let list = |types: &[Type]| types.iter().map(Type::text).collect::<Vec<_>>().join(", ");
+        let list =
+            |types: &[GeneratedType]| types.iter().map(GeneratedType::text).collect::<Vec<_>>().join(", ");
         let holds = match &table.holds {
             Holds::Nothing => String::new(),
             Holds::Values(types) if types.len() == 1 => format!(" -> {}", types[0].text()),
@@ -135,7 +140,7 @@ impl Writer {
             let mut keys: Vec<String> = table.keys.iter().map(|ty| self.literal(ty)).collect();
             match (&table.keys[0], entry) {
                 (_, 0) => {}
-                (Type::Uint(width), _) if *width >= 8 => keys[0] = (200 + entry).to_string(),
+                (GeneratedType::Uint(width), _) if *width >= 8 => keys[0] = (200 + entry).to_string(),
                 _ => break,
             }
             let key = if keys.len() == 1 { keys[0].clone() } else { format!("({})", keys.join(", ")) };
@@ -149,7 +154,7 @@ impl Writer {
     }
 
     fn constant_entry(&mut self, holds: &Holds) -> String {
-        let list = |writer: &mut Writer, types: &[Type]| {
+        let list = |writer: &mut Writer, types: &[GeneratedType]| {
             types.iter().map(|ty| writer.literal(ty)).collect::<Vec<_>>().join(", ")
         };
         match holds {

@@ -1,8 +1,8 @@
 //! Slots under way out of step: a device against the twin of its kernel, with tables that change between batches, word by word.
 
 use engine::offload::host;
-use exec::Processor;
-use exec::kernel::{Kernel, Options};
+use exec::Backend;
+use exec::kernel::{Kernel, KernelOptions};
 use exec::offload::{Offload, Whole};
 use gpu::{Device, Geometry};
 use lang::ir::Program;
@@ -10,8 +10,8 @@ use packet::BATCH;
 use packet::batch::Batch;
 use packet::generate::Profile;
 use suite::corpus::shipped;
+use suite::outcome::SEED;
 use suite::packet_generator::Arrivals;
-use suite::sighting::SEED;
 use suite::traffic::traffic;
 
 const PORTS: u16 = 5;
@@ -26,7 +26,7 @@ pub(crate) struct Flights {
 
 impl Flights {
     /// None where the program has no kernel with these options.
-    pub(crate) fn new(name: &str, options: &Options) -> Option<Flights> {
+    pub(crate) fn new(name: &str, options: &KernelOptions) -> Option<Flights> {
         let program = shipped(&format!("{name}.rav"));
         let arrivals = traffic(Profile::sample1(), 3_000, PORTS, 11);
         let mut offload = Offload::new(&program, PORTS, SEED, options).ok()?;
@@ -37,7 +37,7 @@ impl Flights {
         let full = words(&mut offload);
         for table in offload.kernel().plan.tables.clone() {
             // A table that refuses stays as it is.
-            let _ = offload.processor().replace(table, Vec::new());
+            let _ = offload.backend().replace(table, Vec::new());
         }
         let empty = words(&mut offload);
         assert_ne!(full, empty, "{name}: no table changes");

@@ -6,7 +6,7 @@
 use std::hint::black_box;
 use std::time::Instant;
 
-use tables::exact::{Evict, Exact, ExactSpec, Table};
+use tables::exact::{Evict, Exact, ExactSpec, ExactTable};
 use tables::generate::Random;
 
 const ROUNDS: usize = 9;
@@ -35,7 +35,7 @@ fn row(keys: usize, key_words: usize, marking: bool) {
         evict: if marking { Evict::Lru } else { Evict::Refuse },
         seed: 1,
     };
-    let mut table = Table::new(spec).expect("a valid spec");
+    let mut table = ExactTable::new(spec).expect("a valid spec");
     let mut random = Random::new(7);
     let all: Vec<u64> = (0..keys * key_words).map(|_| random.word()).collect();
     for (number, key) in all.chunks(key_words).enumerate() {

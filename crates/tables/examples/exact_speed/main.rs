@@ -8,7 +8,7 @@ use std::hint::black_box;
 use std::time::Instant;
 
 use listed::Listed;
-use tables::exact::{Evict, Exact, ExactSpec, Table, Table1};
+use tables::exact::{Evict, Exact, ExactSpec, ExactTable, Table1};
 
 const RUNS: usize = 9;
 const AHEAD: usize = 16;
@@ -106,8 +106,8 @@ fn table(capacity: usize) -> Table1 {
         evict: Evict::Lru,
         seed: 1,
     };
-    match Table::new(spec) {
-        Ok(Table::One(table)) => table,
+    match ExactTable::new(spec) {
+        Ok(ExactTable::One(table)) => table,
         _ => unreachable!("the spec is valid and its keys have one word"),
     }
 }

@@ -17,7 +17,7 @@
 //! (Aho and Corasick, *Efficient string matching: an aid to bibliographic search*, 1975.)
 
 use super::patterns::append;
-use crate::patterns::{BuildError, LIMIT, Pattern};
+use crate::patterns::{LIMIT, PatternsBuildError, SearchPattern};
 use std::collections::VecDeque;
 
 const MAGIC: u32 = u32::from_le_bytes(*b"RVPA");
@@ -29,8 +29,8 @@ const FOUND: u32 = 1 << 31;
 /// The image of the patterns' automaton.
 ///
 /// # Errors
-/// [`BuildError::Empty`] for a pattern of no bytes, [`BuildError::TooLarge`] for a table above [`LIMIT`].
-pub fn image(patterns: &[Pattern]) -> Result<Vec<u32>, BuildError> {
+/// [`PatternsBuildError::Empty`] for a pattern of no bytes, [`PatternsBuildError::TooLarge`] for a table above [`LIMIT`].
+pub fn image(patterns: &[SearchPattern]) -> Result<Vec<u32>, PatternsBuildError> {
     image_within(patterns, LIMIT)
 }
 
@@ -38,14 +38,14 @@ pub fn image(patterns: &[Pattern]) -> Result<Vec<u32>, BuildError> {
 ///
 /// # Errors
 /// As [`image`]; nothing larger than the limit is ever made.
-pub(super) fn image_within(patterns: &[Pattern], limit: u64) -> Result<Vec<u32>, BuildError> {
+pub(super) fn image_within(patterns: &[SearchPattern], limit: u64) -> Result<Vec<u32>, PatternsBuildError> {
     if let Some(pattern) = patterns.iter().position(|pattern| pattern.bytes.is_empty()) {
-        return Err(BuildError::Empty { pattern });
+        return Err(PatternsBuildError::Empty { pattern });
     }
     let limit = limit.min(u64::from(FOUND) * 4 - 1);
     // The header, the classes and a row are below 2 KiB; a pattern's fields and its place in a list take 48 bytes at most.
     let own = patterns.iter().map(|pattern| pattern.bytes.len() as u64 + 48).sum::<u64>() + 2048;
-    let refused = |bytes: u64| BuildError::TooLarge { bytes, limit };
+    let refused = |bytes: u64| PatternsBuildError::TooLarge { bytes, limit };
     let room = limit.checked_sub(own).ok_or(refused(own))? / 4;
     let mut automaton = Automaton::new(patterns);
     for (number, pattern) in (0..).zip(patterns) {
@@ -65,7 +65,7 @@ struct Automaton {
 }
 
 impl Automaton {
-    fn new(patterns: &[Pattern]) -> Automaton {
+    fn new(patterns: &[SearchPattern]) -> Automaton {
         let mut used = [false; 256];
         patterns.iter().flat_map(|pattern| &pattern.bytes).for_each(|byte| used[folded(*byte)] = true);
         let (mut class_of, mut classes) = ([0; 256], 0);
@@ -124,7 +124,7 @@ impl Automaton {
         order
     }
 
-    fn write(&self, patterns: &[Pattern], order: &[(usize, usize)]) -> Vec<u32> {
+    fn write(&self, patterns: &[SearchPattern], order: &[(usize, usize)]) -> Vec<u32> {
         let states = self.lists.len();
         let mut image = vec![MAGIC, VERSION, patterns.len() as u32, states as u32, self.row as u32];
         image.resize(HEADER, 0);

@@ -14,7 +14,7 @@
 //! The filters, the hash and the classes are those of [`BloomScanner`]; `docs/tables/patterns.md` says how they work.
 
 use super::patterns::append;
-use crate::patterns::{BloomScanner, BuildError, LIMIT, Pattern};
+use crate::patterns::{BloomScanner, LIMIT, PatternsBuildError, SearchPattern};
 
 const MAGIC: u32 = u32::from_le_bytes(*b"RVPB");
 const VERSION: u32 = 1;
@@ -24,12 +24,12 @@ const CLASS_WORDS: usize = 8;
 /// The image of the patterns' filters.
 ///
 /// # Errors
-/// [`BuildError::Empty`] for a pattern of no bytes, [`BuildError::TooLarge`] for an image above [`LIMIT`].
-pub fn image(patterns: &[Pattern]) -> Result<Vec<u32>, BuildError> {
+/// [`PatternsBuildError::Empty`] for a pattern of no bytes, [`PatternsBuildError::TooLarge`] for an image above [`LIMIT`].
+pub fn image(patterns: &[SearchPattern]) -> Result<Vec<u32>, PatternsBuildError> {
     // A pattern's fields, and less than that for filter, slot and entry.
     let bytes: u64 = patterns.iter().map(|pattern| pattern.bytes.len() as u64 + 64).sum();
     if bytes > LIMIT {
-        return Err(BuildError::TooLarge { bytes, limit: LIMIT });
+        return Err(PatternsBuildError::TooLarge { bytes, limit: LIMIT });
     }
     let scanner = BloomScanner::build(patterns)?;
     let mut image = vec![MAGIC, VERSION, patterns.len() as u32, scanner.classes.len() as u32];

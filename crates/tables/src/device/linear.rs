@@ -19,7 +19,7 @@
 //! every key fits and whose value is [`NONE`](super::NONE).
 
 use crate::rules::encode::{Layout, checks_but, element};
-use crate::rules::fields::{Field, Rule, RulesSpec, ones};
+use crate::rules::fields::{Rule, RuleField, RulesSpec, ones};
 
 const MAGIC: u32 = u32::from_le_bytes(*b"RVLR");
 const VERSION: u32 = 1;
@@ -120,7 +120,7 @@ fn write_rule(shape: &Shape, rule: &Rule, chunk: &mut [u32]) {
             continue;
         }
         let mask = match *field {
-            Field::Ternary { mask, .. } => mask,
+            RuleField::Ternary { mask, .. } => mask,
             // What all numbers between the bounds have in common.
             _ => ones(width) & !u128::MAX.checked_shr((low ^ high).leading_zeros()).unwrap_or(0),
         };
@@ -140,14 +140,14 @@ fn write_rule(shape: &Shape, rule: &Rule, chunk: &mut [u32]) {
 }
 
 /// Whether what a rule is compared by means the field.
-fn is_exact(field: &Field, width: u8) -> bool {
+fn is_exact(field: &RuleField, width: u8) -> bool {
     match *field {
-        Field::Any | Field::Exact(_) | Field::Prefix { .. } => true,
-        Field::Ternary { mask, .. } => {
+        RuleField::Any | RuleField::Exact(_) | RuleField::Prefix { .. } => true,
+        RuleField::Ternary { mask, .. } => {
             let holes = ones(width) & !mask;
             width > 16 || holes & holes.wrapping_add(1) == 0
         }
-        Field::Range { low, high } => {
+        RuleField::Range { low, high } => {
             let differing = low ^ high;
             width <= 16 || differing & differing.wrapping_add(1) == 0 && low & differing == 0
         }

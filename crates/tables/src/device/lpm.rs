@@ -10,14 +10,14 @@
 //!
 //! `docs/tables/lpm.md` says what cells and nodes are.
 
-use crate::lpm::Table;
+use crate::lpm::LpmTable;
 
 /// `u32 lpm_find(GLOBAL const u32 *image, u64 high, u64 low)`: the value of the longest prefix that contains the address, or
 /// [`NONE`](super::NONE). The address is the number that [`Lpm::find`](crate::lpm::Lpm::find) takes, in two halves.
 pub const TEXT: &str = include_str!("lpm.h");
 
-/// The image of a table: the words of [`Table::image`].
-pub fn image(table: &Table) -> Vec<u32> {
+/// The image of a table: the words of [`LpmTable::image`].
+pub fn image(table: &LpmTable) -> Vec<u32> {
     super::words(&table.image())
 }
 
@@ -125,7 +125,7 @@ static void answer(const u32 *image, const u8 *asked, u64 bytes)
             entries.insert(Prefix { bits, length }, value(&mut random));
         }
         let spec = LpmSpec { width, capacity: count };
-        let table = Table::build(spec, variant, entries.clone().into_iter().collect()).unwrap();
+        let table = LpmTable::build(spec, variant, entries.clone().into_iter().collect()).unwrap();
         let mut addresses = Vec::new();
         for Prefix { bits, length } in entries.into_keys().take(4000) {
             let last = bits | all.checked_shr(u32::from(length)).unwrap_or(0);
@@ -164,7 +164,7 @@ static void answer(const u32 *image, const u8 *asked, u64 bytes)
     fn a_table_without_prefixes_finds_nothing() {
         let program = Program::build(&[TEXT], ANSWER);
         for width in [1, 31, 128] {
-            let table = Table::new(LpmSpec { width, capacity: 0 }).unwrap();
+            let table = LpmTable::new(LpmSpec { width, capacity: 0 }).unwrap();
             assert_eq!(program.run(&image(&table), &bytes(&[0, 0, 7, u64::MAX])), [NONE, NONE]);
         }
     }

@@ -10,7 +10,7 @@
 //! Case is 1 where letters match in their own case only; where it is 0, the bytes are in lower case. Bytes begin at a whole
 //! word, the first in its lowest bits. Places are counted in words from the beginning of the image.
 
-use crate::patterns::Pattern;
+use crate::patterns::SearchPattern;
 
 /// The searches, over an image of [`automaton`](super::automaton):
 ///
@@ -82,7 +82,7 @@ impl<'a> Occurrences<'a> {
 const PATTERN_WORDS: usize = 8;
 
 /// Puts the patterns behind the end of an image, and then their bytes; where the patterns begin.
-pub(super) fn append(image: &mut Vec<u32>, patterns: &[Pattern]) -> usize {
+pub(super) fn append(image: &mut Vec<u32>, patterns: &[SearchPattern]) -> usize {
     let begin = image.len();
     let mut bytes_at = begin + patterns.len() * PATTERN_WORDS;
     image.resize(bytes_at, 0);

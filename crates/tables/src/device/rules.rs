@@ -1,6 +1,6 @@
 //! Tables of rules on a device: the trees of the processor's image, and rules tried one after the other.
 //!
-//! An image of trees is what [`Image::to_bytes`](crate::rules::Image::to_bytes) writes, in words:
+//! An image of trees is what [`LpmImage::to_bytes`](crate::rules::RulesImage::to_bytes) writes, in words:
 //!
 //! ```text
 //! byte 0   "RVRULES1"
@@ -27,8 +27,8 @@ pub use twin::{find, find_linear};
 /// fits, or [`NONE`](super::NONE). The key has the words that [`Rules::find`](crate::rules::Rules::find) takes.
 pub const TEXT: &str = include_str!("rules.h");
 
-/// The image of trees of a table's [`Image`](crate::rules::Image).
-pub fn image(image: &crate::rules::Image) -> Vec<u32> {
+/// The image of trees of a table's [`LpmImage`](crate::rules::RulesImage).
+pub fn image(image: &crate::rules::RulesImage) -> Vec<u32> {
     super::words(&image.to_bytes())
 }
 

@@ -2,24 +2,24 @@
 
 use super::slots::NoMemory;
 use super::table::{HashTable, Table1, Table2, TableN};
-use super::{Entry, Exact, ExactSpec, Learned, Numbering, SpecError, Statistics};
+use super::{Exact, ExactEntry, ExactSpec, ExactSpecError, ExactStatistics, Learned, Numbering};
 
 /// A fast exact table for any number of key words. Everything is allocated when it is made.
 ///
 /// ```
-/// use tables::exact::{Evict, Exact, ExactSpec, Learned, Table};
+/// use tables::exact::{Evict, Exact, ExactSpec, ExactTable, Learned};
 ///
 /// let spec = ExactSpec {
 ///     key_words: 1, value_words: 1, capacity: 1024, idle: None, age: Some(300), evict: Evict::Lru, seed: 1,
 /// };
-/// let mut hosts = Table::new(spec)?;
+/// let mut hosts = ExactTable::new(spec)?;
 /// assert_eq!(hosts.learn(&[0xa], &[1], 10), Learned::New);
 /// assert_eq!(hosts.find(&[0xa], 20), Some(&[1][..]));
 /// assert_eq!(hosts.expire(310), 1);
 /// assert_eq!(hosts.find(&[0xa], 310), None);
-/// # Ok::<(), tables::exact::SpecError>(())
+/// # Ok::<(), tables::exact::ExactSpecError>(())
 /// ```
-pub enum Table {
+pub enum ExactTable {
     /// Keys of one word.
     One(Table1),
     /// Keys of two words.
@@ -32,23 +32,23 @@ pub enum Table {
 macro_rules! dispatch {
     ($table:expr, $inner:ident => $call:expr) => {
         match $table {
-            Table::One($inner) => $call,
-            Table::Two($inner) => $call,
-            Table::Any($inner) => $call,
+            ExactTable::One($inner) => $call,
+            ExactTable::Two($inner) => $call,
+            ExactTable::Any($inner) => $call,
         }
     };
 }
 
-impl Table {
+impl ExactTable {
     /// An empty table; fails if the spec asks for more than there can be.
-    pub fn new(spec: ExactSpec) -> Result<Table, SpecError> {
+    pub fn new(spec: ExactSpec) -> Result<ExactTable, ExactSpecError> {
         spec.check()?;
         let made = match spec.key_words {
-            1 => HashTable::made(spec).map(Table::One),
-            2 => HashTable::made(spec).map(Table::Two),
-            _ => HashTable::made(spec).map(Table::Any),
+            1 => HashTable::made(spec).map(ExactTable::One),
+            2 => HashTable::made(spec).map(ExactTable::Two),
+            _ => HashTable::made(spec).map(ExactTable::Any),
         };
-        made.map_err(|NoMemory { bytes }| SpecError::Memory { capacity: spec.capacity, bytes })
+        made.map_err(|NoMemory { bytes }| ExactSpecError::Memory { capacity: spec.capacity, bytes })
     }
 
     /// The shape and the rules it was made with, and the capacity it has now.
@@ -73,7 +73,7 @@ impl Table {
         dispatch!(self, table => table.peek_bulk(keys, missing, values))
     }
 
-    /// [`Table::peek_bulk`] that renews what it finds, as [`Exact::find`] for one key after the other.
+    /// [`ExactTable::peek_bulk`] that renews what it finds, as [`Exact::find`] for one key after the other.
     pub fn find_bulk(&mut self, keys: &[u64], now: u64, missing: u64, values: &mut [u64]) {
         dispatch!(self, table => table.find_bulk(keys, now, missing, values))
     }
@@ -95,7 +95,7 @@ impl Table {
     }
 }
 
-impl Exact for Table {
+impl Exact for ExactTable {
     #[inline]
     fn find(&mut self, key: &[u64], now: u64) -> Option<&[u64]> {
         dispatch!(self, table => table.find(key, now))
@@ -152,7 +152,7 @@ impl Exact for Table {
         dispatch!(self, table => table.next_deadline())
     }
 
-    fn resize(&mut self, capacity: usize) -> Result<(), SpecError> {
+    fn resize(&mut self, capacity: usize) -> Result<(), ExactSpecError> {
         dispatch!(self, table => table.resize(capacity))
     }
 
@@ -167,39 +167,39 @@ impl Exact for Table {
 
     fn prepare_for(&mut self, old: &Self) -> bool {
         match (self, old) {
-            (Table::One(new), Table::One(old)) => new.prepare_for(old),
-            (Table::Two(new), Table::Two(old)) => new.prepare_for(old),
-            (Table::Any(new), Table::Any(old)) => new.prepare_for(old),
+            (ExactTable::One(new), ExactTable::One(old)) => new.prepare_for(old),
+            (ExactTable::Two(new), ExactTable::Two(old)) => new.prepare_for(old),
+            (ExactTable::Any(new), ExactTable::Any(old)) => new.prepare_for(old),
             _ => false,
         }
     }
 
     fn inherit(&mut self, old: &mut Self) {
         match (self, old) {
-            (Table::One(new), Table::One(old)) => new.inherit(old),
-            (Table::Two(new), Table::Two(old)) => new.inherit(old),
-            (Table::Any(new), Table::Any(old)) => new.inherit(old),
+            (ExactTable::One(new), ExactTable::One(old)) => new.inherit(old),
+            (ExactTable::Two(new), ExactTable::Two(old)) => new.inherit(old),
+            (ExactTable::Any(new), ExactTable::Any(old)) => new.inherit(old),
             _ => {}
         }
     }
 
-    fn statistics(&self) -> Statistics {
+    fn statistics(&self) -> ExactStatistics {
         dispatch!(self, table => table.statistics())
     }
 
-    fn running_statistics(&self) -> Statistics {
+    fn running_statistics(&self) -> ExactStatistics {
         dispatch!(self, table => table.running_statistics())
     }
 
-    fn entries(&self) -> Vec<Entry> {
+    fn entries(&self) -> Vec<ExactEntry> {
         dispatch!(self, table => table.entries())
     }
 
-    fn learned(&self) -> Vec<Entry> {
+    fn learned(&self) -> Vec<ExactEntry> {
         dispatch!(self, table => table.learned())
     }
 
-    fn entries_part(&self, from: usize, most: usize) -> (Vec<Entry>, Option<usize>) {
+    fn entries_part(&self, from: usize, most: usize) -> (Vec<ExactEntry>, Option<usize>) {
         dispatch!(self, table => table.entries_part(from, most))
     }
 }

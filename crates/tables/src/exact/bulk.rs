@@ -68,7 +68,7 @@ impl<const K: usize> Generation<K> {
 }
 
 impl<const K: usize> HashTable<K> {
-    /// [`Table::peek_bulk`](super::Table::peek_bulk).
+    /// [`ExactTable::peek_bulk`](super::ExactTable::peek_bulk).
     pub fn peek_bulk(&self, keys: &[u64], missing: u64, values: &mut [u64]) {
         let words = self.current.slots.key_words();
         let mut sights = Sights { slots: [ABSENT; GROUP] };
@@ -85,7 +85,7 @@ impl<const K: usize> HashTable<K> {
         }
     }
 
-    /// [`Table::find_bulk`](super::Table::find_bulk).
+    /// [`ExactTable::find_bulk`](super::ExactTable::find_bulk).
     pub fn find_bulk(&mut self, keys: &[u64], now: u64, missing: u64, values: &mut [u64]) {
         let words = self.current.slots.key_words();
         let mut sights = Sights { slots: [ABSENT; GROUP] };

@@ -12,7 +12,7 @@ use super::memory::Lines;
 use super::order::{Order, leaf_of, leaves, slots_of};
 use super::slots::{NoMemory, PERMANENT, Slots};
 use super::tags::{Tags, WINDOW};
-use super::{Entry, Evict, ExactSpec, LONGEST_RUN, MARK_AGE, MARK_IDLE};
+use super::{Evict, ExactEntry, ExactSpec, LONGEST_RUN, MARK_AGE, MARK_IDLE};
 
 /// Entries with keys of `K` words; `K` = 0 leaves the number to the spec.
 pub(super) struct Generation<const K: usize> {
@@ -324,8 +324,8 @@ impl<const K: usize> Generation<K> {
     }
 
     /// What lies in a taken slot.
-    pub(super) fn entry(&self, slot: usize) -> Entry {
-        Entry {
+    pub(super) fn entry(&self, slot: usize) -> ExactEntry {
+        ExactEntry {
             key: self.slots.key(slot).to_vec(),
             value: self.slots.value(slot).to_vec(),
             permanent: self.is_permanent(slot),

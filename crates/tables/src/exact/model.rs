@@ -6,10 +6,10 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use super::{Entry, Evict, Exact, ExactSpec, Learned, SpecError, Statistics};
+use super::{Evict, Exact, ExactEntry, ExactSpec, ExactSpecError, ExactStatistics, Learned};
 
-/// An exact table made of ordered maps: the judge of [`Table`](super::Table), and what the interpreter uses.
-pub struct Model {
+/// An exact table made of ordered maps: the judge of [`ExactTable`](super::ExactTable), and what the interpreter uses.
+pub struct ExactModel {
     spec: ExactSpec,
     clock: u64,
     operations: u64,
@@ -18,7 +18,7 @@ pub struct Model {
     deadlines: BTreeSet<(u64, Vec<u64>)>,
     /// (number of the last hit or learn, key) of every entry that is not permanent.
     recency: BTreeSet<(u64, Vec<u64>)>,
-    statistics: Statistics,
+    statistics: ExactStatistics,
 }
 
 #[derive(Clone)]
@@ -30,18 +30,18 @@ struct Held {
     operation: u64,
 }
 
-impl Model {
+impl ExactModel {
     /// An empty table; fails if the spec asks for more than there can be.
-    pub fn new(spec: ExactSpec) -> Result<Model, SpecError> {
+    pub fn new(spec: ExactSpec) -> Result<ExactModel, ExactSpecError> {
         spec.check()?;
-        Ok(Model {
+        Ok(ExactModel {
             spec,
             clock: 0,
             operations: 0,
             entries: BTreeMap::new(),
             deadlines: BTreeSet::new(),
             recency: BTreeSet::new(),
-            statistics: Statistics::default(),
+            statistics: ExactStatistics::default(),
         })
     }
 
@@ -107,7 +107,7 @@ impl Model {
     }
 }
 
-impl Exact for Model {
+impl Exact for ExactModel {
     fn find(&mut self, key: &[u64], now: u64) -> Option<&[u64]> {
         self.check_key(key);
         let now = self.advance(now);
@@ -201,7 +201,7 @@ impl Exact for Model {
     }
 
     fn version(&self) -> [u64; 5] {
-        let Statistics { entries, inserts, moves, evictions, expired, .. } = self.statistics();
+        let ExactStatistics { entries, inserts, moves, evictions, expired, .. } = self.statistics();
         [entries, inserts, moves, evictions, expired]
     }
 
@@ -209,7 +209,7 @@ impl Exact for Model {
         self.deadlines.first().map_or(u64::MAX, |(deadline, _)| *deadline)
     }
 
-    fn resize(&mut self, capacity: usize) -> Result<(), SpecError> {
+    fn resize(&mut self, capacity: usize) -> Result<(), ExactSpecError> {
         let spec = ExactSpec { capacity, ..self.spec };
         spec.check()?;
         self.spec = spec;
@@ -232,16 +232,16 @@ impl Exact for Model {
         old.recency.clear();
     }
 
-    fn statistics(&self) -> Statistics {
-        Statistics { entries: self.entries.len() as u64, ..self.statistics }
+    fn statistics(&self) -> ExactStatistics {
+        ExactStatistics { entries: self.entries.len() as u64, ..self.statistics }
     }
 
-    fn running_statistics(&self) -> Statistics {
+    fn running_statistics(&self) -> ExactStatistics {
         self.statistics()
     }
 
-    fn entries(&self) -> Vec<Entry> {
-        let entry = |(key, held): (&Vec<u64>, &Held)| Entry {
+    fn entries(&self) -> Vec<ExactEntry> {
+        let entry = |(key, held): (&Vec<u64>, &Held)| ExactEntry {
             key: key.clone(),
             value: held.value.clone(),
             permanent: held.permanent,

@@ -12,7 +12,7 @@ use super::generation::Generation;
 use super::hash::next_seed;
 use super::slots::{NoMemory, Slots};
 use super::table::HashTable;
-use super::{ExactSpec, MAX_KEY_WORDS, SpecError};
+use super::{ExactSpec, ExactSpecError, MAX_KEY_WORDS};
 
 /// The most entries that one operation moves after a resize, besides the one it asks for.
 pub const MOVED_AT_ONCE: usize = 8;
@@ -63,25 +63,25 @@ impl<const K: usize> Older<K> {
 }
 
 impl<const K: usize> HashTable<K> {
-    /// [`Table::left_to_move`](super::Table::left_to_move).
+    /// [`ExactTable::left_to_move`](super::ExactTable::left_to_move).
     pub fn left_to_move(&self) -> usize {
         self.older.iter().map(|older| older.generation.len()).sum()
     }
 
-    /// [`Table::move_some`](super::Table::move_some).
+    /// [`ExactTable::move_some`](super::ExactTable::move_some).
     pub fn move_some(&mut self) -> usize {
         if self.older.is_empty() { 0 } else { self.pass(PASSED_AT_ONCE, MOVED_AT_ONCE) }
     }
 
     /// [`Exact::resize`](super::Exact::resize).
-    pub(super) fn resize_to(&mut self, capacity: usize) -> Result<(), SpecError> {
+    pub(super) fn resize_to(&mut self, capacity: usize) -> Result<(), ExactSpecError> {
         let spec = ExactSpec { capacity, ..self.spec };
         spec.check()?;
         let held = self.len();
         let room = capacity.max(held);
         if Slots::<K>::number(room * 2) != self.current.slots.mask() + 1 {
             let made = Generation::new(&spec, room);
-            let made = made.map_err(|NoMemory { bytes }| SpecError::Memory { capacity, bytes })?;
+            let made = made.map_err(|NoMemory { bytes }| ExactSpecError::Memory { capacity, bytes })?;
             while self.older.len() >= MOST_OLDER {
                 self.pass(usize::MAX, usize::MAX);
             }

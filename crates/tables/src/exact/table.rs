@@ -9,8 +9,8 @@ use super::order::leaf_of;
 use super::resize::Older;
 use super::slots::{NoMemory, PERMANENT};
 use super::{
-    Entry, Exact, ExactSpec, Learned, MARK_AGE, MARK_IDLE, MARK_RECENCY, MAX_KEY_WORDS, MOST_NUMBERED,
-    Numbering, PASSED, SpecError, Statistics,
+    Exact, ExactEntry, ExactSpec, ExactSpecError, ExactStatistics, Learned, MARK_AGE, MARK_IDLE,
+    MARK_RECENCY, MAX_KEY_WORDS, MOST_NUMBERED, Numbering, PASSED,
 };
 
 /// A table whose keys have one word.
@@ -44,7 +44,7 @@ pub struct HashTable<const K: usize> {
     /// What has not moved yet after a resize, oldest first.
     pub(super) older: Vec<Older<K>>,
     pub(super) spec: ExactSpec,
-    statistics: Statistics,
+    statistics: ExactStatistics,
 }
 
 impl HashTable<1> {
@@ -129,7 +129,7 @@ impl HashTable<2> {
 }
 
 impl<const K: usize> HashTable<K> {
-    /// [`Table::prefetch`](super::Table::prefetch).
+    /// [`ExactTable::prefetch`](super::ExactTable::prefetch).
     #[inline]
     pub fn prefetch(&self, key: &[u64]) {
         self.current.slots.prefetch(self.current.hash_and_home(key).1);
@@ -146,7 +146,7 @@ impl<const K: usize> HashTable<K> {
         &self.spec
     }
 
-    /// [`Table::bytes`](super::Table::bytes).
+    /// [`ExactTable::bytes`](super::ExactTable::bytes).
     pub fn bytes(&self) -> usize {
         self.current.bytes()
             + self.older.iter().map(Older::bytes).sum::<usize>()
@@ -166,7 +166,7 @@ impl<const K: usize> HashTable<K> {
             items: None,
             older: Vec::new(),
             spec,
-            statistics: Statistics::default(),
+            statistics: ExactStatistics::default(),
         })
     }
 
@@ -306,7 +306,7 @@ impl<const K: usize> HashTable<K> {
         }
     }
 
-    /// [`Table::held`](super::Table::held).
+    /// [`ExactTable::held`](super::ExactTable::held).
     pub fn held(&self) -> usize {
         self.len()
     }
@@ -436,9 +436,9 @@ impl<const K: usize> HashTable<K> {
     }
 
     /// Those of all entries, by ascending key; nothing is copied of the others.
-    fn list(&self, those: impl Fn(&Generation<K>, usize) -> bool) -> Vec<Entry> {
+    fn list(&self, those: impl Fn(&Generation<K>, usize) -> bool) -> Vec<ExactEntry> {
         let all = std::iter::once(&self.current).chain(self.older.iter().map(Older::held));
-        let mut entries: Vec<Entry> = all
+        let mut entries: Vec<ExactEntry> = all
             .flat_map(|generation| {
                 let held = generation.held(self.horizon);
                 held.filter(|slot| those(generation, *slot)).map(|slot| generation.entry(slot))
@@ -585,7 +585,7 @@ impl<const K: usize> Exact for HashTable<K> {
     }
 
     fn version(&self) -> [u64; 5] {
-        let Statistics { inserts, moves, evictions, expired, .. } = self.statistics;
+        let ExactStatistics { inserts, moves, evictions, expired, .. } = self.statistics;
         let held = if self.is_behind() { self.horizon | 1 << 63 } else { self.len() as u64 };
         [held, inserts, moves, evictions, expired]
     }
@@ -595,7 +595,7 @@ impl<const K: usize> Exact for HashTable<K> {
         self.next_deadline
     }
 
-    fn resize(&mut self, capacity: usize) -> Result<(), SpecError> {
+    fn resize(&mut self, capacity: usize) -> Result<(), ExactSpecError> {
         self.resize_to(capacity)
     }
 
@@ -617,25 +617,25 @@ impl<const K: usize> Exact for HashTable<K> {
         self.take_entries(old);
     }
 
-    fn statistics(&self) -> Statistics {
+    fn statistics(&self) -> ExactStatistics {
         let ended = self.left_to_expire();
         let expired = self.statistics.expired + ended as u64;
-        Statistics { entries: (self.len() - ended) as u64, expired, ..self.statistics }
+        ExactStatistics { entries: (self.len() - ended) as u64, expired, ..self.statistics }
     }
 
-    fn running_statistics(&self) -> Statistics {
-        Statistics { entries: self.len() as u64, ..self.statistics }
+    fn running_statistics(&self) -> ExactStatistics {
+        ExactStatistics { entries: self.len() as u64, ..self.statistics }
     }
 
-    fn entries(&self) -> Vec<Entry> {
+    fn entries(&self) -> Vec<ExactEntry> {
         self.list(|_, _| true)
     }
 
-    fn learned(&self) -> Vec<Entry> {
+    fn learned(&self) -> Vec<ExactEntry> {
         self.list(|generation, slot| !generation.is_permanent(slot))
     }
 
-    fn entries_part(&self, from: usize, most: usize) -> (Vec<Entry>, Option<usize>) {
+    fn entries_part(&self, from: usize, most: usize) -> (Vec<ExactEntry>, Option<usize>) {
         let (mut entries, mut left) = (Vec::new(), most.saturating_mul(PASSED));
         // Places are the slots of all generations, one after the other.
         let (mut begin, mut at) = (0, from);

@@ -85,8 +85,8 @@ fn value(spec: &ExactSpec, number: u64) -> Vec<u64> {
 }
 
 fn check_agreement(spec: ExactSpec, operations: &[Operation]) -> Result<(), TestCaseError> {
-    let mut table = Table::new(spec).expect("a valid spec");
-    let mut model = Model::new(spec).expect("a valid spec");
+    let mut table = ExactTable::new(spec).expect("a valid spec");
+    let mut model = ExactModel::new(spec).expect("a valid spec");
     let mut now = 0u64;
     for operation in operations {
         let left = table.left_to_move();
@@ -137,8 +137,8 @@ fn check_agreement(spec: ExactSpec, operations: &[Operation]) -> Result<(), Test
                     seed: spec.seed.wrapping_add(now),
                     ..spec
                 };
-                let mut heir = Table::new(spec).expect("a valid spec");
-                let mut judge = Model::new(spec).expect("a valid spec");
+                let mut heir = ExactTable::new(spec).expect("a valid spec");
+                let mut judge = ExactModel::new(spec).expect("a valid spec");
                 if heir.prepare_for(&table) {
                     prop_assert!(judge.prepare_for(&model));
                     heir.inherit(&mut table);
@@ -189,7 +189,7 @@ fn check_agreement(spec: ExactSpec, operations: &[Operation]) -> Result<(), Test
         let (running, counts, left) =
             (table.running_statistics(), table.statistics(), table.left_to_expire() as u64);
         let taken_out =
-            Statistics { entries: counts.entries + left, expired: counts.expired - left, ..counts };
+            ExactStatistics { entries: counts.entries + left, expired: counts.expired - left, ..counts };
         prop_assert_eq!(running, taken_out);
         prop_assert_eq!(table.entries(), model.entries());
         prop_assert_eq!(table.learned(), model.learned());
@@ -212,8 +212,8 @@ fn spec(capacity: usize, idle: Option<u64>, age: Option<u64>, evict: Evict) -> E
 
 /// Runs a check on both implementations.
 fn on_both(spec: ExactSpec, check: impl Fn(&mut dyn Exact)) {
-    check(&mut Table::new(spec).expect("a valid spec"));
-    check(&mut Model::new(spec).expect("a valid spec"));
+    check(&mut ExactTable::new(spec).expect("a valid spec"));
+    check(&mut ExactModel::new(spec).expect("a valid spec"));
 }
 
 #[test]
@@ -254,7 +254,7 @@ fn the_earlier_of_age_and_idle_ends_an_entry() {
 #[test]
 fn a_million_entries_that_end_together_go_a_few_at_a_time_and_none_is_found() {
     let spec = spec(1_000_000, Some(10), None, Evict::Refuse);
-    let mut table = Table::new(spec).expect("a valid spec");
+    let mut table = ExactTable::new(spec).expect("a valid spec");
     for number in 0..1_000_000u64 {
         assert_eq!(table.learn(&[number], &[number], 0), Learned::New);
     }
@@ -298,7 +298,7 @@ fn a_full_table_takes_a_new_key_as_soon_as_an_entry_has_ended() {
 #[test]
 fn whether_there_is_room_and_running_figures_are_told_without_a_look_at_what_has_ended() {
     let spec = spec(65_536, Some(10), None, Evict::Refuse);
-    let mut table = Table::new(spec).expect("a valid spec");
+    let mut table = ExactTable::new(spec).expect("a valid spec");
     (0..65_536u64).for_each(|number| assert_eq!(table.learn(&[number], &[number], 0), Learned::New));
     table.expire_some(10, &mut 0, &mut |_| {});
     assert_eq!(table.left_to_expire(), 65_536, "it is behind");
@@ -320,7 +320,7 @@ fn whether_there_is_room_and_running_figures_are_told_without_a_look_at_what_has
 }
 
 /// The most looks at entries that one of these calls takes.
-fn most_looks(calls: impl Iterator<Item = impl FnOnce(&mut Table)>, table: &mut Table) -> u64 {
+fn most_looks(calls: impl Iterator<Item = impl FnOnce(&mut ExactTable)>, table: &mut ExactTable) -> u64 {
     let looks = calls.map(|call| {
         let before = LOOKED.get();
         call(table);
@@ -333,13 +333,14 @@ fn most_looks(calls: impl Iterator<Item = impl FnOnce(&mut Table)>, table: &mut 
 fn no_operation_of_a_full_table_makes_up_for_what_all_others_left() {
     for (capacity, evict) in [(65_536u64, Evict::Refuse), (65_536, Evict::Lru), (90, Evict::Lru)] {
         let spec = spec(capacity as usize, Some(10), Some(1000), evict);
-        let mut table = Table::new(spec).expect("a valid spec");
+        let mut table = ExactTable::new(spec).expect("a valid spec");
         let learn = |number: u64, now| {
-            move |table: &mut Table| {
+            move |table: &mut ExactTable| {
                 table.learn(&[number], &[number], now);
             }
         };
-        let hit = |number: u64, now| move |table: &mut Table| assert!(table.find(&[number], now).is_some());
+        let hit =
+            |number: u64, now| move |table: &mut ExactTable| assert!(table.find(&[number], now).is_some());
         // Most are used before the table is nearly full, and all once more when it is.
         let most = capacity / 8 * 7;
         let mut looks = most_looks((0..most).map(|number| learn(number, 0)), &mut table);
@@ -361,14 +362,15 @@ fn no_operation_of_a_full_table_makes_up_for_what_all_others_left() {
 #[test]
 fn an_item_is_found_in_one_way_among_entries_that_have_ended() {
     const MANY: u64 = 65_536;
-    let mut table = Table::new(spec(MANY as usize, Some(10), None, Evict::Refuse)).expect("a valid spec");
+    let mut table =
+        ExactTable::new(spec(MANY as usize, Some(10), None, Evict::Refuse)).expect("a valid spec");
     table.number_items(MANY as u32, Box::new(|value| u32::try_from(value[0]).ok()));
     (0..MANY).for_each(|key| assert_eq!(table.learn(&[key], &[(key * 7) % MANY], 0), Learned::New));
     // Those of the items from 1,000 up to 60,000 are used once more.
     let used = |key: &u64| (1000..60_000).contains(&(key * 7 % MANY));
     let looks = most_looks(
         (0..MANY).filter(used).map(|key| {
-            move |table: &mut Table| {
+            move |table: &mut ExactTable| {
                 assert!(table.find(&[key], 5).is_some());
             }
         }),
@@ -435,8 +437,8 @@ fn removal_shifts_entries_back_over_the_end_of_the_array() {
     // Two entries in four slots: over all seeds and key pairs every home and every wrap occurs.
     for seed in 0..64 {
         for (a, b) in (0..12u64).flat_map(|a| (0..12u64).map(move |b| (a, b))).filter(|(a, b)| a != b) {
-            let mut table =
-                Table::new(ExactSpec { seed, ..spec(2, None, None, Evict::Refuse) }).expect("a valid spec");
+            let mut table = ExactTable::new(ExactSpec { seed, ..spec(2, None, None, Evict::Refuse) })
+                .expect("a valid spec");
             table.learn(&[a], &[a], 0);
             table.learn(&[b], &[b], 0);
             assert!(table.remove(&[a]));
@@ -451,20 +453,20 @@ fn removal_shifts_entries_back_over_the_end_of_the_array() {
 #[test]
 fn a_spec_out_of_range_says_so() {
     let good = spec(1, None, None, Evict::Lru);
-    let error = |spec: ExactSpec| Table::new(spec).err().expect("refused").to_string();
+    let error = |spec: ExactSpec| ExactTable::new(spec).err().expect("refused").to_string();
     assert!(error(ExactSpec { key_words: 0, ..good }).contains("a key of 0 words"));
     assert!(error(ExactSpec { key_words: 9, ..good }).contains("a key of 9 words"));
     assert!(error(ExactSpec { value_words: 9, ..good }).contains("a value of 9 words"));
     assert!(error(ExactSpec { capacity: usize::MAX, ..good }).contains("the largest is 268435456"));
-    assert!(Model::new(ExactSpec { key_words: 0, ..good }).is_err());
+    assert!(ExactModel::new(ExactSpec { key_words: 0, ..good }).is_err());
 }
 
 #[test]
 fn larger_tables_agree_too() {
     // Clusters, shifts and eviction at a size that proptest's short sequences do not reach.
     let spec = ExactSpec { key_words: 2, ..spec(1000, Some(4000), Some(9000), Evict::Lru) };
-    let mut table = Table::new(spec).expect("a valid spec");
-    let mut model = Model::new(spec).expect("a valid spec");
+    let mut table = ExactTable::new(spec).expect("a valid spec");
+    let mut model = ExactModel::new(spec).expect("a valid spec");
     let mut state = 1u64;
     for now in 0..60_000 {
         state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
@@ -491,7 +493,7 @@ fn larger_tables_agree_too() {
 
 #[test]
 fn a_bulk_find_of_nothing_lets_no_time_pass() {
-    let mut table = Table::new(spec(1, None, Some(10), Evict::Lru)).expect("a valid spec");
+    let mut table = ExactTable::new(spec(1, None, Some(10), Evict::Lru)).expect("a valid spec");
     table.find_bulk(&[], 50, 0, &mut [0]);
     table.find_bulk(&[1], 50, 0, &mut []);
     assert_eq!(table.learn(&[1], &[1], 0), Learned::New);
@@ -504,8 +506,8 @@ fn a_bulk_find_of_nothing_lets_no_time_pass() {
 #[test]
 fn a_table_in_use_grows_and_shrinks_a_few_entries_at_a_time() {
     let spec = ExactSpec { value_words: 1, ..spec(20_000, Some(1 << 40), Some(1 << 41), Evict::Lru) };
-    let mut table = Table::new(spec).expect("a valid spec");
-    let mut model = Model::new(spec).expect("a valid spec");
+    let mut table = ExactTable::new(spec).expect("a valid spec");
+    let mut model = ExactModel::new(spec).expect("a valid spec");
     let mut random = crate::generate::Random::new(1);
     let (mut longest, mut most_bytes) = (0, 0);
     for now in 0..200_000u64 {
@@ -543,7 +545,7 @@ fn a_table_in_use_grows_and_shrinks_a_few_entries_at_a_time() {
 #[test]
 fn a_million_entries_change_their_table_without_a_long_operation() {
     let spec = spec(1_000_000, None, None, Evict::Refuse);
-    let mut table = Table::new(spec).expect("a valid spec");
+    let mut table = ExactTable::new(spec).expect("a valid spec");
     for number in 0..1_000_000u64 {
         assert_eq!(table.learn(&[number], &[number ^ 5], 0), Learned::New);
     }
@@ -588,7 +590,8 @@ fn probes(table: &mut Table1, key: u64) -> usize {
 }
 
 fn of_one_word(capacity: usize, seed: u64) -> Table1 {
-    let Ok(Table::One(table)) = Table::new(ExactSpec { seed, ..spec(capacity, None, None, Evict::Refuse) })
+    let Ok(ExactTable::One(table)) =
+        ExactTable::new(ExactSpec { seed, ..spec(capacity, None, None, Evict::Refuse) })
     else {
         unreachable!("a valid spec for keys of one word")
     };

@@ -1,6 +1,6 @@
 //! Addresses to look up: uniform, uniform over routes, and few destinations much more often than others (Zipf).
 
-use super::routes::Routes;
+use super::routes::GeneratedRoutes;
 use super::{Random, Version, Weighted};
 
 /// Uniform over all addresses of the version.
@@ -10,20 +10,20 @@ pub fn uniform(version: Version, count: usize, seed: u64) -> Vec<u128> {
 }
 
 /// Each a random address inside a random route; uniform over all addresses if there is no route.
-pub fn inside(routes: &Routes, count: usize, seed: u64) -> Vec<u128> {
+pub fn inside(routes: &GeneratedRoutes, count: usize, seed: u64) -> Vec<u128> {
     let mut random = Random::new(seed);
     (0..count).map(|_| one_inside(routes, &mut random)).collect()
 }
 
 /// So many destinations inside random routes, the i-th asked for in proportion to 1 / i.
-pub fn zipf(routes: &Routes, destinations: u32, count: usize, seed: u64) -> Vec<u128> {
+pub fn zipf(routes: &GeneratedRoutes, destinations: u32, count: usize, seed: u64) -> Vec<u128> {
     let mut random = Random::new(seed);
     let known: Vec<u128> = (0..destinations.max(1)).map(|_| one_inside(routes, &mut random)).collect();
     let law = Weighted::zipf(known.len() as u32);
     (0..count).map(|_| known[law.draw(&mut random)]).collect()
 }
 
-fn one_inside(routes: &Routes, random: &mut Random) -> u128 {
+fn one_inside(routes: &GeneratedRoutes, random: &mut Random) -> u128 {
     let width = routes.version.width();
     let any = random.wide() >> (128 - width);
     match random.pick(&routes.routes) {
@@ -42,7 +42,7 @@ mod tests {
     #[test]
     fn addresses_lie_where_they_should() {
         let spec = RoutesSpec { version: Version::V4, count: 1000, next_hops: 4, seed: 1 };
-        let routes = Routes::new(&spec);
+        let routes = GeneratedRoutes::new(&spec);
         let covers = |route: &Route, address: u128| (route.bits ^ address) >> (32 - route.length) == 0;
         for address in inside(&routes, 500, 2).into_iter().chain(zipf(&routes, 50, 500, 2)) {
             assert!(routes.routes.iter().any(|route| covers(route, address)), "{address:x}");
@@ -53,7 +53,8 @@ mod tests {
 
     #[test]
     fn few_destinations_get_most() {
-        let routes = Routes::new(&RoutesSpec { version: Version::V6, count: 1000, next_hops: 4, seed: 1 });
+        let routes =
+            GeneratedRoutes::new(&RoutesSpec { version: Version::V6, count: 1000, next_hops: 4, seed: 1 });
         let mut asked = std::collections::BTreeMap::<u128, usize>::new();
         for address in zipf(&routes, 1000, 100_000, 3) {
             *asked.entry(address).or_default() += 1;
@@ -64,7 +65,7 @@ mod tests {
 
     #[test]
     fn no_route_means_any_address() {
-        let none = Routes { version: Version::V4, routes: Vec::new() };
+        let none = GeneratedRoutes { version: Version::V4, routes: Vec::new() };
         assert_eq!(inside(&none, 3, 1).len(), 3);
         assert_eq!(zipf(&none, 0, 3, 1).len(), 3);
     }

@@ -21,7 +21,7 @@ pub struct PatternsSpec {
 
 /// One literal.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
-pub struct Literal {
+pub struct PayloadLiteral {
     /// 4 bytes or more; without capital letters if the case is ignored.
     pub bytes: Vec<u8>,
     /// The case of ASCII letters is ignored.
@@ -32,7 +32,7 @@ pub struct Literal {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Literals {
     /// By number.
-    pub literals: Vec<Literal>,
+    pub literals: Vec<PayloadLiteral>,
 }
 
 /// What payload is asked for.
@@ -120,7 +120,7 @@ impl Literals {
         let mut random = Random::new(spec.seed);
         let lengths = Weighted::new(&LENGTHS.map(|(_, _, share)| share));
         let count = spec.count.min(1 << 20);
-        let mut taken: HashSet<Literal> = HashSet::with_capacity(count);
+        let mut taken: HashSet<PayloadLiteral> = HashSet::with_capacity(count);
         let mut literals = Vec::with_capacity(count);
         while literals.len() < count {
             let (low, high, _) = LENGTHS[lengths.draw(&mut random)];
@@ -137,7 +137,7 @@ impl Literals {
                 if nocase {
                     bytes.make_ascii_lowercase();
                 }
-                let literal = Literal { bytes, nocase };
+                let literal = PayloadLiteral { bytes, nocase };
                 if taken.insert(literal.clone()) {
                     literals.push(literal);
                     break;
@@ -270,7 +270,7 @@ mod tests {
 
     #[test]
     fn a_line_has_number_case_length_and_bytes() {
-        let literal = Literal { bytes: b"ab\0c".to_vec(), nocase: true };
+        let literal = PayloadLiteral { bytes: b"ab\0c".to_vec(), nocase: true };
         let mut text = String::new();
         Literals { literals: vec![literal] }.write(&mut text).expect("strings take all");
         assert_eq!(text.lines().nth(1), Some("0\t1\t4\t61620063\t0"));

@@ -101,16 +101,16 @@ pub struct Route {
 
 /// A table of different prefixes, by ascending address and then length.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Routes {
+pub struct GeneratedRoutes {
     /// Whose addresses.
     pub version: Version,
     /// The table.
     pub routes: Vec<Route>,
 }
 
-impl Routes {
+impl GeneratedRoutes {
     /// The table of a spec. It has fewer routes than asked for only past [`MAX_ROUTES`].
-    pub fn new(spec: &RoutesSpec) -> Routes {
+    pub fn new(spec: &RoutesSpec) -> GeneratedRoutes {
         let mut maker = Maker::new(spec);
         let count = spec.count.min(MAX_ROUTES);
         for (length, share) in shares(spec.version, count) {
@@ -118,7 +118,7 @@ impl Routes {
         }
         let mut routes = maker.routes;
         routes.sort_unstable();
-        Routes { version: spec.version, routes }
+        GeneratedRoutes { version: spec.version, routes }
     }
 
     /// A line a route: `prefix nexthop`.
@@ -309,7 +309,7 @@ mod tests {
     use super::*;
 
     /// Shares of routes in a shorter one and of routes beside their buddy, in percent.
-    fn shape(table: &Routes) -> (usize, usize) {
+    fn shape(table: &GeneratedRoutes) -> (usize, usize) {
         let width = table.version.width();
         let all: HashSet<(u128, u8)> = table.routes.iter().map(|one| (one.bits, one.length)).collect();
         let mut open: Vec<Route> = Vec::new();
@@ -325,8 +325,8 @@ mod tests {
         (covered * 100 / table.routes.len(), buddies * 100 / table.routes.len())
     }
 
-    fn table(version: Version, count: usize, seed: u64) -> Routes {
-        Routes::new(&RoutesSpec { version, count, next_hops: 64, seed })
+    fn table(version: Version, count: usize, seed: u64) -> GeneratedRoutes {
+        GeneratedRoutes::new(&RoutesSpec { version, count, next_hops: 64, seed })
     }
 
     #[test]
@@ -378,7 +378,9 @@ mod tests {
     fn a_line_is_prefix_and_next_hop() {
         let route = Route { bits: 0xc000_0200, length: 24, next_hop: 4 };
         let mut text = String::new();
-        Routes { version: Version::V4, routes: vec![route] }.write(&mut text).expect("strings take all");
+        GeneratedRoutes { version: Version::V4, routes: vec![route] }
+            .write(&mut text)
+            .expect("strings take all");
         assert_eq!(text, "192.0.2.0/24 10.128.0.5\n");
     }
 }

@@ -75,7 +75,7 @@ pub struct FlowRule {
 
 /// The five fields of a packet.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub struct Flow {
+pub struct RuleFlow {
     /// Source address.
     pub source: u32,
     /// Destination address.
@@ -90,7 +90,7 @@ pub struct Flow {
 
 impl FlowRule {
     /// Whether a packet lies in all five.
-    pub fn matches(&self, flow: &Flow) -> bool {
+    pub fn matches(&self, flow: &RuleFlow) -> bool {
         let between = |(low, high): (u16, u16), port| low <= port && port <= high;
         self.source.contains(flow.source)
             && self.destination.contains(flow.destination)
@@ -102,14 +102,14 @@ impl FlowRule {
 
 /// Different rules; the first that matches counts.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct RuleSet {
+pub struct GeneratedRules {
     /// In order.
     pub rules: Vec<FlowRule>,
 }
 
-impl RuleSet {
+impl GeneratedRules {
     /// The rules of a spec. There are fewer than asked for only past [`MAX_RULES`].
-    pub fn new(spec: &RuleSetSpec) -> RuleSet {
+    pub fn new(spec: &RuleSetSpec) -> GeneratedRules {
         let count = spec.count.min(MAX_RULES);
         let mut maker = Maker::new(spec.flavour, count, Random::new(spec.seed));
         let mut taken = HashSet::with_capacity(count);
@@ -126,11 +126,11 @@ impl RuleSet {
             rules.push((maker.rank(&rule), rule));
         }
         rules.sort_by_key(|(rank, _)| *rank);
-        RuleSet { rules: rules.into_iter().map(|(_, rule)| rule).collect() }
+        GeneratedRules { rules: rules.into_iter().map(|(_, rule)| rule).collect() }
     }
 
     /// The number of the first rule that matches; looks at one after the other.
-    pub fn first_match(&self, flow: &Flow) -> Option<usize> {
+    pub fn first_match(&self, flow: &RuleFlow) -> Option<usize> {
         self.rules.iter().position(|rule| rule.matches(flow))
     }
 
@@ -321,8 +321,8 @@ mod tests {
 
     const FLAVOURS: [Flavour; 3] = [Flavour::AccessList, Flavour::Firewall, Flavour::Chains];
 
-    fn set(flavour: Flavour, count: usize, seed: u64) -> RuleSet {
-        RuleSet::new(&RuleSetSpec { flavour, count, seed })
+    fn set(flavour: Flavour, count: usize, seed: u64) -> GeneratedRules {
+        GeneratedRules::new(&RuleSetSpec { flavour, count, seed })
     }
 
     #[test]
@@ -384,7 +384,7 @@ mod tests {
         };
         let rules = vec![rule, FlowRule { protocol: None, ..rule }];
         let mut text = String::new();
-        RuleSet { rules }.write(&mut text).expect("strings take all");
+        GeneratedRules { rules }.write(&mut text).expect("strings take all");
         let lines: Vec<&str> = text.lines().collect();
         assert_eq!(lines[0], "@192.0.2.0/24\t0.0.0.0/0\t0 : 65535\t53 : 53\t0x11/0xFF\t0x0000/0x0000");
         assert_eq!(lines[1], "@192.0.2.0/24\t0.0.0.0/0\t0 : 65535\t53 : 53\t0x00/0x00\t0x0000/0x0000");

@@ -3,7 +3,7 @@
 use std::fmt;
 
 use super::Random;
-use super::rules::{Flow, FlowRule, Network, RuleSet};
+use super::rules::{FlowRule, GeneratedRules, Network, RuleFlow};
 
 /// What headers are asked for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -21,47 +21,47 @@ pub struct TraceSpec {
 
 /// A header and the rule that it was made for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Header {
+pub struct TraceHeader {
     /// The five fields.
-    pub flow: Flow,
+    pub flow: RuleFlow,
     /// The rule it lies in, though another one may come first; `None` for one made without the rules.
     pub made_for: Option<u32>,
 }
 
 /// Headers in order.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Trace {
+pub struct GeneratedTrace {
     /// The headers.
-    pub headers: Vec<Header>,
+    pub headers: Vec<TraceHeader>,
 }
 
-impl Trace {
+impl GeneratedTrace {
     /// The headers of a spec for these rules.
-    pub fn new(rules: &RuleSet, spec: &TraceSpec) -> Trace {
+    pub fn new(rules: &GeneratedRules, spec: &TraceSpec) -> GeneratedTrace {
         let mut random = Random::new(spec.seed);
         let mut headers = Vec::with_capacity(spec.count);
         while headers.len() < spec.count {
             let rule = random.below(rules.rules.len() as u64) as usize;
             let header = match rules.rules.get(rule) {
                 Some(chosen) if !random.chance(spec.random) => {
-                    Header { flow: inside(chosen, &mut random), made_for: Some(rule as u32) }
+                    TraceHeader { flow: inside(chosen, &mut random), made_for: Some(rule as u32) }
                 }
-                _ => Header { flow: any(&mut random), made_for: None },
+                _ => TraceHeader { flow: any(&mut random), made_for: None },
             };
             // Without rules come no repeats, or the share of random headers would not be what was asked for.
             let repeats = if header.made_for.is_some() { random.pareto(spec.repeats) as usize } else { 1 };
             let left = spec.count - headers.len();
             headers.extend(std::iter::repeat_n(header, repeats.min(left)));
         }
-        Trace { headers }
+        GeneratedTrace { headers }
     }
 
     /// A line a header: source, destination, ports, protocol, the rule it was made for and the first that matches it, from 0,
     /// or -1. Finds the latter by looking at one rule after the other.
-    pub fn write(&self, rules: &RuleSet, out: &mut impl fmt::Write) -> fmt::Result {
-        let mut last: Option<(Flow, Option<usize>)> = None;
+    pub fn write(&self, rules: &GeneratedRules, out: &mut impl fmt::Write) -> fmt::Result {
+        let mut last: Option<(RuleFlow, Option<usize>)> = None;
         let number = |rule: Option<usize>| rule.map_or(-1, |rule| rule as i64);
-        for Header { flow, made_for } in &self.headers {
+        for TraceHeader { flow, made_for } in &self.headers {
             let first = match last {
                 Some((before, first)) if before == *flow => first,
                 _ => rules.first_match(flow),
@@ -79,7 +79,7 @@ impl Trace {
 }
 
 /// A header in the rule: at its edges in half of the cases, anywhere in it in the others.
-fn inside(rule: &FlowRule, random: &mut Random) -> Flow {
+fn inside(rule: &FlowRule, random: &mut Random) -> RuleFlow {
     let address = |network: Network, random: &mut Random| {
         let free = !network.mask();
         let bits = match random.below(4) {
@@ -94,7 +94,7 @@ fn inside(rule: &FlowRule, random: &mut Random) -> Flow {
         1 => high,
         _ => random.between(u64::from(low), u64::from(high)) as u16,
     };
-    Flow {
+    RuleFlow {
         source: address(rule.source, random),
         destination: address(rule.destination, random),
         source_port: port(rule.source_ports, random),
@@ -103,9 +103,9 @@ fn inside(rule: &FlowRule, random: &mut Random) -> Flow {
     }
 }
 
-fn any(random: &mut Random) -> Flow {
+fn any(random: &mut Random) -> RuleFlow {
     let (addresses, ports) = (random.word(), random.word());
-    Flow {
+    RuleFlow {
         source: addresses as u32,
         destination: (addresses >> 32) as u32,
         source_port: ports as u16,
@@ -129,9 +129,9 @@ mod tests {
     use super::*;
     use crate::generate::rules::{Flavour, RuleSetSpec};
 
-    fn made(count: usize, repeats: u64, random: u64) -> (RuleSet, Trace) {
-        let rules = RuleSet::new(&RuleSetSpec { flavour: Flavour::Firewall, count: 300, seed: 4 });
-        let trace = Trace::new(&rules, &TraceSpec { count, repeats, random, seed: 5 });
+    fn made(count: usize, repeats: u64, random: u64) -> (GeneratedRules, GeneratedTrace) {
+        let rules = GeneratedRules::new(&RuleSetSpec { flavour: Flavour::Firewall, count: 300, seed: 4 });
+        let trace = GeneratedTrace::new(&rules, &TraceSpec { count, repeats, random, seed: 5 });
         (rules, trace)
     }
 
@@ -153,7 +153,8 @@ mod tests {
 
     #[test]
     fn locality_repeats_headers() {
-        let changes = |trace: &Trace| trace.headers.windows(2).filter(|pair| pair[0] != pair[1]).count();
+        let changes =
+            |trace: &GeneratedTrace| trace.headers.windows(2).filter(|pair| pair[0] != pair[1]).count();
         assert!(changes(&made(10_000, 1, 5).1) > 9_900);
         assert!(changes(&made(10_000, 100, 5).1) < 4_000);
     }
@@ -175,8 +176,8 @@ mod tests {
 
     #[test]
     fn without_rules_all_headers_are_random() {
-        let trace = Trace::new(
-            &RuleSet { rules: Vec::new() },
+        let trace = GeneratedTrace::new(
+            &GeneratedRules { rules: Vec::new() },
             &TraceSpec { count: 9, repeats: 5, random: 0, seed: 1 },
         );
         assert!(trace.headers.iter().all(|header| header.made_for.is_none()));

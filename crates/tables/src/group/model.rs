@@ -4,22 +4,22 @@ use std::collections::BTreeMap;
 
 use super::{GroupError, MAX_BUCKETS, NONE, bucket, shares};
 
-/// A group over ordered maps: the judge of [`Group`](super::Group).
-pub struct Model {
+/// A group over ordered maps: the judge of [`GroupTable`](super::GroupTable).
+pub struct GroupModel {
     buckets: Vec<u32>,
     weights: BTreeMap<u32, u32>,
 }
 
-impl Model {
+impl GroupModel {
     /// An empty group.
-    pub fn new(buckets: u32) -> Result<Model, GroupError> {
+    pub fn new(buckets: u32) -> Result<GroupModel, GroupError> {
         if buckets == 0 || buckets > MAX_BUCKETS {
             return Err(GroupError::Buckets { buckets });
         }
-        Ok(Model { buckets: vec![NONE; buckets as usize], weights: BTreeMap::new() })
+        Ok(GroupModel { buckets: vec![NONE; buckets as usize], weights: BTreeMap::new() })
     }
 
-    /// [`Group::find`](super::Group::find).
+    /// [`GroupTable::find`](super::GroupTable::find).
     pub fn find(&self, hash: u32) -> Option<u32> {
         Some(self.buckets[bucket(hash, self.buckets.len())]).filter(|member| *member != NONE)
     }
@@ -29,7 +29,7 @@ impl Model {
         &self.buckets
     }
 
-    /// [`Group::add`](super::Group::add).
+    /// [`GroupTable::add`](super::GroupTable::add).
     pub fn add(&mut self, member: u32, weight: u32) -> Result<u32, GroupError> {
         if member == NONE {
             return Err(GroupError::Reserved);
@@ -59,7 +59,7 @@ impl Model {
         Ok(wanted)
     }
 
-    /// [`Group::remove`](super::Group::remove).
+    /// [`GroupTable::remove`](super::GroupTable::remove).
     pub fn remove(&mut self, member: u32) -> Option<u32> {
         self.weights.remove(&member)?;
         let mut moved = 0;

@@ -25,11 +25,11 @@ proptest! {
 
     #[test]
     fn group_and_model_agree_and_only_due_flows_move(buckets in 1..200u32, changes in changes()) {
-        let mut group = Group::new(buckets).expect("a valid number");
-        let mut model = Model::new(buckets).expect("a valid number");
+        let mut group = GroupTable::new(buckets).expect("a valid number");
+        let mut model = GroupModel::new(buckets).expect("a valid number");
         for change in changes {
             let before = group.buckets().to_vec();
-            let moved = |group: &Group| {
+            let moved = |group: &GroupTable| {
                 let pairs = before.iter().zip(group.buckets());
                 pairs.filter(|(old, new)| old != new).map(|(old, new)| (*old, *new)).collect::<Vec<_>>()
             };
@@ -64,7 +64,7 @@ proptest! {
 
 #[test]
 fn loads_follow_the_weights_after_any_change() {
-    let mut group = Group::new(4096).expect("a valid number");
+    let mut group = GroupTable::new(4096).expect("a valid number");
     for (member, weight) in [(1, 1), (2, 2), (3, 1), (4, 4)] {
         group.add(member, weight).expect("a new member");
     }

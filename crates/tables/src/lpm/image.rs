@@ -73,14 +73,14 @@ impl Layout {
     }
 
     /// The layout that a header tells, if it is one.
-    fn read(header: &[u32], size: usize) -> Result<Layout, ImageError> {
+    fn read(header: &[u32], size: usize) -> Result<Layout, LpmImageError> {
         let [magic, version, width, cell_bits, indexed, _, palette_size, _, _, root_bits, _, end, ..] =
             *header
         else {
-            return Err(ImageError::Short { words: header.len() });
+            return Err(LpmImageError::Short { words: header.len() });
         };
         if (magic, version) != (MAGIC, VERSION) {
-            return Err(ImageError::Kind { magic, version });
+            return Err(LpmImageError::Kind { magic, version });
         }
         let fits = (1..=u32::from(MAX_WIDTH)).contains(&width)
             && (cell_bits == 0 || matches!(cell_bits, 8 | 16 | 32) && width == 32)
@@ -89,7 +89,7 @@ impl Layout {
             && palette_size as usize <= size
             && end as usize == size;
         if !fits {
-            return Err(ImageError::Header);
+            return Err(LpmImageError::Header);
         }
         let layout =
             Layout::new(width as u8, cell_bits as u8, indexed == 1, palette_size as usize, root_bits as u8);
@@ -103,7 +103,7 @@ impl Layout {
         ];
         let told = &header[5..11];
         if layout.heap > size || !places.iter().zip(told).all(|(place, told)| *place == *told as usize) {
-            return Err(ImageError::Header);
+            return Err(LpmImageError::Header);
         }
         Ok(layout)
     }
@@ -143,7 +143,7 @@ impl Layout {
 
 /// Why bytes are not an image.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-pub enum ImageError {
+pub enum LpmImageError {
     /// Too few bytes for a header, or not whole words.
     #[error("an image of {words} whole words has no room for its header: give all bytes")]
     Short {
@@ -176,25 +176,25 @@ pub enum ImageError {
 }
 
 /// An image that stands alone: looked up in, never changed.
-pub struct Image {
+pub struct LpmImage {
     words: Words,
     layout: Layout,
 }
 
-impl Image {
+impl LpmImage {
     /// Copies the bytes of an image, refusing any that a lookup could not trust.
-    pub fn open(bytes: &[u8]) -> Result<Image, ImageError> {
+    pub fn open(bytes: &[u8]) -> Result<LpmImage, LpmImageError> {
         let (whole, rest) = bytes.as_chunks::<4>();
         if !rest.is_empty() || whole.len() < HEADER {
-            return Err(ImageError::Short { words: whole.len() });
+            return Err(LpmImageError::Short { words: whole.len() });
         }
         let header: Vec<u32> = whole[..HEADER].iter().map(|word| u32::from_le_bytes(*word)).collect();
         let layout = Layout::read(&header, whole.len())?;
-        let words = Words::new(whole.len()).map_err(|bytes| ImageError::Memory { bytes })?;
+        let words = Words::new(whole.len()).map_err(|bytes| LpmImageError::Memory { bytes })?;
         for (index, word) in whole.iter().enumerate() {
             words.store(index, u32::from_le_bytes(*word));
         }
-        let image = Image { words, layout };
+        let image = LpmImage { words, layout };
         image.check()?;
         Ok(image)
     }
@@ -220,14 +220,14 @@ impl Image {
     }
 
     /// Follows every cell once.
-    fn check(&self) -> Result<(), ImageError> {
+    fn check(&self) -> Result<(), LpmImageError> {
         let layout = &self.layout;
         let size = self.words.all().len();
         let mut seen = vec![false; size / GRANULE + 1];
         let mut open: Vec<(usize, usize)> = vec![(layout.root, 1 << layout.root_bits)];
         while let Some((first, count)) = open.pop() {
             for word in first..first + count {
-                let wrong = ImageError::Cell { word };
+                let wrong = LpmImageError::Cell { word };
                 let (granule, words) = match Cell::unpack(self.words.load(word)) {
                     Cell::Leaf(code) if code == NO_CODE || !layout.indexed => continue,
                     Cell::Leaf(code) if (code as usize) < layout.palette_size => continue,
@@ -266,7 +266,7 @@ impl Image {
     }
 
     /// Every direct cell is nothing, the way on, or a code that the palette has.
-    fn check_direct(&self) -> Result<(), ImageError> {
+    fn check_direct(&self) -> Result<(), LpmImageError> {
         let layout = &self.layout;
         if layout.cell_bits == 0 {
             return Ok(());
@@ -277,7 +277,7 @@ impl Image {
                 let code = held >> (cell * u32::from(layout.cell_bits)) & layout.cell_mask();
                 let known = !layout.indexed || (code as usize) < layout.palette_size;
                 if code > layout.cell_none() || code < layout.escape() && !known {
-                    return Err(ImageError::Cell { word });
+                    return Err(LpmImageError::Cell { word });
                 }
             }
         }

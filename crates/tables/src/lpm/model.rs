@@ -5,30 +5,30 @@
 
 use std::collections::BTreeMap;
 
-use super::{InsertError, Lpm, LpmSpec, NONE, Prefix, SpecError, leading};
+use super::{Lpm, LpmInsertError, LpmSpec, LpmSpecError, NONE, Prefix, leading};
 
-/// A longest-prefix table made of one ordered map: the judge of [`Table`](super::Table).
-pub struct Model {
+/// A longest-prefix table made of one ordered map: the judge of [`LpmTable`](super::LpmTable).
+pub struct LpmModel {
     spec: LpmSpec,
     entries: BTreeMap<Prefix, u32>,
 }
 
-impl Model {
+impl LpmModel {
     /// An empty table; fails if the spec asks for more than there can be.
-    pub fn new(spec: LpmSpec) -> Result<Model, SpecError> {
+    pub fn new(spec: LpmSpec) -> Result<LpmModel, LpmSpecError> {
         spec.check()?;
-        Ok(Model { spec, entries: BTreeMap::new() })
+        Ok(LpmModel { spec, entries: BTreeMap::new() })
     }
 }
 
-impl Lpm for Model {
-    fn insert(&mut self, prefix: Prefix, value: u32) -> Result<Option<u32>, InsertError> {
+impl Lpm for LpmModel {
+    fn insert(&mut self, prefix: Prefix, value: u32) -> Result<Option<u32>, LpmInsertError> {
         self.spec.check_prefix(prefix)?;
         if value == NONE {
-            return Err(InsertError::Value);
+            return Err(LpmInsertError::Value);
         }
         if !self.entries.contains_key(&prefix) && self.entries.len() >= self.spec.capacity {
-            return Err(InsertError::Full { capacity: self.spec.capacity });
+            return Err(LpmInsertError::Full { capacity: self.spec.capacity });
         }
         Ok(self.entries.insert(prefix, value))
     }

@@ -3,7 +3,7 @@
 use std::collections::{HashMap, VecDeque};
 use std::sync::Arc;
 
-use super::grace::Grace;
+use super::epoch::Epochs;
 use super::lookup::{Cell, GRANULE, LINE_COUNT, LINE_FIRST};
 use super::reader::Snapshot;
 use crate::sizes;
@@ -17,7 +17,7 @@ pub(super) struct Nodes {
     pub(super) snapshot: Arc<Snapshot>,
     /// Nodes may take bytes to save steps.
     pub(super) generous: bool,
-    grace: Arc<Grace>,
+    epochs: Arc<Epochs>,
     /// The first granule never given out.
     fresh: u32,
     /// Free granules of nodes of 4, 8, 12 and 16 bits; a line is as large as the first.
@@ -34,10 +34,10 @@ const BEARS: u32 = 64;
 const FEW: usize = 1024;
 
 impl Nodes {
-    pub(super) fn new(snapshot: Arc<Snapshot>, generous: bool, grace: Arc<Grace>) -> Nodes {
+    pub(super) fn new(snapshot: Arc<Snapshot>, generous: bool, epochs: Arc<Epochs>) -> Nodes {
         let fresh = (snapshot.layout.heap / GRANULE) as u32;
         let (free, cut, worn) = Default::default();
-        Nodes { snapshot, generous, grace, fresh, free, cut, worn }
+        Nodes { snapshot, generous, epochs, fresh, free, cut, worn }
     }
 
     pub(super) fn load(&self, word: usize) -> u32 {
@@ -136,7 +136,7 @@ impl Nodes {
         if self.cut.is_empty() {
             return;
         }
-        let oldest = self.grace.oldest();
+        let oldest = self.epochs.oldest();
         while let Some((_, cell)) = self.cut.pop_front_if(|(number, _)| *number < oldest) {
             self.untake(Cell::unpack(cell));
         }

@@ -5,7 +5,7 @@ use std::sync::atomic::AtomicU64;
 
 use arc_swap::{ArcSwap, Cache};
 
-use super::grace::{Grace, leave};
+use super::epoch::{Epochs, leave};
 use super::image::Layout;
 use super::lookup::{Method, View};
 use super::words::Words;
@@ -28,23 +28,23 @@ pub(super) type Current = Arc<ArcSwap<Snapshot>>;
 
 /// One thread's way to look up in a table that another thread changes. It never waits for the writer, and each answer is
 /// one that the table as a whole gave at some moment of the lookup.
-pub struct Reader {
+pub struct LpmReader {
     image: Cache<Current, Arc<Snapshot>>,
-    grace: Arc<Grace>,
-    note: Arc<AtomicU64>,
+    epochs: Arc<Epochs>,
+    pin: Arc<AtomicU64>,
 }
 
-impl Reader {
-    pub(super) fn new(current: Current, grace: Arc<Grace>) -> Reader {
-        let note = grace.join();
-        Reader { image: Cache::new(current), grace, note }
+impl LpmReader {
+    pub(super) fn new(current: Current, epochs: Arc<Epochs>) -> LpmReader {
+        let pin = epochs.join();
+        LpmReader { image: Cache::new(current), epochs, pin }
     }
 
     /// Begins a batch of lookups. While it lasts the table keeps what it might look at, so keep it short.
     #[inline]
     pub fn pin(&mut self) -> Pinned<'_> {
-        self.grace.enter(&self.note);
-        Pinned { image: self.image.load(), note: &self.note }
+        self.epochs.enter(&self.pin);
+        Pinned { image: self.image.load(), pin: &self.pin }
     }
 
     /// The value of the longest prefix that contains `address`, or [`NONE`](super::NONE).
@@ -69,16 +69,16 @@ impl Reader {
     }
 }
 
-impl Drop for Reader {
+impl Drop for LpmReader {
     fn drop(&mut self) {
-        self.grace.part(&self.note);
+        self.epochs.part(&self.pin);
     }
 }
 
 /// A batch of lookups; it ends when this is dropped.
 pub struct Pinned<'a> {
     image: &'a Snapshot,
-    note: &'a AtomicU64,
+    pin: &'a AtomicU64,
 }
 
 impl Pinned<'_> {
@@ -108,6 +108,6 @@ impl Pinned<'_> {
 
 impl Drop for Pinned<'_> {
     fn drop(&mut self) {
-        leave(self.note);
+        leave(self.pin);
     }
 }

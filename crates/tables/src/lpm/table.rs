@@ -9,16 +9,16 @@ use std::sync::Arc;
 use arc_swap::ArcSwap;
 
 use super::codes::{Codes, Form};
-use super::direct::Direct;
-use super::grace::Grace;
+use super::dir24_8::Dir24;
+use super::epoch::Epochs;
 use super::image::{Layout, bytes};
 use super::lookup::Method;
 use super::most::{self, GENEROUS, LEAST_HEAP, MOST_WORDS, ROOT_BITS};
 use super::nodes::{Exhausted, Nodes};
-use super::reader::{Current, Reader, Snapshot};
+use super::reader::{Current, LpmReader, Snapshot};
 use super::routes::{Code, Region, Routes};
 use super::words::Words;
-use super::{BuildError, InsertError, Lpm, LpmSpec, NONE, Prefix, SpecError, trie};
+use super::{Lpm, LpmBuildError, LpmInsertError, LpmSpec, LpmSpecError, NONE, Prefix, trie};
 
 /// What a table is made for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -40,54 +40,58 @@ const HEAP_FOR_PREFIX: usize = 48;
 /// Words of heap that a new image begins with at most; it grows when that is not enough.
 const MOST_HEAP: usize = 1 << 27;
 
-/// A longest-prefix table made to be fast. The thread that owns it changes it; others look up through a [`Reader`].
-pub struct Table {
+/// A longest-prefix table made to be fast. The thread that owns it changes it; others look up through a [`LpmReader`].
+pub struct LpmTable {
     spec: LpmSpec,
     variant: Variant,
     routes: Routes,
     codes: Codes,
     nodes: Nodes,
-    direct: Direct,
+    direct: Dir24,
     heap: usize,
     /// Words that the image has at most.
     most: usize,
     current: Current,
-    grace: Arc<Grace>,
+    epochs: Arc<Epochs>,
 }
 
-impl Table {
+impl LpmTable {
     /// An empty table of the fast variant; fails if the spec asks for more than there can be.
-    pub fn new(spec: LpmSpec) -> Result<Table, SpecError> {
-        Table::with(spec, Variant::Fast)
+    pub fn new(spec: LpmSpec) -> Result<LpmTable, LpmSpecError> {
+        LpmTable::with(spec, Variant::Fast)
     }
 
     /// An empty table of a variant.
-    pub fn with(spec: LpmSpec, variant: Variant) -> Result<Table, SpecError> {
+    pub fn with(spec: LpmSpec, variant: Variant) -> Result<LpmTable, LpmSpecError> {
         spec.check()?;
         let form = Form::choose(variant.direct(spec.width), std::iter::empty(), spec.capacity);
-        Ok(Table::assemble(spec, variant, Routes::new(spec.width), Codes::new(form), MOST_WORDS)?)
+        Ok(LpmTable::assemble(spec, variant, Routes::new(spec.width), Codes::new(form), MOST_WORDS)?)
     }
 
     /// A table of all `entries`, in any order, much faster than one at a time; a prefix may be there once.
-    pub fn build(spec: LpmSpec, variant: Variant, entries: Vec<(Prefix, u32)>) -> Result<Table, BuildError> {
-        Table::build_within(spec, variant, entries, MOST_WORDS)
+    pub fn build(
+        spec: LpmSpec,
+        variant: Variant,
+        entries: Vec<(Prefix, u32)>,
+    ) -> Result<LpmTable, LpmBuildError> {
+        LpmTable::build_within(spec, variant, entries, MOST_WORDS)
     }
 
-    /// [`Table::build`] with an image of so many words at most.
+    /// [`LpmTable::build`] with an image of so many words at most.
     pub(super) fn build_within(
         spec: LpmSpec,
         variant: Variant,
         entries: Vec<(Prefix, u32)>,
         most: usize,
-    ) -> Result<Table, BuildError> {
+    ) -> Result<LpmTable, LpmBuildError> {
         spec.check()?;
         if entries.len() > spec.capacity {
-            return Err(InsertError::Full { capacity: spec.capacity }.into());
+            return Err(LpmInsertError::Full { capacity: spec.capacity }.into());
         }
         for (prefix, value) in &entries {
             spec.check_prefix(*prefix)?;
             if *value == NONE {
-                return Err(InsertError::Value.into());
+                return Err(LpmInsertError::Value.into());
             }
         }
         let form =
@@ -103,12 +107,12 @@ impl Table {
         coded.sort_unstable_by_key(key);
         if let Some(twice) = coded.windows(2).find(|pair| pair[0].0 == pair[1].0) {
             let Prefix { bits, length } = empty.prefix(twice[0].0);
-            return Err(InsertError::Duplicate { bits, length }.into());
+            return Err(LpmInsertError::Duplicate { bits, length }.into());
         }
-        let made = Table::assemble(spec, variant, Routes::from_sorted(spec.width, coded), codes, most);
+        let made = LpmTable::assemble(spec, variant, Routes::from_sorted(spec.width, coded), codes, most);
         made.map_err(|cause| match cause {
-            Unmade::Memory { bytes } => SpecError::Memory { bytes }.into(),
-            Unmade::Cells { bytes } => InsertError::Cells { bytes }.into(),
+            Unmade::Memory { bytes } => LpmSpecError::Memory { bytes }.into(),
+            Unmade::Cells { bytes } => LpmInsertError::Cells { bytes }.into(),
         })
     }
 
@@ -118,18 +122,18 @@ impl Table {
         routes: Routes,
         codes: Codes,
         most: usize,
-    ) -> Result<Table, Unmade> {
+    ) -> Result<LpmTable, Unmade> {
         let heap = (spec.capacity * HEAP_FOR_PREFIX + LEAST_HEAP).min(MOST_HEAP);
-        let grace = Arc::new(Grace::new());
-        let made = make(spec, &routes, &codes, (heap, most), &grace)?;
+        let epochs = Arc::new(Epochs::new());
+        let made = make(spec, &routes, &codes, (heap, most), &epochs)?;
         let current = Arc::new(ArcSwap::new(Arc::clone(&made.nodes.snapshot)));
         let Made { nodes, direct, heap } = made;
-        Ok(Table { spec, variant, routes, codes, nodes, direct, heap, most, current, grace })
+        Ok(LpmTable { spec, variant, routes, codes, nodes, direct, heap, most, current, epochs })
     }
 
     /// Bytes that a table takes which was made of all its prefixes at once: of its image what is in use, in large pages.
     pub fn allocated(&self) -> u64 {
-        let Table { routes, codes, nodes, direct, .. } = self;
+        let LpmTable { routes, codes, nodes, direct, .. } = self;
         nodes.snapshot.words.taken(nodes.end())
             + nodes.allocated()
             + routes.allocated()
@@ -143,8 +147,8 @@ impl Table {
     }
 
     /// A handle for a thread that looks up while this one goes on changing the table.
-    pub fn reader(&self) -> Reader {
-        Reader::new(Arc::clone(&self.current), Arc::clone(&self.grace))
+    pub fn reader(&self) -> LpmReader {
+        LpmReader::new(Arc::clone(&self.current), Arc::clone(&self.epochs))
     }
 
     /// The value of the longest prefix that contains `address`, or [`NONE`], in a table of at most 32 bits.
@@ -153,7 +157,7 @@ impl Table {
         self.nodes.snapshot.view().find32(address)
     }
 
-    /// Asks for the memory that [`find32`](Table::find32) of this address reads first, some time before it is called.
+    /// Asks for the memory that [`find32`](LpmTable::find32) of this address reads first, some time before it is called.
     #[inline]
     pub fn prefetch32(&self, address: u32) {
         self.nodes.snapshot.view().prefetch32(address);
@@ -176,19 +180,19 @@ impl Table {
         self.find_bulk128_by(Method::best(), addresses, out);
     }
 
-    /// The same as [`find_bulk32`](Table::find_bulk32) by a method of one's choice; the portable one if the machine has not
+    /// The same as [`find_bulk32`](LpmTable::find_bulk32) by a method of one's choice; the portable one if the machine has not
     /// got it.
     pub fn find_bulk32_by(&self, method: Method, addresses: &[u32], out: &mut [u32]) {
         self.nodes.snapshot.view().find_bulk32(method, addresses, out);
     }
 
-    /// The same as [`find_bulk128`](Table::find_bulk128) by a method of one's choice; the portable one if the machine has
+    /// The same as [`find_bulk128`](LpmTable::find_bulk128) by a method of one's choice; the portable one if the machine has
     /// not got it.
     pub fn find_bulk128_by(&self, method: Method, addresses: &[u128], out: &mut [u32]) {
         self.nodes.snapshot.view().find_bulk128(method, addresses, out);
     }
 
-    /// A copy of the image, to be opened as an [`Image`](super::Image) here or read by a graphics card.
+    /// A copy of the image, to be opened as an [`LpmImage`](super::LpmImage) here or read by a graphics card.
     pub fn image(&self) -> Vec<u8> {
         bytes(&self.nodes.snapshot.words, self.nodes.end())
     }
@@ -200,13 +204,13 @@ impl Table {
 
     /// Brings the image to what the prefixes say of `region`. On failure nothing has changed.
     fn follow(&mut self, region: Region) -> Result<(), Exhausted> {
-        let number = self.grace.now();
-        let Table { nodes, routes, direct, .. } = self;
+        let number = self.epochs.now();
+        let LpmTable { nodes, routes, direct, .. } = self;
         if nodes.snapshot.layout.cell_bits == 0 {
             let source = |region, into: &mut _| routes.intervals(region, 128, into);
             trie::change(nodes, region, &source)?.publish(nodes, number);
         } else {
-            let oldest = self.grace.oldest();
+            let oldest = self.epochs.oldest();
             direct.change(nodes, routes, region, number, oldest)?;
         }
         nodes.snapshot.layout.write(&nodes.snapshot.words, nodes.end());
@@ -214,20 +218,20 @@ impl Table {
     }
 
     /// The same, with a larger image if need be.
-    fn follow_or_grow(&mut self, region: Region) -> Result<(), InsertError> {
+    fn follow_or_grow(&mut self, region: Region) -> Result<(), LpmInsertError> {
         match self.follow(region) {
             Ok(()) => Ok(()),
             Err(Exhausted) => {
                 let room = (self.heap * 2, self.most);
-                self.replace(make(self.spec, &self.routes, &self.codes, room, &self.grace)?);
+                self.replace(make(self.spec, &self.routes, &self.codes, room, &self.epochs)?);
                 Ok(())
             }
         }
     }
 
     /// A code for `value`; if the form has none left, the whole image gets another form.
-    fn code(&mut self, value: u32) -> Result<Code, InsertError> {
-        if let Some((code, new)) = self.codes.take(value, || self.grace.oldest()) {
+    fn code(&mut self, value: u32) -> Result<Code, LpmInsertError> {
+        if let Some((code, new)) = self.codes.take(value, || self.epochs.oldest()) {
             if new {
                 self.nodes.store(self.nodes.snapshot.layout.palette + code as usize, value);
             }
@@ -242,7 +246,7 @@ impl Table {
         let before: Vec<Code> = self.routes.iter().map(|(_, code)| code).collect();
         let mut next = recoded.into_iter();
         self.routes.recode(|code| next.next().unwrap_or(code));
-        match make(self.spec, &self.routes, &codes, (self.heap, self.most), &self.grace) {
+        match make(self.spec, &self.routes, &codes, (self.heap, self.most), &self.epochs) {
             Ok(made) => {
                 self.codes = codes;
                 self.replace(made);
@@ -267,7 +271,7 @@ impl Table {
 /// An image and what its writer keeps beside it.
 struct Made {
     nodes: Nodes,
-    direct: Direct,
+    direct: Dir24,
     heap: usize,
 }
 
@@ -279,18 +283,18 @@ enum Unmade {
     Cells { bytes: usize },
 }
 
-impl From<Unmade> for SpecError {
-    fn from(cause: Unmade) -> SpecError {
+impl From<Unmade> for LpmSpecError {
+    fn from(cause: Unmade) -> LpmSpecError {
         let (Unmade::Memory { bytes } | Unmade::Cells { bytes }) = cause;
-        SpecError::Memory { bytes }
+        LpmSpecError::Memory { bytes }
     }
 }
 
-impl From<Unmade> for InsertError {
-    fn from(cause: Unmade) -> InsertError {
+impl From<Unmade> for LpmInsertError {
+    fn from(cause: Unmade) -> LpmInsertError {
         match cause {
-            Unmade::Memory { bytes } => InsertError::Memory { bytes },
-            Unmade::Cells { bytes } => InsertError::Cells { bytes },
+            Unmade::Memory { bytes } => LpmInsertError::Memory { bytes },
+            Unmade::Cells { bytes } => LpmInsertError::Cells { bytes },
         }
     }
 }
@@ -302,19 +306,19 @@ fn make(
     routes: &Routes,
     codes: &Codes,
     (mut heap, whole): (usize, usize),
-    grace: &Arc<Grace>,
+    epochs: &Arc<Epochs>,
 ) -> Result<Made, Unmade> {
     let mut most = heap.min(GENEROUS);
     let mut generous = spec.width > 32;
     while generous {
-        match attempt(spec, routes, codes, (most, whole, true), grace)? {
+        match attempt(spec, routes, codes, (most, whole, true), epochs)? {
             Some(made) if made.nodes.end() <= GENEROUS / 4 * 3 => return Ok(made),
             None if most < GENEROUS.min(whole) => most = (most * 2).min(GENEROUS),
             _ => generous = false,
         }
     }
     loop {
-        if let Some(made) = attempt(spec, routes, codes, (heap, whole, false), grace)? {
+        if let Some(made) = attempt(spec, routes, codes, (heap, whole, false), epochs)? {
             return Ok(made);
         }
         if heap >= whole {
@@ -330,7 +334,7 @@ fn attempt(
     routes: &Routes,
     codes: &Codes,
     (heap, whole, generous): (usize, usize, bool),
-    grace: &Arc<Grace>,
+    epochs: &Arc<Epochs>,
 ) -> Result<Option<Made>, Unmade> {
     let Form { cell_bits, indexed, palette } = codes.form();
     let layout = Layout::new(spec.width, cell_bits, indexed, palette, ROOT_BITS);
@@ -340,11 +344,11 @@ fn attempt(
     let room = layout.heap + heap.min(most::heap(spec));
     let words = Words::new(room.min(whole)).map_err(|bytes| Unmade::Memory { bytes })?;
     let snapshot = Arc::new(Snapshot { words, layout });
-    let mut nodes = Nodes::new(snapshot, generous, Arc::clone(grace));
+    let mut nodes = Nodes::new(snapshot, generous, Arc::clone(epochs));
     for (place, value) in codes.palette().iter().enumerate() {
         nodes.store(layout.palette + place, *value);
     }
-    let mut direct = Direct::default();
+    let mut direct = Dir24::default();
     let filled = if cell_bits == 0 {
         let source = |region, into: &mut _| routes.intervals(region, 128, into);
         let whole = Region { bits: 0, length: 0 };
@@ -371,21 +375,21 @@ pub(super) fn heap_words(spec: LpmSpec, entries: Vec<(Prefix, u32)>) -> usize {
     let room = (1 << 27, MOST_WORDS, false);
     // With room for more than may be needed.
     let spec = LpmSpec { capacity: spec.capacity * 2 + 1000, ..spec };
-    let made = attempt(spec, &routes, &codes, room, &Arc::new(Grace::new()));
+    let made = attempt(spec, &routes, &codes, room, &Arc::new(Epochs::new()));
     let nodes = made.ok().flatten().expect("room").nodes;
     nodes.end() - nodes.snapshot.layout.heap
 }
 
-impl Lpm for Table {
-    fn insert(&mut self, prefix: Prefix, value: u32) -> Result<Option<u32>, InsertError> {
+impl Lpm for LpmTable {
+    fn insert(&mut self, prefix: Prefix, value: u32) -> Result<Option<u32>, LpmInsertError> {
         self.spec.check_prefix(prefix)?;
         if value == NONE {
-            return Err(InsertError::Value);
+            return Err(LpmInsertError::Value);
         }
         let region = self.routes.region(prefix);
         let known = self.routes.code(region);
         if known.is_none() && self.routes.len() >= self.spec.capacity {
-            return Err(InsertError::Full { capacity: self.spec.capacity });
+            return Err(LpmInsertError::Full { capacity: self.spec.capacity });
         }
         let old_value = known.map(|code| self.codes.value(code));
         if old_value == Some(value) {
@@ -399,14 +403,14 @@ impl Lpm for Table {
                 Some(old) => self.routes.insert(region, old),
                 None => self.routes.remove(region),
             };
-            self.codes.give(code, self.grace.now());
-            self.grace.advance();
+            self.codes.give(code, self.epochs.now());
+            self.epochs.advance();
             return Err(error);
         }
         if let Some(old) = old {
-            self.codes.give(old, self.grace.now());
+            self.codes.give(old, self.epochs.now());
         }
-        self.grace.advance();
+        self.epochs.advance();
         Ok(old_value)
     }
 
@@ -422,8 +426,8 @@ impl Lpm for Table {
             return None;
         }
         let value = self.codes.value(code);
-        self.codes.give(code, self.grace.now());
-        self.grace.advance();
+        self.codes.give(code, self.epochs.now());
+        self.epochs.advance();
         Some(value)
     }
 

@@ -1,12 +1,12 @@
 //! The fast table against its model, in every form, width and way of looking up.
 
 mod concurrent;
-mod desk;
 mod edges;
+mod real_tables;
 
 use proptest::prelude::*;
 
-use super::{Image, Lpm, LpmSpec, Method, Model, NONE, Prefix, Table, Variant, leading};
+use super::{Lpm, LpmImage, LpmModel, LpmSpec, LpmTable, Method, NONE, Prefix, Variant, leading};
 
 /// A prefix of a table `width` bits wide; few distinct high bits, so that prefixes nest, and every length.
 fn prefix(width: u8) -> impl Strategy<Value = Prefix> {
@@ -49,7 +49,7 @@ fn addresses(width: u8, prefixes: &[Prefix], random: u128) -> Vec<u128> {
     prefixes.iter().flat_map(around).chain([0, all, random & all]).collect()
 }
 
-fn agree(width: u8, table: &Table, model: &Model, addresses: &[u128]) {
+fn agree(width: u8, table: &LpmTable, model: &LpmModel, addresses: &[u128]) {
     let want: Vec<u32> = addresses.iter().map(|address| model.find(*address).unwrap_or(NONE)).collect();
     let narrow: Vec<u32> = addresses.iter().map(|address| *address as u32).collect();
     for (address, want) in addresses.iter().zip(&want) {
@@ -76,8 +76,8 @@ fn agree(width: u8, table: &Table, model: &Model, addresses: &[u128]) {
 
 fn play(width: u8, variant: Variant, changes: &[Change], random: u128) {
     let spec = LpmSpec { width, capacity: 200 };
-    let mut table = Table::with(spec, variant).unwrap();
-    let mut model = Model::new(spec).unwrap();
+    let mut table = LpmTable::with(spec, variant).unwrap();
+    let mut model = LpmModel::new(spec).unwrap();
     let mut reader = table.reader();
     let mut named = Vec::new();
     for (number, change) in changes.iter().enumerate() {
@@ -105,9 +105,9 @@ fn play(width: u8, variant: Variant, changes: &[Change], random: u128) {
     agree(width, &table, &model, &all);
     assert_eq!(table.entries(), model.entries());
     assert_eq!(table.len(), model.len());
-    let mut built = Table::build(spec, variant, model.entries()).unwrap();
+    let mut built = LpmTable::build(spec, variant, model.entries()).unwrap();
     agree(width, &built, &model, &all);
-    let image = Image::open(&table.image()).unwrap();
+    let image = LpmImage::open(&table.image()).unwrap();
     all.iter().for_each(|address| assert_eq!(image.find(*address), model.find(*address).unwrap_or(NONE)));
     for (prefix, value) in model.entries() {
         assert_eq!(built.remove(prefix), Some(value));

@@ -2,10 +2,10 @@
 
 use std::collections::BTreeMap;
 
-use super::{Colour, MeterError, MeterSpec, Rates};
+use super::{Colour, MeterError, MeterRates, MeterSpec};
 
-/// A meter over an ordered map of the cells that were ever asked: the judge of [`Meter`](super::Meter).
-pub struct Model {
+/// A meter over an ordered map of the cells that were ever asked: the judge of [`MeterTable`](super::MeterTable).
+pub struct MeterModel {
     spec: MeterSpec,
     cells: BTreeMap<u32, Cell>,
 }
@@ -19,24 +19,26 @@ struct Cell {
     peak: u128,
 }
 
-impl Model {
+impl MeterModel {
     /// A meter whose buckets are all full at time 0.
-    pub fn new(spec: MeterSpec) -> Result<Model, MeterError> {
+    pub fn new(spec: MeterSpec) -> Result<MeterModel, MeterError> {
         spec.check()?;
-        Ok(Model { spec, cells: BTreeMap::new() })
+        Ok(MeterModel { spec, cells: BTreeMap::new() })
     }
 
-    /// [`Meter::mark`](super::Meter::mark).
+    /// [`MeterTable::mark`](super::MeterTable::mark).
     pub fn mark(&mut self, cell: u32, bytes: u32, colour: Colour, now: u64) -> Colour {
         if cell >= self.spec.cells {
             return Colour::Red;
         }
         let full = |burst: u32| u128::from(burst) * 1_000_000_000;
         let (cbs, ebs, pbs) = match self.spec.rates {
-            Rates::Single { committed_burst, excess_burst, .. } => {
+            MeterRates::Single { committed_burst, excess_burst, .. } => {
                 (full(committed_burst), full(excess_burst), 0)
             }
-            Rates::Two { committed_burst, peak_burst, .. } => (full(committed_burst), 0, full(peak_burst)),
+            MeterRates::Two { committed_burst, peak_burst, .. } => {
+                (full(committed_burst), 0, full(peak_burst))
+            }
         };
         let state =
             self.cells.entry(cell).or_insert(Cell { time: 0, committed: cbs, excess: ebs, peak: pbs });
@@ -46,7 +48,7 @@ impl Model {
         let size = u128::from(self.spec.cost(bytes)) * 1_000_000_000;
         let came = self.spec.before(colour);
         match self.spec.rates {
-            Rates::Single { committed, .. } => {
+            MeterRates::Single { committed, .. } => {
                 // "If Tc is less than CBS, Tc is incremented by one, else if Te is less then EBS, Te is": the sum of both
                 // grows by all that arrives, the committed bucket first.
                 let arrived = u128::from(committed) * passed;
@@ -69,7 +71,7 @@ impl Model {
                     _ => Colour::Red,
                 }
             }
-            Rates::Two { committed, peak, .. } => {
+            MeterRates::Two { committed, peak, .. } => {
                 state.committed = cbs.min(state.committed.saturating_add(u128::from(committed) * passed));
                 state.peak = pbs.min(state.peak.saturating_add(u128::from(peak) * passed));
                 if came == Colour::Red || state.peak < size {

@@ -6,17 +6,15 @@ use super::*;
 
 const SECOND: u64 = 1_000_000_000;
 
-fn rates() -> impl Strategy<Value = Rates> {
+fn rates() -> impl Strategy<Value = MeterRates> {
     let rate = || prop_oneof![4 => 0..5_000u64, 2 => Just(12_500_000_000u64), 1 => any::<u64>()];
     let burst = || prop_oneof![1 => Just(0u32), 6 => 1..4_000u32, 1 => Just(u32::MAX)];
     prop_oneof![
-        (rate(), burst(), burst()).prop_map(|(committed, committed_burst, excess_burst)| Rates::Single {
-            committed,
-            committed_burst,
-            excess_burst
+        (rate(), burst(), burst()).prop_map(|(committed, committed_burst, excess_burst)| {
+            MeterRates::Single { committed, committed_burst, excess_burst }
         }),
         (rate(), burst(), rate(), burst()).prop_map(|(committed, committed_burst, more, peak_burst)| {
-            Rates::Two { committed, committed_burst, peak: committed.saturating_add(more), peak_burst }
+            MeterRates::Two { committed, committed_burst, peak: committed.saturating_add(more), peak_burst }
         }),
     ]
 }
@@ -45,7 +43,7 @@ proptest! {
     ) {
         let unit = if packets { Unit::Packets } else { Unit::Bytes };
         let spec = MeterSpec { cells: 3, rates, unit, aware };
-        let (meter, model) = (Meter::new(spec), Model::new(spec));
+        let (meter, model) = (MeterTable::new(spec), MeterModel::new(spec));
         prop_assert_eq!(meter.as_ref().err(), model.as_ref().err());
         let (Ok(mut meter), Ok(mut model)) = (meter, model) else { return Ok(()) };
         let mut now = 0u64;
@@ -57,13 +55,14 @@ proptest! {
     }
 }
 
-fn meter(rates: Rates, aware: bool) -> Meter {
-    Meter::new(MeterSpec { cells: 1, rates, unit: Unit::Bytes, aware }).expect("a valid spec")
+fn meter(rates: MeterRates, aware: bool) -> MeterTable {
+    MeterTable::new(MeterSpec { cells: 1, rates, unit: Unit::Bytes, aware }).expect("a valid spec")
 }
 
 #[test]
 fn a_rate_that_divides_nothing_evenly_never_drifts() {
-    let mut meter = meter(Rates::Single { committed: 7_000_003, committed_burst: 2, excess_burst: 0 }, false);
+    let mut meter =
+        meter(MeterRates::Single { committed: 7_000_003, committed_burst: 2, excess_burst: 0 }, false);
     assert_eq!(meter.mark(0, 2, Colour::Green, 0), Colour::Green);
     let (mut now, mut green) = (0u64, 0u64);
     for step in 0..1_000_000u64 {
@@ -77,7 +76,7 @@ fn a_rate_that_divides_nothing_evenly_never_drifts() {
 
 #[test]
 fn single_rate_spills_into_the_excess_bucket_only_when_the_first_is_full() {
-    let mut meter = meter(Rates::Single { committed: 10, committed_burst: 10, excess_burst: 10 }, false);
+    let mut meter = meter(MeterRates::Single { committed: 10, committed_burst: 10, excess_burst: 10 }, false);
     assert_eq!(meter.mark(0, 10, Colour::Green, 0), Colour::Green);
     assert_eq!(meter.mark(0, 10, Colour::Green, 0), Colour::Yellow);
     assert_eq!(meter.mark(0, 1, Colour::Green, 0), Colour::Red);
@@ -98,7 +97,7 @@ fn single_rate_spills_into_the_excess_bucket_only_when_the_first_is_full() {
 
 #[test]
 fn an_aware_meter_never_improves_a_colour_and_a_blind_one_ignores_it() {
-    let rates = Rates::Two { committed: 100, committed_burst: 100, peak: 200, peak_burst: 200 };
+    let rates = MeterRates::Two { committed: 100, committed_burst: 100, peak: 200, peak_burst: 200 };
     let mut aware = meter(rates, true);
     assert_eq!(aware.mark(0, 50, Colour::Red, 0), Colour::Red);
     assert_eq!(aware.mark(0, 150, Colour::Yellow, 0), Colour::Yellow, "takes from the peak bucket alone");
@@ -110,20 +109,20 @@ fn an_aware_meter_never_improves_a_colour_and_a_blind_one_ignores_it() {
 
 #[test]
 fn specs_that_could_pass_nothing_are_refused() {
-    let made = |rates| Meter::new(MeterSpec { cells: 1, rates, unit: Unit::Bytes, aware: false }).err();
+    let made = |rates| MeterTable::new(MeterSpec { cells: 1, rates, unit: Unit::Bytes, aware: false }).err();
     assert_eq!(
-        made(Rates::Single { committed: 1, committed_burst: 0, excess_burst: 0 }),
+        made(MeterRates::Single { committed: 1, committed_burst: 0, excess_burst: 0 }),
         Some(MeterError::NoBurst)
     );
     assert_eq!(
-        made(Rates::Two { committed: 2, committed_burst: 1, peak: 1, peak_burst: 1 }),
+        made(MeterRates::Two { committed: 2, committed_burst: 1, peak: 1, peak_burst: 1 }),
         Some(MeterError::PeakBelowCommitted { peak: 1, committed: 2 })
     );
     let spec = MeterSpec {
         cells: 0,
-        rates: Rates::Single { committed: 1, committed_burst: 1, excess_burst: 1 },
+        rates: MeterRates::Single { committed: 1, committed_burst: 1, excess_burst: 1 },
         unit: Unit::Bytes,
         aware: false,
     };
-    assert_eq!(Meter::new(spec).err(), Some(MeterError::Cells { cells: 0 }));
+    assert_eq!(MeterTable::new(spec).err(), Some(MeterError::Cells { cells: 0 }));
 }

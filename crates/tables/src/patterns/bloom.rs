@@ -4,7 +4,7 @@
 //! Bloom filter holds the prefixes. At each place of a packet and for each class, the bytes there are hashed; only if
 //! all of the filter's bits are set is the prefix looked up, and what has it is compared.
 
-use super::{BuildError, Match, Pattern, searched};
+use super::{PatternMatch, PatternsBuildError, SearchPattern, searched};
 use std::collections::BTreeMap;
 
 /// The prefix lengths of the classes.
@@ -17,7 +17,7 @@ const HASHES: u32 = 4;
 /// The Bloom-filter scanner. Case does not count in the filters, only in the comparison.
 #[derive(Clone, Debug, Default)]
 pub struct BloomScanner {
-    patterns: Vec<Pattern>,
+    patterns: Vec<SearchPattern>,
     pub(crate) classes: Vec<Class>,
 }
 
@@ -35,10 +35,10 @@ impl BloomScanner {
     /// Builds the filters.
     ///
     /// # Errors
-    /// [`BuildError::Empty`], as [`super::Scanner::build`].
-    pub fn build(patterns: &[Pattern]) -> Result<BloomScanner, BuildError> {
+    /// [`PatternsBuildError::Empty`], as [`super::Scanner::build`].
+    pub fn build(patterns: &[SearchPattern]) -> Result<BloomScanner, PatternsBuildError> {
         if let Some(pattern) = patterns.iter().position(|pattern| pattern.bytes.is_empty()) {
-            return Err(BuildError::Empty { pattern });
+            return Err(PatternsBuildError::Empty { pattern });
         }
         let mut classes = BTreeMap::<usize, Vec<(u64, u32)>>::new();
         for (index, pattern) in (0..).zip(patterns) {
@@ -58,16 +58,16 @@ impl BloomScanner {
     }
 
     /// Tells every occurrence, in ascending order of (end, pattern).
-    pub fn each(&self, haystack: &[u8], found: &mut impl FnMut(Match)) {
+    pub fn each(&self, haystack: &[u8], found: &mut impl FnMut(PatternMatch)) {
         let mut all = Vec::new();
         self.unordered(haystack, |occurrence| all.push(occurrence));
-        all.sort_unstable_by_key(|occurrence: &Match| (occurrence.end, occurrence.pattern));
+        all.sort_unstable_by_key(|occurrence: &PatternMatch| (occurrence.end, occurrence.pattern));
         all.into_iter().for_each(found);
     }
 
     /// The occurrence with the smallest end, and of those the one of the smallest pattern.
-    pub fn first(&self, haystack: &[u8]) -> Option<Match> {
-        let mut first = None::<Match>;
+    pub fn first(&self, haystack: &[u8]) -> Option<PatternMatch> {
+        let mut first = None::<PatternMatch>;
         self.unordered(haystack, |found| {
             if first.is_none_or(|first| (found.end, found.pattern) < (first.end, first.pattern)) {
                 first = Some(found);
@@ -90,7 +90,7 @@ impl BloomScanner {
         patterns.extend((0..occurs.len() as u32).filter(|&pattern| occurs[pattern as usize]));
     }
 
-    fn unordered(&self, haystack: &[u8], mut found: impl FnMut(Match)) {
+    fn unordered(&self, haystack: &[u8], mut found: impl FnMut(PatternMatch)) {
         let haystack = searched(haystack);
         for class in &self.classes {
             for (start, prefix) in haystack.windows(class.prefix).enumerate() {
@@ -109,7 +109,7 @@ impl BloomScanner {
                         false => *bytes == pattern.bytes,
                     };
                     if placed && same {
-                        found(Match { pattern: index, start: start as u32, end: end as u32 });
+                        found(PatternMatch { pattern: index, start: start as u32, end: end as u32 });
                     }
                 }
             }

@@ -6,9 +6,10 @@
 use super::arrange::{Choice, Shuffle, Text, arrange};
 use super::frequency::Frequency;
 use super::image::{
-    Counts, Entry, Image, LONG, MOST_GROUPS, POSITIONS, RUNS, SAME, SHORT_BUCKETS, WINDOW, hash, short_bit,
+    Counts, Entry, LONG, MOST_GROUPS, POSITIONS, PatternsImage, RUNS, SAME, SHORT_BUCKETS, WINDOW, hash,
+    short_bit,
 };
-use super::{BuildError, Match, Pattern};
+use super::{PatternMatch, PatternsBuildError, SearchPattern};
 use std::collections::BTreeMap;
 
 /// The most bytes an image may take unless the caller allows another number: 1 GiB.
@@ -25,8 +26,8 @@ impl Scanner {
     /// Builds the table of the patterns; a match names a pattern by its place in this list.
     ///
     /// # Errors
-    /// [`BuildError::Empty`] for a pattern of no bytes, [`BuildError::TooLarge`] for an image above [`LIMIT`].
-    pub fn build(patterns: &[Pattern]) -> Result<Scanner, BuildError> {
+    /// [`PatternsBuildError::Empty`] for a pattern of no bytes, [`PatternsBuildError::TooLarge`] for an image above [`LIMIT`].
+    pub fn build(patterns: &[SearchPattern]) -> Result<Scanner, PatternsBuildError> {
         Scanner::build_within(patterns, LIMIT)
     }
 
@@ -34,28 +35,28 @@ impl Scanner {
     ///
     /// # Errors
     /// As [`Scanner::build`]; the size is known, and refused, before the image is made.
-    pub fn build_within(patterns: &[Pattern], limit: u64) -> Result<Scanner, BuildError> {
+    pub fn build_within(patterns: &[SearchPattern], limit: u64) -> Result<Scanner, PatternsBuildError> {
         Scanner::build_in_groups(patterns, limit, long_groups)
     }
 
     /// As [`Scanner::build_within`], with as many groups of buckets as `groups` says for a number of long strings.
     pub(super) fn build_in_groups(
-        patterns: &[Pattern],
+        patterns: &[SearchPattern],
         limit: u64,
         groups: impl Fn(usize) -> usize,
-    ) -> Result<Scanner, BuildError> {
+    ) -> Result<Scanner, PatternsBuildError> {
         if let Some(pattern) = patterns.iter().position(|pattern| pattern.bytes.is_empty()) {
-            return Err(BuildError::Empty { pattern });
+            return Err(PatternsBuildError::Empty { pattern });
         }
         let limit = limit.min(u64::from(u32::MAX));
         let pairs: u64 = patterns.iter().map(|pattern| pattern.bytes.len().div_ceil(8) as u64).sum();
         if pairs.max(patterns.len() as u64) > u64::from(u32::MAX) / 16 {
-            return Err(BuildError::TooLarge { bytes: (pairs + patterns.len() as u64) * 16, limit });
+            return Err(PatternsBuildError::TooLarge { bytes: (pairs + patterns.len() as u64) * 16, limit });
         }
         let plan = Plan::of(patterns, groups);
         let bytes = plan.counts.places().end as u64;
         if bytes > limit {
-            return Err(BuildError::TooLarge { bytes, limit });
+            return Err(PatternsBuildError::TooLarge { bytes, limit });
         }
         Ok(Scanner { bytes: plan.write(patterns), counts: plan.counts })
     }
@@ -82,8 +83,8 @@ impl Scanner {
     }
 
     /// The table over its own bytes; whoever searches many packets in a row opens it once.
-    pub fn open(&self) -> Image<'_> {
-        Image::cut(&self.bytes, self.counts)
+    pub fn open(&self) -> PatternsImage<'_> {
+        PatternsImage::cut(&self.bytes, self.counts)
     }
 
     /// How many patterns the table has.
@@ -102,12 +103,12 @@ impl Scanner {
     }
 
     /// Tells every occurrence, in ascending order of (end, pattern).
-    pub fn each(&self, haystack: &[u8], found: &mut impl FnMut(Match)) {
+    pub fn each(&self, haystack: &[u8], found: &mut impl FnMut(PatternMatch)) {
         self.open().each(haystack, found);
     }
 
     /// The occurrence with the smallest end, and of those the one of the smallest pattern.
-    pub fn first(&self, haystack: &[u8]) -> Option<Match> {
+    pub fn first(&self, haystack: &[u8]) -> Option<PatternMatch> {
         self.open().first(haystack)
     }
 
@@ -152,7 +153,7 @@ struct Plan {
 
 impl Plan {
     /// `groups` says how many groups of buckets so many long strings have.
-    fn of(patterns: &[Pattern], groups: impl Fn(usize) -> usize) -> Plan {
+    fn of(patterns: &[SearchPattern], groups: impl Fn(usize) -> usize) -> Plan {
         let mut places = BTreeMap::new();
         let mut strings: Vec<(Text, Vec<u32>)> = Vec::new();
         let mut runs = Vec::new();
@@ -213,7 +214,7 @@ impl Plan {
         Plan { counts, strings, choices, shuffles, runs }
     }
 
-    fn write(&self, patterns: &[Pattern]) -> Vec<u8> {
+    fn write(&self, patterns: &[SearchPattern]) -> Vec<u8> {
         let places = self.counts.places();
         let mut image = vec![0u8; places.end];
         image[..64].copy_from_slice(&self.counts.header());
@@ -337,7 +338,7 @@ fn short_windows(text: &Text) -> Vec<u32> {
 }
 
 /// The bytes that a pattern matches, in one form for all patterns that match the same.
-fn text(pattern: &Pattern) -> Text {
+fn text(pattern: &SearchPattern) -> Text {
     let nocase = pattern.nocase && pattern.bytes.iter().any(u8::is_ascii_alphabetic);
     let bytes = if nocase { pattern.bytes.to_ascii_lowercase() } else { pattern.bytes.clone() };
     Text { bytes, nocase }

@@ -4,9 +4,9 @@
 //! behind the segment waits, since the next segment may find an earlier end. Runs of one byte wait apart as (begin, end)
 //! and are told byte by byte, so a long run costs no more than the occurrences it holds.
 
-use super::image::{Entry, Image, WINDOW, hash, short_bit, u32_in, u64_in};
+use super::image::{Entry, PatternsImage, WINDOW, hash, short_bit, u32_in, u64_in};
 use super::sift::{Passed, SEGMENT};
-use super::{Match, searched};
+use super::{PatternMatch, searched};
 use std::cell::Cell;
 use std::collections::VecDeque;
 
@@ -50,9 +50,9 @@ fn with_room<T>(work: impl FnOnce(&mut Room) -> T) -> T {
     answer
 }
 
-impl Image<'_> {
+impl PatternsImage<'_> {
     /// Tells every occurrence, in ascending order of (end, pattern).
-    pub fn each(&self, haystack: &[u8], found: &mut impl FnMut(Match)) {
+    pub fn each(&self, haystack: &[u8], found: &mut impl FnMut(PatternMatch)) {
         self.tell_until(haystack, SEGMENT, |occurrence| {
             found(occurrence);
             true
@@ -60,7 +60,7 @@ impl Image<'_> {
     }
 
     /// The occurrence with the smallest end, and of those the one of the smallest pattern.
-    pub fn first(&self, haystack: &[u8]) -> Option<Match> {
+    pub fn first(&self, haystack: &[u8]) -> Option<PatternMatch> {
         let mut first = None;
         self.tell_until(haystack, SEGMENT / 8, |occurrence| {
             first = Some(occurrence);
@@ -94,7 +94,7 @@ impl Image<'_> {
     }
 
     /// Tells occurrences in order until `found` answers false, looking at `step` places at a time.
-    fn tell_until(&self, haystack: &[u8], step: usize, mut found: impl FnMut(Match) -> bool) {
+    fn tell_until(&self, haystack: &[u8], step: usize, mut found: impl FnMut(PatternMatch) -> bool) {
         let haystack = searched(haystack);
         with_room(|room| {
             for from in (0..haystack.len()).step_by(step) {
@@ -123,7 +123,7 @@ impl Image<'_> {
 
     /// Tells all that ends at `last` or before it.
     #[inline(always)]
-    fn tell(&self, last: u32, room: &mut Room, found: &mut impl FnMut(Match) -> bool) -> bool {
+    fn tell(&self, last: u32, room: &mut Room, found: &mut impl FnMut(PatternMatch) -> bool) -> bool {
         let mut told = 0;
         while let Some(run) = room.runs.front_mut().filter(|run| run.next <= last) {
             let patterns = self.run_patterns(run.byte);
@@ -147,7 +147,7 @@ impl Image<'_> {
                         told += 1;
                     }
                     let [index, length] = [0, 1].map(|field| u32_in(pattern, field));
-                    if !found(Match { pattern: index, start: end - length, end }) {
+                    if !found(PatternMatch { pattern: index, start: end - length, end }) {
                         return false;
                     }
                 }
@@ -198,7 +198,7 @@ impl Image<'_> {
         }
     }
 
-    /// As [`Image::confirm_long`] for the strings of `class` bytes; what matches is all but in order.
+    /// As [`PatternsImage::confirm_long`] for the strings of `class` bytes; what matches is all but in order.
     #[inline(always)]
     fn confirm_short(
         &self,
@@ -320,9 +320,9 @@ impl Image<'_> {
     }
 
     #[inline(always)]
-    fn occurrence(&self, key: u64) -> Match {
+    fn occurrence(&self, key: u64) -> PatternMatch {
         let (end, pattern) = ((key >> 32) as u32, key as u32);
-        Match { pattern, start: end - u32_in(&self.patterns[pattern as usize], 0), end }
+        PatternMatch { pattern, start: end - u32_in(&self.patterns[pattern as usize], 0), end }
     }
 }
 

@@ -208,7 +208,7 @@ pub(super) fn u64_in(bytes: &[u8], index: usize) -> u64 {
 
 /// Why bytes are no image of a pattern table.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
-pub enum ImageError {
+pub enum PatternsImageError {
     /// the image has {bytes} bytes; its header alone takes 64
     #[error("the image has {bytes} bytes; its header alone takes 64")]
     Short {
@@ -238,7 +238,7 @@ pub enum ImageError {
 
 /// A built pattern table over borrowed bytes: all that a search needs.
 #[derive(Clone, Copy, Debug)]
-pub struct Image<'a> {
+pub struct PatternsImage<'a> {
     pub(super) counts: Counts,
     pub(super) shuffles: &'a [[u8; 256]],
     pub(super) bitmap: &'a [u8],
@@ -255,21 +255,21 @@ pub struct Image<'a> {
     pub(super) lanes: bool,
 }
 
-impl<'a> Image<'a> {
+impl<'a> PatternsImage<'a> {
     /// Checks every byte of an image that a search relies on, so that none can fail later.
     ///
     /// # Errors
-    /// [`ImageError`] names the first thing that is wrong.
-    pub fn open(bytes: &'a [u8]) -> Result<Image<'a>, ImageError> {
+    /// [`PatternsImageError`] names the first thing that is wrong.
+    pub fn open(bytes: &'a [u8]) -> Result<PatternsImage<'a>, PatternsImageError> {
         let counts = counts_of(bytes)?;
-        let image = Image::cut(bytes, counts);
+        let image = PatternsImage::cut(bytes, counts);
         image.check(&counts.places())?;
         Ok(image)
     }
 
     /// The same table searched without vector units: the same answers, slower.
-    pub fn portable(self) -> Image<'a> {
-        Image { lanes: false, ..self }
+    pub fn portable(self) -> PatternsImage<'a> {
+        PatternsImage { lanes: false, ..self }
     }
 
     /// How many patterns the table has.
@@ -288,9 +288,9 @@ impl<'a> Image<'a> {
     }
 
     /// The sections of bytes whose size was checked.
-    pub(super) fn cut(bytes: &'a [u8], counts: Counts) -> Image<'a> {
+    pub(super) fn cut(bytes: &'a [u8], counts: Counts) -> PatternsImage<'a> {
         let places = counts.places();
-        Image {
+        PatternsImage {
             counts,
             shuffles: bytes[places.shuffles..places.bitmap].as_chunks().0,
             bitmap: &bytes[places.bitmap..places.bitmap + (1 << counts.bitmap_log2) / 8],
@@ -307,8 +307,8 @@ impl<'a> Image<'a> {
         }
     }
 
-    fn check(&self, places: &Places) -> Result<(), ImageError> {
-        let wrong = |at: usize, cause| Err(ImageError::Content { at, cause });
+    fn check(&self, places: &Places) -> Result<(), PatternsImageError> {
+        let wrong = |at: usize, cause| Err(PatternsImageError::Content { at, cause });
         let (patterns, uses, pairs) = (self.patterns.len(), self.uses.len(), self.pairs.len());
         let mut before = 0;
         for (at, slot) in self.directory.iter().enumerate() {
@@ -369,14 +369,14 @@ impl<'a> Image<'a> {
     }
 }
 
-fn counts_of(bytes: &[u8]) -> Result<Counts, ImageError> {
+fn counts_of(bytes: &[u8]) -> Result<Counts, PatternsImageError> {
     if bytes.len() < HEADER {
-        return Err(ImageError::Short { bytes: bytes.len() });
+        return Err(PatternsImageError::Short { bytes: bytes.len() });
     }
     let word = |index: usize| u32_in(bytes, index);
     let count = |index: usize| word(index) as usize;
     if word(0) != MAGIC || word(1) != VERSION {
-        return Err(ImageError::Kind);
+        return Err(PatternsImageError::Kind);
     }
     let counts = Counts {
         patterns: count(3),
@@ -394,17 +394,17 @@ fn counts_of(bytes: &[u8]) -> Result<Counts, ImageError> {
     // These bounds keep every sum below small enough for 64 bits.
     let log2s = (3..=31).contains(&counts.bitmap_log2) && (1..=31).contains(&counts.directory_log2);
     if !log2s || counts.runs > counts.patterns {
-        return Err(ImageError::Content { at: 24, cause: "a count is out of its range" });
+        return Err(PatternsImageError::Content { at: 24, cause: "a count is out of its range" });
     }
     let short = counts.flags & 7 != 0;
     let groups =
         matches!(counts.long_groups, 1 | 2 | MOST_GROUPS) && counts.short_groups == usize::from(short);
     if !groups || counts.flags & !(LONG | SAME | RUNS | 7) != 0 {
-        return Err(ImageError::Content { at: 32, cause: "flags and groups do not agree" });
+        return Err(PatternsImageError::Content { at: 32, cause: "flags and groups do not agree" });
     }
     let needed = counts.places().end as u64;
     if bytes.len() as u64 != needed || count(2) as u64 != needed {
-        return Err(ImageError::Size { bytes: bytes.len() as u64, needed });
+        return Err(PatternsImageError::Size { bytes: bytes.len() as u64, needed });
     }
     Ok(counts)
 }

@@ -4,7 +4,7 @@
 //! registers, and two permutes look 64 bytes up in it at once. The looked-up bits of all positions are combined by AND;
 //! a place passes if a bit is left.
 
-use super::image::{Image, LONG, MOST_GROUPS, POSITIONS, RUNS, SAME, WINDOW};
+use super::image::{LONG, MOST_GROUPS, POSITIONS, PatternsImage, RUNS, SAME, WINDOW};
 use super::sift::Passed;
 
 /// Whether this machine has what [`sift`] needs.
@@ -28,13 +28,13 @@ pub(super) fn present() -> bool {
 
 /// Never called: [`present`] is false here.
 #[cfg(not(target_arch = "x86_64"))]
-pub(super) fn sift(_: &Image<'_>, _: &[u8], _: usize, _: usize, _: &mut Passed) {
+pub(super) fn sift(_: &PatternsImage<'_>, _: &[u8], _: usize, _: usize, _: &mut Passed) {
     unreachable!("the vector filter is only called where it is present")
 }
 
 /// Adds to `passed` the places of `from..to` that may begin a window or a run.
 #[cfg(target_arch = "x86_64")]
-pub(super) fn sift(image: &Image<'_>, haystack: &[u8], from: usize, to: usize, passed: &mut Passed) {
+pub(super) fn sift(image: &PatternsImage<'_>, haystack: &[u8], from: usize, to: usize, passed: &mut Passed) {
     assert!(image.lanes && from <= to && to <= haystack.len() && to - from <= super::sift::SEGMENT);
     let flags = image.counts.flags;
     let groups = if flags & LONG == 0 { 0 } else { image.counts.long_groups };
@@ -62,7 +62,7 @@ pub(super) fn sift(image: &Image<'_>, haystack: &[u8], from: usize, to: usize, p
 
 /// One form of the filter, for what a table has.
 #[cfg(target_arch = "x86_64")]
-type Work = unsafe fn(&Image<'_>, &[u8], usize, usize, &mut Passed);
+type Work = unsafe fn(&PatternsImage<'_>, &[u8], usize, usize, &mut Passed);
 
 #[cfg(target_arch = "x86_64")]
 mod wide {
@@ -75,7 +75,7 @@ mod wide {
 
     #[target_feature(enable = "avx512f,avx512bw,avx512vbmi,avx512vbmi2,bmi1,bmi2,popcnt,lzcnt")]
     pub(super) fn sift<const GROUPS: usize, const SHORTS: bool, const RUN: bool>(
-        image: &Image<'_>,
+        image: &PatternsImage<'_>,
         haystack: &[u8],
         from: usize,
         to: usize,

@@ -1,41 +1,41 @@
 //! The judge of the scanners: every pattern is compared at every place.
 
-use super::{BuildError, Match, Pattern, searched};
+use super::{PatternMatch, PatternsBuildError, SearchPattern, searched};
 
 /// A scanner that is easy to believe: it knows no filter, no hash and no order but the one it is asked for.
 #[derive(Clone, Debug, Default)]
-pub struct Model {
-    patterns: Vec<Pattern>,
+pub struct PatternsModel {
+    patterns: Vec<SearchPattern>,
 }
 
-impl Model {
+impl PatternsModel {
     /// Keeps the patterns as they are.
     ///
     /// # Errors
-    /// [`BuildError::Empty`], as [`super::Scanner::build`].
-    pub fn build(patterns: &[Pattern]) -> Result<Model, BuildError> {
+    /// [`PatternsBuildError::Empty`], as [`super::Scanner::build`].
+    pub fn build(patterns: &[SearchPattern]) -> Result<PatternsModel, PatternsBuildError> {
         match patterns.iter().position(|pattern| pattern.bytes.is_empty()) {
-            Some(pattern) => Err(BuildError::Empty { pattern }),
-            None => Ok(Model { patterns: patterns.to_vec() }),
+            Some(pattern) => Err(PatternsBuildError::Empty { pattern }),
+            None => Ok(PatternsModel { patterns: patterns.to_vec() }),
         }
     }
 
     /// Tells every occurrence, in ascending order of (end, pattern).
-    pub fn each(&self, haystack: &[u8], found: &mut impl FnMut(Match)) {
+    pub fn each(&self, haystack: &[u8], found: &mut impl FnMut(PatternMatch)) {
         for end in 0..=searched(haystack).len() {
             for (index, pattern) in self.patterns.iter().enumerate() {
                 let Some(start) = end.checked_sub(pattern.bytes.len()) else { continue };
                 let place =
                     start as u64 >= u64::from(pattern.offset) && end as u64 <= u64::from(pattern.limit());
                 if place && same(&haystack[start..end], pattern) {
-                    found(Match { pattern: index as u32, start: start as u32, end: end as u32 });
+                    found(PatternMatch { pattern: index as u32, start: start as u32, end: end as u32 });
                 }
             }
         }
     }
 
     /// The occurrence with the smallest end, and of those the one of the smallest pattern.
-    pub fn first(&self, haystack: &[u8]) -> Option<Match> {
+    pub fn first(&self, haystack: &[u8]) -> Option<PatternMatch> {
         let mut first = None;
         self.each(haystack, &mut |found| {
             first.get_or_insert(found);
@@ -58,6 +58,6 @@ impl Model {
     }
 }
 
-fn same(bytes: &[u8], pattern: &Pattern) -> bool {
+fn same(bytes: &[u8], pattern: &SearchPattern) -> bool {
     if pattern.nocase { bytes.eq_ignore_ascii_case(&pattern.bytes) } else { bytes == pattern.bytes }
 }

@@ -3,7 +3,7 @@
 //! This is the portable form; `lanes` has the form for vector units. Both may let too much pass, and must not agree in
 //! what they let pass too much; neither may lose a place where a window or a run begins.
 
-use super::image::{Image, LONG, POSITIONS, RUNS, SAME, SHORT_BUCKETS, WINDOW, hash, u32_in};
+use super::image::{LONG, POSITIONS, PatternsImage, RUNS, SAME, SHORT_BUCKETS, WINDOW, hash, u32_in};
 
 /// Places of a packet looked at in one go; a place within them fits 16 bits.
 pub(super) const SEGMENT: usize = 4096;
@@ -61,7 +61,7 @@ impl Passed {
     }
 }
 
-impl Image<'_> {
+impl PatternsImage<'_> {
     /// Fills `passed` with the places of `from..to`, at most [`SEGMENT`] of them.
     pub(super) fn sift(&self, haystack: &[u8], from: usize, to: usize, passed: &mut Passed) {
         passed.clear();

@@ -3,15 +3,15 @@
 use super::*;
 use proptest::prelude::*;
 
-fn all(each: impl Fn(&mut Vec<Match>)) -> Vec<Match> {
+fn all(each: impl Fn(&mut Vec<PatternMatch>)) -> Vec<PatternMatch> {
     let mut found = Vec::new();
     each(&mut found);
     found
 }
 
 /// Every answer of every scanner, against the model's.
-fn judge(patterns: &[Pattern], haystack: &[u8]) {
-    let model = Model::build(patterns).unwrap();
+fn judge(patterns: &[SearchPattern], haystack: &[u8]) {
+    let model = PatternsModel::build(patterns).unwrap();
     let scanner = Scanner::build(patterns).unwrap();
     let bloom = BloomScanner::build(patterns).unwrap();
     let expected = all(|found| model.each(haystack, &mut |one| found.push(one)));
@@ -20,7 +20,7 @@ fn judge(patterns: &[Pattern], haystack: &[u8]) {
         model.set(haystack, &mut set);
         set
     };
-    let image = Image::open(scanner.image()).unwrap();
+    let image = PatternsImage::open(scanner.image()).unwrap();
     let [two, four] = [2, 4].map(|groups| Scanner::build_in_groups(patterns, LIMIT, |_| groups).unwrap());
     for (name, image) in [
         ("lanes", image),
@@ -43,19 +43,15 @@ fn judge(patterns: &[Pattern], haystack: &[u8]) {
     assert_eq!(found, set);
 }
 
-fn pattern(alphabet: &'static [u8], longest: usize) -> impl Strategy<Value = Pattern> {
+fn pattern(alphabet: &'static [u8], longest: usize) -> impl Strategy<Value = SearchPattern> {
     let bytes = prop::collection::vec(prop::sample::select(alphabet), 1..=longest);
     let place = prop_oneof![6 => Just((0, None)), 1 => (0u32..90, Just(None)), 2 => (0u32..90, (0u32..90).prop_map(Some))];
-    (bytes, any::<bool>(), place, any::<u32>()).prop_map(|(bytes, nocase, (offset, depth), value)| Pattern {
-        bytes,
-        nocase,
-        offset,
-        depth,
-        value,
+    (bytes, any::<bool>(), place, any::<u32>()).prop_map(|(bytes, nocase, (offset, depth), value)| {
+        SearchPattern { bytes, nocase, offset, depth, value }
     })
 }
 
-fn case(alphabet: &'static [u8]) -> impl Strategy<Value = (Vec<Pattern>, Vec<u8>)> {
+fn case(alphabet: &'static [u8]) -> impl Strategy<Value = (Vec<SearchPattern>, Vec<u8>)> {
     let haystack = prop::collection::vec(prop::sample::select(alphabet), 0..400);
     (prop::collection::vec(pattern(alphabet, 12), 0..40), haystack)
 }
@@ -92,8 +88,8 @@ proptest! {
 
 #[test]
 fn occurrences_lie_across_segments() {
-    let patterns: Vec<Pattern> = ["needle", "e", "le", "NEEDLE in", "\0\0\0\0", "\0\0\0\0\0\0", "\0\0"]
-        .map(Pattern::anywhere)
+    let patterns: Vec<SearchPattern> = ["needle", "e", "le", "NEEDLE in", "\0\0\0\0", "\0\0\0\0\0\0", "\0\0"]
+        .map(SearchPattern::anywhere)
         .to_vec();
     for shift in 0..12 {
         let mut haystack = vec![b'.'; sift::SEGMENT - shift];
@@ -110,37 +106,41 @@ fn a_string_longer_than_a_segment_is_found() {
     let mut haystack = b"head".to_vec();
     haystack.extend(&long);
     haystack.extend(b"tail");
-    judge(&[Pattern::anywhere(long), Pattern::anywhere("tail"), Pattern::anywhere("head")], &haystack);
+    judge(
+        &[SearchPattern::anywhere(long), SearchPattern::anywhere("tail"), SearchPattern::anywhere("head")],
+        &haystack,
+    );
 }
 
 #[test]
 fn nothing_to_find_and_nowhere_to_look() {
     judge(&[], b"some bytes");
     judge(&[], b"");
-    judge(&[Pattern::anywhere("x")], b"");
-    judge(&[Pattern::anywhere("xyzzy")], b"xyz");
+    judge(&[SearchPattern::anywhere("x")], b"");
+    judge(&[SearchPattern::anywhere("xyzzy")], b"xyz");
 }
 
 #[test]
 fn a_pattern_of_no_bytes_is_refused() {
-    let patterns = [Pattern::anywhere("a"), Pattern::anywhere("")];
-    assert_eq!(Scanner::build(&patterns).unwrap_err(), BuildError::Empty { pattern: 1 });
-    assert_eq!(Model::build(&patterns).unwrap_err(), BuildError::Empty { pattern: 1 });
-    assert_eq!(BloomScanner::build(&patterns).unwrap_err(), BuildError::Empty { pattern: 1 });
+    let patterns = [SearchPattern::anywhere("a"), SearchPattern::anywhere("")];
+    assert_eq!(Scanner::build(&patterns).unwrap_err(), PatternsBuildError::Empty { pattern: 1 });
+    assert_eq!(PatternsModel::build(&patterns).unwrap_err(), PatternsBuildError::Empty { pattern: 1 });
+    assert_eq!(BloomScanner::build(&patterns).unwrap_err(), PatternsBuildError::Empty { pattern: 1 });
 }
 
 #[test]
 fn an_image_above_the_limit_is_refused_with_its_size() {
-    let patterns = [Pattern::anywhere("abcdef")];
+    let patterns = [SearchPattern::anywhere("abcdef")];
     let bytes = Scanner::build(&patterns).unwrap().image().len() as u64;
     assert!(Scanner::build_within(&patterns, bytes).is_ok());
     let refused = Scanner::build_within(&patterns, bytes - 1).unwrap_err();
-    assert_eq!(refused, BuildError::TooLarge { bytes, limit: bytes - 1 });
+    assert_eq!(refused, PatternsBuildError::TooLarge { bytes, limit: bytes - 1 });
 }
 
 #[test]
 fn a_search_may_search_within_itself() {
-    let scanner = Scanner::build(&[Pattern::anywhere("ab"), Pattern::anywhere("\0\0\0\0")]).unwrap();
+    let scanner =
+        Scanner::build(&[SearchPattern::anywhere("ab"), SearchPattern::anywhere("\0\0\0\0")]).unwrap();
     let mut ends = Vec::new();
     scanner.each(b"ab..ab\0\0\0\0\0", &mut |outer| {
         let inner = scanner.count(b"abab");
@@ -151,8 +151,10 @@ fn a_search_may_search_within_itself() {
 
 #[test]
 fn values_are_carried() {
-    let patterns =
-        [Pattern { value: 77, ..Pattern::anywhere("ab") }, Pattern { value: 5, ..Pattern::anywhere("AB") }];
+    let patterns = [
+        SearchPattern { value: 77, ..SearchPattern::anywhere("ab") },
+        SearchPattern { value: 5, ..SearchPattern::anywhere("AB") },
+    ];
     let scanner = Scanner::build(&patterns).unwrap();
     assert_eq!([0, 1, 2].map(|pattern| scanner.value(pattern)), [Some(77), Some(5), None]);
     assert_eq!((scanner.len(), scanner.is_empty()), (2, false));
@@ -160,21 +162,21 @@ fn values_are_carried() {
 
 #[test]
 fn damaged_images_are_refused_or_search_without_a_panic() {
-    let patterns: Vec<Pattern> =
+    let patterns: Vec<SearchPattern> =
         ["GET /", "a", "bc", "xyz", "\0\0\0\0\0", "a much longer pattern than eight bytes"]
-            .map(Pattern::anywhere)
+            .map(SearchPattern::anywhere)
             .to_vec();
     let image = Scanner::build(&patterns).unwrap().image().to_vec();
     let haystack = b"GET / abc xyz \0\0\0\0\0\0\0 a much longer pattern than eight bytes";
     for length in [0, 63, 64, image.len() - 1] {
-        assert!(Image::open(&image[..length]).is_err(), "{length} bytes");
+        assert!(PatternsImage::open(&image[..length]).is_err(), "{length} bytes");
     }
     let mut refused = 0;
     for at in 0..image.len() {
         for value in [0, 1, 0x7f, 0xff] {
             let mut damaged = image.clone();
             damaged[at] = value;
-            match Image::open(&damaged) {
+            match PatternsImage::open(&damaged) {
                 Ok(opened) => {
                     let mut ends = 0;
                     opened.each(haystack, &mut |found| ends = ends.max(found.end));

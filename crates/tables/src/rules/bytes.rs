@@ -13,7 +13,7 @@
 
 use super::encode::{CHECK_LAST, CHECK_RANGE, CHECK_WORDS, LINE_ELEMENTS, Layout};
 use super::fields::RulesSpec;
-use super::image::{CHECKED, Image, Line, MORE, NO_RULE, NODE};
+use super::image::{CHECKED, Line, MORE, NO_RULE, NODE, RulesImage};
 
 const MAGIC: &[u8; 8] = b"RVRULES1";
 const SECTIONS: usize = 7;
@@ -24,7 +24,7 @@ const NAMES: [&str; SECTIONS] = ["roots", "nodes", "children", "blocks", "ids", 
 
 /// Why bytes are no image of rules.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-pub enum ImageError {
+pub enum RulesImageError {
     /// They do not begin as one, or with a key that cannot be.
     #[error("the bytes do not begin as an image of rules of this version: build the table anew")]
     Start,
@@ -48,7 +48,7 @@ pub enum ImageError {
     },
 }
 
-impl Image {
+impl RulesImage {
     /// The bytes of the image, in which nothing depends on where they lie.
     pub fn to_bytes(&self) -> Vec<u8> {
         let counts = self.counts();
@@ -80,17 +80,17 @@ impl Image {
     }
 
     /// Reads an image and checks that lookups in it end and name only what is there.
-    pub fn open(bytes: &[u8]) -> Result<Image, ImageError> {
+    pub fn open(bytes: &[u8]) -> Result<RulesImage, RulesImageError> {
         if bytes.len() < WIDTHS_AT || &bytes[..8] != MAGIC {
-            return Err(ImageError::Start);
+            return Err(RulesImageError::Start);
         }
         let columns = word(&bytes[8..]) as usize;
-        let widths = bytes[WIDTHS_AT..].get(..columns).ok_or(ImageError::Start)?.to_vec();
+        let widths = bytes[WIDTHS_AT..].get(..columns).ok_or(RulesImageError::Start)?.to_vec();
         let spec = RulesSpec { widths, capacity: 0 };
-        spec.check().map_err(|_| ImageError::Start)?;
+        spec.check().map_err(|_| RulesImageError::Start)?;
         let layout = Layout::new(&spec);
         if layout.stride != word(&bytes[12..]) as usize {
-            return Err(ImageError::Start);
+            return Err(RulesImageError::Start);
         }
         let mut sections = [&bytes[..0]; SECTIONS];
         for (number, section) in sections.iter_mut().enumerate() {
@@ -99,7 +99,7 @@ impl Image {
                 .checked_mul(ITEM[number] as u64)
                 .and_then(|size| start.checked_add(size))
                 .unwrap_or(u64::MAX);
-            let short = ImageError::Short { section: NAMES[number], end, bytes: bytes.len() };
+            let short = RulesImageError::Short { section: NAMES[number], end, bytes: bytes.len() };
             if end > bytes.len() as u64 {
                 return Err(short);
             }
@@ -107,7 +107,7 @@ impl Image {
         }
         let [roots, nodes, children, blocks, ids, rules, checks] = sections;
         let words = |section: &[u8]| section.chunks_exact(4).map(word).collect::<Vec<u32>>();
-        let mut image = Image::bare(layout);
+        let mut image = RulesImage::bare(layout);
         image.roots = words(roots);
         image.nodes = nodes.chunks_exact(8).map(long).collect();
         image.children = words(children);
@@ -132,8 +132,8 @@ impl Image {
         ]
     }
 
-    fn check(&self) -> Result<(), ImageError> {
-        let broken = |section: usize, at: usize| ImageError::Broken { section: NAMES[section], at };
+    fn check(&self) -> Result<(), RulesImageError> {
+        let broken = |section: usize, at: usize| RulesImageError::Broken { section: NAMES[section], at };
         let words = self.layout.words();
         let (nodes, blocks) = (self.nodes.len() / self.node_words(), self.ids.len() / self.slots());
         if !self.nodes.len().is_multiple_of(self.node_words()) {

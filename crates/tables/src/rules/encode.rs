@@ -5,7 +5,7 @@
 //! values above it fit as well. That says exactly what a prefix, a value or a short range means; where it says too much (masks
 //! with holes, wide ranges across a piece's border), the rule is marked, and what it really asks is checked after a hit.
 
-use super::fields::{Field, Rule, RulesSpec, ones, prefix_mask};
+use super::fields::{Rule, RuleField, RulesSpec, ones, prefix_mask};
 use crate::sizes::{self, room};
 
 /// Elements in one vector of 512 bits.
@@ -140,13 +140,13 @@ impl Encoded {
                 let element = layout.first[column] + piece;
                 let keep = (ones(width) >> (16 * piece)) as u16;
                 let (mut low, mut high) = ((low >> (16 * piece)) as u16, (high >> (16 * piece)) as u16);
-                let masked = matches!(field, Field::Ternary { .. });
+                let masked = matches!(field, RuleField::Ternary { .. });
                 if open && !masked {
                     (low, high) = (0, keep);
                 }
                 open |= low != high;
                 let care = match *field {
-                    Field::Ternary { mask, .. } => (mask >> (16 * piece)) as u16,
+                    RuleField::Ternary { mask, .. } => (mask >> (16 * piece)) as u16,
                     _ => keep & !below_difference(low, high),
                 };
                 self.low[start + element] = low;
@@ -269,10 +269,10 @@ fn first_piece_from(low: u16, mask: u16, bits: u16) -> Option<u16> {
 }
 
 /// Whether the elements' bounds, one by one, mean the field.
-fn is_exact(field: &Field, width: u8) -> bool {
+fn is_exact(field: &RuleField, width: u8) -> bool {
     match *field {
-        Field::Any | Field::Exact(_) | Field::Prefix { .. } => true,
-        Field::Ternary { mask, .. } => {
+        RuleField::Any | RuleField::Exact(_) | RuleField::Prefix { .. } => true,
+        RuleField::Ternary { mask, .. } => {
             // Each piece for itself must be a prefix.
             (0..usize::from(width).div_ceil(16)).all(|piece| {
                 let keep = (ones(width) >> (16 * piece)) as u16;
@@ -280,7 +280,7 @@ fn is_exact(field: &Field, width: u8) -> bool {
                 holes & holes.wrapping_add(1) == 0
             })
         }
-        Field::Range { low, high } => {
+        RuleField::Range { low, high } => {
             let differing = low ^ high;
             let piece = if differing == 0 { 0 } else { (127 - differing.leading_zeros()) / 16 };
             let under = ones((16 * piece) as u8);
@@ -312,7 +312,7 @@ pub(super) fn checks(layout: &Layout, rule: &Rule) -> Vec<[u32; CHECK_WORDS]> {
 pub(crate) fn checks_but(
     layout: &Layout,
     rule: &Rule,
-    is_exact: impl Fn(&Field, u8) -> bool,
+    is_exact: impl Fn(&RuleField, u8) -> bool,
 ) -> Vec<[u32; CHECK_WORDS]> {
     let mut checks = Vec::new();
     for (column, field) in rule.fields.iter().enumerate() {
@@ -321,13 +321,13 @@ pub(crate) fn checks_but(
             continue;
         }
         let (kind, one, two) = match *field {
-            Field::Range { low, high } => (CHECK_RANGE, low, high),
-            Field::Ternary { value, mask } => (0, value & mask, mask),
-            Field::Exact(value) => (0, value, ones(width)),
-            Field::Prefix { value, length } => {
+            RuleField::Range { low, high } => (CHECK_RANGE, low, high),
+            RuleField::Ternary { value, mask } => (0, value & mask, mask),
+            RuleField::Exact(value) => (0, value, ones(width)),
+            RuleField::Prefix { value, length } => {
                 (0, value & prefix_mask(width, length), prefix_mask(width, length))
             }
-            Field::Any => (0, 0, 0),
+            RuleField::Any => (0, 0, 0),
         };
         let mut words = [column as u32 | kind; CHECK_WORDS];
         for part in 0..4 {

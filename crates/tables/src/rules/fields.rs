@@ -9,7 +9,7 @@ pub const MAX_COLUMNS: usize = 256;
 
 /// What a rule asks of one column.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub enum Field {
+pub enum RuleField {
     /// Nothing.
     Any,
     /// This value.
@@ -37,42 +37,42 @@ pub enum Field {
     },
 }
 
-impl Field {
+impl RuleField {
     /// Whether `value`, a number of `width` bits, fits.
     pub fn fits(&self, width: u8, value: u128) -> bool {
         match *self {
-            Field::Any => true,
-            Field::Exact(wanted) => value == wanted,
-            Field::Prefix { value: wanted, length } => (value ^ wanted) & prefix_mask(width, length) == 0,
-            Field::Ternary { value: wanted, mask } => (value ^ wanted) & mask == 0,
-            Field::Range { low, high } => low <= value && value <= high,
+            RuleField::Any => true,
+            RuleField::Exact(wanted) => value == wanted,
+            RuleField::Prefix { value: wanted, length } => (value ^ wanted) & prefix_mask(width, length) == 0,
+            RuleField::Ternary { value: wanted, mask } => (value ^ wanted) & mask == 0,
+            RuleField::Range { low, high } => low <= value && value <= high,
         }
     }
 
     /// The smallest and the largest value that fit.
     pub(crate) fn bounds(&self, width: u8) -> (u128, u128) {
         match *self {
-            Field::Any => (0, ones(width)),
-            Field::Exact(value) => (value, value),
-            Field::Prefix { value, length } => {
+            RuleField::Any => (0, ones(width)),
+            RuleField::Exact(value) => (value, value),
+            RuleField::Prefix { value, length } => {
                 let mask = prefix_mask(width, length);
                 (value & mask, (value & mask) | (ones(width) & !mask))
             }
-            Field::Ternary { value, mask } => (value & mask, (value & mask) | (ones(width) & !mask)),
-            Field::Range { low, high } => (low, high),
+            RuleField::Ternary { value, mask } => (value & mask, (value & mask) | (ones(width) & !mask)),
+            RuleField::Range { low, high } => (low, high),
         }
     }
 
     fn check(&self, width: u8) -> Result<(), Cause> {
         let most = ones(width);
         match *self {
-            Field::Any => Ok(()),
-            Field::Exact(value) if value > most => Err(Cause::Wide(value)),
-            Field::Prefix { length, .. } if length > width => Err(Cause::Length(length)),
-            Field::Prefix { value, .. } if value > most => Err(Cause::Wide(value)),
-            Field::Ternary { value, mask } if value | mask > most => Err(Cause::Wide(value | mask)),
-            Field::Range { low, high } if low > high => Err(Cause::Empty),
-            Field::Range { high, .. } if high > most => Err(Cause::Wide(high)),
+            RuleField::Any => Ok(()),
+            RuleField::Exact(value) if value > most => Err(Cause::Wide(value)),
+            RuleField::Prefix { length, .. } if length > width => Err(Cause::Length(length)),
+            RuleField::Prefix { value, .. } if value > most => Err(Cause::Wide(value)),
+            RuleField::Ternary { value, mask } if value | mask > most => Err(Cause::Wide(value | mask)),
+            RuleField::Range { low, high } if low > high => Err(Cause::Empty),
+            RuleField::Range { high, .. } if high > most => Err(Cause::Wide(high)),
             _ => Ok(()),
         }
     }
@@ -88,7 +88,7 @@ enum Cause {
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct Rule {
     /// What is asked of each column, in the order of the columns.
-    pub fields: Vec<Field>,
+    pub fields: Vec<RuleField>,
 }
 
 impl Rule {
@@ -111,7 +111,7 @@ impl RulesSpec {
     /// Bytes that a fast table of this shape comes to at most, whatever rules come and go: of its image, beyond whose bound rules are refused, and of what
     /// it keeps of every rule. While a rule is put in there may be more for a moment.
     pub fn at_most(&self) -> u64 {
-        super::table::Table::at_most(self)
+        super::table::RulesTable::at_most(self)
     }
 
     /// The words of a key: one for a column of up to 64 bits, two for a wider one.
@@ -120,29 +120,29 @@ impl RulesSpec {
     }
 
     /// Refuses columns and capacities that cannot be.
-    pub fn check(&self) -> Result<(), BuildError> {
+    pub fn check(&self) -> Result<(), RulesBuildError> {
         if self.widths.is_empty() || self.widths.len() > MAX_COLUMNS {
-            return Err(BuildError::Columns { columns: self.widths.len() });
+            return Err(RulesBuildError::Columns { columns: self.widths.len() });
         }
         if let Some(column) = self.widths.iter().position(|&width| width == 0 || width > MAX_WIDTH) {
-            return Err(BuildError::Width { column, width: self.widths[column] });
+            return Err(RulesBuildError::Width { column, width: self.widths[column] });
         }
         if self.capacity > MAX_CAPACITY {
-            return Err(BuildError::Capacity { capacity: self.capacity });
+            return Err(RulesBuildError::Capacity { capacity: self.capacity });
         }
         Ok(())
     }
 
     /// Refuses a rule that does not suit the columns.
-    pub fn check_rule(&self, rule: &Rule) -> Result<(), InsertError> {
+    pub fn check_rule(&self, rule: &Rule) -> Result<(), RulesInsertError> {
         if rule.fields.len() != self.widths.len() {
-            return Err(InsertError::Fields { fields: rule.fields.len(), columns: self.widths.len() });
+            return Err(RulesInsertError::Fields { fields: rule.fields.len(), columns: self.widths.len() });
         }
         for (column, (field, &width)) in rule.fields.iter().zip(&self.widths).enumerate() {
             field.check(width).map_err(|cause| match cause {
-                Cause::Wide(value) => InsertError::Wide { column, width, value },
-                Cause::Length(length) => InsertError::Length { column, width, length },
-                Cause::Empty => InsertError::EmptyRange { column },
+                Cause::Wide(value) => RulesInsertError::Wide { column, width, value },
+                Cause::Length(length) => RulesInsertError::Length { column, width, length },
+                Cause::Empty => RulesInsertError::EmptyRange { column },
             })?;
         }
         Ok(())
@@ -179,7 +179,7 @@ impl RulesSpec {
 
 /// Why a rule cannot be put into a table.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-pub enum InsertError {
+pub enum RulesInsertError {
     /// Too few or too many fields.
     #[error("a rule of {fields} fields for {columns} columns: give one field a column")]
     Fields {
@@ -240,7 +240,7 @@ pub enum InsertError {
 
 /// Why a table cannot be made.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-pub enum BuildError {
+pub enum RulesBuildError {
     /// No columns or too many.
     #[error("a key of {columns} columns; it has 1 to {MAX_COLUMNS}")]
     Columns {
@@ -267,7 +267,7 @@ pub enum BuildError {
         /// Which of the rules given, from 0.
         rule: usize,
         /// Why not.
-        error: InsertError,
+        error: RulesInsertError,
     },
     /// The table would be too large.
     #[error(

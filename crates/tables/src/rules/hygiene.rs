@@ -6,8 +6,8 @@
 //! rule, and if no box is left, the rules that were cut out cover it together.
 
 use super::encode::first_from;
-use super::fields::{Field, ones};
-use super::{BuildError, Rule, Rules, RulesSpec, Table};
+use super::fields::{RuleField, ones};
+use super::{Rule, Rules, RulesBuildError, RulesSpec, RulesTable};
 
 /// So many times a box is compared with a rule, for one rule, before that is left undecided.
 pub const MOST_WORK: usize = 1_000_000;
@@ -17,7 +17,7 @@ const SAMPLES: usize = 200;
 
 /// What is known of one rule.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Kind {
+pub enum HygieneKind {
     /// Some key hits it: the witness.
     Reachable,
     /// An earlier rule asks for exactly the same; the witness fits both.
@@ -36,11 +36,11 @@ pub enum Kind {
 
 /// What is known of one rule, with a key that shows it.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Finding {
+pub struct HygieneFinding {
     /// The rule, by its place in the set.
     pub rule: usize,
     /// What is known of it.
-    pub kind: Kind,
+    pub kind: HygieneKind,
     /// A key that fits the rule, and that hits it if it is reachable.
     pub witness: Vec<u64>,
 }
@@ -49,23 +49,23 @@ pub struct Finding {
 /// columns.
 ///
 /// ```
-/// use tables::rules::{Field, Kind, Rule, RulesSpec, hygiene};
+/// use tables::rules::{HygieneKind, Rule, RuleField, RulesSpec, hygiene};
 ///
-/// let range = |low, high| Rule { fields: vec![Field::Range { low, high }] };
+/// let range = |low, high| Rule { fields: vec![RuleField::Range { low, high }] };
 /// let spec = RulesSpec { widths: vec![16], capacity: 3 };
 /// let findings = hygiene(&spec, &[range(0, 99), range(100, 200), range(50, 150)])?;
-/// assert_eq!(findings[1].kind, Kind::Reachable);
-/// assert_eq!(findings[2].kind, Kind::Shadowed { by: vec![0, 1] });
-/// # Ok::<(), tables::rules::BuildError>(())
+/// assert_eq!(findings[1].kind, HygieneKind::Reachable);
+/// assert_eq!(findings[2].kind, HygieneKind::Shadowed { by: vec![0, 1] });
+/// # Ok::<(), tables::rules::RulesBuildError>(())
 /// ```
-pub fn hygiene(spec: &RulesSpec, rules: &[Rule]) -> Result<Vec<Finding>, BuildError> {
+pub fn hygiene(spec: &RulesSpec, rules: &[Rule]) -> Result<Vec<HygieneFinding>, RulesBuildError> {
     let spec = RulesSpec { widths: spec.widths.clone(), capacity: rules.len() };
     let numbered: Vec<(u64, Rule, u32)> =
         rules.iter().enumerate().map(|(at, rule)| (at as u64, rule.clone(), at as u32)).collect();
     // A set too large for a table is judged all the same, only more slowly.
-    let table = match Table::build(&spec, numbered) {
+    let table = match RulesTable::build(&spec, numbered) {
         Ok(table) => Some(table),
-        Err(BuildError::Memory { .. }) => None,
+        Err(RulesBuildError::Memory { .. }) => None,
         Err(error) => return Err(error),
     };
     let boxes: Vec<Vec<Side>> = rules.iter().map(|rule| sides(&spec, rule)).collect();
@@ -129,8 +129,8 @@ impl Side {
 }
 
 fn sides(spec: &RulesSpec, rule: &Rule) -> Vec<Side> {
-    let side = |(field, &width): (&Field, &u8)| match *field {
-        Field::Ternary { value, mask } => Side { low: 0, high: ones(width), mask, bits: value & mask },
+    let side = |(field, &width): (&RuleField, &u8)| match *field {
+        RuleField::Ternary { value, mask } => Side { low: 0, high: ones(width), mask, bits: value & mask },
         _ => {
             let (low, high) = field.bounds(width);
             Side { low, high, mask: 0, bits: 0 }
@@ -139,7 +139,7 @@ fn sides(spec: &RulesSpec, rule: &Rule) -> Vec<Side> {
     rule.fields.iter().zip(&spec.widths).map(side).collect()
 }
 
-fn finding(spec: &RulesSpec, boxes: &[Vec<Side>], table: Option<&Table>, rule: usize) -> Finding {
+fn finding(spec: &RulesSpec, boxes: &[Vec<Side>], table: Option<&RulesTable>, rule: usize) -> HygieneFinding {
     let whole = &boxes[rule];
     let lowest = key(spec, whole);
     if let Some(table) = table
@@ -149,21 +149,21 @@ fn finding(spec: &RulesSpec, boxes: &[Vec<Side>], table: Option<&Table>, rule: u
             .chain(samples(spec, whole))
             .find(|key| table.find(key).is_some_and(|hit| hit.order == rule as u64))
     {
-        return Finding { rule, kind: Kind::Reachable, witness };
+        return HygieneFinding { rule, kind: HygieneKind::Reachable, witness };
     }
     let overlapping: Vec<usize> = (0..rule).filter(|&other| meet(whole, &boxes[other])).collect();
     let around: Vec<usize> =
         overlapping.iter().copied().filter(|&other| within(whole, &boxes[other])).collect();
     if let Some(&of) = around.iter().find(|&&other| within(&boxes[other], whole)) {
-        return Finding { rule, kind: Kind::Duplicate { of }, witness: lowest };
+        return HygieneFinding { rule, kind: HygieneKind::Duplicate { of }, witness: lowest };
     }
     if let Some(&one) = around.first() {
-        return Finding { rule, kind: Kind::Shadowed { by: vec![one] }, witness: lowest };
+        return HygieneFinding { rule, kind: HygieneKind::Shadowed { by: vec![one] }, witness: lowest };
     }
     match free(whole, boxes, &overlapping) {
-        Found::Free(free) => Finding { rule, kind: Kind::Reachable, witness: key(spec, &free) },
-        Found::Covered(by) => Finding { rule, kind: Kind::Shadowed { by }, witness: lowest },
-        Found::TooMuch => Finding { rule, kind: Kind::Undecided, witness: lowest },
+        Found::Free(free) => HygieneFinding { rule, kind: HygieneKind::Reachable, witness: key(spec, &free) },
+        Found::Covered(by) => HygieneFinding { rule, kind: HygieneKind::Shadowed { by }, witness: lowest },
+        Found::TooMuch => HygieneFinding { rule, kind: HygieneKind::Undecided, witness: lowest },
     }
 }
 

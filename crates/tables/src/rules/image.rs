@@ -38,7 +38,7 @@ pub(super) struct Line(pub(super) [u16; LINE_ELEMENTS]);
 
 /// A table of rules as flat bytes, ready for lookups.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Image {
+pub struct RulesImage {
     pub(super) layout: Layout,
     /// One entry a tree.
     pub(super) roots: Vec<u32>,
@@ -54,18 +54,18 @@ pub struct Image {
     wide: Option<Packing>,
 }
 
-impl Image {
+impl RulesImage {
     /// An image without trees.
-    pub(super) fn new(layout: Layout) -> Image {
-        let mut image = Image::bare(layout);
+    pub(super) fn new(layout: Layout) -> RulesImage {
+        let mut image = RulesImage::bare(layout);
         image.blocks.resize(image.block_lines(), Line([0; LINE_ELEMENTS]));
         image.ids.resize(image.slots(), NO_RULE);
         image
     }
 
     /// An image without anything, not even the empty leaf.
-    pub(super) fn bare(layout: Layout) -> Image {
-        Image {
+    pub(super) fn bare(layout: Layout) -> RulesImage {
+        RulesImage {
             #[cfg(target_arch = "x86_64")]
             wide: Packing::of(&layout),
             layout,
@@ -82,7 +82,7 @@ impl Image {
 
     /// The same image for the portable lookups only.
     #[cfg(test)]
-    pub(super) fn portable(&self) -> Image {
+    pub(super) fn portable(&self) -> RulesImage {
         let mut image = self.clone();
         #[cfg(target_arch = "x86_64")]
         {
@@ -248,7 +248,7 @@ impl Image {
     }
 
     /// Copies a leaf of another image of the same layout behind the last block and answers its entry.
-    pub(super) fn push_copy(&mut self, from: &Image, block: u32) -> u32 {
+    pub(super) fn push_copy(&mut self, from: &RulesImage, block: u32) -> u32 {
         let (slots, lines) = (self.slots(), self.block_lines());
         let (first, block, blocks) = (self.ids.len() / slots, block as usize, from.leaf_blocks(block));
         room(&mut self.blocks, blocks * lines);
@@ -290,7 +290,7 @@ impl Image {
     /// The first rule that fits `key`.
     ///
     /// # Panics
-    /// If `key` has not [`Image::key_words`] words.
+    /// If `key` has not [`RulesImage::key_words`] words.
     pub fn find(&self, key: &[u64]) -> Option<Hit> {
         self.hit(self.find_id(key))
     }
@@ -312,13 +312,13 @@ impl Image {
     /// The value of the first rule that fits `key`, or [`NONE`].
     ///
     /// # Panics
-    /// If `key` has not [`Image::key_words`] words.
+    /// If `key` has not [`RulesImage::key_words`] words.
     #[inline]
     pub fn find_value(&self, key: &[u64]) -> u32 {
         self.rules.get(self.find_id(key) as usize).map_or(NONE, |rule| rule[2])
     }
 
-    /// [`Image::find_value`] for every key of `keys`, which lie one after the other.
+    /// [`RulesImage::find_value`] for every key of `keys`, which lie one after the other.
     ///
     /// # Panics
     /// If `keys` has not the words of as many keys as `values` has places.

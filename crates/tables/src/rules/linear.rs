@@ -1,17 +1,17 @@
 //! The reference algorithm: tries the rules in order until one fits.
 
-use super::{BuildError, Hit, InsertError, Rule, Rules, RulesSpec};
+use super::{Hit, Rule, Rules, RulesBuildError, RulesInsertError, RulesSpec};
 use std::collections::BTreeMap;
 
 /// Rules tried one after the other. Slow and obviously right.
 ///
 /// ```
-/// use tables::rules::{Field, Hit, Linear, Rule, Rules, RulesSpec};
+/// use tables::rules::{Hit, Linear, Rule, RuleField, Rules, RulesSpec};
 ///
 /// let mut rules = Linear::new(RulesSpec { widths: vec![32, 16], capacity: 10 })?;
-/// let web = Rule { fields: vec![Field::Prefix { value: 10 << 24, length: 8 }, Field::Exact(80)] };
+/// let web = Rule { fields: vec![RuleField::Prefix { value: 10 << 24, length: 8 }, RuleField::Exact(80)] };
 /// rules.insert(5, &web, 1)?;
-/// rules.insert(9, &Rule { fields: vec![Field::Any, Field::Range { low: 0, high: 1023 }] }, 2)?;
+/// rules.insert(9, &Rule { fields: vec![RuleField::Any, RuleField::Range { low: 0, high: 1023 }] }, 2)?;
 /// assert_eq!(rules.find(&[0x0a000001, 80]), Some(Hit { order: 5, value: 1 }));
 /// assert_eq!(rules.find(&[0x0b000001, 80]), Some(Hit { order: 9, value: 2 }));
 /// assert_eq!(rules.find(&[0x0b000001, 8080]), None);
@@ -25,16 +25,16 @@ pub struct Linear {
 
 impl Linear {
     /// A table without rules.
-    pub fn new(spec: RulesSpec) -> Result<Linear, BuildError> {
+    pub fn new(spec: RulesSpec) -> Result<Linear, RulesBuildError> {
         spec.check()?;
         Ok(Linear { spec, rules: BTreeMap::new() })
     }
 
     /// A table of these rules, given as order, rule and value.
-    pub fn build(spec: &RulesSpec, rules: &[(u64, Rule, u32)]) -> Result<Linear, BuildError> {
+    pub fn build(spec: &RulesSpec, rules: &[(u64, Rule, u32)]) -> Result<Linear, RulesBuildError> {
         let mut table = Linear::new(spec.clone())?;
         for (rule, (order, fields, value)) in rules.iter().enumerate() {
-            table.insert(*order, fields, *value).map_err(|error| BuildError::Rule { rule, error })?;
+            table.insert(*order, fields, *value).map_err(|error| RulesBuildError::Rule { rule, error })?;
         }
         Ok(table)
     }
@@ -46,13 +46,13 @@ impl Linear {
 }
 
 impl Rules for Linear {
-    fn insert(&mut self, order: u64, rule: &Rule, value: u32) -> Result<(), InsertError> {
+    fn insert(&mut self, order: u64, rule: &Rule, value: u32) -> Result<(), RulesInsertError> {
         self.spec.check_rule(rule)?;
         if self.rules.contains_key(&order) {
-            return Err(InsertError::Taken { order });
+            return Err(RulesInsertError::Taken { order });
         }
         if self.rules.len() >= self.spec.capacity {
-            return Err(InsertError::Full { capacity: self.spec.capacity });
+            return Err(RulesInsertError::Full { capacity: self.spec.capacity });
         }
         self.rules.insert(order, (rule.clone(), value));
         Ok(())

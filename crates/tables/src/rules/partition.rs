@@ -5,7 +5,7 @@
 //! of the two they fix. What that costs lookups, one walk more for each tree, is weighed against what it saves.
 
 use super::encode::{Encoded, Layout};
-use super::image::Image;
+use super::image::RulesImage;
 use super::tree::{Grower, Region};
 use std::collections::HashSet;
 
@@ -28,7 +28,7 @@ enum Sharing {
 
 /// Grows trees for all rules of `encoded`, whose numbers are in order, into `image`, which has none yet, with `limit` as a
 /// bound of its bytes that only leaves which cannot be split exceed.
-pub(super) fn grow(encoded: &Encoded, image: &mut Image, limit: usize) {
+pub(super) fn grow(encoded: &Encoded, image: &mut RulesImage, limit: usize) {
     if encoded.len() == 0 {
         return;
     }
@@ -40,7 +40,7 @@ pub(super) fn grow(encoded: &Encoded, image: &mut Image, limit: usize) {
             sharings.extend([Sharing::Three(first, second), Sharing::Three(second, first)]);
         }
     }
-    let mut best: Option<(f64, Image)> = None;
+    let mut best: Option<(f64, RulesImage)> = None;
     for sharing in sharings {
         let mut grown = image.clone();
         let mut work = 0.0;

@@ -4,61 +4,61 @@
 //! visible when it publishes a copy of the image by exchanging one pointer; a reader sees all of it or nothing, never waits,
 //! and keeps the generation that it took until it takes the next.
 
-use super::{BuildError, Image, InsertError, Rule, Rules, RulesSpec, Table};
+use super::{Rule, Rules, RulesBuildError, RulesImage, RulesInsertError, RulesSpec, RulesTable};
 use arc_swap::{ArcSwap, Cache};
 use std::sync::Arc;
 
-/// A table that is changed here and read through [`Reader`]s.
+/// A table that is changed here and read through [`RulesReader`]s.
 ///
 /// ```
-/// use tables::rules::{Field, NONE, Rule, RulesSpec, Shared, Table};
+/// use tables::rules::{NONE, Rule, RuleField, RulesSpec, RulesTable, SharedRules};
 ///
-/// let any = Rule { fields: vec![Field::Any] };
-/// let mut rules = Shared::new(Table::new(RulesSpec { widths: vec![16], capacity: 8 })?);
+/// let any = Rule { fields: vec![RuleField::Any] };
+/// let mut rules = SharedRules::new(RulesTable::new(RulesSpec { widths: vec![16], capacity: 8 })?);
 /// let mut reader = rules.reader();
 /// rules.insert(1, &any, 7).expect("there is room");
 /// assert_eq!(reader.image().find_value(&[0]), NONE);
 /// rules.publish();
 /// assert_eq!(reader.image().find_value(&[0]), 7);
-/// # Ok::<(), tables::rules::BuildError>(())
+/// # Ok::<(), tables::rules::RulesBuildError>(())
 /// ```
 #[derive(Debug)]
-pub struct Shared {
-    table: Table,
+pub struct SharedRules {
+    table: RulesTable,
     current: Arc<ArcSwap<Generation>>,
 }
 
 #[derive(Debug)]
 struct Generation {
     number: u64,
-    image: Image,
+    image: RulesImage,
 }
 
 /// Looks up in the latest published generation; each thread has its own.
 #[derive(Clone, Debug)]
-pub struct Reader {
+pub struct RulesReader {
     current: Cache<Arc<ArcSwap<Generation>>, Arc<Generation>>,
 }
 
-impl Shared {
+impl SharedRules {
     /// Publishes `table` as generation 0.
-    pub fn new(table: Table) -> Shared {
+    pub fn new(table: RulesTable) -> SharedRules {
         let first = Generation { number: 0, image: table.image().clone() };
-        Shared { table, current: Arc::new(ArcSwap::from_pointee(first)) }
+        SharedRules { table, current: Arc::new(ArcSwap::from_pointee(first)) }
     }
 
     /// One more reader.
-    pub fn reader(&self) -> Reader {
-        Reader { current: Cache::new(Arc::clone(&self.current)) }
+    pub fn reader(&self) -> RulesReader {
+        RulesReader { current: Cache::new(Arc::clone(&self.current)) }
     }
 
     /// The table as the writer sees it, changes that are not published included.
-    pub fn table(&self) -> &Table {
+    pub fn table(&self) -> &RulesTable {
         &self.table
     }
 
     /// [`Rules::insert`], not yet visible to readers.
-    pub fn insert(&mut self, order: u64, rule: &Rule, value: u32) -> Result<(), InsertError> {
+    pub fn insert(&mut self, order: u64, rule: &Rule, value: u32) -> Result<(), RulesInsertError> {
         self.table.insert(order, rule, value)
     }
 
@@ -76,21 +76,25 @@ impl Shared {
 
     /// Replaces the whole set by these rules, for all readers at once, and answers the generation's number. If they are refused,
     /// nothing changes.
-    pub fn replace(&mut self, spec: &RulesSpec, rules: Vec<(u64, Rule, u32)>) -> Result<u64, BuildError> {
-        self.table = Table::build(spec, rules)?;
+    pub fn replace(
+        &mut self,
+        spec: &RulesSpec,
+        rules: Vec<(u64, Rule, u32)>,
+    ) -> Result<u64, RulesBuildError> {
+        self.table = RulesTable::build(spec, rules)?;
         Ok(self.publish())
     }
 }
 
-impl Reader {
+impl RulesReader {
     /// The image of the latest generation. What is looked up in it while it is borrowed is answered from one generation.
     #[inline]
-    pub fn image(&mut self) -> &Image {
+    pub fn image(&mut self) -> &RulesImage {
         &self.current.load().image
     }
 
     /// The image with the number of its generation.
-    pub fn generation(&mut self) -> (u64, &Image) {
+    pub fn generation(&mut self) -> (u64, &RulesImage) {
         let generation = self.current.load();
         (generation.number, &generation.image)
     }

@@ -1,9 +1,9 @@
 //! The fast table of rules: trees to a few rules each, compared at once, changed a rule at a time.
 
 use super::encode::{Encoded, Layout, checks};
-use super::image::Image;
+use super::image::RulesImage;
 use super::update::{Update, compacted};
-use super::{BuildError, Field, Hit, InsertError, Rule, Rules, RulesSpec, partition};
+use super::{Hit, Rule, RuleField, Rules, RulesBuildError, RulesInsertError, RulesSpec, partition};
 use crate::sizes::{self, room};
 use std::collections::BTreeMap;
 
@@ -19,25 +19,25 @@ pub(super) fn limit(capacity: usize) -> usize {
     base.saturating_add(RULE_LIMIT.saturating_mul(capacity))
 }
 
-/// A fast table of rules. Lookups run over its [`Image`]; [`super::Shared`] lets other threads look up while it is changed.
+/// A fast table of rules. Lookups run over its [`RulesImage`]; [`super::SharedRules`] lets other threads look up while it is changed.
 ///
 /// ```
-/// use tables::rules::{Field, Hit, NONE, Rule, Rules, RulesSpec, Table};
+/// use tables::rules::{RuleField, Hit, NONE, Rule, Rules, RulesSpec, RulesTable};
 ///
 /// let spec = RulesSpec { widths: vec![32, 16], capacity: 100 };
-/// let web = Rule { fields: vec![Field::Prefix { value: 10 << 24, length: 8 }, Field::Exact(80)] };
-/// let rest = Rule { fields: vec![Field::Any, Field::Any] };
-/// let mut table = Table::build(&spec, vec![(10, web, 1), (20, rest, 2)])?;
+/// let web = Rule { fields: vec![RuleField::Prefix { value: 10 << 24, length: 8 }, RuleField::Exact(80)] };
+/// let rest = Rule { fields: vec![RuleField::Any, RuleField::Any] };
+/// let mut table = RulesTable::build(&spec, vec![(10, web, 1), (20, rest, 2)])?;
 /// assert_eq!(table.find(&[0x0a000001, 80]), Some(Hit { order: 10, value: 1 }));
 /// assert_eq!(table.remove(20), Some(2));
 /// assert_eq!(table.find_value(&[0x0b000001, 80]), NONE);
-/// # Ok::<(), tables::rules::BuildError>(())
+/// # Ok::<(), tables::rules::RulesBuildError>(())
 /// ```
 #[derive(Clone, Debug)]
-pub struct Table {
+pub struct RulesTable {
     spec: RulesSpec,
     limit: usize,
-    image: Image,
+    image: RulesImage,
     encoded: Encoded,
     /// The rules by their number; free numbers hold none.
     rules: Vec<Option<Rule>>,
@@ -48,7 +48,7 @@ pub struct Table {
 
 /// What a table is made of.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Statistics {
+pub struct RulesStatistics {
     /// Rules held.
     pub rules: usize,
     /// Trees that every lookup walks.
@@ -63,48 +63,48 @@ pub struct Statistics {
     pub limit: usize,
 }
 
-impl Table {
+impl RulesTable {
     /// A table without rules.
-    pub fn new(spec: RulesSpec) -> Result<Table, BuildError> {
-        Table::build(&spec, Vec::new())
+    pub fn new(spec: RulesSpec) -> Result<RulesTable, RulesBuildError> {
+        RulesTable::build(&spec, Vec::new())
     }
 
     /// A table of these rules, given as order, rule and value. Its image may have 1 KiB for every rule of the capacity, and besides
     /// 16 KiB for each up to 8 MiB.
-    pub fn build(spec: &RulesSpec, rules: Vec<(u64, Rule, u32)>) -> Result<Table, BuildError> {
+    pub fn build(spec: &RulesSpec, rules: Vec<(u64, Rule, u32)>) -> Result<RulesTable, RulesBuildError> {
         let limit = limit(spec.capacity);
-        Table::build_within(spec, rules, limit)
+        RulesTable::build_within(spec, rules, limit)
     }
 
-    /// [`Table::build`] with the most bytes that the image may have. Less room means longer leaves and slower lookups; what
+    /// [`RulesTable::build`] with the most bytes that the image may have. Less room means longer leaves and slower lookups; what
     /// cannot be in that room is refused.
     pub fn build_within(
         spec: &RulesSpec,
         mut rules: Vec<(u64, Rule, u32)>,
         limit: usize,
-    ) -> Result<Table, BuildError> {
+    ) -> Result<RulesTable, RulesBuildError> {
         spec.check()?;
         if let Some((rule, error)) =
             rules.iter().enumerate().find_map(|(at, (_, rule, _))| Some((at, spec.check_rule(rule).err()?)))
         {
-            return Err(BuildError::Rule { rule, error });
+            return Err(RulesBuildError::Rule { rule, error });
         }
         let mut seen = BTreeMap::new();
         if let Some((rule, (order, _, _))) =
             rules.iter().enumerate().find(|(at, (order, _, _))| seen.insert(*order, *at).is_some())
         {
-            return Err(BuildError::Rule { rule, error: InsertError::Taken { order: *order } });
+            return Err(RulesBuildError::Rule { rule, error: RulesInsertError::Taken { order: *order } });
         }
         if rules.len() > spec.capacity {
-            let error = InsertError::Full { capacity: spec.capacity };
-            return Err(BuildError::Rule { rule: spec.capacity, error });
+            let error = RulesInsertError::Full { capacity: spec.capacity };
+            return Err(RulesBuildError::Rule { rule: spec.capacity, error });
         }
         rules.sort_unstable_by_key(|rule| rule.0);
         let layout = Layout::new(spec);
-        let mut table = Table {
+        let mut table = RulesTable {
             spec: spec.clone(),
             limit,
-            image: Image::new(layout.clone()),
+            image: RulesImage::new(layout.clone()),
             encoded: Encoded::new(&layout),
             rules: Vec::with_capacity(rules.len()),
             free: Vec::new(),
@@ -113,7 +113,7 @@ impl Table {
         };
         let least = rules.len() * (table.image.slot_bytes() + 16);
         if least > limit {
-            return Err(BuildError::Memory { rules: rules.len(), bytes: least, limit });
+            return Err(RulesBuildError::Memory { rules: rules.len(), bytes: least, limit });
         }
         for (order, rule, value) in rules {
             table.note(order, rule, value);
@@ -125,7 +125,7 @@ impl Table {
         table.image.shrink();
         let bytes = table.image.bytes();
         if bytes > limit {
-            return Err(BuildError::Memory { rules: table.rules.len(), bytes, limit });
+            return Err(RulesBuildError::Memory { rules: table.rules.len(), bytes, limit });
         }
         Ok(table)
     }
@@ -136,13 +136,13 @@ impl Table {
     }
 
     /// The flat form that lookups run over.
-    pub fn image(&self) -> &Image {
+    pub fn image(&self) -> &RulesImage {
         &self.image
     }
 
     /// What the table is made of now.
-    pub fn statistics(&self) -> Statistics {
-        Statistics {
+    pub fn statistics(&self) -> RulesStatistics {
+        RulesStatistics {
             rules: self.orders.len(),
             trees: self.image.roots.len(),
             nodes: self.image.nodes.len() / self.image.node_words(),
@@ -167,7 +167,7 @@ impl Table {
     pub(super) fn at_most(spec: &RulesSpec) -> u64 {
         let rules = spec.capacity as u64;
         let kept = Encoded::rule_bytes(&Layout::new(spec)) + size_of::<Option<Rule>>() as u64;
-        let fields = (size_of::<Field>() * spec.widths.len()) as u64;
+        let fields = (size_of::<RuleField>() * spec.widths.len()) as u64;
         sizes::roomy(limit(spec.capacity) as u64)
             .saturating_add(sizes::roomy(rules.saturating_mul(kept)))
             .saturating_add(rules.saturating_mul(fields))
@@ -176,8 +176,8 @@ impl Table {
     }
 
     /// Grows the trees anew. Many single changes make lookups slower; this makes them as fast as those of a table built now.
-    pub fn rebuild(&mut self) -> Result<(), BuildError> {
-        *self = Table::build_within(&self.spec, self.entries(), self.limit)?;
+    pub fn rebuild(&mut self) -> Result<(), RulesBuildError> {
+        *self = RulesTable::build_within(&self.spec, self.entries(), self.limit)?;
         Ok(())
     }
 
@@ -190,7 +190,7 @@ impl Table {
         self.image.find_value(key)
     }
 
-    /// [`Table::find_value`] for every key of `keys`, which lie one after the other.
+    /// [`RulesTable::find_value`] for every key of `keys`, which lie one after the other.
     ///
     /// # Panics
     /// If `keys` has not the words of as many keys as `values` has places.
@@ -249,22 +249,22 @@ fn growth(limit: usize) -> usize {
     limit / 4 * 3
 }
 
-impl Rules for Table {
+impl Rules for RulesTable {
     /// Takes about as long as the rule has leaves to be in: a change of one in 10,000 rules far less than 10 ms.
-    fn insert(&mut self, order: u64, rule: &Rule, value: u32) -> Result<(), InsertError> {
+    fn insert(&mut self, order: u64, rule: &Rule, value: u32) -> Result<(), RulesInsertError> {
         self.spec.check_rule(rule)?;
         if self.orders.contains_key(&order) {
-            return Err(InsertError::Taken { order });
+            return Err(RulesInsertError::Taken { order });
         }
         if self.orders.len() >= self.spec.capacity {
-            return Err(InsertError::Full { capacity: self.spec.capacity });
+            return Err(RulesInsertError::Full { capacity: self.spec.capacity });
         }
         let id = self.note(order, rule.clone(), value);
         self.change(id, true);
         let bytes = self.image.bytes();
         if bytes > self.limit {
             self.remove(order);
-            return Err(InsertError::Memory { bytes, limit: self.limit });
+            return Err(RulesInsertError::Memory { bytes, limit: self.limit });
         }
         Ok(())
     }

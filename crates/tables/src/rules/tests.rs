@@ -41,17 +41,17 @@ impl Numbers {
         (number ^ top) & ones(width)
     }
 
-    fn field(&mut self, width: u8) -> Field {
+    fn field(&mut self, width: u8) -> RuleField {
         match self.below(8) {
-            0 | 1 => Field::Any,
-            2 => Field::Exact(self.value(width)),
+            0 | 1 => RuleField::Any,
+            2 => RuleField::Exact(self.value(width)),
             3 | 4 => {
-                Field::Prefix { value: self.value(width), length: self.below(u64::from(width) + 1) as u8 }
+                RuleField::Prefix { value: self.value(width), length: self.below(u64::from(width) + 1) as u8 }
             }
-            5 => Field::Ternary { value: self.value(width), mask: self.value(width) | self.value(width) },
+            5 => RuleField::Ternary { value: self.value(width), mask: self.value(width) | self.value(width) },
             _ => {
                 let (one, two) = (self.value(width), self.value(width));
-                Field::Range { low: one.min(two), high: one.max(two) }
+                RuleField::Range { low: one.min(two), high: one.max(two) }
             }
         }
     }
@@ -70,13 +70,13 @@ impl Numbers {
                 let near = rule.filter(|_| self.below(8) > 0).map(|rule| &rule.fields[column]);
                 let bits = self.value(width);
                 match near {
-                    Some(&Field::Exact(value)) => value,
-                    Some(&Field::Prefix { value, length }) => {
+                    Some(&RuleField::Exact(value)) => value,
+                    Some(&RuleField::Prefix { value, length }) => {
                         let mask = prefix_mask(width, length);
                         value & mask | bits & !mask
                     }
-                    Some(&Field::Ternary { value, mask }) => value & mask | bits & !mask & ones(width),
-                    Some(&Field::Range { low, high }) => match self.below(4) {
+                    Some(&RuleField::Ternary { value, mask }) => value & mask | bits & !mask & ones(width),
+                    Some(&RuleField::Range { low, high }) => match self.below(4) {
                         0 => low,
                         1 => high,
                         2 => low.saturating_sub(1),
@@ -95,7 +95,7 @@ impl Numbers {
 }
 
 /// Both answers of the table, one at a time and in bulk, wide and portable, against the reference.
-fn compare(table: &Table, linear: &Linear, keys: &[Vec<u64>]) {
+fn compare(table: &RulesTable, linear: &Linear, keys: &[Vec<u64>]) {
     let row: Vec<u64> = keys.concat();
     let mut values = vec![7; keys.len()];
     table.find_bulk(&row, &mut values);
@@ -132,7 +132,7 @@ proptest! {
         let rules: Vec<(u64, Rule, u32)> =
             (0..count).map(|at| (numbers.next() << 16 | at as u64, numbers.rule(&spec.widths), at as u32)).collect();
         let linear = Linear::build(&spec, &rules).expect("the rules suit the columns");
-        let table = Table::build(&spec, rules.clone()).expect("so few rules have room");
+        let table = RulesTable::build(&spec, rules.clone()).expect("so few rules have room");
         prop_assert_eq!(table.entries(), linear.entries());
         compare(&table, &linear, &keys(&mut numbers, &spec, &rules, 300));
     }
@@ -144,7 +144,7 @@ proptest! {
         let rules: Vec<(u64, Rule, u32)> =
             (0..start).map(|at| (at as u64 * 10, numbers.rule(&spec.widths), at as u32)).collect();
         let mut linear = Linear::build(&spec, &rules).expect("the rules suit the columns");
-        let mut table = Table::build(&spec, rules).expect("so few rules have room");
+        let mut table = RulesTable::build(&spec, rules).expect("so few rules have room");
         for change in 0..changes {
             let order = numbers.below(start as u64 * 10 + 500);
             if numbers.below(5) < 2 {
@@ -169,24 +169,27 @@ proptest! {
 /// Rules of five columns as routers have them, in which many leave a column open.
 fn five_columns(numbers: &mut Numbers, count: usize) -> Vec<(u64, Rule, u32)> {
     let address = |numbers: &mut Numbers| match numbers.below(4) {
-        0 => Field::Any,
-        1 => Field::Prefix { value: u128::from(numbers.below(1 << 32)), length: 24 + numbers.below(9) as u8 },
-        _ => Field::Prefix {
+        0 => RuleField::Any,
+        1 => RuleField::Prefix {
+            value: u128::from(numbers.below(1 << 32)),
+            length: 24 + numbers.below(9) as u8,
+        },
+        _ => RuleField::Prefix {
             value: u128::from(numbers.below(256) << 8 | 10 << 24),
             length: 16 + numbers.below(17) as u8,
         },
     };
     let port = |numbers: &mut Numbers| match numbers.below(4) {
-        0 | 1 => Field::Any,
-        2 => Field::Exact(u128::from(numbers.below(1024))),
-        _ => Field::Range { low: 1024, high: 65535 },
+        0 | 1 => RuleField::Any,
+        2 => RuleField::Exact(u128::from(numbers.below(1024))),
+        _ => RuleField::Range { low: 1024, high: 65535 },
     };
     (0..count)
         .map(|at| {
             let protocol = if numbers.below(5) == 0 {
-                Field::Any
+                RuleField::Any
             } else {
-                Field::Exact(6 + 11 * u128::from(numbers.below(2)))
+                RuleField::Exact(6 + 11 * u128::from(numbers.below(2)))
             };
             let fields = vec![address(numbers), address(numbers), port(numbers), port(numbers), protocol];
             (at as u64 * 4, Rule { fields }, at as u32)
@@ -202,7 +205,7 @@ fn thousands_of_rules_answer_as_the_reference_while_they_change() {
     let spec = RulesSpec { widths: FIVE.to_vec(), capacity: 3000 };
     let rules = five_columns(&mut numbers, 2000);
     let mut linear = Linear::build(&spec, &rules).expect("the rules suit the columns");
-    let mut table = Table::build(&spec, rules.clone()).expect("they have room");
+    let mut table = RulesTable::build(&spec, rules.clone()).expect("they have room");
     compare(&table, &linear, &keys(&mut numbers, &spec, &rules, 500));
     let more = five_columns(&mut numbers, 900);
     for (at, (_, rule, _)) in more.iter().enumerate() {
@@ -227,50 +230,51 @@ fn thousands_of_rules_answer_as_the_reference_while_they_change() {
 fn a_set_that_has_no_room_is_refused_with_its_size() {
     let rules = five_columns(&mut Numbers(3), 500);
     let spec = RulesSpec { widths: FIVE.to_vec(), capacity: 500 };
-    let refused =
-        Table::build_within(&spec, rules.clone(), 10_000).expect_err("500 rules have more than 10,000 bytes");
+    let refused = RulesTable::build_within(&spec, rules.clone(), 10_000)
+        .expect_err("500 rules have more than 10,000 bytes");
     assert!(
-        matches!(refused, BuildError::Memory { rules: 500, limit: 10_000, bytes } if bytes > 10_000),
+        matches!(refused, RulesBuildError::Memory { rules: 500, limit: 10_000, bytes } if bytes > 10_000),
         "{refused}"
     );
-    let tight = Table::build_within(&spec, rules, 200_000).expect("leaves may be longer");
+    let tight = RulesTable::build_within(&spec, rules, 200_000).expect("leaves may be longer");
     assert!(tight.statistics().bytes <= 200_000);
 }
 
 #[test]
 fn what_cannot_be_is_refused_and_changes_nothing() {
     let spec = RulesSpec { widths: vec![8, 32], capacity: 2 };
-    let any = Rule { fields: vec![Field::Any, Field::Any] };
-    let mut table = Table::new(spec.clone()).expect("columns can be like that");
+    let any = Rule { fields: vec![RuleField::Any, RuleField::Any] };
+    let mut table = RulesTable::new(spec.clone()).expect("columns can be like that");
     let mut linear = Linear::new(spec.clone()).expect("columns can be like that");
     let bad = [
-        Rule { fields: vec![Field::Any] },
-        Rule { fields: vec![Field::Exact(256), Field::Any] },
-        Rule { fields: vec![Field::Prefix { value: 0, length: 9 }, Field::Any] },
-        Rule { fields: vec![Field::Range { low: 5, high: 4 }, Field::Any] },
-        Rule { fields: vec![Field::Range { low: 5, high: 400 }, Field::Any] },
-        Rule { fields: vec![Field::Ternary { value: 0, mask: 0x100 }, Field::Any] },
+        Rule { fields: vec![RuleField::Any] },
+        Rule { fields: vec![RuleField::Exact(256), RuleField::Any] },
+        Rule { fields: vec![RuleField::Prefix { value: 0, length: 9 }, RuleField::Any] },
+        Rule { fields: vec![RuleField::Range { low: 5, high: 4 }, RuleField::Any] },
+        Rule { fields: vec![RuleField::Range { low: 5, high: 400 }, RuleField::Any] },
+        Rule { fields: vec![RuleField::Ternary { value: 0, mask: 0x100 }, RuleField::Any] },
     ];
     for rule in bad {
         let refused = table.insert(1, &rule, 1).expect_err("the rule does not suit the columns");
         assert_eq!(linear.insert(1, &rule, 1), Err(refused.clone()));
-        let built =
-            Table::build(&spec, vec![(0, any.clone(), 0), (1, rule, 1)]).expect_err("nor in a whole set");
-        assert_eq!(built, BuildError::Rule { rule: 1, error: refused });
+        let built = RulesTable::build(&spec, vec![(0, any.clone(), 0), (1, rule, 1)])
+            .expect_err("nor in a whole set");
+        assert_eq!(built, RulesBuildError::Rule { rule: 1, error: refused });
     }
     for table in [&mut table as &mut dyn Rules, &mut linear] {
         assert_eq!(table.insert(1, &any, 1), Ok(()));
-        assert_eq!(table.insert(1, &any, 2), Err(InsertError::Taken { order: 1 }));
+        assert_eq!(table.insert(1, &any, 2), Err(RulesInsertError::Taken { order: 1 }));
         assert_eq!(table.insert(2, &any, 2), Ok(()));
-        assert_eq!(table.insert(3, &any, 3), Err(InsertError::Full { capacity: 2 }));
+        assert_eq!(table.insert(3, &any, 3), Err(RulesInsertError::Full { capacity: 2 }));
         assert_eq!(table.find(&[1, 2]), Some(Hit { order: 1, value: 1 }));
         assert_eq!(table.len(), 2);
     }
-    let twice = Table::build(&spec, vec![(1, any.clone(), 0), (1, any, 1)]).expect_err("an order is unique");
-    assert_eq!(twice, BuildError::Rule { rule: 1, error: InsertError::Taken { order: 1 } });
-    assert!(Table::new(RulesSpec { widths: vec![], capacity: 1 }).is_err());
-    assert!(Table::new(RulesSpec { widths: vec![129], capacity: 1 }).is_err());
-    assert!(Table::new(RulesSpec { widths: vec![8], capacity: usize::MAX }).is_err());
+    let twice =
+        RulesTable::build(&spec, vec![(1, any.clone(), 0), (1, any, 1)]).expect_err("an order is unique");
+    assert_eq!(twice, RulesBuildError::Rule { rule: 1, error: RulesInsertError::Taken { order: 1 } });
+    assert!(RulesTable::new(RulesSpec { widths: vec![], capacity: 1 }).is_err());
+    assert!(RulesTable::new(RulesSpec { widths: vec![129], capacity: 1 }).is_err());
+    assert!(RulesTable::new(RulesSpec { widths: vec![8], capacity: usize::MAX }).is_err());
 }
 
 #[test]
@@ -281,9 +285,9 @@ fn images_survive_as_bytes_and_damage_is_found() {
         let rules: Vec<(u64, Rule, u32)> =
             (0..120).map(|at| (at as u64, numbers.rule(&spec.widths), at as u32)).collect();
         let keys = keys(&mut numbers, &spec, &rules, 100).concat();
-        let table = Table::build(&spec, rules).expect("they have room");
+        let table = RulesTable::build(&spec, rules).expect("they have room");
         let bytes = table.image().to_bytes();
-        let opened = Image::open(&bytes).expect("these are the bytes of an image");
+        let opened = RulesImage::open(&bytes).expect("these are the bytes of an image");
         assert_eq!(&opened, table.image());
         let (mut before, mut after) = (vec![0; 100], vec![0; 100]);
         table.find_bulk(&keys, &mut before);
@@ -291,8 +295,8 @@ fn images_survive_as_bytes_and_damage_is_found() {
         assert_eq!(before, after);
         assert!(before.iter().any(|&value| value != NONE));
 
-        assert_eq!(Image::open(&bytes[1..]), Err(ImageError::Start));
-        assert!(matches!(Image::open(&bytes[..bytes.len() - 64]), Err(ImageError::Short { .. })));
+        assert_eq!(RulesImage::open(&bytes[1..]), Err(RulesImageError::Start));
+        assert!(matches!(RulesImage::open(&bytes[..bytes.len() - 64]), Err(RulesImageError::Short { .. })));
         // Whatever is damaged, lookups end and name only what is there, or the bytes are refused.
         let mut refused = 0;
         for _ in 0..400 {
@@ -301,7 +305,7 @@ fn images_survive_as_bytes_and_damage_is_found() {
                 let at = numbers.below(damaged.len() as u64) as usize;
                 damaged[at] ^= 1 << numbers.below(8);
             }
-            match Image::open(&damaged) {
+            match RulesImage::open(&damaged) {
                 Ok(image) if image.key_words() == spec.key_words() => {
                     image.find_bulk(&keys, &mut after);
                     image.portable().find_bulk(&keys, &mut after);
@@ -321,11 +325,11 @@ fn readers_see_whole_generations_only() {
     // In generation g every rule has the value g, and there is a rule for every key.
     let set = |generation: u32| -> Vec<(u64, Rule, u32)> {
         let mut rules = five_columns(&mut Numbers(u64::from(generation)), 200);
-        rules.push((u64::MAX, Rule { fields: vec![Field::Any; 5] }, 0));
+        rules.push((u64::MAX, Rule { fields: vec![RuleField::Any; 5] }, 0));
         rules.iter_mut().for_each(|rule| rule.2 = generation);
         rules
     };
-    let mut shared = Shared::new(Table::build(&spec, set(0)).expect("they have room"));
+    let mut shared = SharedRules::new(RulesTable::build(&spec, set(0)).expect("they have room"));
     let keys = keys(&mut Numbers(9), &spec, &set(3), 256).concat();
     let begun = std::sync::Barrier::new(3);
     std::thread::scope(|scope| {
@@ -358,8 +362,8 @@ fn readers_see_whole_generations_only() {
 #[test]
 fn single_changes_show_when_they_are_published() {
     let spec = RulesSpec { widths: vec![16], capacity: 4 };
-    let any = Rule { fields: vec![Field::Any] };
-    let mut shared = Shared::new(Table::new(spec).expect("columns can be like that"));
+    let any = Rule { fields: vec![RuleField::Any] };
+    let mut shared = SharedRules::new(RulesTable::new(spec).expect("columns can be like that"));
     let mut reader = shared.reader();
     shared.insert(5, &any, 50).expect("there is room");
     assert_eq!(reader.image().find_value(&[1]), NONE);
@@ -399,21 +403,21 @@ fn hygiene_is_what_trying_every_key_says() {
                 all.iter().filter(|key| fits(rule, *key)).all(|key| by.iter().any(|&other| fits(other, key)))
             };
             match &finding.kind {
-                Kind::Reachable => {
+                HygieneKind::Reachable => {
                     kinds[0] += 1;
                     assert_eq!(first(&finding.witness), Some(rule));
                 }
-                Kind::Duplicate { of } => {
+                HygieneKind::Duplicate { of } => {
                     kinds[1] += 1;
                     assert!(*of < rule && all.iter().all(|key| fits(*of, key) == fits(rule, key)));
                 }
-                Kind::Shadowed { by } => {
+                HygieneKind::Shadowed { by } => {
                     kinds[2 + usize::from(by.len() > 1)] += 1;
                     assert!(by.iter().all(|&other| other < rule) && inside(by));
                 }
-                Kind::Undecided => panic!("so few rules can be decided"),
+                HygieneKind::Undecided => panic!("so few rules can be decided"),
             }
-            assert_eq!(reachable, finding.kind == Kind::Reachable, "rule {rule}");
+            assert_eq!(reachable, finding.kind == HygieneKind::Reachable, "rule {rule}");
         }
     }
     assert!(kinds.iter().all(|&count| count > 5), "every kind must have been seen: {kinds:?}");
@@ -426,23 +430,24 @@ fn hygiene_says_when_it_gives_up() {
     let mut numbers = Numbers(21);
     let mut rules: Vec<Rule> = (0..400)
         .map(|_| {
-            let mut fields = vec![Field::Any; 4];
+            let mut fields = vec![RuleField::Any; 4];
             for field in &mut fields {
                 let low = numbers.below(1 << 40) as u128;
-                *field = Field::Range { low, high: low + (1 << 47) };
+                *field = RuleField::Range { low, high: low + (1 << 47) };
             }
             Rule { fields }
         })
         .collect();
-    let half = |low, high| Rule { fields: [vec![Field::Range { low, high }], vec![Field::Any; 3]].concat() };
+    let half =
+        |low, high| Rule { fields: [vec![RuleField::Range { low, high }], vec![RuleField::Any; 3]].concat() };
     rules.push(half(0, u64::MAX as u128 / 2));
     rules.push(half(u64::MAX as u128 / 2 + 1, u64::MAX as u128));
-    rules.push(Rule { fields: vec![Field::Any; 4] });
+    rules.push(Rule { fields: vec![RuleField::Any; 4] });
     let findings = hygiene(&spec, &rules).expect("the rules suit the columns");
-    assert_eq!(findings[402].kind, Kind::Undecided);
-    assert_eq!(findings[401].kind, Kind::Reachable);
+    assert_eq!(findings[402].kind, HygieneKind::Undecided);
+    assert_eq!(findings[401].kind, HygieneKind::Reachable);
     let short = hygiene(&spec, &rules[400..]).expect("the rules suit the columns");
-    assert_eq!(short[2].kind, Kind::Shadowed { by: vec![0, 1] });
+    assert_eq!(short[2].kind, HygieneKind::Shadowed { by: vec![0, 1] });
 }
 
 #[test]

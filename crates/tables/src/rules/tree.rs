@@ -6,7 +6,7 @@
 //! to a few rules is not split further, and its entries in the node's table all name the same leaf.
 
 use super::encode::Encoded;
-use super::image::{Image, NODE};
+use super::image::{NODE, RulesImage};
 use crate::sizes::room;
 use std::collections::HashMap;
 
@@ -65,7 +65,7 @@ struct Part {
 /// What a tree is being grown into.
 pub(super) struct Grower<'a> {
     encoded: &'a Encoded,
-    image: &'a mut Image,
+    image: &'a mut RulesImage,
     /// Nothing is split any more when the image has so many bytes.
     limit: usize,
     /// Leaf slots that parts which are yet to be grown need at least.
@@ -78,7 +78,7 @@ pub(super) struct Grower<'a> {
 }
 
 impl<'a> Grower<'a> {
-    pub(super) fn new(encoded: &'a Encoded, image: &'a mut Image, limit: usize) -> Grower<'a> {
+    pub(super) fn new(encoded: &'a Encoded, image: &'a mut RulesImage, limit: usize) -> Grower<'a> {
         let tally = Tally::new(64 * image.layout.words());
         let leaf_rules = image.slots().max(LEAF);
         Grower { encoded, image, limit, owed: 0, leaf_rules, leaves: HashMap::new(), work: 0.0, tally }

@@ -6,7 +6,7 @@
 //! since what a leaf holds is compared in full.
 
 use super::encode::Encoded;
-use super::image::{Image, NODE};
+use super::image::{NODE, RulesImage};
 use super::tree::{Grower, Region};
 use crate::sizes::room;
 use std::collections::{HashMap, HashSet};
@@ -39,7 +39,7 @@ enum Act {
 /// One change of one rule.
 pub(super) struct Update<'a> {
     encoded: &'a Encoded,
-    image: &'a mut Image,
+    image: &'a mut RulesImage,
     /// Whether a rule number is in use.
     live: &'a dyn Fn(u32) -> bool,
     id: u32,
@@ -58,7 +58,7 @@ pub(super) struct Update<'a> {
 impl<'a> Update<'a> {
     pub(super) fn new(
         encoded: &'a Encoded,
-        image: &'a mut Image,
+        image: &'a mut RulesImage,
         live: &'a dyn Fn(u32) -> bool,
         id: u32,
         limit: usize,
@@ -198,8 +198,8 @@ impl<'a> Update<'a> {
 }
 
 /// The image without the nodes and blocks that no entry names.
-pub(super) fn compacted(image: &Image) -> Image {
-    let mut compact = Image::new(image.layout.clone());
+pub(super) fn compacted(image: &RulesImage) -> RulesImage {
+    let mut compact = RulesImage::new(image.layout.clone());
     compact.rules.clone_from(&image.rules);
     compact.checks.clone_from(&image.checks);
     compact.ranked = image.ranked;
@@ -212,7 +212,7 @@ pub(super) fn compacted(image: &Image) -> Image {
     compact
 }
 
-fn copied(image: &Image, entry: u32, to: &mut Image, leaves: &mut [u32]) -> u32 {
+fn copied(image: &RulesImage, entry: u32, to: &mut RulesImage, leaves: &mut [u32]) -> u32 {
     if entry & NODE == 0 {
         let copy = &mut leaves[entry as usize];
         if *copy == 0 && entry != 0 {

@@ -5,7 +5,7 @@
 
 use super::NONE;
 use super::encode::{LINE_ELEMENTS, Layout};
-use super::image::{CHECKED, Image, Line, MORE, NO_RULE, NODE};
+use super::image::{CHECKED, Line, MORE, NO_RULE, NODE, RulesImage};
 use std::arch::x86_64::*;
 
 /// Keys that go through the stages together.
@@ -45,7 +45,7 @@ impl Packing {
 
     /// The number of the first rule that fits `key`, or [`NO_RULE`].
     #[inline]
-    pub(super) fn find(&self, image: &Image, key: &[u64]) -> u32 {
+    pub(super) fn find(&self, image: &RulesImage, key: &[u64]) -> u32 {
         assert_eq!(key.len(), self.key_words, "a key has one word a column, two for a wide column");
         // SAFETY: a `Packing` is made only where the processor has what the functions are compiled for.
         unsafe {
@@ -59,7 +59,7 @@ impl Packing {
     }
 
     /// The values of the first rules that fit each of `keys`, or [`NONE`], whose bits are all set.
-    pub(super) fn find_bulk(&self, image: &Image, keys: &[u64], values: &mut [u32]) {
+    pub(super) fn find_bulk(&self, image: &RulesImage, keys: &[u64], values: &mut [u32]) {
         let alone = image.roots.len() == 1;
         // SAFETY: as above.
         unsafe {
@@ -110,7 +110,7 @@ fn pack<const W: usize>(packing: &Packing, key: &[u64]) -> Packed<W> {
 /// The child of `node` that `packed` belongs to.
 #[inline]
 #[target_feature(enable = "avx512f,avx512bw,avx512dq,avx512vl,bmi1,bmi2,popcnt")]
-fn child<const W: usize>(image: &Image, entry: u32, packed: &Packed<W>) -> u32 {
+fn child<const W: usize>(image: &RulesImage, entry: u32, packed: &Packed<W>) -> u32 {
     let node = &image.nodes[(entry & !NODE) as usize * (W + 1).next_multiple_of(2)..][..W + 1];
     let mut place = node[W];
     let mut shift = 0;
@@ -126,7 +126,7 @@ fn child<const W: usize>(image: &Image, entry: u32, packed: &Packed<W>) -> u32 {
 #[inline]
 #[target_feature(enable = "avx512f,avx512bw,avx512dq,avx512vl,bmi1,bmi2,popcnt")]
 fn compare<const E: usize, const W: usize, const LIKELY: bool>(
-    image: &Image,
+    image: &RulesImage,
     block: u32,
     packed: &Packed<W>,
 ) -> (u32, u32) {
@@ -178,7 +178,7 @@ fn misses(id: u32) -> bool {
 
 /// The words of the rule that `id` names; of any if it names none.
 #[inline]
-fn rule(image: &Image, id: u32) -> &[u32; 4] {
+fn rule(image: &RulesImage, id: u32) -> &[u32; 4] {
     const NO_WORDS: &[u32; 4] = &[0; 4];
     let place = if misses(id) { 0 } else { (id & NO_RULE) as usize };
     image.rules.get(place).unwrap_or(NO_WORDS)
@@ -186,7 +186,7 @@ fn rule(image: &Image, id: u32) -> &[u32; 4] {
 
 /// What two trees answer together.
 #[inline]
-fn earlier(image: &Image, one: u32, other: u32) -> u32 {
+fn earlier(image: &RulesImage, one: u32, other: u32) -> u32 {
     if image.ranked {
         return one.min(other); // no rule is the largest number
     }
@@ -200,12 +200,12 @@ fn earlier(image: &Image, one: u32, other: u32) -> u32 {
 
 /// Whether the leaf goes on behind a block that begins with `first`, with rules that could come before `best`.
 #[inline]
-fn goes_on(image: &Image, first: u32, best: u32) -> bool {
+fn goes_on(image: &RulesImage, first: u32, best: u32) -> bool {
     (first & MORE != 0) & (!image.ranked | (first & NO_RULE < best))
 }
 
 #[target_feature(enable = "avx512f,avx512bw,avx512dq,avx512vl,bmi1,bmi2,popcnt")]
-fn find<const E: usize, const W: usize>(packing: &Packing, image: &Image, key: &[u64]) -> u32 {
+fn find<const E: usize, const W: usize>(packing: &Packing, image: &RulesImage, key: &[u64]) -> u32 {
     let packed = pack::<W>(packing, key);
     let mut best = NO_RULE;
     for (tree, &root) in image.roots.iter().enumerate() {
@@ -232,7 +232,7 @@ fn find<const E: usize, const W: usize>(packing: &Packing, image: &Image, key: &
 #[target_feature(enable = "avx512f,avx512bw,avx512dq,avx512vl,bmi1,bmi2,popcnt")]
 fn find_bulk<const E: usize, const W: usize, const ALONE: bool>(
     packing: &Packing,
-    image: &Image,
+    image: &RulesImage,
     keys: &[u64],
     values: &mut [u32],
 ) {

@@ -3,12 +3,12 @@
 use super::{Figures, import_failure, output, read_both};
 use crate::arguments::table::{FamilyChoice, LpmArguments, RouteFormat};
 use crate::failure::Failure;
-use import::address::{self, Family};
-use import::routes::{self, Routes};
+use import::address::{self, AddressFamily};
+use import::routes::{self, ImportedRoutes};
 use import::{cisco, mrt};
 use std::hint::black_box;
 use std::io::Write;
-use tables::lpm::{Lpm, LpmSpec, Model, NONE, Table, Variant};
+use tables::lpm::{Lpm, LpmModel, LpmSpec, LpmTable, NONE, Variant};
 
 /// An address that is asked for, as it was written and as a number.
 type Query<'a> = (&'a str, u128);
@@ -27,7 +27,7 @@ pub(super) fn run(arguments: &LpmArguments) -> Result<(), Failure> {
     let full =
         |error: &dyn std::fmt::Display| Failure::Finding(format!("{}: {error}", arguments.lookup.file));
     if arguments.linear {
-        let mut model = Model::new(spec).map_err(|error| full(&error))?;
+        let mut model = LpmModel::new(spec).map_err(|error| full(&error))?;
         figures
             .time("build", || {
                 routes.entries.iter().try_for_each(|(prefix, hop)| model.insert(*prefix, *hop).map(drop))
@@ -42,8 +42,9 @@ pub(super) fn run(arguments: &LpmArguments) -> Result<(), Failure> {
     } else {
         let variant = if arguments.compact { Variant::Compact } else { Variant::Fast };
         let entries = routes.entries.clone();
-        let table =
-            figures.time("build", || Table::build(spec, variant, entries)).map_err(|error| full(&error))?;
+        let table = figures
+            .time("build", || LpmTable::build(spec, variant, entries))
+            .map_err(|error| full(&error))?;
         figures.note_bytes(table.image_bytes());
         let bulk = arguments.bulk.then(|| bulk(&table, &queries, width, &mut figures));
         if bulk.is_none() {
@@ -55,7 +56,7 @@ pub(super) fn run(arguments: &LpmArguments) -> Result<(), Failure> {
     Ok(())
 }
 
-fn load(file: &[u8], arguments: &LpmArguments) -> Result<Routes, import::ImportError> {
+fn load(file: &[u8], arguments: &LpmArguments) -> Result<ImportedRoutes, import::ImportError> {
     match arguments.format.unwrap_or_else(|| recognise(file)) {
         RouteFormat::Text => routes::read(file),
         RouteFormat::Cef => cisco::forwarding_table(file),
@@ -77,7 +78,7 @@ fn recognise(file: &[u8]) -> RouteFormat {
     }
 }
 
-fn queries<'a>(lookup: &'a [u8], family: Family, path: &str) -> Result<Vec<Query<'a>>, Failure> {
+fn queries<'a>(lookup: &'a [u8], family: AddressFamily, path: &str) -> Result<Vec<Query<'a>>, Failure> {
     let text = std::str::from_utf8(lookup)
         .map_err(|_| Failure::Finding(format!("{path}: the queries are no text in UTF-8")))?;
     let mut queries = Vec::new();
@@ -99,7 +100,7 @@ fn queries<'a>(lookup: &'a [u8], family: Family, path: &str) -> Result<Vec<Query
     Ok(queries)
 }
 
-fn single(table: &Table, queries: &[Query<'_>], width: u8, figures: &mut Figures) {
+fn single(table: &LpmTable, queries: &[Query<'_>], width: u8, figures: &mut Figures) {
     figures.rate("one at a time", queries.len(), || {
         for (_, address) in queries {
             // An IPv4 address has no more bits.
@@ -110,7 +111,7 @@ fn single(table: &Table, queries: &[Query<'_>], width: u8, figures: &mut Figures
 }
 
 /// The next hops of all queries, looked up together.
-fn bulk(table: &Table, queries: &[Query<'_>], width: u8, figures: &mut Figures) -> Vec<u32> {
+fn bulk(table: &LpmTable, queries: &[Query<'_>], width: u8, figures: &mut Figures) -> Vec<u32> {
     let mut hops = vec![NONE; queries.len()];
     if width == 32 {
         let addresses: Vec<u32> = queries.iter().map(|(_, address)| *address as u32).collect();
@@ -127,7 +128,7 @@ fn bulk(table: &Table, queries: &[Query<'_>], width: u8, figures: &mut Figures) 
 /// A line each: the address, its next hop and the prefix, or `-`. Next hops that were looked up in bulk are what is printed, and
 /// must be those of the prefixes.
 fn answer(
-    routes: &Routes,
+    routes: &ImportedRoutes,
     queries: &[Query<'_>],
     bulk: Option<&[u32]>,
     table: &impl Lpm,

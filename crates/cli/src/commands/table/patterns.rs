@@ -9,7 +9,7 @@ use packet::Capture;
 use std::hint::black_box;
 use std::io::Write;
 use std::time::Instant;
-use tables::patterns::{BloomScanner, Match, Model, Pattern, Scanner};
+use tables::patterns::{BloomScanner, PatternMatch, PatternsModel, Scanner, SearchPattern};
 
 /// The payloads of a capture, one after the other.
 #[derive(Default)]
@@ -30,9 +30,9 @@ pub(super) fn run(arguments: &PatternsArguments) -> Result<(), Failure> {
     figures.note("patterns", patterns.len());
     let payloads = payloads(&arguments.lookup.lookup)?;
     figures.note("payloads", format!("{} of {}", payloads.ends.len(), bytes(payloads.bytes.len() as u64)));
-    let full = |error: tables::patterns::BuildError| Failure::Finding(format!("{path}: {error}"));
+    let full = |error: tables::patterns::PatternsBuildError| Failure::Finding(format!("{path}: {error}"));
     if arguments.linear {
-        let model = figures.time("build", || Model::build(&patterns)).map_err(full)?;
+        let model = figures.time("build", || PatternsModel::build(&patterns)).map_err(full)?;
         answer(&payloads, &mut figures, patterns.len(), |bytes, found| {
             model.each(bytes, &mut |one| found(one))
         })?;
@@ -54,7 +54,7 @@ pub(super) fn run(arguments: &PatternsArguments) -> Result<(), Failure> {
 }
 
 /// The patterns of a file, and on standard error what of its rules they do not say.
-fn load(file: &[u8], arguments: &PatternsArguments) -> Result<Vec<Pattern>, ImportError> {
+fn load(file: &[u8], arguments: &PatternsArguments) -> Result<Vec<SearchPattern>, ImportError> {
     let is_list = |line: &str| line.bytes().next().is_some_and(|first| first.is_ascii_digit());
     let recognised = || {
         let text = String::from_utf8_lossy(file);
@@ -102,7 +102,7 @@ fn answer(
     payloads: &Payloads,
     figures: &mut Figures,
     patterns: usize,
-    scan: impl Fn(&[u8], &mut dyn FnMut(Match)),
+    scan: impl Fn(&[u8], &mut dyn FnMut(PatternMatch)),
 ) -> Result<(), Failure> {
     let mut output = output();
     let (mut seen, mut ids) = (vec![false; patterns], Vec::new());

@@ -3,10 +3,10 @@
 use super::{Figures, import_failure, output, read_both, source};
 use crate::arguments::table::RulesArguments;
 use crate::failure::Failure;
-use import::RuleSet;
+use import::ImportedRules;
 use std::hint::black_box;
 use std::io::Write;
-use tables::rules::{Linear, NONE, Rules, RulesSpec, Table};
+use tables::rules::{Linear, NONE, Rules, RulesSpec, RulesTable};
 
 /// Runs the command.
 pub(super) fn run(arguments: &RulesArguments) -> Result<(), Failure> {
@@ -35,7 +35,8 @@ pub(super) fn run(arguments: &RulesArguments) -> Result<(), Failure> {
             *found = linear.find(key).map_or(NONE, |hit| hit.value);
         }
     } else {
-        let table = figures.time("build", || Table::build(&spec, entries)).map_err(|error| full(&error))?;
+        let table =
+            figures.time("build", || RulesTable::build(&spec, entries)).map_err(|error| full(&error))?;
         figures.note_bytes(table.statistics().bytes);
         if arguments.bulk {
             figures.rate("in bulk", keys.len(), || table.find_bulk(&words, black_box(&mut found)));
@@ -56,7 +57,7 @@ pub(super) fn run(arguments: &RulesArguments) -> Result<(), Failure> {
     Ok(())
 }
 
-fn answer(rules: &RuleSet, found: &[u32]) -> Result<(), Failure> {
+fn answer(rules: &ImportedRules, found: &[u32]) -> Result<(), Failure> {
     // Filters decide nothing, so their number is all that there is to say.
     let decided = rules.default.is_some() || rules.rules.iter().any(|rule| rule.allow.is_some());
     let decision = |allow: Option<bool>| match allow {

@@ -3,13 +3,13 @@
 use super::import_failure;
 use crate::arguments::table::{FamilyChoice, RuleFormat, RuleSource};
 use crate::failure::Failure;
-use import::address::Family;
-use import::{ImportError, Naming, RuleSet, cisco, classbench, iptables, nft};
+use import::address::AddressFamily;
+use import::{ImportError, ImportedRules, Naming, cisco, classbench, iptables, nft};
 
 /// The rules of a file, and the lines that were left out told on standard error.
-pub(crate) fn load(file: &[u8], path: &str, source: &RuleSource) -> Result<RuleSet, Failure> {
+pub(crate) fn load(file: &[u8], path: &str, source: &RuleSource) -> Result<ImportedRules, Failure> {
     let rules = match source.format.unwrap_or_else(|| recognise(file)) {
-        RuleFormat::Classbench => classbench::read(file, &classbench::Options::default()),
+        RuleFormat::Classbench => classbench::read(file, &classbench::ClassBenchOptions::default()),
         RuleFormat::Iptables => iptables::read(file, &chain_options(source)),
         RuleFormat::Nft => nft::read(file, &chain_options(source)),
         RuleFormat::Ios => access_list(file, source)?,
@@ -35,24 +35,24 @@ pub(crate) fn recognise(file: &[u8]) -> RuleFormat {
     }
 }
 
-fn chain_options(source: &RuleSource) -> iptables::Options {
-    iptables::Options {
+fn chain_options(source: &RuleSource) -> iptables::ChainOptions {
+    iptables::ChainOptions {
         table: source.table.clone(),
         chain: source.chain.clone(),
         family: match source.family {
-            FamilyChoice::V4 => Family::V4,
-            FamilyChoice::V6 => Family::V6,
+            FamilyChoice::V4 => AddressFamily::V4,
+            FamilyChoice::V6 => AddressFamily::V6,
         },
         interfaces: Naming::Themselves(source.interfaces.clone()),
         first_packets: source.first_packets,
         lenient: source.lenient,
-        ..iptables::Options::default()
+        ..iptables::ChainOptions::default()
     }
 }
 
 /// The wanted access list, or the only one.
-fn access_list(file: &[u8], source: &RuleSource) -> Result<Result<RuleSet, ImportError>, Failure> {
-    let options = cisco::Options { lenient: source.lenient };
+fn access_list(file: &[u8], source: &RuleSource) -> Result<Result<ImportedRules, ImportError>, Failure> {
+    let options = cisco::AccessListOptions { lenient: source.lenient };
     let lists = match cisco::access_lists(file, &options) {
         Ok(lists) => lists,
         Err(error) => return Ok(Err(error)),

@@ -1,12 +1,12 @@
 //! Workers whose program runs on a device: packets are held and come back later, programs replace each other meanwhile, and devices fail.
 
 use super::*;
-use crate::hold::Schedule;
+use crate::device_queue::Schedule;
 use crate::offload::{Offloaded, host};
 use exec::kernel;
 use exec::offload::Offload as Kernels;
-use gpu::placement::Policy;
-use gpu::{Fault, Trouble};
+use gpu::offload_policy::BatchingPolicy;
+use gpu::{FaultyDevice, Trouble};
 
 /// What every packet asks for is there from the beginning, so a device can finish all of them.
 const KNOWN: &str = r#"
@@ -28,20 +28,21 @@ const FLOWS: u16 = 10;
 fn loaded_held(text: &str, workers: usize, schedule: Schedule, trouble: Option<(Trouble, u64)>) -> Loaded {
     let Loaded { program, sources, .. } = loaded(text, 0);
     let room = schedule.room();
-    let processor = |_| {
-        let kernels = Kernels::new(&program, PORTS, 0, &kernel::Options::default()).expect("it has a kernel");
+    let backend = |_| {
+        let kernels =
+            Kernels::new(&program, PORTS, 0, &kernel::KernelOptions::default()).expect("it has a kernel");
         let offloaded = Offloaded::new(kernels, room, |kernel, geometry| {
             let device = host(kernel, &program, PORTS, geometry)?;
             Ok(match trouble {
                 Some((trouble, after)) => {
-                    Box::new(Fault::after(device, trouble, after)) as Box<dyn gpu::Device>
+                    Box::new(FaultyDevice::after(device, trouble, after)) as Box<dyn gpu::Device>
                 }
                 None => Box::new(device),
             })
         });
-        Box::new(offloaded.expect("it opens")) as Box<dyn Processor>
+        Box::new(offloaded.expect("it opens")) as Box<dyn Backend>
     };
-    Loaded { processors: (0..workers).map(processor).collect(), schedule: Some(schedule), program, sources }
+    Loaded { backends: (0..workers).map(backend).collect(), schedule: Some(schedule), program, sources }
 }
 
 const HERMES: Schedule = Schedule::Hermes { quarters: 8 };
@@ -49,10 +50,10 @@ const HERMES: Schedule = Schedule::Hermes { quarters: 8 };
 fn schedules() -> [Schedule; 5] {
     let short = Duration::from_micros(200);
     [
-        Policy::FixedBatch { packets: 100 }.into(),
-        Policy::BatchOrTimeout { packets: 1000, timeout: short }.into(),
-        Policy::Deadline { packets: 500, deadline: short }.into(),
-        Policy::CostModel { packets: 2000 }.into(),
+        BatchingPolicy::FixedBatch { packets: 100 }.into(),
+        BatchingPolicy::BatchOrTimeout { packets: 1000, timeout: short }.into(),
+        BatchingPolicy::Deadline { packets: 500, deadline: short }.into(),
+        BatchingPolicy::CostModel { packets: 2000 }.into(),
         HERMES,
     ]
 }
@@ -101,7 +102,7 @@ fn held_packets_are_run_in_order_while_programs_take_over() {
         for schedule in schedules() {
             let parts = pass(600, 2, &|| loaded_held(text, 2, schedule, None));
             for part in &parts {
-                let on = part.processor.on_device().expect("it is on a device");
+                let on = part.backend.on_device().expect("it is on a device");
                 assert_eq!(on.failure, None);
                 finished += on.tally.device;
             }
@@ -113,14 +114,14 @@ fn held_packets_are_run_in_order_while_programs_take_over() {
 
 #[test]
 fn a_device_that_fails_between_live_ports_loses_nothing() {
-    let policy = Policy::BatchOrTimeout { packets: 200, timeout: Duration::from_micros(200) };
+    let policy = BatchingPolicy::BatchOrTimeout { packets: 200, timeout: Duration::from_micros(200) };
     let troubles = [Trouble::NoMemory, Trouble::Refused, Trouble::Lost, Trouble::Stalled];
     for (trouble, schedule) in
         troubles.into_iter().flat_map(|trouble| [(trouble, policy.into()), (trouble, HERMES)])
     {
         let after = if trouble == Trouble::NoMemory { 0 } else { 5 };
         let parts = pass(400, 1, &|| loaded_held(KNOWN, 1, schedule, Some((trouble, after))));
-        let failed = |part: &&Generation| part.processor.on_device().is_some_and(|on| on.failure.is_some());
+        let failed = |part: &&Generation| part.backend.on_device().is_some_and(|on| on.failure.is_some());
         let failed = parts.iter().filter(failed).count();
         assert!(failed > 0, "{trouble:?}, {schedule:?}: none of {} devices failed", parts.len());
     }
@@ -147,7 +148,7 @@ decoder check(p: probe) {
 
 #[test]
 fn for_packets_that_are_held_it_is_the_time_when_they_came() {
-    let policy = Policy::FixedBatch { packets: 2 };
+    let policy = BatchingPolicy::FixedBatch { packets: 2 };
     let bench = Bench::running(1, loaded_held(IDLE, 1, policy.into(), None));
     bench.play(1, 0..3);
     bench.settle();
@@ -159,7 +160,7 @@ fn for_packets_that_are_held_it_is_the_time_when_they_came() {
 
 #[test]
 fn a_device_that_falls_silent_is_given_up_while_programs_take_over() {
-    let policy = Policy::BatchOrTimeout { packets: 64, timeout: Duration::from_micros(200) };
+    let policy = BatchingPolicy::BatchOrTimeout { packets: 64, timeout: Duration::from_micros(200) };
     for schedule in [policy.into(), HERMES] {
         let bench = Bench::running(1, loaded_held(KNOWN, 1, schedule, Some((Trouble::Silent, 2))));
         let left = bench.left.clone();
@@ -167,11 +168,11 @@ fn a_device_that_falls_silent_is_given_up_while_programs_take_over() {
         let next = loaded_held(KNOWN, 1, schedule, None).generations(PORTS, 2);
         let replaced = bench.remote.replace(next, Vec::new()).expect("the worker runs");
         assert!(replaced.outcome.is_ok());
-        let on = replaced.retired[0].processor.on_device().expect("it was on a device");
+        let on = replaced.retired[0].backend.on_device().expect("it was on a device");
         let failure = on.failure.expect("it was given up");
         assert!(failure.contains("has not answered"), "{failure}");
         let tally = on.tally;
-        assert!(0 < tally.taken_back && tally.taken_back <= tally.processor, "{tally:?}");
+        assert!(0 < tally.taken_back && tally.taken_back <= tally.host, "{tally:?}");
         bench.settle();
         let mut parts = replaced.retired;
         parts.extend(bench.stop());
@@ -182,7 +183,7 @@ fn a_device_that_falls_silent_is_given_up_while_programs_take_over() {
 
 #[test]
 fn nobody_waits_for_a_device_that_is_gone() {
-    let policy = Policy::FixedBatch { packets: 1000 };
+    let policy = BatchingPolicy::FixedBatch { packets: 1000 };
     let bench = Bench::running(1, loaded_held(KNOWN, 1, policy.into(), Some((Trouble::Lost, 0))));
     bench.play(FLOWS, 0..100);
     bench.settle();

@@ -43,7 +43,7 @@ fn results_of_many_packets_lie_from_the_least_significant_bit_on() {
 }
 
 /// The bits that an effect takes, counted through the result and the record.
-fn taken(place: Place, size: Size) -> Range<u64> {
+fn taken(place: ResultPlace, size: Size) -> Range<u64> {
     let start = place.word.map_or(0, |word| 32 * (u64::from(word) + 1)) + u64::from(place.shift);
     let words = if let Size::Words(words) = size { u64::from(words) } else { 1 };
     start..start + words * u64::from(place.bits)
@@ -71,7 +71,7 @@ proptest! {
             let (done, left) = (taken(laid.done[index], Size::Nothing), taken(laid.left[index], sizes[index]));
             let ends = if sizes[index] == Size::Nothing { done.end } else { done.end.max(left.end) };
             prop_assert!(ends <= 32 * (u64::from(laid.record_words) + 1));
-            let room = |place: Place| place.word.is_some()
+            let room = |place: ResultPlace| place.word.is_some()
                 || results.free().iter().any(|area| area.start <= place.shift && place.shift + place.bits <= area.end);
             prop_assert!(room(laid.done[index]) && room(laid.left[index]));
             if let (Size::Bits(bits), place) = (sizes[index], laid.left[index]) {

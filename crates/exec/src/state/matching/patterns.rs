@@ -1,26 +1,26 @@
 //! Tables of patterns as a program sees them: which entry occurs first, how often, or which do.
 
+use crate::backend::{EntryCount, EntryError, EntryPlace};
 use crate::load::LoadError;
 use crate::pack::{MAX_WORDS, Packing};
-use crate::processor::{EntryCount, EntryError, EntryPlace};
 use crate::state::rows::Rows;
 use lang::ir::{self, Answer, Entry, Match};
-use tables::patterns::Pattern;
+use tables::patterns::SearchPattern;
 use tables::sizes;
 
 /// A search for patterns that the interpreter or compiled code runs.
-pub trait Search: Sized {
+pub trait PatternSearch: Sized {
     /// Builds it.
-    fn build(patterns: &[Pattern]) -> Result<Self, tables::patterns::BuildError>;
+    fn build(patterns: &[SearchPattern]) -> Result<Self, tables::patterns::PatternsBuildError>;
     /// The pattern whose occurrence ends first, of those the first in the list.
     fn first(&self, bytes: &[u8]) -> Option<u32>;
     /// Tells the pattern of every occurrence.
     fn each(&self, bytes: &[u8], found: &mut dyn FnMut(u32));
 }
 
-impl Search for tables::patterns::Model {
-    fn build(patterns: &[Pattern]) -> Result<Self, tables::patterns::BuildError> {
-        tables::patterns::Model::build(patterns)
+impl PatternSearch for tables::patterns::PatternsModel {
+    fn build(patterns: &[SearchPattern]) -> Result<Self, tables::patterns::PatternsBuildError> {
+        tables::patterns::PatternsModel::build(patterns)
     }
 
     fn first(&self, bytes: &[u8]) -> Option<u32> {
@@ -32,8 +32,8 @@ impl Search for tables::patterns::Model {
     }
 }
 
-impl Search for tables::patterns::Scanner {
-    fn build(patterns: &[Pattern]) -> Result<Self, tables::patterns::BuildError> {
+impl PatternSearch for tables::patterns::Scanner {
+    fn build(patterns: &[SearchPattern]) -> Result<Self, tables::patterns::PatternsBuildError> {
         tables::patterns::Scanner::build(patterns)
     }
 
@@ -48,7 +48,7 @@ impl Search for tables::patterns::Scanner {
 
 /// A table of patterns.
 #[derive(Debug)]
-pub struct PatternSet<S> {
+pub struct ProgramPatterns<S> {
     search: S,
     rows: Rows,
     /// The row of each pattern.
@@ -58,12 +58,12 @@ pub struct PatternSet<S> {
     capacity: usize,
 }
 
-impl<S: Search> PatternSet<S> {
-    pub(in crate::state) fn new(table: &ir::Table) -> Result<PatternSet<S>, LoadError> {
+impl<S: PatternSearch> ProgramPatterns<S> {
+    pub(in crate::state) fn new(table: &ir::Table) -> Result<ProgramPatterns<S>, LoadError> {
         let value = Packing::new(&table.values);
         let refused = |cause: String| LoadError::Refused { table: table.name.clone(), cause };
         let search = S::build(&[]).map_err(|cause| refused(cause.to_string()))?;
-        let mut set = PatternSet {
+        let mut set = ProgramPatterns {
             search,
             rows: Rows::new(value.words, table.counted),
             row_of: Vec::new(),
@@ -104,7 +104,7 @@ impl<S: Search> PatternSet<S> {
 
     /// How many occurrences there are.
     pub fn all(&mut self, bytes: &[u8], wire: u64) -> u32 {
-        let PatternSet { search, rows, row_of, .. } = self;
+        let ProgramPatterns { search, rows, row_of, .. } = self;
         let mut count = 0_u32;
         search.each(bytes, &mut |pattern| {
             count = count.saturating_add(1);
@@ -115,7 +115,7 @@ impl<S: Search> PatternSet<S> {
 
     /// The bits of the entries that occur.
     pub fn set(&mut self, bytes: &[u8], wire: u64) -> u128 {
-        let PatternSet { search, rows, row_of, .. } = self;
+        let ProgramPatterns { search, rows, row_of, .. } = self;
         let mut bits = 0_u128;
         search.each(bytes, &mut |pattern| {
             let row = row_of[pattern as usize];
@@ -136,7 +136,7 @@ impl<S: Search> PatternSet<S> {
     }
 
     /// The patterns in order, each with its row as its value; where the answer is a set, with the number that its entry has there.
-    pub fn for_device(&self, answer: Answer) -> Vec<Pattern> {
+    pub fn for_device(&self, answer: Answer) -> Vec<SearchPattern> {
         let number = |row: &u32| match answer {
             Answer::Set => {
                 self.rows.words(*row).first().map_or(0, |word| u32::try_from(*word).unwrap_or(u32::MAX))
@@ -146,7 +146,7 @@ impl<S: Search> PatternSet<S> {
         let patterns = patterns(&self.entries).unwrap_or_default().into_iter();
         patterns
             .zip(self.row_of.iter().map(number))
-            .map(|(pattern, value)| Pattern { value, ..pattern })
+            .map(|(pattern, value)| SearchPattern { value, ..pattern })
             .collect()
     }
 
@@ -177,7 +177,7 @@ impl<S: Search> PatternSet<S> {
         self.entries.iter().zip(&self.row_of).map(counted).collect()
     }
 
-    /// As [`Processor::entries_part`](crate::Processor::entries_part), in the order in which they are tried.
+    /// As [`Backend::entries_part`](crate::Backend::entries_part), in the order in which they are tried.
     pub(in crate::state) fn entries_part(
         &self,
         from: EntryPlace,
@@ -190,7 +190,7 @@ impl<S: Search> PatternSet<S> {
     }
 }
 
-impl PatternSet<tables::patterns::Scanner> {
+impl ProgramPatterns<tables::patterns::Scanner> {
     /// Bytes that it takes.
     pub(in crate::state) fn allocated(&self) -> u64 {
         self.search.image().len() as u64
@@ -202,11 +202,11 @@ impl PatternSet<tables::patterns::Scanner> {
 }
 
 /// What is searched for, each with its place as its value; `None` where an entry is no bytes.
-fn patterns(entries: &[Entry]) -> Option<Vec<Pattern>> {
+fn patterns(entries: &[Entry]) -> Option<Vec<SearchPattern>> {
     let pattern = |(entry, value): (&Entry, u32)| {
         let [Match::Bytes(pattern)] = entry.key.as_slice() else { return None };
         let (bytes, nocase) = (pattern.bytes.clone(), pattern.nocase);
-        Some(Pattern { bytes, nocase, offset: pattern.offset, depth: pattern.depth, value })
+        Some(SearchPattern { bytes, nocase, offset: pattern.offset, depth: pattern.depth, value })
     };
     entries.iter().zip(0..).map(pattern).collect()
 }

@@ -1,34 +1,34 @@
 //! Places of rules where they come to their end, and tables that are told in parts.
 
 use super::*;
-use lang::pipeline::{Options, compile};
+use lang::pipeline::{CompileOptions, compile};
 use std::cell::Cell;
-use tables::lpm::{InsertError, LpmSpec, Model};
+use tables::lpm::{LpmInsertError, LpmModel, LpmSpec};
 use tables::rules::{Linear, RulesSpec};
 
 /// A set of rules over a byte, with the rules that the text names, the first of them with this order.
-fn rules(choose: &str, entries: &str) -> (RuleSet<Linear>, Vec<Entry>) {
+fn rules(choose: &str, entries: &str) -> (ProgramRules<Linear>, Vec<Entry>) {
     let text = format!(
         "table t: rules(u8) -> u8 {{ capacity 8  {choose}  age 10s  entries {{ {entries} }} }}\n\
          start stage s() {{ match t[1] {{ some v => drop seen, none => drop unseen }} }}"
     );
-    let compiled = compile("p.rav", &text, &|_| None, &Options::default());
+    let compiled = compile("p.rav", &text, &|_| None, &CompileOptions::default());
     let program = compiled.program.unwrap_or_else(|| panic!("{:?}", compiled.diagnostics));
     let table = &program.tables[0];
     let spec = RulesSpec { widths: vec![8], capacity: 8 };
-    let set = RuleSet::new(table, Linear::new(spec).expect("a valid spec"));
+    let set = ProgramRules::new(table, Linear::new(spec).expect("a valid spec"));
     (set, table.entries.clone())
 }
 
 /// Puts an entry where it would stand after so many inserts.
-fn plant(set: &mut RuleSet<Linear>, entry: &Entry, order: u64) {
+fn plant(set: &mut ProgramRules<Linear>, entry: &Entry, order: u64) {
     let (rule, row) = set.hold(entry);
     set.search.insert(order, &rule, row).expect("is free");
     set.age(order, Some(0), row);
     set.note(entry, order);
 }
 
-fn values(set: &RuleSet<Linear>) -> Vec<u128> {
+fn values(set: &ProgramRules<Linear>) -> Vec<u128> {
     set.entries().iter().map(|(entry, _)| entry.value[0]).collect()
 }
 
@@ -71,12 +71,12 @@ fn other_priorities_stay_where_they_are_when_one_is_closed_up() {
 
 /// A table that counts the prefixes that a listing passes.
 struct Passing {
-    table: Model,
+    table: LpmModel,
     passed: Cell<usize>,
 }
 
 impl Lpm for Passing {
-    fn insert(&mut self, prefix: Prefix, value: u32) -> Result<Option<u32>, InsertError> {
+    fn insert(&mut self, prefix: Prefix, value: u32) -> Result<Option<u32>, LpmInsertError> {
         self.table.insert(prefix, value)
     }
 
@@ -124,21 +124,21 @@ fn a_part_of_a_table_of_prefixes_passes_what_it_tells_and_no_more() {
         "table t: lpm(u32) -> u32 { capacity 8k  age 10s }\n\
          start stage s() { match t[1] { some v => drop seen, none => drop unseen } }",
         &|_| None,
-        &Options::default(),
+        &CompileOptions::default(),
     );
     let program = compiled.program.unwrap_or_else(|| panic!("{:?}", compiled.diagnostics));
-    let table = Model::new(LpmSpec { width: 32, capacity: 8192 }).expect("a valid spec");
-    let mut set = Prefixes::new(&program.tables[0], Passing { table, passed: Cell::new(0) });
+    let table = LpmModel::new(LpmSpec { width: 32, capacity: 8192 }).expect("a valid spec");
+    let mut set = ProgramPrefixes::new(&program.tables[0], Passing { table, passed: Cell::new(0) });
     for number in 0..5000 {
         let key = vec![Match::Prefix { value: number << 12, length: 20 }];
         let entry = Entry { key, value: vec![number], priority: 0 };
         let at = (number % 3 == 0).then_some(0);
         set.insert(&entry, at).expect("room");
     }
-    let listed = |set: &mut Prefixes<Passing>| -> Vec<Entry> {
+    let listed = |set: &mut ProgramPrefixes<Passing>| -> Vec<Entry> {
         in_parts(set, |set, from| set.entries_part(from, 100), |_, _| {})
     };
-    let all = |set: &Prefixes<Passing>| -> Vec<Entry> {
+    let all = |set: &ProgramPrefixes<Passing>| -> Vec<Entry> {
         set.entries().into_iter().map(|(entry, _)| entry).collect()
     };
     assert_eq!(listed(&mut set), all(&set));
@@ -152,7 +152,7 @@ fn a_part_of_a_table_of_prefixes_passes_what_it_tells_and_no_more() {
     assert!(set.search.passed.get() <= 5000 + 50, "{} were passed", set.search.passed.get());
     assert_eq!(listed(&mut set), all(&set));
     // What goes between two parts hides nothing that stays.
-    let gone = |set: &mut Prefixes<Passing>, part: &[Entry]| {
+    let gone = |set: &mut ProgramPrefixes<Passing>, part: &[Entry]| {
         part.iter().for_each(|entry| assert!(set.remove(&entry.key)));
     };
     let before = all(&set);
@@ -165,7 +165,7 @@ fn what_goes_between_two_parts_of_a_table_of_rules_hides_nothing_that_stays() {
     let entries: Vec<String> = (1..=8).map(|value| format!("{value} => {value}")).collect();
     let (mut set, entries) = rules("choose first", &entries.join(", "));
     entries.iter().for_each(|entry| set.insert(entry, Some(0)).expect("room"));
-    let gone = |set: &mut RuleSet<Linear>, part: &[Entry]| {
+    let gone = |set: &mut ProgramRules<Linear>, part: &[Entry]| {
         part.iter().for_each(|entry| assert!(set.remove(&entry.key, entry.priority)));
     };
     assert_eq!(in_parts(&mut set, |set, from| set.entries_part(from, 3), |_, _| {}), entries);

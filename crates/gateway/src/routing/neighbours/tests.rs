@@ -43,7 +43,7 @@ impl Scene {
         actions
     }
 
-    fn state(&self) -> Option<State> {
+    fn state(&self) -> Option<NeighbourState> {
         self.neighbours.all().first().map(|seen| seen.state)
     }
 }
@@ -56,9 +56,9 @@ fn a_neighbour_that_answers_gets_what_waited_in_order() {
     let n = neighbour(7);
     assert_eq!(scene.packet(1), [Action::Ask(n, None)]);
     assert_eq!(scene.packet(2), []);
-    assert_eq!((scene.state(), scene.neighbours.waiting()), (Some(State::Incomplete), 2));
+    assert_eq!((scene.state(), scene.neighbours.waiting()), (Some(NeighbourState::Incomplete), 2));
     assert_eq!(scene.heard(A, ANSWER), [Action::Known(n, A), Action::Send(n, A, 1), Action::Send(n, A, 2)]);
-    assert_eq!((scene.state(), scene.neighbours.waiting()), (Some(State::Reachable), 0));
+    assert_eq!((scene.state(), scene.neighbours.waiting()), (Some(NeighbourState::Reachable), 0));
     assert_eq!(scene.packet(3), [Action::Send(n, A, 3)]);
 }
 
@@ -82,16 +82,16 @@ fn one_that_has_been_silent_is_asked_by_its_address_and_gone_if_it_stays_so() {
     scene.packet(1);
     scene.heard(A, ANSWER);
     assert_eq!(scene.wait(14), []);
-    assert_eq!(scene.state(), Some(State::Reachable));
+    assert_eq!(scene.state(), Some(NeighbourState::Reachable));
     // At most 45 s of belief, 25 s of silence and 5 s of delay later it is asked.
     let mut actions = scene.wait(1);
     while actions.is_empty() {
         actions = scene.wait(1);
     }
     assert!((45..=76).contains(&(scene.now / SECOND)), "{}", scene.now);
-    assert_eq!((actions, scene.state()), (vec![Action::Ask(n, Some(A))], Some(State::Probe)));
+    assert_eq!((actions, scene.state()), (vec![Action::Ask(n, Some(A))], Some(NeighbourState::Probe)));
     assert_eq!(scene.heard(A, ANSWER), [], "nothing changes for packets");
-    assert_eq!(scene.state(), Some(State::Reachable));
+    assert_eq!(scene.state(), Some(NeighbourState::Reachable));
     let actions = scene.wait(90);
     let asked = Action::Ask(n, Some(A));
     assert_eq!(actions, [asked.clone(), asked.clone(), asked, Action::Gone(n)]);
@@ -103,17 +103,17 @@ fn a_packet_for_a_silent_neighbour_goes_at_once_and_it_is_asked_soon() {
     let mut scene = Scene::new();
     let n = neighbour(7);
     assert_eq!(scene.heard(A, Heard::Question), [Action::Known(n, A)]);
-    assert_eq!(scene.state(), Some(State::Stale));
+    assert_eq!(scene.state(), Some(NeighbourState::Stale));
     assert_eq!(scene.packet(1), [Action::Send(n, A, 1)]);
-    assert_eq!(scene.state(), Some(State::Delay));
+    assert_eq!(scene.state(), Some(NeighbourState::Delay));
     assert_eq!(scene.wait(5), [Action::Ask(n, Some(A))]);
-    assert_eq!(scene.state(), Some(State::Probe));
+    assert_eq!(scene.state(), Some(NeighbourState::Probe));
 }
 
 /// The table of RFC 4861, appendix C, line by line.
 #[test]
 fn what_is_heard_changes_what_is_known_as_the_rfc_says() {
-    use State::{Incomplete, Probe, Reachable, Stale};
+    use NeighbourState::{Incomplete, Probe, Reachable, Stale};
     let answer = |solicited, replaces| Heard::Answer { solicited, replaces };
     let lines = [
         (Incomplete, answer(true, false), B, Reachable, B),
@@ -290,7 +290,7 @@ fn who_asks_for_all_addresses_of_a_network_keeps_no_host_from_being_found() {
 #[derive(Clone, Debug)]
 struct Plain {
     neighbour: Neighbour,
-    state: State,
+    state: NeighbourState,
     mac: Option<Mac>,
     until: u64,
     asked: u8,
@@ -306,7 +306,7 @@ fn displace(plain: &mut Vec<Plain>, names: &HashSet<Neighbour>, kinds: &[Order],
             let order = match known {
                 Plain { mac: None, .. } => Order::Incomplete,
                 Plain { confirmed: false, .. } => Order::Unconfirmed,
-                Plain { state: State::Reachable, .. } => Order::Answered,
+                Plain { state: NeighbourState::Reachable, .. } => Order::Answered,
                 _ => Order::Silent,
             };
             order == *kind && !names.contains(&known.neighbour)
@@ -358,15 +358,15 @@ proptest! {
                         let waiting: usize = plain.iter().map(|known| known.queue.len()).sum();
                         if room && (named || waiting < 3) {
                             plain.push(Plain {
-                                neighbour: n, state: State::Incomplete, mac: None, until: now + SECOND, asked: 1,
+                                neighbour: n, state: NeighbourState::Incomplete, mac: None, until: now + SECOND, asked: 1,
                                 queue: vec![], since: now, confirmed: false,
                             });
                         }
                     }
                     let waiting: usize = plain.iter().map(|known| known.queue.len()).sum();
                     match plain.iter_mut().find(|known| known.neighbour == n) {
-                        Some(known) if known.state == State::Stale => {
-                            (known.state, known.until, known.since) = (State::Delay, now + DELAY, now);
+                        Some(known) if known.state == NeighbourState::Stale => {
+                            (known.state, known.until, known.since) = (NeighbourState::Delay, now + DELAY, now);
                         }
                         Some(known) if known.mac.is_some() => {}
                         Some(known) => {
@@ -395,7 +395,7 @@ proptest! {
                         && (plain.len() < 4 || displace(&mut plain, &names, &[Order::Unconfirmed], now))
                     {
                         plain.push(Plain {
-                            neighbour: n, state: State::Stale, mac: Some(mac), until: now + SILENT, asked: 0,
+                            neighbour: n, state: NeighbourState::Stale, mac: Some(mac), until: now + SILENT, asked: 0,
                             queue: vec![], since: now, confirmed: false,
                         });
                     }
@@ -410,18 +410,18 @@ proptest! {
                                 _ => (false, false),
                             };
                             if !new && other && keeps {
-                                if known.state == State::Reachable {
-                                    (known.state, known.until, known.since) = (State::Stale, now + SILENT, now);
+                                if known.state == NeighbourState::Reachable {
+                                    (known.state, known.until, known.since) = (NeighbourState::Stale, now + SILENT, now);
                                 }
                             } else if solicited {
                                 (known.since, known.confirmed) = (now, true);
-                                (known.state, known.mac) = (State::Reachable, Some(mac));
+                                (known.state, known.mac) = (NeighbourState::Reachable, Some(mac));
                                 known.until = machine.entries[&n].due;
                                 let belief = known.until - now;
                                 prop_assert!((BELIEVED / 2..=BELIEVED * 3 / 2).contains(&belief));
                                 known.queue.clear();
                             } else if new || other {
-                                (known.state, known.mac) = (State::Stale, Some(mac));
+                                (known.state, known.mac) = (NeighbourState::Stale, Some(mac));
                                 known.until = now + SILENT;
                                 (known.since, known.confirmed) = (now, known.confirmed && !other);
                                 known.queue.clear();
@@ -438,21 +438,21 @@ proptest! {
                         now += SECOND;
                         machine.advance(now, &mut actions);
                         for known in plain.iter_mut().filter(|known| known.until <= now) {
-                            if !matches!(known.state, State::Incomplete | State::Probe) {
+                            if !matches!(known.state, NeighbourState::Incomplete | NeighbourState::Probe) {
                                 known.since = now;
                             }
                             match known.state {
-                                State::Reachable => (known.state, known.until) = (State::Stale, now + SILENT),
-                                State::Stale => (known.state, known.until) = (State::Delay, now + DELAY),
-                                State::Delay => {
-                                    (known.state, known.until, known.asked) = (State::Probe, now + SECOND, 1);
+                                NeighbourState::Reachable => (known.state, known.until) = (NeighbourState::Stale, now + SILENT),
+                                NeighbourState::Stale => (known.state, known.until) = (NeighbourState::Delay, now + DELAY),
+                                NeighbourState::Delay => {
+                                    (known.state, known.until, known.asked) = (NeighbourState::Probe, now + SECOND, 1);
                                 }
-                                State::Incomplete | State::Probe => {
+                                NeighbourState::Incomplete | NeighbourState::Probe => {
                                     (known.until, known.asked) = (now + SECOND, known.asked + 1);
                                 }
                             }
                         }
-                        plain.retain(|known| known.asked <= ASKED || !matches!(known.state, State::Incomplete | State::Probe));
+                        plain.retain(|known| known.asked <= ASKED || !matches!(known.state, NeighbourState::Incomplete | NeighbourState::Probe));
                     }
                 }
             }

@@ -2,7 +2,7 @@
 
 use super::*;
 use etherparse::{IpFragOffset, Ipv4Header, Ipv6FragmentHeader, NetSlice, PacketBuilder, SlicedPacket};
-use packet::Offload;
+use packet::VirtioHeader;
 use packet::fragment::{Fragmenting, Pieces};
 use proptest::prelude::*;
 
@@ -20,7 +20,7 @@ fn piece4(sender: u8, id: u16, at: u16, more: bool, data: &[u8]) -> Packet {
     bytes.extend([8, 0]);
     ip.write(&mut bytes).expect("is written");
     bytes.extend_from_slice(data);
-    Packet { port: 1, bytes, offload: Offload::NONE }
+    Packet { port: 1, bytes, virtio: VirtioHeader::NONE }
 }
 
 /// The same of IPv6.
@@ -33,7 +33,7 @@ fn piece6(sender: u8, id: u32, at: u16, more: bool, data: &[u8]) -> Packet {
     let offset = IpFragOffset::try_new(at).expect("fits");
     Ipv6FragmentHeader::new(253.into(), offset, more, id).write(&mut bytes).expect("is written");
     bytes.extend_from_slice(data);
-    Packet { port: 1, bytes, offload: Offload::NONE }
+    Packet { port: 1, bytes, virtio: VirtioHeader::NONE }
 }
 
 fn take(reassembly: &mut Reassembly, packet: Packet, now: u64) -> Vec<Joined> {
@@ -73,9 +73,9 @@ fn what_a_host_cut_is_as_it_was_whatever_the_order() {
     for index in order {
         let mut piece = Vec::new();
         pieces.write(&bytes, index, &mut piece);
-        whole.extend(take(&mut reassembly, Packet { port: 1, bytes: piece, offload: Offload::NONE }, 0));
+        whole.extend(take(&mut reassembly, Packet { port: 1, bytes: piece, virtio: VirtioHeader::NONE }, 0));
     }
-    let packet = Packet { port: 1, bytes, offload: Offload::NONE };
+    let packet = Packet { port: 1, bytes, virtio: VirtioHeader::NONE };
     let one = [Joined::Met(Fate::Joined, pieces.count() - 1), Joined::Whole(packet)];
     assert_eq!(whole, [one.clone(), one].concat());
     assert_eq!((reassembly.waiting(), reassembly.bytes, reassembly.due()), (0, 0, None));
@@ -122,7 +122,7 @@ fn pieces_that_cannot_be_are_refused_and_a_single_one_is_whole() {
     let mut solicitation = piece6(2, 1, 0, false, &[135; 24]);
     solicitation.bytes[54] = ICMPV6;
     assert_eq!(take(&mut reassembly, solicitation, 0), malformed, "RFC 6980");
-    let other = Packet { port: 1, bytes: vec![0; 60], offload: Offload::NONE };
+    let other = Packet { port: 1, bytes: vec![0; 60], virtio: VirtioHeader::NONE };
     assert_eq!(take(&mut reassembly, other.clone(), 0), [Joined::Other(other)]);
     assert_eq!((reassembly.waiting(), reassembly.bytes), (0, 0));
 }

@@ -1,6 +1,6 @@
 //! Messages of rtnetlink: some written by another library, others by hand as the kernel writes them.
 
-use super::super::router::Settings;
+use super::super::router::RoutingSettings;
 use super::*;
 use netlink_packet_core::{NetlinkHeader, NetlinkMessage, NetlinkPayload};
 use netlink_packet_route::link::{LinkAttribute, LinkFlags, LinkMessage, State};
@@ -259,8 +259,8 @@ proptest::proptest! {
             let length = bytes.len() as u32;
             bytes[..4].copy_from_slice(&length.to_ne_bytes());
             bytes[4..6].copy_from_slice(&kinds[kind].to_ne_bytes());
-            let mut follower = super::super::follower::Follower::new(&Settings::default());
-            let mut router = super::super::router::Router::new(&Settings::default(), 4);
+            let mut follower = super::super::follower::Follower::new(&RoutingSettings::default());
+            let mut router = super::super::router::Router::new(&RoutingSettings::default(), 4);
             follower.take(read(&bytes), 0, &mut router, &mut Default::default());
         }
     }

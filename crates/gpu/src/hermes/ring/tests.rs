@@ -15,7 +15,7 @@ struct Small {
 
 /// Before the first ticket of the model: its third one is 0.
 const BEGIN: u32 = u32::MAX - 1;
-const SHAPE: Shape = Shape { slots: 2, entries: 2 };
+const SHAPE: RingShape = RingShape { slots: 2, entries: 2 };
 
 impl Small {
     fn new() -> loom::sync::Arc<Small> {
@@ -31,14 +31,14 @@ impl Small {
         Ring { published, stop, begun, entries: &self.words[3..5], done: &self.words[5..7] }
     }
 
-    fn workers(&self) -> Workers<'_, loom::sync::atomic::AtomicU32> {
+    fn workers(&self) -> RingWorkers<'_, loom::sync::atomic::AtomicU32> {
         let [.., taken, known, closing] = &self.words;
-        Workers { ring: self.ring(), taken, known, closing }
+        RingWorkers { ring: self.ring(), taken, known, closing }
     }
 
     /// Workers that look at what is published themselves, as the one group of an OpenCL kernel does.
-    fn without_dispatcher(&self) -> Workers<'_, loom::sync::atomic::AtomicU32> {
-        Workers { known: &self.words[0], ..self.workers() }
+    fn without_dispatcher(&self) -> RingWorkers<'_, loom::sync::atomic::AtomicU32> {
+        RingWorkers { known: &self.words[0], ..self.workers() }
     }
 
     /// The host fills a slot for the `number`th time in all, and hands it over.
@@ -158,13 +158,13 @@ fn what_the_dispatcher_tells_is_all_that_workers_need_and_a_stop_leaves_nothing(
 
 /// Words in memory, as a device has them.
 struct Words {
-    shape: Shape,
+    shape: RingShape,
     shared: Vec<AtomicU32>,
     own: Vec<AtomicU32>,
 }
 
 impl Words {
-    fn new(shape: Shape, first: u32) -> Words {
+    fn new(shape: RingShape, first: u32) -> Words {
         let words = |count| (0..count).map(|_| AtomicU32::new(0x5555)).collect();
         let words = Words { shape, shared: words(shape.words()), own: words(OWN_WORDS) };
         words.ring().clear(first);
@@ -176,8 +176,8 @@ impl Words {
         Ring::new(self.shape, &self.shared)
     }
 
-    fn workers(&self) -> Workers<'_> {
-        Workers::new(self.ring(), &self.own)
+    fn workers(&self) -> RingWorkers<'_> {
+        RingWorkers::new(self.ring(), &self.own)
     }
 }
 
@@ -189,7 +189,7 @@ proptest! {
     ) {
         let first = 0_u32.wrapping_sub(before_the_end);
         // Without lines between them, entries come round soon.
-        let shape = Shape { slots, entries: slots.next_power_of_two() };
+        let shape = RingShape { slots, entries: slots.next_power_of_two() };
         let words = Words::new(shape, first);
         let (ring, workers) = (words.ring(), words.workers());
         let mut publisher = Publisher::new(shape, first);
@@ -237,7 +237,7 @@ proptest! {
 
 #[test]
 fn a_slot_that_rests_for_as_many_tickets_as_there_are_does_not_look_done() {
-    let shape = Shape::new(2).expect("there are two");
+    let shape = RingShape::new(2).expect("there are two");
     let words = Words::new(shape, 7);
     let (ring, workers) = (words.ring(), words.workers());
     let mut publisher = Publisher::new(shape, 7);
@@ -254,7 +254,7 @@ fn a_slot_that_rests_for_as_many_tickets_as_there_are_does_not_look_done() {
 
 #[test]
 fn a_slot_that_a_launch_has_taken_and_left_is_found() {
-    let shape = Shape::new(3).expect("there are three");
+    let shape = RingShape::new(3).expect("there are three");
     let first = u32::MAX;
     let words = Words::new(shape, first);
     let (ring, workers) = (words.ring(), words.workers());
@@ -277,10 +277,10 @@ fn a_slot_that_a_launch_has_taken_and_left_is_found() {
 #[test]
 fn a_ring_has_room_for_its_slots_and_names_no_more_than_it_can() {
     for (slots, entries) in [(1, 32), (32, 32), (33, 64), (1024, 1024), (65_536, 65_536)] {
-        let shape = Shape::new(slots).expect("it can be");
+        let shape = RingShape::new(slots).expect("it can be");
         assert_eq!((shape.entries(), shape.words()), (entries, 32 + entries + slots));
     }
-    assert_eq!(Shape::new(0).or(Shape::new(65_537)), None);
+    assert_eq!(RingShape::new(0).or(RingShape::new(65_537)), None);
 }
 
 #[test]
@@ -288,7 +288,7 @@ fn threads_go_round_many_times_and_over_the_end_of_the_numbers() {
     const TICKETS: u32 = 40_000;
     const SLOTS: usize = 8;
     let first = u32::MAX - TICKETS / 2;
-    let shape = Shape { slots: SLOTS, entries: SLOTS };
+    let shape = RingShape { slots: SLOTS, entries: SLOTS };
     let words = Arc::new(Words::new(shape, first));
     let memory: Arc<Vec<AtomicU32>> = Arc::new((0..SLOTS as u32).map(AtomicU32::new).collect());
     let worker = || {

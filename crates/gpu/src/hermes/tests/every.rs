@@ -21,14 +21,14 @@ struct World {
     /// What runs: its core and slot, and its first packet with how many there are.
     running: BTreeMap<(u16, u8), (u64, u8)>,
     /// What has ended and is not committed: how, by the first packet.
-    ended: BTreeMap<u64, (u8, Outcome)>,
+    ended: BTreeMap<u64, (u8, WarpOutcome)>,
     failed: [bool; 2],
 }
 
 impl World {
     fn new() -> World {
         let flush = Flush { quarters: 8, rate: Rate::Fixed { gap: 1 }, least: 100, most: 100 };
-        let settings = Settings { cores: 2, warps: 1, warp: 2, tasks: 2, commits: 2, flush };
+        let settings = HermesSettings { cores: 2, warps: 1, warp: 2, tasks: 2, commits: 2, flush };
         World {
             scheduler: Scheduler::new(&settings).expect("it can be"),
             ticks: 0,
@@ -60,11 +60,11 @@ impl World {
         true
     }
 
-    fn end(&mut self, place: (u16, u8), outcome: Outcome) {
+    fn end(&mut self, place: (u16, u8), outcome: WarpOutcome) {
         let (first, packets) = self.running.remove(&place).expect("it runs");
         let told = match outcome {
-            Outcome::Done => self.scheduler.finish(place.0, place.1),
-            Outcome::Again => self.scheduler.refuse(place.0, place.1),
+            WarpOutcome::Done => self.scheduler.finish(place.0, place.1),
+            WarpOutcome::Again => self.scheduler.refuse(place.0, place.1),
         };
         assert_eq!(told, Ok(()));
         let again = self.scheduler.finish(place.0, place.1);
@@ -89,7 +89,10 @@ impl World {
         match self.ended.remove(&first) {
             Some((had, how)) => assert_eq!((u64::from(had), how), (packets, outcome)),
             None => {
-                assert!(outcome == Outcome::Again && self.failed == [true; 2], "only where no core is left")
+                assert!(
+                    outcome == WarpOutcome::Again && self.failed == [true; 2],
+                    "only where no core is left"
+                )
             }
         }
         self.committed += packets;
@@ -124,8 +127,8 @@ impl World {
             world.issue();
         });
         for place in self.running.keys() {
-            then(&|world| world.end(*place, Outcome::Done));
-            then(&|world| world.end(*place, Outcome::Again));
+            then(&|world| world.end(*place, WarpOutcome::Done));
+            then(&|world| world.end(*place, WarpOutcome::Again));
         }
         for core in (0..2).filter(|core| !self.failed[usize::from(*core)]) {
             then(&|world| world.fail(core));
@@ -142,7 +145,7 @@ impl World {
             self.scheduler.flush();
             while self.issue() {}
             for place in self.running.keys().copied().collect::<Vec<_>>() {
-                self.end(place, Outcome::Done);
+                self.end(place, WarpOutcome::Done);
             }
             while self.commit() {}
         }

@@ -3,11 +3,11 @@
 use super::*;
 use crate::hermes::simulate::simulate;
 use crate::programs::{PROGRAMS, compiled};
-use crate::traffic::{Capture, first};
-use engine::hold::{Hold, Run as Held, Schedule, Supply};
+use crate::traffic::{TrafficCapture, first};
+use engine::device_queue::{DeviceQueue, Run as Held, Schedule, Supply};
 use engine::offload::Offloaded;
 use exec::offload::OffloadError;
-use gpu::placement::Policy;
+use gpu::offload_policy::BatchingPolicy;
 use lang::pipeline::Decode;
 use std::convert::Infallible;
 use std::time::Instant;
@@ -28,7 +28,7 @@ fn works() -> Vec<Work> {
 }
 
 fn frames(packets: usize) -> Frames {
-    let traffic = Capture::Generated(1).load(true).expect("it is made");
+    let traffic = TrafficCapture::Generated(1).load(true).expect("it is made");
     let mut frames = Frames::with_headroom();
     let some = first(&traffic.frames, packets);
     for (number, frame) in some.iter().enumerate() {
@@ -46,12 +46,12 @@ fn programs_that_ship_mean_the_same_over_the_simulated_device() {
     let (mut ran, mut finished, mut overtaken) = (0, 0, 0);
     for (name, _) in PROGRAMS {
         let program = compiled(name, Decode::Lazy).expect("it ships");
-        let options = Options::default();
+        let options = KernelOptions::default();
         if let Err(OffloadError::NoKernel(_)) = Offload::new(&program, PORTS, SEED, &options) {
             continue;
         }
         for (warps, tasks, commits) in [(8, 1024, 1024), (5, 2, 8)] {
-            let settings = Settings { cores: 3, warps, tasks, commits, ..Settings::default() };
+            let settings = HermesSettings { cores: 3, warps, tasks, commits, ..HermesSettings::default() };
             let judged = judged((&program, &options), &frames, (&hardware, &settings), (&arrivals, &works));
             let Judged { outcome, tally } = judged.unwrap_or_else(|error| panic!("{name}: {error}"));
             let alone = simulate(&hardware, &settings, Load::new(&arrivals, &works)).expect("it can be");
@@ -73,11 +73,11 @@ fn programs_that_ship_mean_the_same_over_the_simulated_device() {
 fn what_the_interpreter_does_not_say_is_told() {
     let program = compiled("mac_switch", Decode::Lazy).expect("it ships");
     let (frames, works, hardware) = (frames(200), works(), Hardware::published());
-    let settings = Settings::default();
+    let settings = HermesSettings::default();
     let arrivals: Vec<u64> = (0..200).collect();
     let other = compiled("wire", Decode::Lazy).expect("it ships");
     let run = |judge: &Program| {
-        let options = Options::default();
+        let options = KernelOptions::default();
         let device = (&hardware, &settings);
         let mut run = prepared((&program, &options), &frames, device, &works).expect("it has a kernel");
         simulate_on(&mut run, &settings, Load::new(&arrivals, &works)).expect("it runs");
@@ -89,7 +89,7 @@ fn what_the_interpreter_does_not_say_is_told() {
 
 /// Whoever runs batches that are held, and keeps what became of them.
 struct Watch<'a> {
-    processor: &'a mut dyn Processor,
+    backend: &'a mut dyn Backend,
     outputs: Outputs,
     seen: Vec<(Verdict, Vec<u8>)>,
 }
@@ -97,13 +97,13 @@ struct Watch<'a> {
 impl Held for Watch<'_> {
     type Error = Infallible;
 
-    fn processor(&mut self) -> &mut dyn Processor {
-        self.processor
+    fn backend(&mut self) -> &mut dyn Backend {
+        self.backend
     }
 
     fn batch(&mut self, memory: &mut [u8], batch: &mut Batch) -> Result<(), Infallible> {
         self.outputs.clear();
-        self.processor.run(memory, batch, &mut self.outputs);
+        self.backend.run(memory, batch, &mut self.outputs);
         let bytes = |place| batch.bytes(memory, place).unwrap_or_default().to_vec();
         self.seen.extend((0..batch.len).map(|place| (batch.verdict[place], bytes(place))));
         Ok(())
@@ -114,14 +114,14 @@ impl Held for Watch<'_> {
 fn the_engine_runs_a_program_over_it_as_over_any_device() {
     let schedules = [
         Schedule::Hermes { quarters: 8 },
-        Schedule::Placed(Policy::FixedBatch { packets: 100 }),
-        Schedule::Placed(Policy::FixedBatch { packets: 512 }),
+        Schedule::Policy(BatchingPolicy::FixedBatch { packets: 100 }),
+        Schedule::Policy(BatchingPolicy::FixedBatch { packets: 512 }),
     ];
     for name in ["mac_switch", "router", "firewall_rules"] {
         let program = compiled(name, Decode::Lazy).expect("it ships");
         let mut frames = frames(3000);
-        let mut judge = exec::load(&program, BackEnd::Interpreter, PORTS, SEED).expect("it loads");
-        let mut right = Watch { processor: judge.as_mut(), outputs: Outputs::default(), seen: Vec::new() };
+        let mut judge = exec::load(&program, BackendKind::Interpreter, PORTS, SEED).expect("it loads");
+        let mut right = Watch { backend: judge.as_mut(), outputs: Outputs::default(), seen: Vec::new() };
         let mut batch = Batch::new();
         let whole = frames.clone();
         for first in (0..frames.len()).step_by(BATCH) {
@@ -131,24 +131,25 @@ fn the_engine_runs_a_program_over_it_as_over_any_device() {
         let right = right.seen;
         for schedule in schedules {
             let hardware = Hardware::published();
-            let offload = Offload::new(&program, PORTS, SEED, &Options::default()).expect("it has a kernel");
+            let offload =
+                Offload::new(&program, PORTS, SEED, &KernelOptions::default()).expect("it has a kernel");
             let offloaded = Offloaded::new(offload, schedule.room(), |kernel, geometry| {
                 let twin = Twin::new(kernel, &program, PORTS);
                 Ok(Box::new(Simulated::new(twin, geometry, (&hardware, 32), works())?))
             });
             let mut offloaded = offloaded.expect("it is made");
-            let mut hold = Hold::new(&mut offloaded, schedule, Instant::now()).expect("it is on a device");
-            let mut watch =
-                Watch { processor: &mut offloaded, outputs: Outputs::default(), seen: Vec::new() };
+            let mut device_queue =
+                DeviceQueue::new(&mut offloaded, schedule, Instant::now()).expect("it is on a device");
+            let mut watch = Watch { backend: &mut offloaded, outputs: Outputs::default(), seen: Vec::new() };
             for first in (0..whole.len()).step_by(BATCH) {
                 fill(&whole, &mut batch, first, BATCH);
-                let Ok(()) = hold.take(&mut watch, whole.memory(), &batch);
+                let Ok(()) = device_queue.take(&mut watch, whole.memory(), &batch);
                 // Now and then everything comes to rest, so that what was learned goes over.
                 let supply = if first % (3 * BATCH) == 0 { Supply::Ended } else { Supply::Plenty };
-                let Ok(_) = hold.run(&mut watch, supply);
+                let Ok(_) = device_queue.run(&mut watch, supply);
             }
-            let Ok(_) = hold.run(&mut watch, Supply::Ended);
-            assert!(hold.is_empty() && watch.seen == right, "{name}, {schedule:?}");
+            let Ok(_) = device_queue.run(&mut watch, Supply::Ended);
+            assert!(device_queue.is_empty() && watch.seen == right, "{name}, {schedule:?}");
             assert_eq!(offloaded.tables(), judge.tables(), "{name}, {schedule:?}");
             let on = offloaded.on_device().expect("it is on a device");
             assert!(on.failure.is_none() && on.tally.device > 0, "{name}, {schedule:?}: {on:?}");

@@ -1,7 +1,7 @@
 //! Whether the kernels have as many instructions as the laws say: clang's intermediate code, with a count at every block, over the packets.
 
 use super::*;
-use exec::kernel::{Column, Dialect, Kernel};
+use exec::kernel::{Dialect, Kernel, PacketColumn};
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
 use std::fs;
@@ -107,9 +107,9 @@ fn counted(name: &str, job: &Job, folder: &Path) -> Vec<u32> {
         input.extend(bytes);
         for column in &kernel.plan.columns {
             let word = match column {
-                Column::Captured | Column::Wire => frame.len() as u32,
-                Column::Port => 1,
-                Column::TimeLow | Column::TimeHigh | Column::Place => 0,
+                PacketColumn::Captured | PacketColumn::Wire => frame.len() as u32,
+                PacketColumn::Port => 1,
+                PacketColumn::TimeLow | PacketColumn::TimeHigh | PacketColumn::Place => 0,
             };
             input.extend(word.to_le_bytes());
         }

@@ -2,7 +2,7 @@
 
 use super::*;
 use crate::schedule::due::Pattern;
-use gpu::placement::Policy;
+use gpu::offload_policy::BatchingPolicy;
 use std::time::Duration;
 
 const NOTHING: Line = Line { fixed: 0, slope: 0 };
@@ -36,10 +36,10 @@ fn usual(workers: usize) -> Model {
 fn schedules() -> [Schedule; 5] {
     let time = Duration::from_micros(300);
     [
-        Policy::FixedBatch { packets: 256 }.into(),
-        Policy::BatchOrTimeout { packets: 256, timeout: time }.into(),
-        Policy::Deadline { packets: 256, deadline: 3 * time }.into(),
-        Policy::CostModel { packets: 256 }.into(),
+        BatchingPolicy::FixedBatch { packets: 256 }.into(),
+        BatchingPolicy::BatchOrTimeout { packets: 256, timeout: time }.into(),
+        BatchingPolicy::Deadline { packets: 256, deadline: 3 * time }.into(),
+        BatchingPolicy::CostModel { packets: 256 }.into(),
         Schedule::Hermes { quarters: 8 },
     ]
 }
@@ -47,8 +47,8 @@ fn schedules() -> [Schedule; 5] {
 /// Room for a schedule, with few places for warps so that all are used.
 fn room(schedule: Schedule) -> Room {
     match schedule {
-        Schedule::Placed(_) => Room { packets: 256, convoys: 2 },
-        Schedule::Hermes { .. } => Room { packets: 32, convoys: 16 },
+        Schedule::Policy(_) => Room { packets: 256, device_batches: 2 },
+        Schedule::Hermes { .. } => Room { packets: 32, device_batches: 16 },
     }
 }
 
@@ -56,9 +56,9 @@ fn room(schedule: Schedule) -> Room {
 fn a_worker_that_gets_packet_by_packet_has_the_waits_of_m_d_1() {
     for load in [0.3, 0.6, 0.8] {
         let times = Pattern::Poisson.times(load * 1e6, 800_000, 11);
-        let room = Room { packets: 1, convoys: 2 };
+        let room = Room { packets: 1, device_batches: 2 };
         let outcome =
-            Simulated::new(BARE, room, Policy::FixedBatch { packets: 1 }.into()).run(Due::At(&times));
+            Simulated::new(BARE, room, BatchingPolicy::FixedBatch { packets: 1 }.into()).run(Due::At(&times));
         let mean = outcome.delays.iter().sum::<u64>() as f64 / outcome.delays.len() as f64;
         let wait = load / (2.0 * (1.0 - load)) * 1000.0;
         assert!(((mean - 1000.0) / wait - 1.0).abs() < 0.03, "{load}: {} and not {wait}", mean - 1000.0);
@@ -101,8 +101,8 @@ fn the_same_run_gives_the_same_delays_again() {
 #[test]
 fn at_saturation_the_slowest_part_sets_the_rate() {
     let rate = |model: Model, packets: usize| {
-        let room = Room { packets, convoys: 4 };
-        let mut simulated = Simulated::new(model, room, Policy::FixedBatch { packets }.into());
+        let room = Room { packets, device_batches: 4 };
+        let mut simulated = Simulated::new(model, room, BatchingPolicy::FixedBatch { packets }.into());
         let outcome = simulated.run(Due::Always(100_000_000));
         outcome.packets as f64 / outcome.time as f64
     };
@@ -122,8 +122,8 @@ fn workers_in_each_other_s_way_take_longer_and_one_alone_does_not() {
     let alone = 3000 + 32 * 700;
     for (model, packets, takes) in [(crowded, 32, alone), (crowded, 64, alone * 3 / 2), (usual(2), 64, alone)]
     {
-        let fixed = Policy::FixedBatch { packets }.into();
-        let mut simulated = Simulated::new(model, Room { packets, convoys: 1 }, fixed);
+        let fixed = BatchingPolicy::FixedBatch { packets }.into();
+        let mut simulated = Simulated::new(model, Room { packets, device_batches: 1 }, fixed);
         let outcome = simulated.run(Due::At(&vec![0; packets]));
         let work = [model.take, model.begin, model.commit].map(|line| line.of(packets)).iter().sum::<u64>();
         assert_eq!(outcome.time, work + takes + model.way);
@@ -136,10 +136,10 @@ fn a_packet_alone_waits_for_what_its_schedule_says_and_then_for_what_things_cost
     let work = [model.take, model.begin, model.service, model.commit].map(|line| line.of(1));
     let costs = work.iter().sum::<u64>() + model.way;
     let timeout = Duration::from_micros(300);
-    let timed = Policy::BatchOrTimeout { packets: 256, timeout };
+    let timed = BatchingPolicy::BatchOrTimeout { packets: 256, timeout };
     // The last packet is run at once, since nothing comes behind it.
     for (schedule, waits) in
-        [(Schedule::Placed(timed), timeout.as_nanos() as u64), (Schedule::Hermes { quarters: 8 }, 100_000)]
+        [(Schedule::Policy(timed), timeout.as_nanos() as u64), (Schedule::Hermes { quarters: 8 }, 100_000)]
     {
         let apart = [0, 5_000_000, 10_000_000, 15_000_000];
         let outcome = Simulated::new(model, room(schedule), schedule).run(Due::At(&apart));
@@ -155,7 +155,7 @@ fn the_cost_model_finds_the_faster_place() {
     let slow = usual(2);
     let fast = Model { service: Line { fixed: 500, slope: 10_000 }, way: 0, ..slow };
     for (model, least, most) in [(slow, 0.0, 0.1), (fast, 0.9, 1.0)] {
-        let schedule = Schedule::Placed(Policy::CostModel { packets: 256 });
+        let schedule = Schedule::Policy(BatchingPolicy::CostModel { packets: 256 });
         let mut simulated = Simulated::new(
             Model { here: Line { fixed: 100, slope: 150_000 }, ..model },
             room(schedule),
@@ -172,7 +172,7 @@ fn a_packet_that_comes_while_another_is_handed_over_is_taken_next() {
     // After 50,000 ns the first is handed over, which takes 20,000; the second falls due meanwhile, and is the last.
     let line = |fixed| Line { fixed, slope: 0 };
     let model = Model { workers: 2, service: line(90_000), begin: line(20_000), ..BARE };
-    let timed = Policy::BatchOrTimeout { packets: 256, timeout: Duration::from_micros(50) };
-    let mut simulated = Simulated::new(model, Room { packets: 256, convoys: 2 }, timed.into());
+    let timed = BatchingPolicy::BatchOrTimeout { packets: 256, timeout: Duration::from_micros(50) };
+    let mut simulated = Simulated::new(model, Room { packets: 256, device_batches: 2 }, timed.into());
     assert_eq!(simulated.run(Due::At(&[0, 55_000])).delays, [160_000, 125_000]);
 }

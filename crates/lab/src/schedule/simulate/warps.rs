@@ -1,16 +1,16 @@
 //! Convoys as Hermes has them, as `engine::hold` has them: the scheduler says when a warp is closed, begun with and committed.
 
-use super::{Convoy, Order, Run};
-use engine::hold::Supply;
+use super::{DeviceBatch, Order, Run};
+use engine::device_queue::Supply;
 use exec::Room;
-use gpu::hermes::{Scheduler, Settings, Warp};
-use gpu::placement::Place;
+use gpu::hermes::{HermesSettings, Scheduler, Warp};
+use gpu::offload_policy::ExecutionPlace;
 use std::collections::VecDeque;
 
 /// The scheduler with what it has begun with.
 pub(super) struct Warps {
     scheduler: Scheduler,
-    settings: Settings,
+    settings: HermesSettings,
     /// Packets that are in no task yet.
     memory: usize,
     /// Tasks in the FIFO.
@@ -23,12 +23,12 @@ pub(super) struct Warps {
 
 impl Warps {
     pub(super) fn new(room: Room, workers: usize, quarters: u32) -> Warps {
-        let settings = engine::hold::settings(room, workers, quarters);
+        let settings = engine::device_queue::settings(room, workers, quarters);
         let scheduler = Scheduler::new(&settings).expect("every number is held between its limits");
         Warps { scheduler, settings, memory: 0, tasks: 0, running: VecDeque::new(), committed: 0 }
     }
 
-    /// The most closed convoys.
+    /// The most closed device batches.
     pub(super) fn most(&self) -> usize {
         usize::from(self.settings.commits) + usize::from(self.settings.tasks)
     }
@@ -107,8 +107,8 @@ impl Run<'_> {
         }
     }
 
-    /// A convoy that is to be run now, if there is one.
-    pub(super) fn warp(&mut self, supply: Supply) -> Option<Convoy> {
+    /// A device batch that is to be run now, if there is one.
+    pub(super) fn warp(&mut self, supply: Supply) -> Option<DeviceBatch> {
         let wanted = self.is_wanted(supply);
         let (warps, now) = self.warps()?;
         warps.finish(now);
@@ -128,11 +128,11 @@ impl Run<'_> {
             warps.commit();
         }
         warps.committed.checked_sub(1)?;
-        let convoy = self.own.closed.pop_front()?;
+        let device_batch = self.own.closed.pop_front()?;
         self.own.full = false;
         let (warps, _) = self.warps()?;
-        warps.committed -= convoy.packets;
-        Some(convoy)
+        warps.committed -= device_batch.packets;
+        Some(device_batch)
     }
 
     /// Gives the workers the tasks that the scheduler issues.
@@ -148,7 +148,7 @@ impl Run<'_> {
             if let Some((warps, _)) = self.warps() {
                 warps.running.push_back((warp, finish));
             }
-            self.own.closed.push_back(Convoy { packets, place: Place::Device, placed, finish });
+            self.own.closed.push_back(DeviceBatch { packets, place: ExecutionPlace::Device, placed, finish });
         }
     }
 }

@@ -3,14 +3,14 @@
 use std::collections::BTreeMap;
 
 use super::tokens::{Token, Tokens};
-use super::{ReadError, kind, span};
+use super::{IrReadError, kind, span};
 use crate::ir::*;
 
 /// Widths by value, as they turn up where values are made.
 type Widths = BTreeMap<u32, u8>;
 
 /// Reads a function from its name to its closing brace.
-pub(super) fn function(tokens: &mut Tokens<'_>) -> Result<Function, ReadError> {
+pub(super) fn function(tokens: &mut Tokens<'_>) -> Result<Function, IrReadError> {
     let mut function = Function { name: tokens.text()?, ..Function::default() };
     let mut widths = Widths::new();
     tokens.symbol("{")?;
@@ -32,7 +32,7 @@ pub(super) fn function(tokens: &mut Tokens<'_>) -> Result<Function, ReadError> {
     Ok(function)
 }
 
-fn block(tokens: &mut Tokens<'_>, widths: &mut Widths) -> Result<Block, ReadError> {
+fn block(tokens: &mut Tokens<'_>, widths: &mut Widths) -> Result<Block, IrReadError> {
     let mut params = Vec::new();
     if *tokens.peek() == Token::Symbol("(") {
         params = tokens.list("(", ")", |tokens| definition(tokens, widths))?;
@@ -55,7 +55,7 @@ fn block(tokens: &mut Tokens<'_>, widths: &mut Widths) -> Result<Block, ReadErro
     }
 }
 
-fn definition(tokens: &mut Tokens<'_>, widths: &mut Widths) -> Result<Value, ReadError> {
+fn definition(tokens: &mut Tokens<'_>, widths: &mut Widths) -> Result<Value, IrReadError> {
     let value = value(tokens)?;
     if tokens.accept(":") {
         let width = tokens.number()?;
@@ -66,17 +66,17 @@ fn definition(tokens: &mut Tokens<'_>, widths: &mut Widths) -> Result<Value, Rea
     Ok(value)
 }
 
-fn value(tokens: &mut Tokens<'_>) -> Result<Value, ReadError> {
+fn value(tokens: &mut Tokens<'_>) -> Result<Value, IrReadError> {
     tokens.symbol("%")?;
     Ok(Value(tokens.number()?))
 }
 
-fn values(tokens: &mut Tokens<'_>, open: &str, close: &str) -> Result<Vec<Value>, ReadError> {
+fn values(tokens: &mut Tokens<'_>, open: &str, close: &str) -> Result<Vec<Value>, IrReadError> {
     tokens.list(open, close, value)
 }
 
 /// `fixed any`, `%3` or `prefix %3 24`
-fn key_part(tokens: &mut Tokens<'_>) -> Result<KeyPart, ReadError> {
+fn key_part(tokens: &mut Tokens<'_>) -> Result<KeyPart, IrReadError> {
     if tokens.accept_word("fixed") {
         return Ok(KeyPart::Fixed(super::memory::key_match(tokens)?));
     }
@@ -86,18 +86,18 @@ fn key_part(tokens: &mut Tokens<'_>) -> Result<KeyPart, ReadError> {
     Ok(KeyPart::Exact(value(tokens)?))
 }
 
-fn optional(tokens: &mut Tokens<'_>, word: &str) -> Result<Option<Value>, ReadError> {
+fn optional(tokens: &mut Tokens<'_>, word: &str) -> Result<Option<Value>, IrReadError> {
     if tokens.accept_word(word) { value(tokens).map(Some) } else { Ok(None) }
 }
 
-fn two(tokens: &mut Tokens<'_>) -> Result<(Value, Value), ReadError> {
+fn two(tokens: &mut Tokens<'_>) -> Result<(Value, Value), IrReadError> {
     let left = value(tokens)?;
     tokens.symbol(",")?;
     Ok((left, value(tokens)?))
 }
 
 /// `%4 + 12, 2 proven 14`
-fn access(tokens: &mut Tokens<'_>) -> Result<(Value, u32, u8, u32), ReadError> {
+fn access(tokens: &mut Tokens<'_>) -> Result<(Value, u32, u8, u32), IrReadError> {
     let base = value(tokens)?;
     tokens.symbol("+")?;
     let offset = tokens.number()?;
@@ -107,7 +107,7 @@ fn access(tokens: &mut Tokens<'_>) -> Result<(Value, u32, u8, u32), ReadError> {
     Ok((base, offset, bytes, tokens.number()?))
 }
 
-fn op(tokens: &mut Tokens<'_>) -> Result<Op, ReadError> {
+fn op(tokens: &mut Tokens<'_>) -> Result<Op, IrReadError> {
     let Token::Word(word) = *tokens.peek() else {
         return Err(tokens.expected("an instruction or the end of the block"));
     };
@@ -315,7 +315,7 @@ fn op(tokens: &mut Tokens<'_>) -> Result<Op, ReadError> {
     })
 }
 
-fn target(tokens: &mut Tokens<'_>) -> Result<Target, ReadError> {
+fn target(tokens: &mut Tokens<'_>) -> Result<Target, IrReadError> {
     let block = BlockId(tokens.index('b')?);
     let mut args = Vec::new();
     if *tokens.peek() == Token::Symbol("(") {
@@ -325,7 +325,7 @@ fn target(tokens: &mut Tokens<'_>) -> Result<Target, ReadError> {
 }
 
 /// The terminator if the next word begins one.
-fn terminator(tokens: &mut Tokens<'_>) -> Result<Option<Terminator>, ReadError> {
+fn terminator(tokens: &mut Tokens<'_>) -> Result<Option<Terminator>, IrReadError> {
     let Token::Word(word) = *tokens.peek() else { return Ok(None) };
     let known =
         ["jump", "branch", "switch", "need", "fuel", "send", "flood", "multicast", "drop", "punt", "done"];

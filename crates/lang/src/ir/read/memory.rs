@@ -1,10 +1,10 @@
 //! Meters, registers, pools, groups and matches read back.
 
 use super::tokens::{Token, Tokens};
-use super::{ReadError, column};
+use super::{IrReadError, column};
 use crate::ir::*;
 
-pub(super) fn declaration(tokens: &mut Tokens<'_>, program: &mut Program) -> Result<(), ReadError> {
+pub(super) fn declaration(tokens: &mut Tokens<'_>, program: &mut Program) -> Result<(), IrReadError> {
     if tokens.accept_word("meter") {
         tokens.index_is('m', program.meters.len())?;
         program.meters.push(meter(tokens)?);
@@ -28,7 +28,7 @@ pub(super) fn declaration(tokens: &mut Tokens<'_>, program: &mut Program) -> Res
     Ok(())
 }
 
-fn meter(tokens: &mut Tokens<'_>) -> Result<Meter, ReadError> {
+fn meter(tokens: &mut Tokens<'_>) -> Result<Meter, IrReadError> {
     let name = tokens.text()?;
     tokens.word("size")?;
     let size = tokens.number()?;
@@ -50,7 +50,7 @@ fn meter(tokens: &mut Tokens<'_>) -> Result<Meter, ReadError> {
     Ok(Meter { name, size, packets, rates })
 }
 
-fn group(tokens: &mut Tokens<'_>) -> Result<Group, ReadError> {
+fn group(tokens: &mut Tokens<'_>) -> Result<Group, IrReadError> {
     let name = tokens.text()?;
     tokens.word("size")?;
     let size = tokens.number()?;
@@ -68,7 +68,7 @@ fn group(tokens: &mut Tokens<'_>) -> Result<Group, ReadError> {
     Ok(Group { name, size, buckets, capacity, multicast, columns, members, file })
 }
 
-pub(super) fn answer(tokens: &mut Tokens<'_>) -> Result<Answer, ReadError> {
+pub(super) fn answer(tokens: &mut Tokens<'_>) -> Result<Answer, IrReadError> {
     if tokens.accept_word("first") {
         return Ok(Answer::First);
     }
@@ -80,7 +80,7 @@ pub(super) fn answer(tokens: &mut Tokens<'_>) -> Result<Answer, ReadError> {
 }
 
 /// A match as an entry has it.
-pub(super) fn key_match(tokens: &mut Tokens<'_>) -> Result<Match, ReadError> {
+pub(super) fn key_match(tokens: &mut Tokens<'_>) -> Result<Match, IrReadError> {
     let Token::Word(word) = *tokens.peek() else { return Ok(Match::Exact(tokens.number()?)) };
     tokens.advance();
     Ok(match word {

@@ -1,6 +1,6 @@
 //! The tokens of a program's text and the steps by which the reader takes them.
 
-use super::ReadError;
+use super::IrReadError;
 
 /// The smallest part of the text that means something.
 #[derive(Clone, Debug, PartialEq)]
@@ -25,7 +25,7 @@ pub(super) struct Tokens<'a> {
 
 impl<'a> Tokens<'a> {
     /// Splits a text.
-    pub(super) fn of(text: &'a str) -> Result<Self, ReadError> {
+    pub(super) fn of(text: &'a str) -> Result<Self, IrReadError> {
         let mut scanner = Scanner { rest: text, line: 1, column: 1 };
         let mut tokens = Vec::new();
         loop {
@@ -54,13 +54,13 @@ impl<'a> Tokens<'a> {
     }
 
     /// An error at the next token.
-    pub(super) fn error(&self, message: String) -> ReadError {
+    pub(super) fn error(&self, message: String) -> IrReadError {
         let (_, line, column) = self.tokens[self.next];
-        ReadError { line, column, message }
+        IrReadError { line, column, message }
     }
 
     /// An error at the next token: something else was expected.
-    pub(super) fn expected(&self, what: &str) -> ReadError {
+    pub(super) fn expected(&self, what: &str) -> IrReadError {
         let found = match self.peek() {
             Token::Word(word) => format!("`{word}`"),
             Token::Number(number) => format!("the number {number}"),
@@ -79,7 +79,7 @@ impl<'a> Tokens<'a> {
         fits
     }
 
-    pub(super) fn symbol(&mut self, symbol: &str) -> Result<(), ReadError> {
+    pub(super) fn symbol(&mut self, symbol: &str) -> Result<(), IrReadError> {
         if self.accept(symbol) { Ok(()) } else { Err(self.expected(&format!("`{symbol}`"))) }
     }
 
@@ -91,11 +91,11 @@ impl<'a> Tokens<'a> {
         fits
     }
 
-    pub(super) fn word(&mut self, word: &str) -> Result<(), ReadError> {
+    pub(super) fn word(&mut self, word: &str) -> Result<(), IrReadError> {
         if self.accept_word(word) { Ok(()) } else { Err(self.expected(&format!("`{word}`"))) }
     }
 
-    pub(super) fn text(&mut self) -> Result<String, ReadError> {
+    pub(super) fn text(&mut self) -> Result<String, IrReadError> {
         let Token::Text(text) = self.peek() else { return Err(self.expected("text in quotes")) };
         let text = text.clone();
         self.advance();
@@ -103,7 +103,7 @@ impl<'a> Tokens<'a> {
     }
 
     /// Text in quotes that lists bytes by two hexadecimal digits each.
-    pub(super) fn hexadecimal(&mut self) -> Result<Vec<u8>, ReadError> {
+    pub(super) fn hexadecimal(&mut self) -> Result<Vec<u8>, IrReadError> {
         let Token::Text(text) = self.peek() else { return Err(self.expected("bytes in quotes")) };
         let digits: Option<Vec<u32>> = text.chars().map(|digit| digit.to_digit(16)).collect();
         let Some(digits) = digits.filter(|digits| digits.len().is_multiple_of(2)) else {
@@ -114,7 +114,7 @@ impl<'a> Tokens<'a> {
     }
 
     /// A number that fits the type asked for.
-    pub(super) fn number<N: TryFrom<u128>>(&mut self) -> Result<N, ReadError> {
+    pub(super) fn number<N: TryFrom<u128>>(&mut self) -> Result<N, IrReadError> {
         let Token::Number(number) = *self.peek() else { return Err(self.expected("a number")) };
         let Ok(fitting) = N::try_from(number) else {
             let bits = size_of::<N>() * 8;
@@ -125,7 +125,7 @@ impl<'a> Tokens<'a> {
     }
 
     /// A word of one letter and an index, such as `t0`.
-    pub(super) fn index<N: TryFrom<u128>>(&mut self, letter: char) -> Result<N, ReadError> {
+    pub(super) fn index<N: TryFrom<u128>>(&mut self, letter: char) -> Result<N, IrReadError> {
         let digits = match self.peek() {
             Token::Word(word) => word.strip_prefix(letter),
             _ => None,
@@ -142,7 +142,7 @@ impl<'a> Tokens<'a> {
     }
 
     /// The index that comes next in a list of declarations.
-    pub(super) fn index_is(&mut self, letter: char, due: usize) -> Result<(), ReadError> {
+    pub(super) fn index_is(&mut self, letter: char, due: usize) -> Result<(), IrReadError> {
         let place = self.next;
         let index: u64 = self.index(letter)?;
         if index == due as u64 {
@@ -157,8 +157,8 @@ impl<'a> Tokens<'a> {
         &mut self,
         open: &str,
         close: &str,
-        mut item: impl FnMut(&mut Self) -> Result<T, ReadError>,
-    ) -> Result<Vec<T>, ReadError> {
+        mut item: impl FnMut(&mut Self) -> Result<T, IrReadError>,
+    ) -> Result<Vec<T>, IrReadError> {
         self.symbol(open)?;
         let mut items = Vec::new();
         if self.accept(close) {
@@ -181,8 +181,8 @@ struct Scanner<'a> {
 }
 
 impl<'a> Scanner<'a> {
-    fn error(&self, message: impl Into<String>) -> ReadError {
-        ReadError { line: self.line, column: self.column, message: message.into() }
+    fn error(&self, message: impl Into<String>) -> IrReadError {
+        IrReadError { line: self.line, column: self.column, message: message.into() }
     }
 
     fn next(&mut self) -> Option<char> {
@@ -217,7 +217,7 @@ impl<'a> Scanner<'a> {
         taken
     }
 
-    fn token(&mut self) -> Result<Token<'a>, ReadError> {
+    fn token(&mut self) -> Result<Token<'a>, IrReadError> {
         let Some(first) = self.rest.chars().next() else { return Ok(Token::End) };
         if first == '"' {
             return self.text();
@@ -239,7 +239,7 @@ impl<'a> Scanner<'a> {
         Err(self.error(format!("`{}` has no meaning here", first.escape_default())))
     }
 
-    fn number(&mut self) -> Result<Token<'a>, ReadError> {
+    fn number(&mut self) -> Result<Token<'a>, IrReadError> {
         let place = self.error("the number does not fit 128 bits, or `0x` has no digits after it");
         let number = if self.rest.starts_with("0x") {
             let digits = self.take(|byte| byte.is_ascii_hexdigit() || byte == b'x');
@@ -250,7 +250,7 @@ impl<'a> Scanner<'a> {
         number.map(Token::Number).map_err(|_| place)
     }
 
-    fn text(&mut self) -> Result<Token<'a>, ReadError> {
+    fn text(&mut self) -> Result<Token<'a>, IrReadError> {
         let unfinished = self.error("the text that begins here has no end; close it with `\"`");
         self.next();
         let mut text = String::new();
@@ -264,7 +264,7 @@ impl<'a> Scanner<'a> {
         }
     }
 
-    fn escape(&mut self) -> Result<char, ReadError> {
+    fn escape(&mut self) -> Result<char, IrReadError> {
         let place = self.error("expected `\\\"`, `\\\\` or `\\u{…}` with a character's number");
         match self.next() {
             Some(character @ ('"' | '\\')) => Ok(character),

@@ -12,7 +12,7 @@ pub(super) fn check(program: &Program, index: usize, function: &Function, errors
         function,
         packet: index == 0,
         errors,
-        place: Place { function: Some(index), ..Place::default() },
+        place: FaultPlace { function: Some(index), ..FaultPlace::default() },
     };
     checker.values();
     for (index, block) in function.blocks.iter().enumerate() {
@@ -31,7 +31,7 @@ pub(super) struct Checker<'a> {
     function: &'a Function,
     packet: bool,
     errors: &'a mut Vec<VerifyError>,
-    place: Place,
+    place: FaultPlace,
 }
 
 impl Checker<'_> {

@@ -9,14 +9,14 @@ use crate::limits::{LARGEST_FRAME, MOST_ARGUMENTS, MOST_HOLES};
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct VerifyError {
     /// Where it is.
-    pub place: Place,
+    pub place: FaultPlace,
     /// What it is.
     pub fault: Fault,
 }
 
 /// A place in a program, as narrow as the fault allows.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Place {
+pub struct FaultPlace {
     /// Index of the function; none for faults of declarations.
     pub function: Option<usize>,
     /// The block.

@@ -13,7 +13,7 @@ use super::*;
 pub(super) fn check(index: usize, function: &Function, errors: &mut Vec<VerifyError>) {
     let paths = Paths::of(function);
     let mut report = |block: usize, instruction: Option<usize>, fault: Fault| {
-        let place = Place { function: Some(index), block: Some(BlockId(block as u32)), instruction };
+        let place = FaultPlace { function: Some(index), block: Some(BlockId(block as u32)), instruction };
         errors.push(VerifyError { place, fault });
     };
     if let Some(block) = endless(function, &paths) {

@@ -5,7 +5,7 @@ use super::*;
 use crate::limits::{LARGEST_BURST, MOST_BUCKETS, MOST_COLUMNS, MOST_COPIES, MOST_ITEMS, MOST_MEMBERS};
 
 fn is_port(columns: &[Column]) -> bool {
-    matches!(columns, [Column { kind: Kind::Port, width: 16, .. }])
+    matches!(columns, [Column { kind: ColumnKind::Port, width: 16, .. }])
 }
 
 /// Checks the declarations.
@@ -68,7 +68,7 @@ pub(super) fn check(program: &Program, report: &mut impl FnMut(Fault)) {
             report(Fault::NoSuch("pool", pool));
             continue;
         };
-        if widths(&pool.columns) != widths(&table.values) || table.evict != Evict::Refuse {
+        if widths(&pool.columns) != widths(&table.values) || table.evict != Eviction::Refuse {
             report(Fault::KindProperty(index as u32));
         }
     }

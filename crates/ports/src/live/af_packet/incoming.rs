@@ -6,7 +6,7 @@ use crate::live::clock::Now;
 use crate::live::frame_ring::FrameRing;
 use crate::live::{Offloads, ReceiveLosses, Receiver, sys, untagged};
 use packet::region::{FRAME_ALIGNMENT, HEADROOM, SLACK};
-use packet::{BATCH, Batch, Offload, PortNumber, Region};
+use packet::{BATCH, Batch, PortNumber, Region, VirtioHeader};
 use std::io;
 use std::os::fd::{AsRawFd, OwnedFd, RawFd};
 use std::sync::Arc;
@@ -94,7 +94,7 @@ impl Receiver for Incoming {
                 return;
             }
             batch.push((offset + arrived.start) as u64, arrived.length, arrived.length, self.number, time);
-            batch.leave_unfinished(arrived.offload);
+            batch.leave_unfinished(arrived.virtio);
         };
         if !queued {
             for place in frames {
@@ -182,7 +182,7 @@ impl Tag {
 struct Arrived {
     start: usize,
     length: u32,
-    offload: Offload,
+    virtio: VirtioHeader,
 }
 
 impl Arrived {
@@ -193,7 +193,7 @@ impl Arrived {
         if captured < length || start < FIRST || start + bytes > frame.len() {
             return None;
         }
-        let (tag, header) = (Tag::of(frame), frame[start - Offload::LEN..start].first_chunk().copied()?);
+        let (tag, header) = (Tag::of(frame), frame[start - VirtioHeader::LEN..start].first_chunk().copied()?);
         if start + bytes + SLACK > frame.len() {
             // There is more room before a packet than it needs: what the kernel wrote there has been read.
             frame.copy_within(start..start + bytes, start - SLACK);
@@ -207,7 +207,7 @@ impl Arrived {
     /// # Errors
     /// It cannot be had.
     fn queued(socket: &OwnedFd, tag: Option<Tag>, slot: &mut [u8]) -> io::Result<Option<Arrived>> {
-        let mut header = [0; Offload::LEN];
+        let mut header = [0; VirtioHeader::LEN];
         let room = LONG_FIRST..slot.len() - SLACK;
         let length = once_more(|| sys::receive_frame(socket, &mut header, &mut slot[room.clone()]))?;
         Ok((length <= room.len()).then(|| Arrived::finish(slot, LONG_FIRST, length, &header, tag)))
@@ -218,21 +218,21 @@ impl Arrived {
         frame: &mut [u8],
         mut start: usize,
         mut length: usize,
-        header: &[u8; Offload::LEN],
+        header: &[u8; VirtioHeader::LEN],
         tag: Option<Tag>,
     ) -> Arrived {
-        let mut offload = Offload::read(header);
-        offload.complete(&mut frame[start..start + length]);
-        offload = offload.without_checksum();
+        let mut virtio = VirtioHeader::read(header);
+        virtio.complete(&mut frame[start..start + length]);
+        virtio = virtio.without_checksum();
         if let Some(Tag(protocol, control)) = tag.filter(|_| length >= 12) {
             frame.copy_within(start..start + 12, start - TAG);
             start -= TAG;
             length += TAG;
             frame[start + 12..start + 14].copy_from_slice(&protocol.to_be_bytes());
             frame[start + 14..start + 16].copy_from_slice(&control.to_be_bytes());
-            offload = offload.moved(TAG as i32).unwrap_or(Offload::NONE);
+            virtio = virtio.moved(TAG as i32).unwrap_or(VirtioHeader::NONE);
         }
-        Arrived { start, length: length as u32, offload }
+        Arrived { start, length: length as u32, virtio }
     }
 }
 
@@ -264,7 +264,7 @@ mod tests {
         frame[12..14].copy_from_slice(&(FIRST as u16).to_ne_bytes());
         frame[24..26].copy_from_slice(&0x2064u16.to_ne_bytes());
         frame[26..28].copy_from_slice(&0x88a8u16.to_ne_bytes());
-        frame[FIRST - Offload::LEN..FIRST].copy_from_slice(&[1, 1, 66, 0, 0, 5, 34, 0, 16, 0]);
+        frame[FIRST - VirtioHeader::LEN..FIRST].copy_from_slice(&[1, 1, 66, 0, 0, 5, 34, 0, 16, 0]);
         frame[FIRST..FIRST + packet.len()].copy_from_slice(packet);
         frame
     }
@@ -284,7 +284,7 @@ mod tests {
             &frame[tagged.start..][..tagged.length as usize],
             b"ddddddssssss\x88\xa8\x20\x64\x08\x00xy"
         );
-        assert_eq!(plain.offload.moved(4), Some(tagged.offload));
+        assert_eq!(plain.virtio.moved(4), Some(tagged.virtio));
         // A priority alone, without the number of a VLAN.
         let mut frame = written(16, 16, status, b"ddddddssssss\x08\x00xy");
         frame[24..26].copy_from_slice(&0xa000u16.to_ne_bytes());
@@ -305,7 +305,7 @@ mod tests {
             let packet: Vec<u8> = (0..length).map(|index| (index % 251) as u8).collect();
             for (status, tag) in [(1, 0), (status, TAG)] {
                 let mut frame = written(length as u32, length as u32, status, &packet);
-                frame[FIRST - Offload::LEN..FIRST].fill(0);
+                frame[FIRST - VirtioHeader::LEN..FIRST].fill(0);
                 let arrived = Arrived::in_ring(&mut frame).expect("whole");
                 assert_eq!(arrived.length as usize, length + tag);
                 let end = arrived.start + length + tag;

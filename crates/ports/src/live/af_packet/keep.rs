@@ -135,7 +135,7 @@ mod tests {
 
     #[test]
     fn a_batch_is_messages_of_whole_words_whose_lengths_lead_to_its_end() {
-        for name in ["x", "eth0", "eth00", "fifteen-letters"] {
+        for name in ["x", "eth0", "eth00", "fifteen-messages"] {
             let batch = batch(name);
             let (mut at, mut kinds) = (0, Vec::new());
             while at < batch.len() {

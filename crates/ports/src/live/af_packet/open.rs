@@ -6,8 +6,8 @@ use super::port::Held;
 use super::{FIRST, TAG};
 use crate::live::frame_ring::{BLOCK, FrameRing, Geometry};
 use crate::live::watch::Witness;
-use crate::live::{AttachError, Offloads, Wanted, sys};
-use packet::Offload;
+use crate::live::{AttachError, Offloads, WantedPort, sys};
+use packet::VirtioHeader;
 use packet::region::SLACK;
 use std::io;
 use std::os::fd::OwnedFd;
@@ -41,7 +41,7 @@ pub(super) struct OpenLane {
 ///
 /// # Errors
 /// The interface is missing, off or of a kind that has no Ethernet headers, or the kernel refuses; then nothing is left open.
-pub(super) fn open(wanted: &Wanted, lanes: u16) -> Result<Opened, AttachError> {
+pub(super) fn open(wanted: &WantedPort, lanes: u16) -> Result<Opened, AttachError> {
     let interface = Interface::find(wanted)?;
     let claim = Claim::of(interface.index).map_err(|refused| match refused {
         Refused::Taken(owner) => AttachError::Taken { interface: wanted.interface.clone(), owner },
@@ -73,7 +73,7 @@ pub(super) fn open(wanted: &Wanted, lanes: u16) -> Result<Opened, AttachError> {
 
 /// An interface that is there and switched on.
 struct Interface<'a> {
-    wanted: &'a Wanted,
+    wanted: &'a WantedPort,
     index: u32,
     geometry: Geometry,
     /// Whether packets that are longer than a frame of the ring wait at the socket.
@@ -81,7 +81,7 @@ struct Interface<'a> {
 }
 
 impl<'a> Interface<'a> {
-    fn find(wanted: &'a Wanted) -> Result<Interface<'a>, AttachError> {
+    fn find(wanted: &'a WantedPort) -> Result<Interface<'a>, AttachError> {
         let name = &wanted.interface;
         let failed = |call| system(name, call);
         let socket = socket(name)?;
@@ -116,7 +116,7 @@ impl<'a> Interface<'a> {
         };
         sys::hold(&incoming).map_err(self.failed("keeping packets out to begin with"))?;
         const V2: i32 = libc::tpacket_versions::TPACKET_V2 as i32;
-        const ROOM: i32 = (FIRST - KERNEL - Offload::LEN) as i32;
+        const ROOM: i32 = (FIRST - KERNEL - VirtioHeader::LEN) as i32;
         option(&incoming, libc::PACKET_VERSION, V2, "asking for a ring of version 2")?;
         option(&incoming, libc::PACKET_IGNORE_OUTGOING, 1, "asking not to see what leaves")?;
         option(&incoming, libc::PACKET_VNET_HDR, 1, "asking for virtio-net headers")?;

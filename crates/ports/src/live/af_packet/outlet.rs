@@ -7,7 +7,7 @@
 use super::port::Port;
 use crate::live::sys::{self, Outgoing};
 use crate::live::{SendLosses, Sender};
-use packet::{BATCH, Offload};
+use packet::{BATCH, VirtioHeader};
 use std::io;
 use std::os::fd::OwnedFd;
 use std::sync::Arc;
@@ -53,19 +53,19 @@ impl Outlet {
 }
 
 impl Sender for Outlet {
-    fn send(&mut self, frame: &[u8], offload: Offload) {
+    fn send(&mut self, frame: &[u8], virtio: VirtioHeader) {
         if frame.len() <= Queue::SHORT {
-            if self.queue.push(frame, offload) {
+            if self.queue.push(frame, virtio) {
                 self.flush();
             }
             return;
         }
         self.flush();
-        let header = offload.write();
+        let header = virtio.write();
         let mut carrier = None;
         while let Err(error) =
             sys::send_frames(&self.socket, std::iter::once(Outgoing { header: &header, frame }))
-            && self.again(&error, offload.segments(), &mut carrier)
+            && self.again(&error, virtio.segments(), &mut carrier)
         {}
     }
 
@@ -109,10 +109,10 @@ impl Queue {
     const SHORT: usize = 2048;
 
     /// Appends a frame; says whether it is full now.
-    fn push(&mut self, frame: &[u8], offload: Offload) -> bool {
-        self.bytes.extend_from_slice(&offload.write());
+    fn push(&mut self, frame: &[u8], virtio: VirtioHeader) -> bool {
+        self.bytes.extend_from_slice(&virtio.write());
         self.bytes.extend_from_slice(frame);
-        self.frames.push(Queued { segments: offload.segments(), end: self.bytes.len() });
+        self.frames.push(Queued { segments: virtio.segments(), end: self.bytes.len() });
         self.frames.len() >= BATCH
     }
 

@@ -7,23 +7,23 @@ use super::claim::Claim;
 use super::keep::Kept;
 use super::open::{self, Opened};
 use crate::live::frame_ring::FrameRing;
-use crate::live::letterbox::Letterbox;
+use crate::live::mailbox::Mailbox;
 use crate::live::presence::Presence;
 use crate::live::watch::{self, Watched, Witness};
-use crate::live::{AttachError, Wanted};
+use crate::live::{AttachError, WantedPort};
 use std::os::fd::OwnedFd;
 use std::sync::{Arc, Mutex};
 
 /// The port.
 pub(super) struct Port {
-    pub(super) wanted: Wanted,
+    pub(super) wanted: WantedPort,
     pub(super) presence: Arc<Presence>,
     /// Nothing while the interface is away.
     held: Mutex<Option<Held>>,
     /// What the receiving halves are to go on with, lane by lane.
-    pub(super) incoming: Vec<Letterbox<(OwnedFd, FrameRing)>>,
+    pub(super) incoming: Vec<Mailbox<(OwnedFd, FrameRing)>>,
     /// The same for the sending halves.
-    pub(super) outgoing: Vec<Letterbox<OwnedFd>>,
+    pub(super) outgoing: Vec<Mailbox<OwnedFd>>,
 }
 
 /// What a port has of its interface beside the sockets of its lanes.
@@ -40,13 +40,13 @@ impl Port {
     ///
     /// # Errors
     /// No further thread can be had.
-    pub(super) fn watched(wanted: &Wanted, held: Held, lanes: u16) -> Result<Arc<Port>, AttachError> {
+    pub(super) fn watched(wanted: &WantedPort, held: Held, lanes: u16) -> Result<Arc<Port>, AttachError> {
         let port = Arc::new(Port {
             wanted: wanted.clone(),
             presence: Arc::default(),
             held: Mutex::new(Some(held)),
-            incoming: (0..lanes).map(|_| Letterbox::new()).collect(),
-            outgoing: (0..lanes).map(|_| Letterbox::new()).collect(),
+            incoming: (0..lanes).map(|_| Mailbox::new()).collect(),
+            outgoing: (0..lanes).map(|_| Mailbox::new()).collect(),
         });
         watch::watch(&wanted.interface, &port)
             .map_err(open::system(&wanted.interface, "starting to watch it"))?;

@@ -9,7 +9,7 @@ use super::memory::Part;
 use super::outlet::Outlet;
 use super::port::{self, Held, Port};
 use super::socket::TRANSMIT;
-use crate::live::{AttachError, Attached, Lane, Wanted};
+use crate::live::{AttachError, Attached, Lane, WantedPort};
 use packet::PortNumber;
 use serde::Deserialize;
 use std::io;
@@ -150,7 +150,7 @@ pub enum XdpError {
 pub(crate) type Refused = (PortNumber, AttachError);
 
 /// Makes interfaces ports with so many lanes each.
-pub(crate) fn attach_all(ports: &[(PortNumber, &Wanted)], lanes: u16) -> Result<Vec<Attached>, Refused> {
+pub(crate) fn attach_all(ports: &[(PortNumber, &WantedPort)], lanes: u16) -> Result<Vec<Attached>, Refused> {
     if ports.is_empty() {
         return Ok(Vec::new());
     }
@@ -208,7 +208,7 @@ pub(crate) fn attach_all(ports: &[(PortNumber, &Wanted)], lanes: u16) -> Result<
 }
 
 /// Makes an interface a port with so many lanes.
-pub(crate) fn attach(wanted: &Wanted, port: PortNumber, lanes: u16) -> Result<Attached, AttachError> {
+pub(crate) fn attach(wanted: &WantedPort, port: PortNumber, lanes: u16) -> Result<Attached, AttachError> {
     let mut attached = attach_all(&[(port, wanted)], lanes).map_err(|(_, error)| error)?;
     attached.pop().ok_or_else(|| AttachError::NoInterface(wanted.interface.clone()))
 }

@@ -9,7 +9,7 @@ use crate::live::clock::Now;
 use crate::live::sys::{self, Shared};
 use crate::live::{Offloads, ReceiveLosses, Receiver, untagged};
 use packet::region::HEADROOM;
-use packet::{Batch, Offload};
+use packet::{Batch, VirtioHeader};
 use std::os::fd::{AsRawFd, OwnedFd, RawFd};
 use std::sync::Arc;
 
@@ -140,7 +140,7 @@ impl Receiver for Incoming {
                     continue;
                 };
                 if offloads {
-                    Offload::unmarked(bytes).complete(bytes);
+                    VirtioHeader::unmarked(bytes).complete(bytes);
                 }
                 let later = untagged::take_out(bytes);
                 let (place, length) = (place + later, length - later);

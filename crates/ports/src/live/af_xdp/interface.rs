@@ -6,7 +6,7 @@ use super::redirect::{self, Redirect};
 use super::socket::{Order, Place, Socket};
 use super::{FIRST, calls};
 use crate::live::watch::Witness;
-use crate::live::{AttachError, Wanted, sys};
+use crate::live::{AttachError, WantedPort, sys};
 use packet::PortNumber;
 use packet::region::FRAME_ALIGNMENT;
 use std::fs;
@@ -28,7 +28,7 @@ const PATIENCE: Duration = Duration::from_secs(1);
 
 /// An interface and what is wanted of it.
 pub(super) struct Interface<'a> {
-    pub(super) wanted: &'a Wanted,
+    pub(super) wanted: &'a WantedPort,
     pub(super) port: PortNumber,
     index: u32,
     pub(super) mtu: usize,
@@ -58,7 +58,7 @@ pub(super) struct QueueSocket {
 impl<'a> Interface<'a> {
     pub(super) fn find(
         port: PortNumber,
-        wanted: &'a Wanted,
+        wanted: &'a WantedPort,
         lanes: u16,
     ) -> Result<Interface<'a>, AttachError> {
         let name = || wanted.interface.clone();

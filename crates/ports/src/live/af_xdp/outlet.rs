@@ -8,10 +8,10 @@ use super::memory::Part;
 use super::port::Port;
 use super::ring::{Consumer, Producer};
 use super::{Pool, calls, socket::TRANSMIT};
-use crate::live::clock::{Clock, Machine};
+use crate::live::clock::{Clock, MachineClock};
 use crate::live::sys::Shared;
 use crate::live::{SendLosses, Sender};
-use packet::Offload;
+use packet::VirtioHeader;
 use packet::segment::Segments;
 use std::io;
 use std::os::fd::OwnedFd;
@@ -208,7 +208,7 @@ impl Outlet {
                 }
                 // It has no room now. Nothing says when it has some again.
                 _ if waiting == before => {
-                    self.again = (waiting > 0).then(|| Machine.program() + AGAIN);
+                    self.again = (waiting > 0).then(|| MachineClock.program() + AGAIN);
                     return;
                 }
                 _ => {}
@@ -220,15 +220,15 @@ impl Outlet {
 }
 
 impl Sender for Outlet {
-    fn send(&mut self, frame: &[u8], offload: Offload) {
+    fn send(&mut self, frame: &[u8], virtio: VirtioHeader) {
         // It may be on again: that is asked before the first packet of a batch is lost.
         if self.state != State::On && !std::mem::replace(&mut self.looked, true) {
             self.hand_over();
         }
         if self.state != State::On {
             self.losses.down += 1;
-        } else if offload.segments() {
-            let Some(segments) = Segments::of(frame, &offload) else {
+        } else if virtio.segments() {
+            let Some(segments) = Segments::of(frame, &virtio) else {
                 self.losses.refused += 1;
                 return;
             };

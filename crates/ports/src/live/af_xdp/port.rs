@@ -9,9 +9,9 @@ use super::memory::Pages;
 use super::outlet::Exit;
 use super::redirect::Redirect;
 use super::{XdpError, calls};
-use crate::live::letterbox::Letterbox;
+use crate::live::mailbox::Mailbox;
 use crate::live::watch::{self, Watched, Witness};
-use crate::live::{AttachError, Presence, Wanted};
+use crate::live::{AttachError, Presence, WantedPort};
 use packet::PortNumber;
 use std::io;
 use std::os::fd::AsRawFd;
@@ -19,7 +19,7 @@ use std::sync::{Arc, Mutex};
 
 /// The port.
 pub(super) struct Port {
-    pub(super) wanted: Wanted,
+    pub(super) wanted: WantedPort,
     pub(super) number: PortNumber,
     pub(super) presence: Arc<Presence>,
     /// Nothing while the interface is away.
@@ -31,9 +31,9 @@ pub(super) struct Port {
     /// Whether frames are laid out so that a driver can use them.
     zero_copy: bool,
     /// What the receiving halves are to go on with, lane by lane.
-    pub(super) incoming: Vec<Letterbox<Entrance>>,
+    pub(super) incoming: Vec<Mailbox<Entrance>>,
     /// The same for the sending halves.
-    pub(super) outgoing: Vec<Letterbox<Exit>>,
+    pub(super) outgoing: Vec<Mailbox<Exit>>,
 }
 
 /// What holds a port at its interface.
@@ -55,7 +55,7 @@ impl Port {
     /// # Errors
     /// No further thread can be had.
     pub(super) fn watched(
-        (number, wanted): (PortNumber, &Wanted),
+        (number, wanted): (PortNumber, &WantedPort),
         held: Held,
         memory: &[Arc<Pages>],
         (chunk, zero_copy): (usize, bool),
@@ -68,8 +68,8 @@ impl Port {
             memory: memory.to_vec(),
             chunk,
             zero_copy,
-            incoming: memory.iter().map(|_| Letterbox::new()).collect(),
-            outgoing: memory.iter().map(|_| Letterbox::new()).collect(),
+            incoming: memory.iter().map(|_| Mailbox::new()).collect(),
+            outgoing: memory.iter().map(|_| Mailbox::new()).collect(),
         });
         let interface = || wanted.interface.clone();
         watch::watch(&wanted.interface, &port).map_err(|source| AttachError::System {
@@ -82,7 +82,7 @@ impl Port {
 
     /// A port without an interface, at which nothing happens by itself.
     #[cfg(test)]
-    pub(super) fn unwatched(wanted: &Wanted, memory: &[Arc<Pages>]) -> Port {
+    pub(super) fn unwatched(wanted: &WantedPort, memory: &[Arc<Pages>]) -> Port {
         Port {
             wanted: wanted.clone(),
             number: 1,
@@ -91,8 +91,8 @@ impl Port {
             memory: memory.to_vec(),
             chunk: 0,
             zero_copy: false,
-            incoming: memory.iter().map(|_| Letterbox::new()).collect(),
-            outgoing: memory.iter().map(|_| Letterbox::new()).collect(),
+            incoming: memory.iter().map(|_| Mailbox::new()).collect(),
+            outgoing: memory.iter().map(|_| Mailbox::new()).collect(),
         }
     }
 

@@ -22,7 +22,7 @@ fn pass(impair: Impair, frames: u32) -> (Vec<(u64, Vec<u8>)>, SendLosses) {
         let mut out = Collected::default();
         line.release(now, &mut out);
         if let Some(number) = number {
-            line.pass(now, &frame(number), Offload::NONE, &mut out);
+            line.pass(now, &frame(number), VirtioHeader::NONE, &mut out);
         }
         left.extend(out.frames.into_iter().map(|(bytes, _)| (now, bytes)));
     };
@@ -181,14 +181,14 @@ fn segments_are_damaged_so_that_it_is_noticed() {
     header[4..6].copy_from_slice(&1_000u16.to_ne_bytes());
     header[6..8].copy_from_slice(&34u16.to_ne_bytes());
     header[8..10].copy_from_slice(&16u16.to_ne_bytes());
-    let offload = Offload::read(&header);
+    let virtio = VirtioHeader::read(&header);
     let impair = Impair { corrupt: 1.0, ..Impair::default() };
     let mut out = Collected::default();
-    Impairer::new(impair, false).pass(0, &[0; 3_000], offload, &mut out);
+    Impairer::new(impair, false).pass(0, &[0; 3_000], virtio, &mut out);
     let wrong: Vec<usize> = (0..3_000).filter(|&at| out.frames[0].0[at] != 0).collect();
     assert_eq!(wrong, [50], "the sum that the pieces' checksums begin with");
     let mut line = Impairer::new(impair, true);
-    line.pass(0, &[0; 3_000], offload, &mut out);
+    line.pass(0, &[0; 3_000], virtio, &mut out);
     let mut losses = SendLosses::default();
     line.count(&mut losses);
     assert_eq!((out.frames.len(), losses.impaired), (1, 1));

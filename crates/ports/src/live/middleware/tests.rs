@@ -8,12 +8,12 @@ use std::sync::Mutex;
 /// What left.
 #[derive(Default)]
 pub(crate) struct Collected {
-    pub(crate) frames: Vec<(Vec<u8>, Offload)>,
+    pub(crate) frames: Vec<(Vec<u8>, VirtioHeader)>,
 }
 
 impl Sender for Collected {
-    fn send(&mut self, frame: &[u8], offload: Offload) {
-        self.frames.push((frame.to_vec(), offload));
+    fn send(&mut self, frame: &[u8], virtio: VirtioHeader) {
+        self.frames.push((frame.to_vec(), virtio));
     }
 
     fn flush(&mut self) {}
@@ -55,7 +55,7 @@ impl Receiver for Near {
 }
 
 impl Sender for Line {
-    fn send(&mut self, frame: &[u8], _: Offload) {
+    fn send(&mut self, frame: &[u8], _: VirtioHeader) {
         self.left.lock().expect("no thread panicked").push(frame.to_vec());
     }
 
@@ -97,7 +97,7 @@ fn impair() -> Impair {
 #[test]
 fn what_is_sent_leaves_waits_or_is_counted() {
     let line = Line::default();
-    let shape = Some(Shape { rate: 80_000_000, burst: 5_000, queue: 30_000 });
+    let shape = Some(ShapeSettings { rate: 80_000_000, burst: 5_000, queue: 30_000 });
     let wrapped = Middleware { shape, impair_out: Some(impair()), ..Middleware::default() }.wrap(port(&line));
     let mut lane = wrapped.expect("nothing to go wrong").lanes.remove(0);
     let account = |send: &dyn Sender| {
@@ -111,7 +111,7 @@ fn what_is_sent_leaves_waits_or_is_counted() {
         )
     };
     for sent in 1..=200u64 {
-        lane.send.send(&[1; 500], Offload::NONE);
+        lane.send.send(&[1; 500], VirtioHeader::NONE);
         if sent % 10 == 0 {
             lane.send.flush();
         }
@@ -143,7 +143,7 @@ fn what_comes_in_comes_waits_or_is_counted() {
             if turn > 2 && !wait(lane.receive.due()) {
                 break;
             }
-            let memory = lane.receive.receive(&mut batch, Machine.now());
+            let memory = lane.receive.receive(&mut batch, MachineClock.now());
             for index in 0..batch.len {
                 let bytes = batch.bytes(memory, index).expect("inside");
                 assert_eq!((bytes.len(), batch.port[index]), (80, 3));
@@ -162,7 +162,7 @@ fn what_comes_in_comes_waits_or_is_counted() {
 
 #[test]
 fn what_was_obtained_is_said() {
-    let shape = Some(Shape { rate: 1_000, burst: 1, queue: 1 });
+    let shape = Some(ShapeSettings { rate: 1_000, burst: 1, queue: 1 });
     let both = Middleware { shape, impair_out: Some(impair()), impair_in: Some(impair()), trace: None };
     let mode = both.wrap(port(&Line::default())).expect("nothing to go wrong").mode;
     assert_eq!(mode, "line, shaped to 1000 bit/s, impaired in both directions");
@@ -172,7 +172,7 @@ fn what_was_obtained_is_said() {
 fn what_finds_no_room_on_the_way_to_the_program_is_counted() {
     let mut ready = Ready { frames: Held::new(100), lost: 0 };
     for _ in 0..3 {
-        ready.send(&[7; 60], Offload::NONE);
+        ready.send(&[7; 60], VirtioHeader::NONE);
     }
     assert_eq!((ready.frames.len(), ready.lost), (1, 2));
 }

@@ -36,7 +36,7 @@ pub struct Counters {
 }
 
 /// The devices of a namespace.
-pub struct Links<'a> {
+pub struct RigLinks<'a> {
     namespace: &'a Namespace,
     socket: OwnedFd,
 }
@@ -46,12 +46,12 @@ impl Namespace {
     ///
     /// # Errors
     /// The kernel gives no socket.
-    pub fn links(&self) -> io::Result<Links<'_>> {
-        Ok(Links { namespace: self, socket: self.inside(sys::route_socket)? })
+    pub fn links(&self) -> io::Result<RigLinks<'_>> {
+        Ok(RigLinks { namespace: self, socket: self.inside(sys::route_socket)? })
     }
 }
 
-impl Links<'_> {
+impl RigLinks<'_> {
     /// A virtual cable from here to another namespace; each end has a name and an Ethernet address.
     ///
     /// # Errors

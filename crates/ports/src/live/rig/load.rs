@@ -40,7 +40,7 @@ impl FrameSender {
 }
 
 /// Sends UDP packets by an interface as long segments, which the kernel cuts before they leave: twice as many as one by one. For that the
-/// interface must not cut them itself, as one does not whose checksums are switched off ([`Links::checksums`](super::Links::checksums)).
+/// interface must not cut them itself, as one does not whose checksums are switched off ([`RigLinks::checksums`](super::RigLinks::checksums)).
 pub struct BurstSender {
     socket: OwnedFd,
     bursts: Vec<(Vec<u8>, usize)>,
@@ -161,8 +161,8 @@ impl FrameReceiver {
 ///
 /// # Errors
 /// There is none of this number.
-pub fn hold(processor: usize) -> io::Result<()> {
-    sys::hold(processor)
+pub fn hold(backend: usize) -> io::Result<()> {
+    sys::hold(backend)
 }
 
 #[cfg(test)]

@@ -10,7 +10,7 @@ mod process;
 mod shortcut;
 mod sys;
 
-pub use links::{Counters, Links};
+pub use links::{Counters, RigLinks};
 pub use load::{BurstSender, FrameReceiver, FrameSender, hold};
 pub use namespace::{Namespace, become_root};
 pub use process::{Process, Stopped};

@@ -3,7 +3,7 @@
 #![allow(unsafe_code)]
 
 use crate::live::sys;
-use packet::Offload;
+use packet::VirtioHeader;
 use std::fs::OpenOptions;
 use std::io;
 use std::os::fd::{AsRawFd, OwnedFd};
@@ -23,7 +23,7 @@ pub(super) fn open(name: &str, several: bool) -> io::Result<OwnedFd> {
         (libc::IFF_TAP | libc::IFF_NO_PI | libc::IFF_VNET_HDR | several) as libc::c_short;
     // SAFETY: the request lives throughout the call, and TUNSETIFF reads and writes inside it.
     sys::check(unsafe { libc::ioctl(fd.as_raw_fd(), libc::TUNSETIFF, &raw mut request) })?;
-    let length = Offload::LEN as libc::c_int;
+    let length = VirtioHeader::LEN as libc::c_int;
     // SAFETY: the number lives throughout the call.
     sys::check(unsafe { libc::ioctl(fd.as_raw_fd(), libc::TUNSETVNETHDRSZ, &raw const length) })?;
     Ok(fd)
@@ -50,19 +50,23 @@ pub(super) fn switch_on(name: &str, waiting: i32) -> io::Result<()> {
 }
 
 /// Reads the next packet and what stands before it; says how long the packet is.
-pub(super) fn read(fd: &OwnedFd, header: &mut [u8; Offload::LEN], packet: &mut [u8]) -> io::Result<usize> {
+pub(super) fn read(
+    fd: &OwnedFd,
+    header: &mut [u8; VirtioHeader::LEN],
+    packet: &mut [u8],
+) -> io::Result<usize> {
     let parts = [header.as_mut_slice(), packet]
         .map(|bytes| libc::iovec { iov_base: bytes.as_mut_ptr().cast(), iov_len: bytes.len() });
     // SAFETY: the parts are of bytes that are ours alone throughout the call.
     let length = unsafe { libc::readv(fd.as_raw_fd(), parts.as_ptr(), 2) };
     match usize::try_from(length) {
-        Ok(length) => Ok(length.saturating_sub(Offload::LEN)),
+        Ok(length) => Ok(length.saturating_sub(VirtioHeader::LEN)),
         Err(_) => Err(io::Error::last_os_error()),
     }
 }
 
 /// Writes a packet and what stands before it.
-pub(super) fn write(fd: &OwnedFd, header: &[u8; Offload::LEN], packet: &[u8]) -> io::Result<()> {
+pub(super) fn write(fd: &OwnedFd, header: &[u8; VirtioHeader::LEN], packet: &[u8]) -> io::Result<()> {
     let parts = [header.as_slice(), packet]
         .map(|bytes| libc::iovec { iov_base: bytes.as_ptr().cast_mut().cast(), iov_len: bytes.len() });
     // SAFETY: the parts live throughout the call, which only reads them.

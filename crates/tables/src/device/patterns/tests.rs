@@ -3,7 +3,7 @@
 use super::super::plain::Program;
 use super::super::{NONE, automaton, bloom, patterns};
 use crate::generate::Random;
-use crate::patterns::{BuildError, Pattern, Scanner};
+use crate::patterns::{PatternsBuildError, Scanner, SearchPattern};
 
 /// Each text is searched where no byte lies before or behind it.
 const ANSWER: &str = "
@@ -68,7 +68,7 @@ fn agrees(program: &Program, random: &mut Random, alphabet: &[u8], count: usize,
             _ => (0, None),
         };
         let nocase = random.below(2) == 0;
-        patterns.push(Pattern { bytes, nocase, offset, depth, value: random.below(200) as u32 });
+        patterns.push(SearchPattern { bytes, nocase, offset, depth, value: random.below(200) as u32 });
     }
     let scanner = Scanner::build(&patterns).unwrap();
     let images = [automaton::image(&patterns).unwrap(), bloom::image(&patterns).unwrap()];
@@ -111,12 +111,12 @@ fn the_texts_find_what_the_scanner_finds() {
 
 #[test]
 fn what_has_no_bytes_or_too_many_is_refused() {
-    let empty = [Pattern::anywhere("a"), Pattern::anywhere("")];
-    assert_eq!(automaton::image(&empty), Err(BuildError::Empty { pattern: 1 }));
-    assert_eq!(bloom::image(&empty), Err(BuildError::Empty { pattern: 1 }));
-    let long = [Pattern::anywhere(vec![7; 1000])];
+    let empty = [SearchPattern::anywhere("a"), SearchPattern::anywhere("")];
+    assert_eq!(automaton::image(&empty), Err(PatternsBuildError::Empty { pattern: 1 }));
+    assert_eq!(bloom::image(&empty), Err(PatternsBuildError::Empty { pattern: 1 }));
+    let long = [SearchPattern::anywhere(vec![7; 1000])];
     let bytes = automaton::image(&long).unwrap().len() as u64 * 4;
     assert!(automaton::image_within(&long, bytes + 2048).is_ok());
     let refused = automaton::image_within(&long, bytes - 1);
-    assert!(matches!(refused, Err(BuildError::TooLarge { limit, .. }) if limit == bytes - 1));
+    assert!(matches!(refused, Err(PatternsBuildError::TooLarge { limit, .. }) if limit == bytes - 1));
 }

@@ -3,7 +3,7 @@
 use super::super::plain::{Program, bytes};
 use super::super::{linear, rules};
 use crate::generate::Random;
-use crate::rules::{Field, Linear, NONE, Rule, Rules, RulesSpec, Table};
+use crate::rules::{Linear, NONE, Rule, RuleField, Rules, RulesSpec, RulesTable};
 
 fn ones(width: u8) -> u128 {
     u128::MAX >> (128 - u32::from(width))
@@ -18,35 +18,37 @@ fn value(random: &mut Random, width: u8) -> u128 {
     (number ^ top) & ones(width)
 }
 
-fn field(random: &mut Random, width: u8) -> Field {
+fn field(random: &mut Random, width: u8) -> RuleField {
     match random.below(8) {
-        0 | 1 => Field::Any,
-        2 => Field::Exact(value(random, width)),
-        3 | 4 => {
-            Field::Prefix { value: value(random, width), length: random.below(u64::from(width) + 1) as u8 }
-        }
-        5 => {
-            Field::Ternary { value: value(random, width), mask: value(random, width) | value(random, width) }
-        }
+        0 | 1 => RuleField::Any,
+        2 => RuleField::Exact(value(random, width)),
+        3 | 4 => RuleField::Prefix {
+            value: value(random, width),
+            length: random.below(u64::from(width) + 1) as u8,
+        },
+        5 => RuleField::Ternary {
+            value: value(random, width),
+            mask: value(random, width) | value(random, width),
+        },
         _ => {
             let (one, two) = (value(random, width), value(random, width));
-            Field::Range { low: one.min(two), high: one.max(two) }
+            RuleField::Range { low: one.min(two), high: one.max(two) }
         }
     }
 }
 
 /// A number that fits the field or lies at its border.
-fn near(random: &mut Random, width: u8, field: Field) -> u128 {
+fn near(random: &mut Random, width: u8, field: RuleField) -> u128 {
     let bits = value(random, width);
     let prefix = |length: u8| ones(width) & !ones(width).checked_shr(u32::from(length)).unwrap_or(0);
     match field {
-        Field::Exact(value) => value,
-        Field::Prefix { value, length } => value & prefix(length) | bits & !prefix(length),
-        Field::Ternary { value, mask } => value & mask | bits & !mask,
-        Field::Range { low, high } => {
+        RuleField::Exact(value) => value,
+        RuleField::Prefix { value, length } => value & prefix(length) | bits & !prefix(length),
+        RuleField::Ternary { value, mask } => value & mask | bits & !mask,
+        RuleField::Range { low, high } => {
             [low, high, low.saturating_sub(1), low + (high - low) / 2][random.below(4) as usize]
         }
-        Field::Any => bits,
+        RuleField::Any => bits,
     }
 }
 
@@ -60,7 +62,7 @@ fn agrees(program: &Program, random: &mut Random, widths: &[u8], rules: usize, k
         })
         .collect();
     let reference = Linear::build(&spec, &entries).unwrap();
-    let mut table = Table::build(&spec, entries.clone()).unwrap();
+    let mut table = RulesTable::build(&spec, entries.clone()).unwrap();
     if rules > 8 {
         // What changes leave behind is in the image as well.
         for (order, rule, value) in &entries[..rules / 8] {

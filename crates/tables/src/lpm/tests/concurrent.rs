@@ -2,7 +2,7 @@
 
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
-use super::super::{Lpm, LpmSpec, Model, NONE, Prefix, Reader, Table, Variant, leading};
+use super::super::{Lpm, LpmModel, LpmReader, LpmSpec, LpmTable, NONE, Prefix, Variant, leading};
 
 /// What readers may be told: for each address the answer before and after the change under way, and how many changes began
 /// or ended so far.
@@ -34,7 +34,7 @@ impl Truth {
 }
 
 /// Looks everything up again and again; how many answers it could judge.
-fn read(truth: &Truth, mut reader: Reader) -> u64 {
+fn read(truth: &Truth, mut reader: LpmReader) -> u64 {
     let mut judged = 0;
     let mut out = vec![0; truth.addresses.len()];
     while !truth.done.load(Ordering::SeqCst) || judged == 0 {
@@ -72,8 +72,8 @@ fn play(width: u8, variant: Variant, changes: usize) {
         (Prefix { bits: bits & leading(length, width), length }, random())
     };
     let addresses: Vec<u128> = (0..48).map(|_| prefix().0.bits).collect();
-    let mut table = Table::with(spec, variant).unwrap();
-    let mut model = Model::new(spec).unwrap();
+    let mut table = LpmTable::with(spec, variant).unwrap();
+    let mut model = LpmModel::new(spec).unwrap();
     let answers = addresses.iter().map(|_| AtomicU64::new(u64::from(NONE) << 32 | u64::from(NONE))).collect();
     let truth = Truth { addresses, answers, moments: AtomicU64::new(0), done: AtomicBool::new(false) };
     std::thread::scope(|scope| {
@@ -83,7 +83,7 @@ fn play(width: u8, variant: Variant, changes: usize) {
                 scope.spawn(|| read(&truth, reader))
             })
             .collect();
-        let look = |model: &Model| -> Vec<u32> {
+        let look = |model: &LpmModel| -> Vec<u32> {
             truth.addresses.iter().map(|address| model.find(*address).unwrap_or(NONE)).collect()
         };
         let mut old = look(&model);

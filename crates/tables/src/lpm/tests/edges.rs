@@ -1,8 +1,8 @@
 //! What random play rarely reaches: every form of cells, growth, refusals, and broken images.
 
 use super::super::{
-    BuildError, Image, ImageError, InsertError, Lpm, LpmSpec, Method, Model, NONE, Prefix, SpecError, Table,
-    Variant,
+    Lpm, LpmBuildError, LpmImage, LpmImageError, LpmInsertError, LpmModel, LpmSpec, LpmSpecError, LpmTable,
+    Method, NONE, Prefix, Variant,
 };
 use super::{addresses, agree, leading};
 
@@ -17,8 +17,8 @@ fn scattered(number: u32) -> Prefix {
 #[test]
 fn cells_widen_as_values_grow() {
     let spec = LpmSpec { width: 32, capacity: 100_000 };
-    let mut table = Table::new(spec).unwrap();
-    let mut model = Model::new(spec).unwrap();
+    let mut table = LpmTable::new(spec).unwrap();
+    let mut model = LpmModel::new(spec).unwrap();
     let mut reader = table.reader();
     let mut sizes = vec![table.image_bytes()];
     let value = |number: u32| match number {
@@ -36,7 +36,7 @@ fn cells_widen_as_values_grow() {
         if [199, 299, 1999, 2999, 71_999].contains(&number) {
             let near: Vec<u128> = (0..=number).rev().take(500).map(|number| scattered(number).bits).collect();
             agree(32, &table, &model, &near);
-            let image = Image::open(&table.image()).unwrap();
+            let image = LpmImage::open(&table.image()).unwrap();
             near.iter().for_each(|at| assert_eq!(Some(image.find(*at)), model.find(*at)));
             sizes.push(table.image_bytes());
         }
@@ -50,8 +50,8 @@ fn cells_widen_as_values_grow() {
 #[test]
 fn a_full_heap_is_replaced_by_a_larger_one() {
     let spec = LpmSpec { width: 128, capacity: 1300 };
-    let mut table = Table::new(spec).unwrap();
-    let mut model = Model::new(spec).unwrap();
+    let mut table = LpmTable::new(spec).unwrap();
+    let mut model = LpmModel::new(spec).unwrap();
     let mut reader = table.reader();
     let pinned = reader.pin();
     let first = table.image_bytes();
@@ -74,8 +74,8 @@ fn a_full_heap_is_replaced_by_a_larger_one() {
 #[test]
 fn churn_does_not_grow_the_image() {
     let spec = LpmSpec { width: 64, capacity: 100 };
-    let mut table = Table::new(spec).unwrap();
-    let round = |table: &mut Table, round: u32| {
+    let mut table = LpmTable::new(spec).unwrap();
+    let round = |table: &mut LpmTable, round: u32| {
         for number in 0..100u32 {
             let bits = u128::from(number.wrapping_mul(2_654_435_761)) << 20;
             table.insert(Prefix { bits, length: 44 }, round + number).unwrap();
@@ -91,19 +91,19 @@ fn churn_does_not_grow_the_image() {
 #[test]
 fn what_is_no_prefix_is_refused_and_changes_nothing() {
     let spec = LpmSpec { width: 32, capacity: 1 };
-    let mut table = Table::new(spec).unwrap();
+    let mut table = LpmTable::new(spec).unwrap();
     let whole = Prefix { bits: 0, length: 0 };
     let long = Prefix { bits: 0, length: 33 };
-    assert_eq!(table.insert(long, 1), Err(InsertError::Length { length: 33, width: 32 }));
+    assert_eq!(table.insert(long, 1), Err(LpmInsertError::Length { length: 33, width: 32 }));
     assert_eq!(table.remove(long), None);
     let bent = Prefix { bits: 1, length: 31 };
-    assert_eq!(table.insert(bent, 1), Err(InsertError::Bits { bits: 1, length: 31 }));
+    assert_eq!(table.insert(bent, 1), Err(LpmInsertError::Bits { bits: 1, length: 31 }));
     let high = Prefix { bits: 1 << 40, length: 8 };
-    assert_eq!(table.insert(high, 1), Err(InsertError::Bits { bits: 1 << 40, length: 8 }));
-    assert_eq!(table.insert(whole, NONE), Err(InsertError::Value));
+    assert_eq!(table.insert(high, 1), Err(LpmInsertError::Bits { bits: 1 << 40, length: 8 }));
+    assert_eq!(table.insert(whole, NONE), Err(LpmInsertError::Value));
     assert_eq!(table.insert(whole, 7), Ok(None));
     let other = Prefix { bits: 0, length: 8 };
-    assert_eq!(table.insert(other, 1), Err(InsertError::Full { capacity: 1 }));
+    assert_eq!(table.insert(other, 1), Err(LpmInsertError::Full { capacity: 1 }));
     assert_eq!(table.insert(whole, 8), Ok(Some(7)));
     assert_eq!(table.entries(), [(whole, 8)]);
     assert_eq!(table.find32(12), 8);
@@ -112,14 +112,14 @@ fn what_is_no_prefix_is_refused_and_changes_nothing() {
 #[test]
 fn impossible_shapes_and_sets_are_refused() {
     let spec = |width, capacity| LpmSpec { width, capacity };
-    assert_eq!(Table::new(spec(0, 1)).err(), Some(SpecError::Width { width: 0 }));
-    assert_eq!(Table::new(spec(129, 1)).err(), Some(SpecError::Width { width: 129 }));
-    assert_eq!(Model::new(spec(8, 1 << 27)).err(), Some(SpecError::Capacity { capacity: 1 << 27 }));
+    assert_eq!(LpmTable::new(spec(0, 1)).err(), Some(LpmSpecError::Width { width: 0 }));
+    assert_eq!(LpmTable::new(spec(129, 1)).err(), Some(LpmSpecError::Width { width: 129 }));
+    assert_eq!(LpmModel::new(spec(8, 1 << 27)).err(), Some(LpmSpecError::Capacity { capacity: 1 << 27 }));
     let entry = (Prefix { bits: 16, length: 4 }, 3);
-    let twice = Table::build(spec(8, 9), Variant::Fast, vec![entry, entry]).err();
-    assert_eq!(twice, Some(BuildError::Insert(InsertError::Duplicate { bits: 16, length: 4 })));
-    let many = Table::build(spec(8, 1), Variant::Fast, vec![entry, entry]).err();
-    assert_eq!(many, Some(BuildError::Insert(InsertError::Full { capacity: 1 })));
+    let twice = LpmTable::build(spec(8, 9), Variant::Fast, vec![entry, entry]).err();
+    assert_eq!(twice, Some(LpmBuildError::Insert(LpmInsertError::Duplicate { bits: 16, length: 4 })));
+    let many = LpmTable::build(spec(8, 1), Variant::Fast, vec![entry, entry]).err();
+    assert_eq!(many, Some(LpmBuildError::Insert(LpmInsertError::Full { capacity: 1 })));
 }
 
 /// An image with any word changed is refused, or still answers something for every address.
@@ -127,11 +127,11 @@ fn impossible_shapes_and_sets_are_refused() {
 fn broken_images_are_refused_or_harmless() {
     let spec = LpmSpec { width: 32, capacity: 400 };
     let entries = (0..400).map(|number| (scattered(number), number << 12)).collect();
-    let table = Table::build(spec, Variant::Compact, entries).unwrap();
+    let table = LpmTable::build(spec, Variant::Compact, entries).unwrap();
     let sound = table.image();
-    assert_eq!(Image::open(&sound[..60]).err(), Some(ImageError::Short { words: 15 }));
-    assert_eq!(Image::open(&sound[..sound.len() - 64]).err(), Some(ImageError::Header));
-    assert!(matches!(Image::open(&[0; 64]), Err(ImageError::Kind { .. })));
+    assert_eq!(LpmImage::open(&sound[..60]).err(), Some(LpmImageError::Short { words: 15 }));
+    assert_eq!(LpmImage::open(&sound[..sound.len() - 64]).err(), Some(LpmImageError::Header));
+    assert!(matches!(LpmImage::open(&[0; 64]), Err(LpmImageError::Kind { .. })));
     let addresses: Vec<u32> = (0..400).map(|number| scattered(number).bits as u32).collect();
     let mut out = vec![0; addresses.len()];
     let mut refused = 0;
@@ -141,7 +141,7 @@ fn broken_images_are_refused_or_harmless() {
         for wrong in [0u32, 1, 0x4000_0000, 0x8c00_0001, 0xffff_ffff] {
             let mut bytes = sound.clone();
             bytes[place..place + 4].copy_from_slice(&wrong.to_le_bytes());
-            match Image::open(&bytes) {
+            match LpmImage::open(&bytes) {
                 Ok(image) => image.find_bulk32(&addresses, &mut out),
                 Err(_) => refused += 1,
             }
@@ -163,8 +163,8 @@ fn an_image_beyond_what_cells_tell_apart_is_refused_and_the_table_goes_on() {
         // Root, direct cells and a few nodes: what 4 GiB are to millions of prefixes.
         let cells = if width == 32 { 1 << 22 } else { 0 };
         let most = (1 << 16) + cells + 16 * 100;
-        let mut table = Table::build_within(spec, Variant::Fast, Vec::new(), most).unwrap();
-        let mut model = Model::new(spec).unwrap();
+        let mut table = LpmTable::build_within(spec, Variant::Fast, Vec::new(), most).unwrap();
+        let mut model = LpmModel::new(spec).unwrap();
         let (mut held, mut refused) = (Vec::new(), 0);
         let mut random = crate::generate::Random::new(7);
         for value in 0..2000 {
@@ -176,7 +176,7 @@ fn an_image_beyond_what_cells_tell_apart_is_refused_and_the_table_goes_on() {
                     held.push(prefix);
                 }
                 Err(error) => {
-                    assert_eq!(error, InsertError::Cells { bytes: 4 * most });
+                    assert_eq!(error, LpmInsertError::Cells { bytes: 4 * most });
                     refused += 1;
                 }
                 Ok(Some(_)) => {}
@@ -189,10 +189,12 @@ fn an_image_beyond_what_cells_tell_apart_is_refused_and_the_table_goes_on() {
         agree(width, &table, &model, &addresses(width, &held, 5));
         // All at once are refused, too, and where some go there is room again.
         let mut all = table.entries();
-        assert!(Table::build_within(spec, Variant::Fast, all.clone(), most).is_ok());
+        assert!(LpmTable::build_within(spec, Variant::Fast, all.clone(), most).is_ok());
         all.extend((0..1000).map(|at| (Prefix { bits: at << 7 | 1, length: width }, 1)));
-        let Err(error) = Table::build_within(spec, Variant::Fast, all, most) else { panic!("has no room") };
-        assert_eq!(error, BuildError::Insert(InsertError::Cells { bytes: 4 * most }));
+        let Err(error) = LpmTable::build_within(spec, Variant::Fast, all, most) else {
+            panic!("has no room")
+        };
+        assert_eq!(error, LpmBuildError::Insert(LpmInsertError::Cells { bytes: 4 * most }));
         for prefix in held.drain(..held.len() / 2) {
             assert_eq!(table.remove(prefix), model.remove(prefix));
         }

@@ -3,7 +3,7 @@
 use super::super::frames::Home;
 use super::super::ring::Places;
 use super::*;
-use crate::live::{Kind, Middleware, Offloads, Wanted, XdpWishes};
+use crate::live::{Middleware, Offloads, PortKind, WantedPort, XdpWishes};
 use std::os::unix::net::UnixDatagram;
 use std::sync::atomic::Ordering;
 
@@ -22,10 +22,10 @@ fn ring() -> (Shared, Shared, Places) {
     (side(), side(), Places { producer: 0, consumer: TAKEN, flags: FLAGS, entries: 256, size: TRANSMIT })
 }
 
-fn wanted() -> Wanted {
-    Wanted {
+fn wanted() -> WantedPort {
+    WantedPort {
         interface: "none".to_owned(),
-        kind: Kind::AfXdp,
+        kind: PortKind::AfXdp,
         offloads: Offloads::Cut,
         keep_from_kernel: false,
         promiscuous: false,
@@ -55,13 +55,13 @@ fn what_the_interface_has_no_room_for_is_handed_over_again_soon() {
     kernel.word(FLAGS).store(libc::XDP_RING_NEED_WAKEUP, Ordering::Relaxed);
     outlet.flush();
     assert_eq!(outlet.due(), None, "nothing waits");
-    outlet.send(&[7; 64], Offload::NONE);
-    outlet.send(&[8; 64], Offload::NONE);
+    outlet.send(&[7; 64], VirtioHeader::NONE);
+    outlet.send(&[8; 64], VirtioHeader::NONE);
     for taken in 0..2 {
         kernel.word(TAKEN).store(taken, Ordering::Release);
-        let before = Machine.program();
+        let before = MachineClock.program();
         outlet.flush();
-        let again = (before + AGAIN)..=(Machine.program() + AGAIN);
+        let again = (before + AGAIN)..=(MachineClock.program() + AGAIN);
         assert!(outlet.due().is_some_and(|due| again.contains(&due)), "{taken} of 2 are taken");
     }
     kernel.word(TAKEN).store(2, Ordering::Release);

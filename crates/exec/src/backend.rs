@@ -1,0 +1,374 @@
+//! The contract between a loaded program and the engine: one trait for every back end.
+
+use crate::interpret::Observer;
+use crate::native::{Draft, Measured};
+use crate::outputs::Outputs;
+use crate::stages::StageClock;
+use crate::state::handover::Handover;
+use lang::ir::{Entry, Match, Program};
+use packet::batch::{BATCH, Batch};
+use std::any::Any;
+use tables::lpm::Prefix;
+
+/// Which execution.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum BackendKind {
+    /// The interpreter over the IR: slow and obviously right.
+    Interpreter,
+    /// Machine code made by Cranelift.
+    Native,
+}
+
+/// Packets and bytes that an entry was found for.
+pub type EntryCount = (u64, u64);
+
+/// Where a table's entries are listed from; the first one is the default. What it is made of is the table's own business.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct EntryPlace(pub(crate) Prefix);
+
+impl Default for EntryPlace {
+    fn default() -> EntryPlace {
+        EntryPlace::at(0)
+    }
+}
+
+impl EntryPlace {
+    /// A place that is a number.
+    pub(crate) fn at(number: u64) -> EntryPlace {
+        EntryPlace(Prefix { bits: number.into(), length: 0 })
+    }
+}
+
+/// Why an entry is not put in. Nothing has changed then.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum EntryError {
+    /// It has other columns than the table, a number that does not fit its column, or a match that tables of this kind do not have.
+    #[error("the entry does not suit the table's columns: compare it with the table's declaration")]
+    Key,
+    /// No room.
+    #[error("the table is full with {capacity} entries: raise its capacity")]
+    Full {
+        /// The most entries it holds.
+        capacity: usize,
+    },
+    /// The execution has no tables that can be changed from outside.
+    #[error("this execution takes no entries from outside")]
+    Fixed,
+    /// The program never looks for a default entry.
+    #[error(
+        "the program gives this table no default entry: declare one (`default => …`) to have it replaced"
+    )]
+    NoDefault,
+    /// The table itself refuses it.
+    #[error("{0}")]
+    Refused(String),
+}
+
+/// The state of one table, for reports.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct TableReport {
+    /// Its name.
+    pub name: String,
+    /// Entries it holds now; see [`Backend::running_tables`] for a report between packets.
+    pub entries: u64,
+    /// New entries since the start.
+    pub inserts: u64,
+    /// Entries whose value changed.
+    pub moves: u64,
+    /// Entries that went because the table was full.
+    pub evictions: u64,
+    /// Entries that went because their time was up.
+    pub expired: u64,
+    /// New entries that were refused because the table was full.
+    pub refused: u64,
+}
+
+/// How packets of a program on a device went.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct DeviceTally {
+    /// Finished by the device.
+    pub device: u64,
+    /// Run by the host since their way left the device's.
+    pub again: u64,
+    /// Run by the host since what they asked for had changed: by an earlier packet, from outside, or by time.
+    pub changed: u64,
+    /// Run by the host alone: the device was not asked, or was given up.
+    pub host: u64,
+    /// Those of them that the device had when it was given up.
+    pub taken_back: u64,
+    /// How many times packets were handed to the device.
+    pub handed: u64,
+}
+
+/// A program's way on a device.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct OnDevice {
+    /// The device's name.
+    pub name: String,
+    /// How packets went.
+    pub tally: DeviceTally,
+    /// What made the device be given up.
+    pub failure: Option<String>,
+}
+
+/// What a back end can begin with before it is to run it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Room {
+    /// Packets together; at least 1.
+    pub packets: usize,
+    /// So many times, one behind the other.
+    pub device_batches: usize,
+}
+
+impl Room {
+    /// One batch at a time.
+    pub const BATCH: Room = Room { packets: BATCH, device_batches: 1 };
+}
+
+/// Whether a back end has begun with packets.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Beginning {
+    /// It has.
+    Begun,
+    /// It can when all those that it has begun with have been run.
+    Later,
+    /// They are to be run without.
+    Never,
+}
+
+/// A back end that can begin with packets before they are run, as where a device takes its time over them. It changes nothing that can be seen:
+/// batches that it has begun with are [run](Backend::run), in the same order, when the outcome is wanted.
+pub trait Ahead {
+    /// How much it can begin with.
+    fn room(&self) -> Room;
+
+    /// Begins with packets that will be run, in this order, behind all those that it has begun with before. With packets behind some that are run
+    /// without it is not to begin before those have been run.
+    fn begin(&mut self, memory: &[u8], batches: &[Batch]) -> Beginning;
+
+    /// Whether packets that it began with can be run without waiting, once those before them have been: the `nth` of what has not been run yet, from 0.
+    /// Also where it has begun with nothing.
+    fn is_done(&mut self, nth: usize) -> bool;
+
+    /// How many parts of what it has begun with it works on side by side; at least 1.
+    fn workers(&self) -> usize;
+}
+
+/// A program with its tables, counters and timers. One that has none of something leaves out what is said about it.
+pub trait Backend: Send {
+    /// Runs every packet of the batch in order and writes its verdict into the batch. `memory` holds the frames the batch points into.
+    ///
+    /// Time is the larger of the last packet's time and this one's. Before each packet, entries and timers that are due by its time are handled in
+    /// the order of their times; after each packet, the events it raised.
+    fn run(&mut self, memory: &mut [u8], batch: &mut Batch, outputs: &mut Outputs);
+
+    /// Itself, where it can begin with packets before they are run. From when it is first asked for, it runs what it has not begun with at once.
+    fn ahead(&mut self) -> Option<&mut dyn Ahead> {
+        None
+    }
+
+    /// Runs a batch as [`run`](Backend::run) does, on the same tables and with the same outcome, but step by step in the interpreter, and shows every
+    /// step to `observer`. `program` and `ports` are those that it was loaded with. Says whether this execution can; otherwise nothing has happened.
+    fn run_observed(
+        &mut self,
+        _program: (&Program, u16),
+        _observer: &mut (dyn Observer + Send),
+        _memory: &mut [u8],
+        _batch: &mut Batch,
+        _outputs: &mut Outputs,
+    ) -> bool {
+        false
+    }
+
+    /// The program's second variant, which measures its stages, as long as it is missing: it is to be compiled, by whichever thread, and then
+    /// [adopted](Backend::adopt). `None` where this execution needs none, has it, or was not [loaded](crate::load_measurable()) to be measured.
+    fn draft(&self) -> Option<Draft> {
+        None
+    }
+
+    /// Takes the second variant of its program; leaves that of any other.
+    fn adopt(&mut self, _measured: Measured) {}
+
+    /// Runs a batch as [`run`](Backend::run) does, on the same tables and with the same outcome, and puts down what each stage costs. `clock` is
+    /// one for the program that it was loaded with. Says whether this execution can; otherwise nothing has happened.
+    fn run_measured(
+        &mut self,
+        _clock: &mut StageClock,
+        _memory: &mut [u8],
+        _batch: &mut Batch,
+        _outputs: &mut Outputs,
+    ) -> bool {
+        false
+    }
+
+    /// Lets time pass to `now` without a packet: entries and timers that are due are handled.
+    fn advance(&mut self, _now: u64, _outputs: &mut Outputs) {}
+
+    /// When time is to be passed at the latest, should no packet come before: the time of whatever is due next, or an earlier one. `None` where nothing ever is.
+    fn due(&self) -> Option<u64> {
+        None
+    }
+
+    /// The state of every table, in order of declaration. It may look at all entries, so it is not asked between packets.
+    fn tables(&self) -> Vec<TableReport> {
+        Vec::new()
+    }
+
+    /// As [`Backend::tables`], between packets: in a time that does not grow with what tables hold. Entries that have ended and are still to be taken out
+    /// of memory, a few before each packet, count as held and not yet as expired.
+    fn running_tables(&self) -> Vec<TableReport> {
+        self.tables()
+    }
+
+    /// The entries of a table as [`Backend::running_tables`] counts them.
+    fn entries_held(&self, _table: u32) -> u64 {
+        0
+    }
+
+    /// Every entry of a table with the packets and bytes it was found for (zero where the table does not count): exact entries and
+    /// prefixes sorted by key, rules and patterns in the order in which they are tried.
+    fn entries(&self, _table: u32) -> Vec<(Entry, EntryCount)> {
+        Vec::new()
+    }
+
+    /// Entries of a table from a place on, `most` at most, and the place of the next ones, as long as there are any; it begins with the first place.
+    /// A part takes as long as `most` says, wherever it begins. What is changed between two parts may be told twice or not at all.
+    fn entries_part(&self, _table: u32, _from: EntryPlace, _most: usize) -> (Vec<Entry>, Option<EntryPlace>) {
+        (Vec::new(), None)
+    }
+
+    /// Puts in an entry that stays until it is removed, or gives the one with its key this value. Rules come behind those that are there,
+    /// or behind those of the same priority.
+    ///
+    /// # Errors
+    /// The entry does not suit the table, or there is no room; then nothing has changed.
+    fn insert(&mut self, _table: u32, _entry: &Entry) -> Result<(), EntryError> {
+        Err(EntryError::Fixed)
+    }
+
+    /// Every entry that packets made, in the order of [`entries`](Backend::entries).
+    fn learned(&self, _table: u32) -> Vec<Entry> {
+        Vec::new()
+    }
+
+    /// Puts in an entry as if a packet had made it at `now` (ns): it goes when its time is up.
+    ///
+    /// # Errors
+    /// As for [`insert`](Backend::insert).
+    fn learn(&mut self, _table: u32, _entry: &Entry, _now: u64) -> Result<(), EntryError> {
+        Err(EntryError::Fixed)
+    }
+
+    /// Has memory given to a table that is soon to take so many entries from another back end, rather than when the first packets need it.
+    fn touch(&mut self, _table: u32, _entries: u64) {}
+
+    /// Exchanges a table, at once and however large, with one of the same shape in another back end, which is `theirs`, where both are kept in one way and
+    /// hold only what packets made; says whether it did. Entries keep their times. No packet may be run before [`exchange_back`](Backend::exchange_back)
+    /// or [`settle`](Backend::settle).
+    fn exchange(&mut self, _table: u32, _other: &mut dyn Backend, _theirs: u32) -> bool {
+        false
+    }
+
+    /// Undoes an exchange.
+    fn exchange_back(&mut self, _table: u32, _other: &mut dyn Backend, _theirs: u32) {}
+
+    /// What was exchanged stays so: entries live by the declaration of this table from now on, and what happens is counted from now on. What it holds counts
+    /// as put in: also what has ended and is still to be taken out, which counts as expired then.
+    fn settle(&mut self, _table: u32, _other: &mut dyn Backend, _theirs: u32) {}
+
+    /// What it remembers besides its tables, as another program takes it over; `None` where that is nothing.
+    fn handover(&mut self) -> Option<Handover<'_>> {
+        None
+    }
+
+    /// Takes out of a table at once what has ended in it and is still to be taken out, whatever that takes.
+    fn finish(&mut self, _table: u32) {}
+
+    /// Itself, for [`exchange`](Backend::exchange) to see whether it is of the same kind.
+    fn as_any(&mut self) -> Option<&mut dyn Any> {
+        None
+    }
+
+    /// Takes out the entry with this key and priority; whether it was there.
+    fn remove(&mut self, _table: u32, _key: &[Match], _priority: u32) -> bool {
+        false
+    }
+
+    /// Exchanges all entries of a table for these, at once.
+    ///
+    /// # Errors
+    /// As for [`insert`](Backend::insert); then nothing has changed.
+    fn replace(&mut self, _table: u32, _entries: Vec<Entry>) -> Result<(), EntryError> {
+        Err(EntryError::Fixed)
+    }
+
+    /// Takes a member, one value a column, into a group (`index` is 0 where it is the only one), with weight 1; one that is there stays.
+    ///
+    /// # Errors
+    /// There is no such group, it is full, or the member does not suit it: a multicast group takes only ports that exist.
+    fn join(&mut self, _group: u32, _index: u32, _member: &[u128]) -> Result<(), EntryError> {
+        Err(EntryError::Fixed)
+    }
+
+    /// How many members packets made; it looks at none.
+    fn members_learned(&self, _group: u32) -> u64 {
+        0
+    }
+
+    /// Every member that packets made: the index of its group and its columns, ascending.
+    fn learned_members(&self, _group: u32) -> Vec<(u32, Vec<u128>)> {
+        Vec::new()
+    }
+
+    /// Takes a member into a group as if a packet had made it.
+    ///
+    /// # Errors
+    /// As for [`join`](Backend::join).
+    fn learn_member(&mut self, _group: u32, _index: u32, _member: &[u128]) -> Result<(), EntryError> {
+        Err(EntryError::Fixed)
+    }
+
+    /// Takes a member out of a group; whether it was there.
+    fn leave(&mut self, _group: u32, _index: u32, _member: &[u128]) -> bool {
+        false
+    }
+
+    /// Sets the entry that is found where no key fits, or with `None` removes it.
+    ///
+    /// # Errors
+    /// The program declares and sets no default for this table, so none is looked for; or the columns are not the table's.
+    fn set_default(&mut self, _table: u32, _value: Option<&[u128]>) -> Result<(), EntryError> {
+        Err(EntryError::Fixed)
+    }
+
+    /// The cells of a register.
+    fn register(&self, _register: u32) -> Vec<u64> {
+        Vec::new()
+    }
+
+    /// Packets and bytes of every cell of a counter.
+    fn counter(&self, _counter: u32) -> Vec<(u64, u64)> {
+        Vec::new()
+    }
+
+    /// Adds packets and bytes of the cells of a counter from `from` on, of `most` at most, to `into`.
+    fn counter_part(&self, _counter: u32, _from: usize, _most: usize, _into: &mut Vec<(u64, u64)>) {}
+
+    /// How often each event was raised, in order of declaration.
+    fn events(&self) -> Vec<u64> {
+        Vec::new()
+    }
+
+    /// How many events were refused because too many were waiting.
+    fn lost_events(&self) -> u64 {
+        0
+    }
+
+    /// The device that packets are run on first, if there is one.
+    fn on_device(&self) -> Option<OnDevice> {
+        None
+    }
+
+    /// Which execution this is.
+    fn back_end(&self) -> BackendKind;
+}

@@ -1,0 +1,237 @@
+//! Interval analysis: an upper bound of how far into a packet a program reads, from the smallest and the largest value of every position.
+//!
+//! The idea: the bounds of every SSA value are computed forwards, block by block, until nothing grows. Where a block is only come to by one way
+//! of a branch, what was asked there bounds values, too: behind `ihl < 5`, the way on knows that `ihl * 4 - 20` is not negative. A value that
+//! keeps growing (a position that a loop moves on) gets all numbers of its width, and the program then has no bound.
+
+use super::plan::{Bytes, FRAME_BYTES};
+use super::shape::Shape;
+use crate::interpret::{binary, largest};
+use lang::ir::{BinaryOp, BlockId, CompareOp, Function, Op, Terminator, Value};
+use std::collections::BTreeMap;
+
+/// Rounds after which values that still grow get all numbers of their width.
+const ROUNDS: usize = 16;
+/// A program with a larger bound, or none, sends so many bytes; packets that it reads further are run by the host.
+const MOST_HEADER_BYTES: u128 = 192;
+/// What goes over where there is no bound.
+const PART: u32 = 128;
+
+/// The smallest and the largest number that a value can be.
+type Bounds = (u128, u128);
+/// What is known of values in a block besides.
+type Facts = BTreeMap<u32, Bounds>;
+
+/// How much of every packet goes over for this function.
+pub(super) fn header_bytes(function: &Function, shape: &Shape) -> Bytes {
+    let bounds = bounds(function, shape);
+    let facts = |block: BlockId| &bounds.facts[block.0 as usize];
+    let mut end = 0;
+    for &block in &shape.order {
+        let most = |value: Value| bounds.at(value, facts(block)).map_or(0, |(_, most)| most);
+        for instruction in shape.instructions(function, block) {
+            end = end.max(match &instruction.op {
+                Op::Load { base, offset, bytes, .. } | Op::Store { base, offset, bytes, .. } => {
+                    most(*base) + u128::from(*offset) + u128::from(*bytes)
+                }
+                Op::Checksum { base, bytes, more } => most(*base) + u128::from(*bytes) + more.map_or(0, most),
+                Op::Scan { .. } => return Bytes::Frame,
+                _ => 0,
+            });
+        }
+    }
+    if end > MOST_HEADER_BYTES {
+        Bytes::Part(PART)
+    } else {
+        Bytes::All((end as u32).next_multiple_of(16).max(16))
+    }
+}
+
+/// What is known of all values.
+struct Known {
+    /// The bounds of each, none while it is unseen.
+    values: Vec<Option<Bounds>>,
+    /// By block.
+    facts: Vec<Facts>,
+    /// What asks where two values are compared: the comparison of a condition.
+    asked: BTreeMap<u32, (CompareOp, Value, Value)>,
+}
+
+impl Known {
+    /// The bounds of a value where these facts hold.
+    fn at(&self, value: Value, facts: &Facts) -> Option<Bounds> {
+        let (least, most) = self.values[value.0 as usize]?;
+        let Some((low, high)) = facts.get(&value.0) else { return Some((least, most)) };
+        let (low, high) = (least.max(*low), most.min(*high));
+        // Facts that contradict each other are those of a block that nobody comes to.
+        Some(if low <= high { (low, high) } else { (least, most) })
+    }
+
+    /// What a condition says of values where it `holds` or does not.
+    fn say(&self, condition: Value, holds: bool, facts: &mut Facts) {
+        let Some(&(op, a, b)) = self.asked.get(&condition.0) else { return };
+        let (Some((low, high)), Some((low_b, high_b))) = (self.at(a, facts), self.at(b, facts)) else {
+            return;
+        };
+        let below = |most: u128| (0, most);
+        let above = |least: u128| (least, u128::MAX);
+        let (of_a, of_b) = match (op, holds) {
+            (CompareOp::Eq, true) | (CompareOp::Ne, false) => ((low_b, high_b), (low, high)),
+            (CompareOp::Eq, false) | (CompareOp::Ne, true) => return,
+            (CompareOp::Lt, true) => (below(high_b.saturating_sub(1)), above(low.saturating_add(1))),
+            (CompareOp::Lt, false) => (above(low_b), below(high)),
+            (CompareOp::Le, true) => (below(high_b), above(low)),
+            (CompareOp::Le, false) => (above(low_b.saturating_add(1)), below(high.saturating_sub(1))),
+        };
+        for (value, (least, most)) in [(a, of_a), (b, of_b)] {
+            let held = facts.entry(value.0).or_insert((0, u128::MAX));
+            *held = (held.0.max(least), held.1.min(most));
+        }
+    }
+}
+
+/// The bounds of every value, and what is known in each block besides.
+fn bounds(function: &Function, shape: &Shape) -> Known {
+    let mut known = Known {
+        values: vec![None; function.widths.len()],
+        facts: vec![Facts::new(); function.blocks.len()],
+        asked: BTreeMap::new(),
+    };
+    let mut ways = vec![0; function.blocks.len()];
+    for &block in &shape.order {
+        shape.ways(function, block).iter().for_each(|target| ways[target.block.0 as usize] += 1);
+        for instruction in shape.instructions(function, block) {
+            if let (Op::Compare(op, a, b), [result]) = (&instruction.op, &instruction.results[..]) {
+                known.asked.insert(result.0, (*op, *a, *b));
+            }
+        }
+    }
+    let mut round = 0;
+    loop {
+        let before = known.values.clone();
+        for &block in &shape.order {
+            follow(function, shape, block, &ways, &mut known);
+        }
+        if known.values == before {
+            return known;
+        }
+        round += 1;
+        if round > ROUNDS {
+            for (index, (value, old)) in known.values.iter_mut().zip(&before).enumerate() {
+                if value != old {
+                    *value = Some((0, largest(function.widths[index])));
+                }
+            }
+        }
+    }
+}
+
+/// Goes through a block and on to those behind it.
+fn follow(function: &Function, shape: &Shape, block: BlockId, ways: &[u32], known: &mut Known) {
+    let facts = known.facts[block.0 as usize].clone();
+    for instruction in shape.instructions(function, block) {
+        let Some(&result) = instruction.results.first() else { continue };
+        for &other in &instruction.results[1..] {
+            known.values[other.0 as usize] = Some((0, largest(function.width(other))));
+        }
+        let full = largest(function.width(result));
+        let found = match of(function, &instruction.op, |value| known.at(value, &facts)) {
+            Found::Unseen => continue,
+            Found::Within((least, most)) if most <= full => (least, most),
+            // What does not fit is cut, and then anything.
+            Found::Any | Found::Within(_) => (0, full),
+        };
+        widen(&mut known.values[result.0 as usize], found);
+    }
+    for target in shape.ways(function, block) {
+        for (param, arg) in function.block(target.block).params.iter().zip(&target.args) {
+            if let Some(handed) = known.at(*arg, &facts) {
+                widen(&mut known.values[param.0 as usize], handed);
+            }
+        }
+        // What is known here is known there where there is no other way.
+        if ways[target.block.0 as usize] == 1 && target.block != BlockId(0) {
+            let mut there = facts.clone();
+            match &function.block(block).terminator {
+                Terminator::Branch(condition, yes, _) => {
+                    known.say(*condition, target.block == yes.block, &mut there)
+                }
+                Terminator::Switch(value, cases, _) => {
+                    let case = cases.iter().find(|(_, way)| target.block == way.block);
+                    there.extend(case.map(|(case, _)| (value.0, (*case, *case))));
+                }
+                _ => {}
+            }
+            known.facts[target.block.0 as usize] = there;
+        }
+    }
+}
+
+fn widen(held: &mut Option<Bounds>, found: Bounds) {
+    *held = Some(held.map_or(found, |(least, most)| (least.min(found.0), most.max(found.1))));
+}
+
+/// What an instruction's first result can be.
+enum Found {
+    /// What it is made of is not yet seen.
+    Unseen,
+    /// All numbers of its width.
+    Any,
+    /// Numbers between these.
+    Within(Bounds),
+}
+
+fn of(function: &Function, op: &Op, at: impl Fn(Value) -> Option<Bounds>) -> Found {
+    let found = match op {
+        Op::Const(number) => Some((*number, *number)),
+        Op::Compare(..) => Some((0, 1)),
+        Op::Load { bytes, .. } => Some((0, largest(8 * bytes))),
+        Op::Resize(value) | Op::Select(_, value, _) | Op::Binary(_, value, _) if at(*value).is_none() => {
+            return Found::Unseen;
+        }
+        Op::Resize(value) => at(*value),
+        Op::Select(_, yes, no) => match (at(*yes), at(*no)) {
+            (Some(yes), Some(no)) => Some((yes.0.min(no.0), yes.1.max(no.1))),
+            _ => return Found::Unseen,
+        },
+        Op::Binary(op, a, b) => match (at(*a), at(*b)) {
+            (Some(of_a), Some(of_b)) => arithmetic(*op, function.width(*a), of_a, of_b),
+            _ => return Found::Unseen,
+        },
+        _ => None,
+    };
+    found.map_or(Found::Any, Found::Within)
+}
+
+/// The bounds of a result; none where it may wrap around.
+fn arithmetic(op: BinaryOp, width: u8, (low, high): Bounds, (low_b, high_b): Bounds) -> Option<Bounds> {
+    let full = largest(width);
+    let fits = |least: Option<u128>, most: Option<u128>| Some((least?, most.filter(|most| *most <= full)?));
+    match op {
+        BinaryOp::Add => fits(low.checked_add(low_b), high.checked_add(high_b)),
+        BinaryOp::Mul => fits(low.checked_mul(low_b), high.checked_mul(high_b)),
+        BinaryOp::Sub => fits(low.checked_sub(high_b), high.checked_sub(low_b)),
+        BinaryOp::AddSaturate => {
+            Some((low.saturating_add(low_b).min(full), high.saturating_add(high_b).min(full)))
+        }
+        BinaryOp::MulSaturate => {
+            Some((low.saturating_mul(low_b).min(full), high.saturating_mul(high_b).min(full)))
+        }
+        BinaryOp::SubSaturate => Some((low.saturating_sub(high_b), high.saturating_sub(low_b))),
+        BinaryOp::Div => Some((0, high)),
+        BinaryOp::Rem | BinaryOp::And => Some((0, high.min(high_b))),
+        BinaryOp::Or | BinaryOp::Xor => Some((0, u128::MAX >> (high | high_b).leading_zeros().min(127))),
+        BinaryOp::ShiftLeft | BinaryOp::ShiftRight if low_b == high_b => {
+            let moved = |number| binary(op, width, number, low_b);
+            let lost =
+                op == BinaryOp::ShiftLeft && binary(BinaryOp::ShiftRight, width, moved(high), low_b) != high;
+            (!lost).then(|| (moved(low), moved(high)))
+        }
+        BinaryOp::ShiftLeft | BinaryOp::ShiftRight => None,
+    }
+}
+
+const _: () = assert!(FRAME_BYTES.is_multiple_of(16));
+
+#[cfg(test)]
+mod tests;

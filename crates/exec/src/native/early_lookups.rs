@@ -1,0 +1,138 @@
+//! Early lookups: where the packet function first searches a table of rules, and what it still needs when it goes on with the result.
+//!
+//! The idea: up to its first effect, what a function does with a packet depends on that packet alone, so many packets can be taken there one
+//! after the other, before the first of them goes on. Where that effect is a lookup in a table of rules, the function is cut in two: what is
+//! before the lookup leaves the key and the values needed later, all keys are looked up together, and what is behind it goes on from the
+//! kept values. Everything with an effect still happens packet by packet.
+
+use crate::block_order::order;
+use crate::state::table_set::TablePlace;
+use lang::ir::{BlockId, Function, Op, Program, TableKind, Terminator, Value};
+use std::collections::HashSet;
+
+/// So many lookups of a program are asked ahead at most.
+pub(super) const MOST_EARLY_LOOKUPS: usize = 4;
+/// Words that are kept for a packet at most: the address of what was found, values, and fuel used.
+pub(super) const KEPT_WORDS: usize = 40;
+
+/// A lookup in a table of rules that comes before every effect on the way there.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct EarlyLookup {
+    /// The block, and which of its instructions it is.
+    pub(super) block: BlockId,
+    pub(super) at: usize,
+    /// The table's place among those of rules.
+    pub(super) place: usize,
+    /// Values that are made before and used behind.
+    pub(super) kept: Vec<Value>,
+    /// Constants among such values, which are made again.
+    pub(super) constants: Vec<(Value, u128)>,
+    /// Fuel counters that go on counting behind.
+    pub(super) slots: Vec<u32>,
+}
+
+/// Which part of a function is meant.
+#[derive(Clone, Copy)]
+pub(super) enum Part<'q> {
+    /// All of it.
+    Whole,
+    /// What comes before the first effect; these early lookups are asked.
+    Before(&'q [EarlyLookup]),
+    /// What comes behind an early lookup.
+    After(&'q EarlyLookup),
+}
+
+/// The early lookups of the packet function, if no packet and no handler can change their answers while a batch is run.
+pub(super) fn early_lookups(program: &Program, places: &[TablePlace]) -> Vec<EarlyLookup> {
+    let [function] = program.functions.as_slice() else { return Vec::new() };
+    let mut found = Vec::new();
+    for block in order(function, BlockId(0), |id| first_effect(function, id).is_some()) {
+        let Some(at) = first_effect(function, block) else { continue };
+        let Op::Lookup { table, .. } = &function.block(block).instructions[at].op else { continue };
+        let TablePlace::Rules(place) = places[*table as usize] else { continue };
+        if found.len() < MOST_EARLY_LOOKUPS && is_lasting(program, *table) {
+            found.extend(lookup(function, block, at).map(|lookup| EarlyLookup { place, ..lookup }));
+        }
+    }
+    found
+}
+
+/// The first instruction of a block that has an effect, or whose result another packet may change.
+pub(super) fn first_effect(function: &Function, block: BlockId) -> Option<usize> {
+    function.block(block).instructions.iter().position(|instruction| {
+        !matches!(
+            instruction.op,
+            Op::Const(_)
+                | Op::Binary(..)
+                | Op::Compare(..)
+                | Op::Select(..)
+                | Op::Resize(_)
+                | Op::Load { .. }
+                | Op::Checksum { .. }
+                | Op::InPort
+                | Op::WireLength
+                | Op::Captured
+                | Op::Now
+                | Op::Keep(_)
+                | Op::EnterStage(_)
+                | Op::Header { .. }
+        )
+    })
+}
+
+/// Whether a table stays as it is while packets run: none puts entries in or takes them out, and none grow old.
+fn is_lasting(program: &Program, table: u32) -> bool {
+    let rules = &program.tables[table as usize];
+    let changes = program.functions[0].blocks.iter().flat_map(|block| &block.instructions).any(|instruction| {
+        matches!(&instruction.op, Op::Insert { table: other, .. } | Op::Withdraw { table: other, .. } if *other == table)
+    });
+    matches!(rules.kind, TableKind::Rules { .. }) && rules.age.is_none() && !changes
+}
+
+/// What is needed behind a lookup; nothing where the lookup may be reached again from there, or too much is needed.
+fn lookup(function: &Function, block: BlockId, at: usize) -> Option<EarlyLookup> {
+    let behind = order(function, block, |_| false);
+    let again = |id: &BlockId| function.block(*id).terminator.targets().iter().any(|to| to.block == block);
+    if behind.iter().any(again) {
+        return None;
+    }
+    let (mut made, mut used) = (HashSet::new(), Vec::new());
+    let mut slots = Vec::new();
+    for &id in &behind {
+        let (code, first) = (function.block(id), if id == block { at } else { 0 });
+        if id != block {
+            made.extend(code.params.iter().copied());
+        }
+        for (index, instruction) in code.instructions.iter().enumerate().skip(first) {
+            made.extend(instruction.results.iter().copied());
+            // The key is handed over, not kept.
+            if id != block || index > at {
+                instruction.op.operands(|value| used.push(value));
+            }
+        }
+        code.terminator.operands(|value| used.push(value));
+        if let Terminator::Fuel { slot, .. } = code.terminator {
+            slots.push(slot);
+        }
+    }
+    used.retain(|value| !made.contains(value));
+    used.sort_unstable();
+    used.dedup();
+    slots.sort_unstable();
+    slots.dedup();
+    let constants: Vec<(Value, u128)> = (function.blocks.iter().flat_map(|block| &block.instructions))
+        .filter_map(|instruction| match (&instruction.op, instruction.results.as_slice()) {
+            (Op::Const(number), [value]) if used.binary_search(value).is_ok() => Some((*value, *number)),
+            _ => None,
+        })
+        .collect();
+    used.retain(|value| constants.iter().all(|(constant, _)| constant != value));
+    let needed = 1 + slots.len() + used.iter().map(|value| words(function, *value)).sum::<usize>();
+    let lookup = EarlyLookup { block, at, place: 0, kept: used, constants, slots };
+    (needed <= KEPT_WORDS).then_some(lookup)
+}
+
+/// The words of a value when it is kept.
+pub(super) fn words(function: &Function, value: Value) -> usize {
+    1 + usize::from(function.width(value) > 64)
+}

@@ -1,0 +1,372 @@
+//! The control server of a running gateway: it answers each client on a thread of its own, away from the packet threads.
+
+use crate::config::Config;
+use crate::control::{self, Asked, ControlAnswer, GatewayView, PortView};
+use crate::limits::{CLIENTS, SILENT};
+use crate::reload::Reloading;
+use crate::routing::Routing;
+use crate::{http, metrics, seeing};
+use engine::live::look::Counted;
+use engine::live::{Generation, Loaded, PortLosses, Remote};
+use engine::{Figures, Imbalance, Ledger, Report, Setting, Times, places};
+use lang::ir::Program;
+use lang::source::Sources;
+use ports::live::Presence;
+use ports::live::clock::{Clock, MachineClock};
+use rustix::net::{Shutdown, shutdown};
+use std::collections::HashMap;
+use std::io;
+use std::net::{Shutdown as StreamShutdown, TcpListener};
+use std::os::unix::net::{UnixListener, UnixStream};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::thread;
+use std::time::{Duration, Instant};
+
+/// How long to wait when no client can be taken, as when descriptors have run out.
+const PAUSE: Duration = Duration::from_millis(100);
+
+/// The file that describes a gateway, read; or what is wrong with it, in words.
+pub type ReadConfig = dyn Fn() -> Result<Config, String> + Send + Sync;
+
+/// The program that such a file names, loaded for its ports and workers, with the entries of the files that it names; or why that is not possible,
+/// in words.
+pub type Load = dyn Fn(&Config) -> Result<Loaded, String> + Send + Sync;
+
+/// What a gateway is made from, read again whenever it is asked for.
+#[derive(Clone)]
+pub struct ConfigReader {
+    /// Reads its file.
+    pub config: Arc<ReadConfig>,
+    /// Loads what that names.
+    pub load: Arc<Load>,
+}
+
+/// What the threads that answer need. They share it, and nobody waits for them at the end.
+pub(crate) struct ControlServer {
+    pub(crate) remote: Remote,
+    pub(crate) reader: ConfigReader,
+    /// What it runs by.
+    config: Mutex<Config>,
+    /// Name of every port, its mode at first, and whether its interface is there.
+    pub(crate) ports: Vec<(String, String, Arc<Presence>)>,
+    pub(crate) routing: Arc<Routing>,
+    pub(crate) reloading: Reloading,
+    clients: Mutex<HashMap<u64, Client>>,
+    visits: AtomicU64,
+    pub(crate) ended: Arc<AtomicBool>,
+    /// Where the metrics can be asked for.
+    pub(crate) metrics: Option<TcpListener>,
+}
+
+/// A client at the control socket.
+struct Client {
+    stream: UnixStream,
+    /// Since when it has been its turn to say something, if it is.
+    silent: Option<Instant>,
+}
+
+/// Sends all clients away and stops taking new ones when it goes, however the packet loop ended.
+pub(crate) struct Closing<'a>(pub(crate) &'a ControlServer, pub(crate) &'a UnixListener);
+
+impl Drop for Closing<'_> {
+    fn drop(&mut self) {
+        let Closing(server, listener) = self;
+        server.ended.store(true, Ordering::SeqCst);
+        // Where it is shut already nobody waits at it.
+        let _ = shutdown(listener, Shutdown::Both);
+        if let Some(metrics) = &server.metrics {
+            let _ = shutdown(metrics, Shutdown::Both);
+        }
+        for client in server.clients().values() {
+            // It may have gone by itself.
+            let _ = client.stream.shutdown(StreamShutdown::Both);
+        }
+    }
+}
+
+impl ControlServer {
+    pub(crate) fn new(
+        remote: Remote,
+        reader: ConfigReader,
+        config: Config,
+        ports: Vec<(String, String, Arc<Presence>)>,
+        routing: Routing,
+    ) -> ControlServer {
+        ControlServer {
+            remote,
+            reader,
+            config: Mutex::new(config),
+            ports,
+            routing: Arc::new(routing),
+            reloading: Reloading::new(),
+            clients: Mutex::default(),
+            visits: AtomicU64::new(0),
+            ended: Arc::default(),
+            metrics: None,
+        }
+    }
+
+    /// Answers clients until the packet loop has ended, each on a thread that nobody waits for.
+    pub(crate) fn open<'s>(
+        self: &'s Arc<ControlServer>,
+        scope: &'s thread::Scope<'s, '_>,
+        listener: &UnixListener,
+    ) {
+        if let Some(server) = &self.metrics {
+            scope.spawn(move || {
+                let page = |method: &str, path: &str| metrics::page(method, path, &|| self.view());
+                http::serve(server, &self.ended, &page);
+            });
+        }
+        for stream in listener.incoming() {
+            if self.ended.load(Ordering::SeqCst) {
+                return;
+            }
+            let Some((visit, stream)) = stream.ok().and_then(|stream| self.enter(stream)) else {
+                thread::sleep(PAUSE);
+                continue;
+            };
+            let Some(visit) = visit else {
+                let text = format!("{CLIENTS} clients are being answered already: ask again later");
+                // A client that goes away is no matter.
+                let _ = control::say(&stream, &ControlAnswer::Error(text));
+                continue;
+            };
+            let answer = move || {
+                let server = &visit.0;
+                // A client that goes away, or says nothing, is no matter.
+                let turn = |silent| visit.turn(silent);
+                let stops = control::converse(&stream, &turn, &mut |asked, say| server.answer(asked, say));
+                if stops.unwrap_or(false) {
+                    server.remote.stop();
+                }
+            };
+            // Where there is no further thread the client is hung up on.
+            let _ = thread::Builder::new().name("client".to_owned()).spawn(answer);
+        }
+    }
+
+    /// Notes who is there, unless too many are and none of them has been silent for long; `None` where descriptors have run out.
+    fn enter(self: &Arc<ControlServer>, stream: UnixStream) -> Option<(Option<Visit>, UnixStream)> {
+        let mut clients = self.clients();
+        if clients.len() >= CLIENTS {
+            let silent = clients.iter().filter_map(|(number, client)| Some((client.silent?, *number)));
+            let longest = silent.min().filter(|(since, _)| since.elapsed() >= SILENT);
+            let Some(client) = longest.and_then(|(_, number)| clients.remove(&number)) else {
+                return Some((None, stream));
+            };
+            // Its thread reads the end.
+            let _ = client.stream.shutdown(StreamShutdown::Both);
+        }
+        let number = self.visits.fetch_add(1, Ordering::Relaxed);
+        let client = Client { stream: stream.try_clone().ok()?, silent: Some(Instant::now()) };
+        clients.insert(number, client);
+        // Whoever closes the server shuts the streams that it finds after saying so.
+        if self.ended.load(Ordering::SeqCst) {
+            let _ = stream.shutdown(StreamShutdown::Both);
+        }
+        Some((Some(Visit(self.clone(), number)), stream))
+    }
+
+    fn answer(
+        self: &Arc<ControlServer>,
+        asked: Asked,
+        say: &mut dyn FnMut(&ControlAnswer) -> io::Result<()>,
+    ) -> ControlAnswer {
+        match asked {
+            Asked::Picture => match self.view() {
+                Ok(view) => ControlAnswer::Picture(Box::new(view)),
+                Err(error) => ControlAnswer::Error(error),
+            },
+            Asked::Watch(wanted) => seeing::watch(&self.remote, &wanted, say),
+            Asked::Why { filter, last } => seeing::why(&self.remote, &filter, last),
+            Asked::Reload => self.reload(),
+            Asked::Routes => ControlAnswer::Routes(Box::new(self.routing.routes())),
+            Asked::Neighbours => ControlAnswer::Neighbours(Box::new(self.routing.neighbours())),
+            Asked::Measure { seconds } => self.measure(seconds),
+            Asked::Stop => ControlAnswer::Done("stopping".to_owned()),
+        }
+    }
+
+    fn view(&self) -> Result<GatewayView, String> {
+        let ended = || "the packet loop has ended".to_owned();
+        let parts = self.remote.look().ok_or_else(ended)?;
+        let parts = parts.into_iter().map(Snapshot::from).collect();
+        let whole = Snapshot::whole(parts).ok_or_else(ended)?;
+        let (number, losses, lost) = (whole.number, whole.losses.clone(), whole.punts_lost.clone());
+        let (seconds, program) = (whole.age.as_secs_f64(), whole.program.clone());
+        let places = places::of_reasons(&program, &whole.sources);
+        let report = whole.report(&self.program()).map_err(|error| error.to_string())?;
+        let named = |places: Vec<String>, name: &str| (!places.is_empty()).then(|| (name.to_owned(), places));
+        Ok(GatewayView {
+            seconds,
+            generation: number,
+            report,
+            reasons: (program.reasons.iter())
+                .map(|reason| (reason.name.clone(), reason.help.clone()))
+                .collect(),
+            places: (program.reasons.iter().zip(places))
+                .filter_map(|(reason, places)| named(places, &reason.name))
+                .collect(),
+            workers: u64::from(self.config().workers.count),
+            punt_queue_full: lost.iter().sum(),
+            punts_lost: (program.reasons.iter().zip(lost))
+                .filter(|(_, lost)| *lost > 0)
+                .map(|(reason, lost)| (reason.name.clone(), lost))
+                .collect(),
+            kernel_routes_unmeant: self.routing.unmeant() as u64,
+            ports: self.views(&losses),
+        })
+    }
+
+    fn measure(&self, seconds: f64) -> ControlAnswer {
+        if !(0.01..=60.0).contains(&seconds) {
+            return ControlAnswer::Error("`seconds`: between 0.01 and 60".to_owned());
+        }
+        match self.remote.measure(Duration::from_secs_f64(seconds)) {
+            Some(measurement) => ControlAnswer::Measure(Box::new(measurement)),
+            None => ended(),
+        }
+    }
+
+    /// The ports with what was lost at each, if anybody has asked yet.
+    pub(crate) fn views(&self, losses: &[Lost]) -> Vec<PortView> {
+        let losses = losses.iter().copied().chain(std::iter::repeat(Lost::default()));
+        (1..)
+            .zip(&self.ports)
+            .zip(losses)
+            .map(|((port, (interface, mode, presence)), losses)| PortView {
+                port,
+                interface: interface.clone(),
+                mode: presence.mode().unwrap_or_else(|| mode.clone()),
+                gone_seconds: presence.gone_since().map(seconds_since),
+                gone_because: presence.refused(),
+                untraced_because: presence.untraced(),
+                vanished: presence.vanished(),
+                losses: losses.since_takeover,
+                since_attached: losses.since_attached,
+            })
+            .collect()
+    }
+
+    /// How the packet loop is asked.
+    pub(crate) fn remote(&self) -> &Remote {
+        &self.remote
+    }
+
+    /// The program's file.
+    pub(crate) fn program(&self) -> String {
+        self.config().program.display().to_string()
+    }
+
+    pub(crate) fn config(&self) -> MutexGuard<'_, Config> {
+        self.config.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn clients(&self) -> MutexGuard<'_, HashMap<u64, Client>> {
+        self.clients.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// Seconds since a time of the program.
+fn seconds_since(time: u64) -> f64 {
+    Duration::from_nanos(MachineClock.program().saturating_sub(time)).as_secs_f64()
+}
+
+/// A client that is being answered.
+struct Visit(Arc<ControlServer>, u64);
+
+impl Visit {
+    /// It is the client's turn to say something, or not.
+    fn turn(&self, silent: bool) {
+        if let Some(client) = self.0.clients().get_mut(&self.1) {
+            client.silent = silent.then(Instant::now);
+        }
+    }
+}
+
+impl Drop for Visit {
+    fn drop(&mut self) {
+        self.0.clients().remove(&self.1);
+    }
+}
+
+pub(crate) fn ended() -> ControlAnswer {
+    ControlAnswer::Error("the packet loop has ended".to_owned())
+}
+
+/// What was lost at a port.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct Lost {
+    since_takeover: PortLosses,
+    since_attached: PortLosses,
+}
+
+/// What a worker tells of its part of a program between two batches. Everything that is made from it is made elsewhere.
+pub(crate) struct Snapshot {
+    program: Arc<Program>,
+    sources: Arc<Sources>,
+    number: u64,
+    age: Duration,
+    ledger: Ledger,
+    figures: Figures,
+    losses: Vec<Lost>,
+    punts_lost: Vec<u64>,
+}
+
+impl From<Counted> for Snapshot {
+    fn from(counted: Counted) -> Snapshot {
+        let Counted { program, sources, number, age, ledger, figures, losses, punts_lost } = counted;
+        let losses = losses.iter().map(|(since, before)| lost((since, before))).collect();
+        Snapshot { program, sources, number, age, ledger, figures, losses, punts_lost }
+    }
+}
+
+impl Snapshot {
+    /// Of a part that runs no more.
+    pub(crate) fn of(generation: &Generation) -> Snapshot {
+        Snapshot {
+            program: generation.program.clone(),
+            sources: generation.sources.clone(),
+            number: generation.number,
+            age: generation.since.elapsed(),
+            ledger: generation.ledger.clone(),
+            figures: Figures::of(&generation.program, generation.backend.as_ref()),
+            losses: Vec::new(),
+            punts_lost: generation.punts_lost.clone(),
+        }
+    }
+
+    /// All workers' parts as one.
+    pub(crate) fn whole(parts: Vec<Snapshot>) -> Option<Snapshot> {
+        parts.into_iter().reduce(|mut whole, part| {
+            whole.ledger.add(&part.ledger);
+            whole.figures.add(&whole.program, &part.figures);
+            whole.age = whole.age.max(part.age);
+            for (lost, more) in whole.losses.iter_mut().zip(&part.losses) {
+                lost.since_takeover += more.since_takeover;
+                lost.since_attached += more.since_attached;
+            }
+            for (lost, more) in whole.punts_lost.iter_mut().zip(&part.punts_lost) {
+                *lost += more;
+            }
+            whole
+        })
+    }
+
+    pub(crate) fn report(self, program: &str) -> Result<Report, Imbalance> {
+        let setting = Setting { program: program.to_owned(), ..Setting::default() };
+        let times = Times { packets: self.age, ..Times::default() };
+        Report::of(setting, &self.program, &self.ledger, self.figures, times)
+    }
+}
+
+fn lost((&since_takeover, &before): (&PortLosses, &PortLosses)) -> Lost {
+    let mut since_attached = before;
+    since_attached += since_takeover;
+    // What waits now is no sum over time.
+    since_attached.receive.waiting = since_takeover.receive.waiting;
+    since_attached.send.waiting = since_takeover.send.waiting;
+    Lost { since_takeover, since_attached }
+}

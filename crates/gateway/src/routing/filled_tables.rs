@@ -1,0 +1,163 @@
+//! What a program must have so that control can fill its tables.
+
+use super::effects::Filled;
+use super::router::{Router, RoutingSettings};
+use exec::Backend;
+use lang::ir::{ColumnKind, Program, Table, TableKind};
+use std::collections::HashMap;
+
+/// Which of a program's tables control fills.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct FilledTables {
+    /// Their places in the program.
+    pub(crate) tables: HashMap<Filled, u32>,
+    /// How many next hops there is room for.
+    pub(crate) hops: usize,
+}
+
+/// A table that is needed and is not there.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Missing {
+    /// The table.
+    pub(crate) table: Filled,
+    /// What is wrong, and what to do.
+    pub(crate) message: String,
+}
+
+impl FilledTables {
+    /// Looks for the tables of a program.
+    ///
+    /// # Errors
+    /// The first table that the addresses of the file need and the program has not, or not so.
+    pub(crate) fn of(program: &Program, settings: &RoutingSettings) -> Result<FilledTables, Missing> {
+        let mut tables = HashMap::new();
+        let mut hops = usize::MAX;
+        for filled in Filled::ALL {
+            let found = (0..).zip(&program.tables).find(|(_, table)| table.name == filled.name());
+            let wanted = format!("`{}`", declaration(filled));
+            match found {
+                Some((index, table)) if suits(filled, table) => {
+                    tables.insert(filled, index);
+                    match filled {
+                        Filled::NextHops => hops = hops.min(table.capacity as usize),
+                        // It has one entry for each link, besides.
+                        Filled::Behind => hops = hops.min(room_behind(table, settings)?),
+                        _ => {}
+                    }
+                }
+                Some((_, table)) => {
+                    let is = table.shape();
+                    let message = format!(
+                        "addresses need the program's table {wanted}; its `{}` is another: {is}",
+                        table.name
+                    );
+                    return Err(Missing { table: filled, message });
+                }
+                None if needs(filled, settings) => {
+                    let message =
+                        format!("addresses need a table {wanted} in the program, as `router.rav` has it");
+                    return Err(Missing { table: filled, message });
+                }
+                None => {}
+            }
+        }
+        Ok(FilledTables { tables, hops })
+    }
+
+    /// Fills the tables of a program that has just been loaded with all that a router knows, in place of the examples in its text.
+    ///
+    /// # Errors
+    /// They have no room for it.
+    pub(crate) fn fill(&self, router: &Router, backend: &mut dyn Backend) -> Result<(), String> {
+        for (filled, index) in &self.tables {
+            let entries = router.entries(*filled);
+            let count = entries.len();
+            backend.replace(*index, entries).map_err(|error| {
+                format!("table `{}` does not take {count} entries: {error}", filled.name())
+            })?;
+        }
+        Ok(())
+    }
+}
+
+fn needs(filled: Filled, settings: &RoutingSettings) -> bool {
+    let mut addresses = settings.ports.iter().flat_map(|port| &port.addresses);
+    match filled {
+        Filled::Routes => addresses.any(|address| address.address.is_ipv4()),
+        Filled::Routes6 => addresses.any(|address| address.address.is_ipv6()),
+        Filled::NextHops => true,
+        Filled::Behind | Filled::Interfaces => false,
+    }
+}
+
+/// How many next hops find room in the table of their ports.
+fn room_behind(table: &Table, settings: &RoutingSettings) -> Result<usize, Missing> {
+    let (capacity, links) = (table.capacity as usize, settings.ports.len());
+    capacity.checked_sub(links).filter(|room| *room > 0).ok_or_else(|| Missing {
+        table: Filled::Behind,
+        message: format!(
+            "the program's table `{}` has room for {capacity} next hops; {links} ports need one each, and neighbours more: declare a larger capacity",
+            table.name
+        ),
+    })
+}
+
+fn declaration(filled: Filled) -> &'static str {
+    match filled {
+        Filled::Routes => "routes: lpm(ip4) -> u16",
+        Filled::Routes6 => "routes6: lpm(ip6) -> u16",
+        Filled::NextHops => "next_hops: exact(u16) -> (port, mac, mac, u16)",
+        Filled::Behind => "behind: exact(u16) -> port",
+        Filled::Interfaces => "interfaces: exact(port) -> (mac, ip4, ip6)",
+    }
+}
+
+fn suits(filled: Filled, table: &Table) -> bool {
+    let (port, mac, number) = ((ColumnKind::Port, 16), (ColumnKind::Mac, 48), (ColumnKind::Uint, 16));
+    let (four, six) = ((ColumnKind::Ip4, 32), (ColumnKind::Ip6, 128));
+    let (kind, key, values) = match filled {
+        Filled::Routes => (TableKind::Lpm, four, vec![number]),
+        Filled::Routes6 => (TableKind::Lpm, six, vec![number]),
+        Filled::NextHops => (TableKind::Exact, number.clone(), vec![port, mac.clone(), mac, number]),
+        Filled::Behind => (TableKind::Exact, number, vec![port]),
+        Filled::Interfaces => (TableKind::Exact, port, vec![mac, four, six]),
+    };
+    let columns = |columns: &[lang::ir::Column]| -> Vec<(ColumnKind, u8)> {
+        columns.iter().map(|column| (column.kind.clone(), column.width)).collect()
+    };
+    table.kind == kind && columns(&table.keys) == [key] && columns(&table.values) == values
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::routing::PortSettings;
+
+    #[test]
+    fn ports_of_next_hops_need_room() {
+        let filled_tables = |capacity: u32, ports: usize| {
+            let text = format!(
+                "table routes: lpm(ip4) -> u16 {{ capacity 8 }}\n\
+                 table next_hops: exact(u16) -> (port, mac, mac, u16) {{ capacity 8 }}\n\
+                 table behind: exact(u16) -> port {{ capacity {capacity} }}\n\
+                 start stage all() {{ flood }}\n"
+            );
+            let options = lang::pipeline::CompileOptions::default();
+            let program = lang::pipeline::compile("p.rav", &text, &|_| None, &options).program;
+            let port = PortSettings {
+                addresses: vec!["10.0.1.1/24".parse().expect("an address")],
+                ..PortSettings::default()
+            };
+            let settings = RoutingSettings { ports: vec![port; ports], ..RoutingSettings::default() };
+            FilledTables::of(&program.expect("compiles"), &settings)
+        };
+        assert_eq!(filled_tables(16, 2).map(|filled_tables| filled_tables.hops), Ok(8));
+        assert_eq!(filled_tables(6, 2).map(|filled_tables| filled_tables.hops), Ok(4));
+        let missing = filled_tables(2, 2).expect_err("no room is left for neighbours");
+        assert!(
+            missing.message.contains("room for 2 next hops; 2 ports need one each"),
+            "{}",
+            missing.message
+        );
+    }
+}

@@ -1,0 +1,250 @@
+//! Everything that can be seen of a run: verdicts, bytes, outputs, events, tables, counters.
+
+use crate::packet_generator::Arrivals;
+use engine::device_queue::{DeviceQueue, Run, Schedule, Supply};
+use exec::{Backend, BackendKind, LoadError, Output, Outputs, TableReport, load};
+use lang::ir::Program;
+use packet::{BATCH, Batch, Verdict};
+use std::convert::Infallible;
+use std::time::Instant;
+
+/// Seed of the tables' hash functions.
+pub const SEED: u64 = 7;
+
+/// A packet that left besides the received ones: port, cause, bytes, length on the wire, time, whether it is a copy.
+pub type SeenPacket = (u16, u32, Vec<u8>, u32, u64, bool);
+
+/// An event: number, time, delay, cause, arguments.
+pub type SeenEvent = (u32, u64, u64, u32, Vec<u128>);
+
+/// A changed size: the number of the packet, its length on the wire before, and where and how it is cut.
+pub type ChangedSize = (u32, u32, Option<(u32, u32)>);
+
+/// Everything that can be seen of a run. Causes are packets counted from the first of all.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct RunOutcome {
+    /// One a packet.
+    pub verdicts: Vec<Verdict>,
+    /// Every packet as the program left it: bytes, and length on the wire.
+    pub bytes: Vec<(Vec<u8>, u32)>,
+    /// Packets that changed their length or are to be cut: number, length before, position and MTU.
+    pub resized: Vec<ChangedSize>,
+    /// What was sent besides.
+    pub sent: Vec<SeenPacket>,
+    /// Events in order.
+    pub raised: Vec<SeenEvent>,
+    /// Statistics of every table.
+    pub tables: Vec<TableReport>,
+    /// Entries of every table, sorted.
+    pub entries: Vec<Vec<(lang::ir::Entry, exec::backend::EntryCount)>>,
+    /// Members of every group that packets made: the index of the group, and columns.
+    pub members: Vec<Vec<(u32, Vec<u128>)>>,
+    /// Packets and bytes of every cell of every counter.
+    pub counters: Vec<Vec<(u64, u64)>>,
+    /// How often each event was raised.
+    pub events: Vec<u64>,
+    /// Events that were refused.
+    pub lost: u64,
+}
+
+impl RunOutcome {
+    /// The first part in which two runs differ, in words.
+    pub fn difference(&self, other: &RunOutcome) -> Option<String> {
+        if let Some(at) = first_difference(&self.verdicts, &other.verdicts) {
+            return Some(format!(
+                "verdict of packet {at}: {:?} and {:?}",
+                self.verdicts.get(at),
+                other.verdicts.get(at)
+            ));
+        }
+        if let Some(at) = first_difference(&self.bytes, &other.bytes) {
+            return Some(format!(
+                "bytes of packet {at}: {:02x?} and {:02x?}",
+                self.bytes.get(at),
+                other.bytes.get(at)
+            ));
+        }
+        if let Some(at) = first_difference(&self.resized, &other.resized) {
+            return Some(format!(
+                "change of size {at}: {:?} and {:?}",
+                self.resized.get(at),
+                other.resized.get(at)
+            ));
+        }
+        if let Some(at) = first_difference(&self.sent, &other.sent) {
+            return Some(format!("output {at}: {:02x?} and {:02x?}", self.sent.get(at), other.sent.get(at)));
+        }
+        if let Some(at) = first_difference(&self.raised, &other.raised) {
+            return Some(format!("event {at}: {:?} and {:?}", self.raised.get(at), other.raised.get(at)));
+        }
+        if let Some(at) = first_difference(&self.entries, &other.entries) {
+            return Some(format!(
+                "entries of table {at}: {:?} and {:?}",
+                self.entries.get(at),
+                other.entries.get(at)
+            ));
+        }
+        if let Some(at) = first_difference(&self.tables, &other.tables) {
+            return Some(format!("table {at}: {:?} and {:?}", self.tables.get(at), other.tables.get(at)));
+        }
+        if let Some(at) = first_difference(&self.members, &other.members) {
+            return Some(format!(
+                "members of group {at}: {:?} and {:?}",
+                self.members.get(at),
+                other.members.get(at)
+            ));
+        }
+        if let Some(at) = first_difference(&self.counters, &other.counters) {
+            return Some(format!(
+                "counter {at}: {:?} and {:?}",
+                self.counters.get(at),
+                other.counters.get(at)
+            ));
+        }
+        let rest = |outcome: &RunOutcome| format!("{:?}, {} lost", outcome.events, outcome.lost);
+        (self != other).then(|| format!("numbers of events: {} and {}", rest(self), rest(other)))
+    }
+}
+
+/// Runs all packets in batches of `size` and then lets a second pass.
+///
+/// # Errors
+/// If the back end cannot load the program.
+pub fn see(
+    program: &Program,
+    back_end: BackendKind,
+    arrivals: &Arrivals,
+    ports: u16,
+    size: usize,
+) -> Result<RunOutcome, LoadError> {
+    let mut backend = load(program, back_end, ports, SEED)?;
+    Ok(see_on(program, backend.as_mut(), arrivals, size))
+}
+
+/// As [`see`], on a back end that has just been loaded with the program.
+pub fn see_on(program: &Program, backend: &mut dyn Backend, arrivals: &Arrivals, size: usize) -> RunOutcome {
+    let mut frames = arrivals.frames.clone();
+    let mut watch = Watch::new(program, backend);
+    let mut batch = Batch::new();
+    let size = size.clamp(1, BATCH);
+    for first in (0..frames.len()).step_by(size) {
+        let count = frames.fill(&mut batch, first..first + size);
+        batch.port[..count].copy_from_slice(&arrivals.ports[first..first + count]);
+        let Ok(()) = watch.batch(frames.memory_mut(), &mut batch);
+    }
+    watch.end(arrivals)
+}
+
+/// As [`see_on`], packet by packet, each in memory of its own that begins with its headroom and ends where the packet ends.
+pub fn see_exactly(program: &Program, backend: &mut dyn Backend, arrivals: &Arrivals) -> RunOutcome {
+    let mut watch = Watch::new(program, backend);
+    let mut batch = Batch::new();
+    for (index, frame) in arrivals.frames.iter().enumerate() {
+        arrivals.frames.fill(&mut batch, index..index + 1);
+        let room = batch.headroom as usize;
+        let mut memory = vec![0xa5; room + frame.bytes.len()].into_boxed_slice();
+        memory[room..].copy_from_slice(frame.bytes);
+        (batch.frame[0], batch.port[0]) = (room as u64, arrivals.ports[index]);
+        let Ok(()) = watch.batch(&mut memory, &mut batch);
+    }
+    watch.end(arrivals)
+}
+
+/// As [`see_on`], with packets held until as many can be run together as a schedule wants. `supply` says of every batch but the last what comes behind it.
+pub fn see_held(
+    program: &Program,
+    backend: &mut dyn Backend,
+    arrivals: &Arrivals,
+    schedule: Schedule,
+    supply: Supply,
+) -> RunOutcome {
+    let mut frames = arrivals.frames.clone();
+    let mut device_queue = DeviceQueue::new(backend, schedule, Instant::now()).expect("it is on a device");
+    let mut watch = Watch::new(program, backend);
+    let mut batch = Batch::new();
+    for first in (0..frames.len()).step_by(BATCH) {
+        let count = frames.fill(&mut batch, first..first + BATCH);
+        batch.port[..count].copy_from_slice(&arrivals.ports[first..first + count]);
+        let Ok(()) = device_queue.take(&mut watch, frames.memory_mut(), &batch);
+        let Ok(_) = device_queue.run(&mut watch, supply);
+    }
+    let Ok(_) = device_queue.run(&mut watch, Supply::Ended);
+    watch.end(arrivals)
+}
+
+/// What has been seen of a run so far.
+struct Watch<'a> {
+    program: &'a Program,
+    backend: &'a mut dyn Backend,
+    outputs: Outputs,
+    seen: RunOutcome,
+}
+
+impl<'a> Watch<'a> {
+    fn new(program: &'a Program, backend: &'a mut dyn Backend) -> Watch<'a> {
+        Watch { program, backend, outputs: Outputs::default(), seen: RunOutcome::default() }
+    }
+
+    /// Lets a while pass behind the last packet, and looks at what is left.
+    fn end(self, arrivals: &Arrivals) -> RunOutcome {
+        let Watch { program, backend, mut outputs, mut seen } = self;
+        let last = arrivals.frames.iter().map(|frame| frame.time).max().unwrap_or(0);
+        outputs.clear();
+        backend.advance(last + 15_000_000, &mut outputs);
+        add(program, &outputs, 0, &mut seen);
+        finish(program, backend, &mut seen);
+        seen
+    }
+}
+
+impl Run for Watch<'_> {
+    type Error = Infallible;
+
+    fn backend(&mut self) -> &mut dyn Backend {
+        self.backend
+    }
+
+    fn batch(&mut self, memory: &mut [u8], batch: &mut Batch) -> Result<(), Infallible> {
+        let Watch { program, backend, outputs, seen } = self;
+        let first = seen.verdicts.len() as u32;
+        outputs.clear();
+        backend.run(memory, batch, outputs);
+        seen.verdicts.extend_from_slice(batch.verdicts());
+        let bytes = |i| batch.bytes(memory, i).unwrap_or_default().to_vec();
+        seen.bytes.extend((0..batch.len).map(|i| (bytes(i), batch.wire[i])));
+        add(program, outputs, first, seen);
+        Ok(())
+    }
+}
+
+fn add(program: &Program, outputs: &Outputs, first: u32, seen: &mut RunOutcome) {
+    let cause = |cause: u32| if cause == Output::BETWEEN { cause } else { cause + first };
+    for sent in &outputs.packets {
+        let bytes = outputs.bytes_of(sent).to_vec();
+        seen.sent.push((sent.port, cause(sent.cause), bytes, sent.wire, sent.time, sent.copy));
+    }
+    for change in &outputs.resized {
+        let cut = change.fragmenting.map(|cut| (cut.at, cut.mtu));
+        seen.resized.push((change.packet + first, change.wire, cut));
+    }
+    for raised in &outputs.raised {
+        let count = program.events[raised.event as usize].params.len();
+        let args = outputs.arguments[raised.first as usize..][..count].to_vec();
+        seen.raised.push((raised.event, raised.time, raised.delay, cause(raised.cause), args));
+    }
+}
+
+fn finish(program: &Program, backend: &dyn Backend, seen: &mut RunOutcome) {
+    seen.tables = backend.tables();
+    seen.entries = (0..program.tables.len() as u32).map(|table| backend.entries(table)).collect();
+    seen.members = (0..program.groups.len() as u32).map(|group| backend.learned_members(group)).collect();
+    seen.counters = (0..program.counters.len() as u32).map(|counter| backend.counter(counter)).collect();
+    seen.events = backend.events();
+    seen.lost = backend.lost_events();
+}
+
+/// Where two lists differ first.
+fn first_difference<T: PartialEq>(a: &[T], b: &[T]) -> Option<usize> {
+    let common = a.iter().zip(b).position(|(a, b)| a != b);
+    common.or_else(|| (a.len() != b.len()).then_some(a.len().min(b.len())))
+}
