@@ -71,9 +71,9 @@ pub struct LpmSpec {
 
 impl LpmSpec {
     /// Bytes that a fast table of this shape, whose values are at most its capacity, comes to at most, whatever prefixes come and go and however they lie:
-    /// of its image, which grows no larger, and of what its writer keeps. While an image takes the place of another there are both.
+    /// of its image, which grows no larger, and of what its writer keeps. A shape that is refused has no bound (`u64::MAX`). While an image takes the place of another there are both.
     pub fn at_most(&self) -> u64 {
-        most::bytes(*self)
+        if self.check().is_err() { u64::MAX } else { most::bytes(*self) }
     }
 
     fn check(&self) -> Result<(), LpmSpecError> {
