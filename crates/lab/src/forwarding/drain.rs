@@ -14,7 +14,7 @@ const AT_ONCE: usize = 64;
 /// After so long without an arrival none is to come any more: on a busy machine a gateway may not get to run for a while. It is no part of the time.
 const SILENCE: Duration = Duration::from_millis(500);
 /// Before, there is to have been none for so long.
-const QUIET: Duration = Duration::from_millis(20);
+const QUIET: Duration = Duration::from_millis(250);
 
 /// A ring that was emptied.
 #[derive(Clone, Copy, Debug, PartialEq)]
