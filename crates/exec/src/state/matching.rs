@@ -70,7 +70,7 @@ impl<L: Lpm> ProgramPrefixes<L> {
         if self.expiry.is_behind() { self.find_behind(address) } else { self.search.find(address) }
     }
 
-    /// As [`Prefixes::find`], where entries have ended that are still to be taken out: they are passed over.
+    /// As [`ProgramPrefixes::find`], where entries have ended that are still to be taken out: they are passed over.
     #[cold]
     fn find_behind(&self, address: u128) -> Option<u32> {
         self.search.find_past(address, &|prefix| self.expiry.has_ended(&prefix)).map(|(_, row)| row)
@@ -273,7 +273,7 @@ impl ProgramPrefixes<lpm::LpmTable> {
         self.search.allocated() + self.rows.allocated()
     }
 
-    /// As [`Prefixes::find`] for an address of 32 bits; [`tables::lpm::NONE`] where there is none.
+    /// As [`ProgramPrefixes::find`] for an address of 32 bits; [`tables::lpm::NONE`] where there is none.
     #[inline]
     pub fn find32(&mut self, address: u32) -> u32 {
         if self.expiry.is_behind() {
@@ -335,7 +335,7 @@ impl<R: Rules> ProgramRules<R> {
         }
     }
 
-    /// As [`RuleSet::find`], where rules have ended that are still to be taken out: they are passed over.
+    /// As [`ProgramRules::find`], where rules have ended that are still to be taken out: they are passed over.
     #[cold]
     fn find_behind(&self, key: &[u64]) -> Option<u32> {
         let has_ended =
@@ -630,7 +630,7 @@ impl ProgramRules<rules::RulesTable> {
             + sizes::vector(&self.deadlines)
     }
 
-    /// As [`RuleSet::find`]; [`tables::rules::NONE`] where there is none.
+    /// As [`ProgramRules::find`]; [`tables::rules::NONE`] where there is none.
     #[inline]
     pub fn find_value(&mut self, key: &[u64]) -> u32 {
         if self.expiry.is_behind() {

@@ -77,7 +77,7 @@ impl Scanner {
         (counts.places().end as u64).min(LIMIT)
     }
 
-    /// The image: position-independent bytes that [`Image::open`] takes, here or on another machine.
+    /// The image: position-independent bytes that [`PatternsImage::open`] takes, here or on another machine.
     pub fn image(&self) -> &[u8] {
         &self.bytes
     }

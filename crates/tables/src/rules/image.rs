@@ -295,10 +295,10 @@ impl RulesImage {
         self.hit(self.find_id(key))
     }
 
-    /// [`Image::find`] among the rules whose values are not passed over.
+    /// [`RulesImage::find`] among the rules whose values are not passed over.
     ///
     /// # Panics
-    /// If `key` has not [`Image::key_words`] words.
+    /// If `key` has not [`RulesImage::key_words`] words.
     pub fn find_past(&self, key: &[u64], over: impl Fn(u32) -> bool) -> Option<Hit> {
         assert_eq!(key.len(), self.key_words(), "{KEY_WORDS}");
         let counts = |id: u32| !over(self.rules[id as usize][2]);
