@@ -7,12 +7,12 @@ use crate::routing::RoutingSettings;
 use engine::live::Loaded;
 use exec::{BackendKind, load};
 use std::fs;
-use std::io::{BufRead, BufReader, Write};
+use std::io::{BufRead, BufReader, Read, Write};
 use std::os::unix::net::UnixStream;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::{Path, PathBuf};
 use std::sync::mpsc;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 fn clock() -> Arc<dyn Clock> {
     Arc::new(MachineClock)
@@ -60,11 +60,39 @@ fn visited_with(reader: ConfigReader, reload: Duration, visit: impl FnOnce(&Path
     let server = Arc::new(server);
     let generations = loaded(&config(2)).expect("loads").generations(0, 1);
     thread::scope(|scope| {
-        let visitor = scope.spawn(|| visit(&path, &remote));
+        let visitor = scope.spawn(|| {
+            // A visitor that finds a fault ends the gateway too: else nobody would hear of it.
+            let _stopping = Stopping(&remote);
+            visit(&path, &remote);
+        });
         let last = attend(&server, &listening.listener, || live::run(crew, generations, &remote, &[]));
         assert_eq!(last.expect("the loop ends well").len(), 2);
         visitor.join().expect("the visitor found everything as it should be");
     });
+}
+
+/// Stops the gateway when it goes.
+struct Stopping<'a>(&'a Remote);
+
+impl Drop for Stopping<'_> {
+    fn drop(&mut self) {
+        self.0.stop();
+    }
+}
+
+/// Asks until a client can be taken.
+fn ask_until_answered(path: &Path) -> serde_json::Value {
+    let begin = Instant::now();
+    loop {
+        let error = match ask(path, Asked::Picture) {
+            Ok(view) => return view,
+            Err(error) => error.to_string(),
+        };
+        // The gateway may have hung up before the question was sent.
+        let turned_away = ["16 clients", "broke off"].map(|text| error.contains(text));
+        assert!(turned_away.contains(&true) && begin.elapsed() < Duration::from_secs(60), "{error}");
+        thread::sleep(Duration::from_millis(5));
+    }
 }
 
 /// What the gateway says next, and nothing once it has hung up.
@@ -125,12 +153,7 @@ fn the_seventeenth_client_is_told_to_come_again() {
         assert!(line(&late).starts_with("{\"error\":\"16 clients"));
         drop(seats);
         // A seat is free as soon as the gateway has seen one go.
-        while let Err(error) = ask(path, Asked::Picture) {
-            // The gateway may have hung up before the question was sent.
-            let turned_away = ["16 clients", "broke off"].map(|text| error.to_string().contains(text));
-            assert!(turned_away.contains(&true), "{error}");
-            thread::sleep(Duration::from_millis(5));
-        }
+        ask_until_answered(path);
         remote.stop();
     });
 }
@@ -202,10 +225,16 @@ fn who_is_silent_makes_room_for_who_asks() {
         thread::sleep(SILENT + Duration::from_millis(50));
         halfway.write_all(b"{").expect("is read");
         for _ in 0..2 {
-            let view = ask(path, Asked::Picture).expect("is answered");
+            // On a busy machine the gateway may have begun to listen to the silent ones later than they connected.
+            let view = ask_until_answered(path);
             assert_eq!(view["picture"]["generation"], 1);
         }
-        assert_eq!(line(&silent[0]), "", "it was hung up on");
+        let is_gone = |stream: &&UnixStream| {
+            stream.set_nonblocking(true).expect("can be set");
+            matches!((&**stream).read(&mut [0]), Ok(0))
+        };
+        let gone = silent.iter().filter(is_gone).count();
+        assert!((1..=2).contains(&gone), "{gone} were hung up on, for two questions");
         remote.stop();
     });
 }
