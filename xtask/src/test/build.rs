@@ -1,6 +1,6 @@
 //! Steps that cargo does.
 
-use super::{Context, Outcome, cargo, execute, packages};
+use super::{Context, Outcome, cargo, execute};
 
 pub(super) fn format(context: &Context) -> anyhow::Result<Outcome> {
     execute(&mut cargo(context, &["fmt", "--all", "--check"]))
@@ -11,11 +11,6 @@ pub(super) fn clippy(context: &Context) -> anyhow::Result<Outcome> {
         context,
         &["clippy", "--workspace", "--all-targets", "--locked", "--quiet", "--", "-D", "warnings"],
     ))
-}
-
-pub(super) fn unit(context: &Context) -> anyhow::Result<Outcome> {
-    let mut tests = cargo(context, &["test", "--workspace", "--locked", "--no-fail-fast", "--quiet"]);
-    execute(tests.env("PATH", packages::search_path(context)))
 }
 
 pub(super) fn documentation(context: &Context) -> anyhow::Result<Outcome> {

@@ -1,8 +1,10 @@
 //! `cargo xtask test`: every check of the repository as a list of named steps.
 
+mod binaries;
 mod build;
 mod checkout;
 mod console;
+mod deadline;
 mod judge;
 mod packages;
 mod program;
@@ -41,7 +43,7 @@ const STEPS: &[Step] = &[
     Step { name: "format", what: "cargo fmt --all --check", run: build::format },
     Step { name: "clippy", what: "clippy, warnings are errors", run: build::clippy },
     Step { name: "tidy", what: "the rules of the house", run: tidy },
-    Step { name: "unit", what: "unit, integration and doc tests", run: build::unit },
+    Step { name: "unit", what: "unit, integration and doc tests", run: binaries::run },
     Step {
         name: "documentation",
         what: "the API documentation builds without a warning",
@@ -171,7 +173,7 @@ fn demo_capture(context: &Context) -> anyhow::Result<Outcome> {
 /// Runs a command with its output shown; any exit status but 0 is an error.
 fn execute(command: &mut Command) -> anyhow::Result<Outcome> {
     let shown = show(command);
-    let status = command.status().with_context(|| format!("cannot start `{shown}`"))?;
+    let status = deadline::run(command, deadline::LONGEST).with_context(|| format!("`{shown}`"))?;
     if status.success() { Ok(Outcome::Passed) } else { bail!("`{shown}` ended with {status}") }
 }
 
